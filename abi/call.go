@@ -1,0 +1,124 @@
+package abi
+
+// A Call numbers everything that can cross the boundary between a guest and
+// the host. Numbers below 64 are the functions a module imports (G3, G6);
+// from 64 on they are what the worker asks on behalf of WASI; from 128 on the
+// worker's own. Numbers are explicit, append-only and frozen by a test.
+type Call uint16
+
+const (
+	CallStart        Call = 1
+	CallEmit         Call = 2
+	CallCheckpoint   Call = 3
+	CallProgress     Call = 4
+	CallSkip         Call = 5
+	CallGap          Call = 6
+	CallCoverage     Call = 7
+	CallInteract     Call = 8
+	CallAssist       Call = 9
+	CallAssistStatus Call = 10
+	CallMessage      Call = 11
+	CallLog          Call = 12
+	CallDone         Call = 13
+	CallRecovered    Call = 14 // DETAIL_GAP_RECOVERED; minor 0, see docs/RATIONALE.md
+	CallRead         Call = 15
+	CallClose        Call = 16
+	CallReply        Call = 17 // answered inside the worker, never relayed
+
+	CallNetworkRequest Call = 32
+	CallBrowser        Call = 48
+
+	// WASI on behalf of the guest.
+	CallStdout       Call = 64 // bytes of fd 1 of a stdio connector
+	CallStdin        Call = 65 // u32 cap -> bytes; no bytes is end of file
+	CallDiag         Call = 66 // u8 fd, bytes: log text (fd 2; fd 1 of an ABI connector)
+	CallSleep        Call = 67 // u64 nanoseconds
+	CallStdinEnd     Call = 68 // the guest closed fd 0; no payload
+	CallFileOpen     Call = 80 // file calls: file.go
+	CallFileRead     Call = 81
+	CallFileWrite    Call = 82
+	CallFileClose    Call = 83
+	CallFileStat     Call = 84
+	CallFileLstat    Call = 85
+	CallFileReadDir  Call = 86
+	CallFileMkdir    Call = 87
+	CallFileUnlink   Call = 88
+	CallFileRmdir    Call = 89
+	CallFileRename   Call = 90
+	CallFileTruncate Call = 91
+	CallFileSync     Call = 92
+	CallFileTimes    Call = 93
+
+	// The worker itself. Host to worker: load, credit. Worker to host: the rest.
+	CallHello  Call = 128
+	CallLoad   Call = 129
+	CallReady  Call = 130
+	CallCredit Call = 131
+	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit (G9)
+	CallExit   Call = 133
+)
+
+// The import modules of version 1 (G4).
+const (
+	ModuleCore    = "sluice_v1"
+	ModuleNetwork = "sluice_v1_network"
+	ModuleBrowser = "sluice_v1_browser"
+	ModuleWASI    = "wasi_snapshot_preview1"
+)
+
+// Major and Minor are the version that START announces (G5).
+const (
+	Major = 1
+	Minor = 0
+)
+
+// ManifestSection names the custom section that carries the manifest (G2).
+const ManifestSection = "sluice.manifest"
+
+// A Function is one import that a module may have.
+type Function struct {
+	Module string
+	Name   string
+	Call   Call
+	// Message says whether importing it makes a module an ABI connector (G3).
+	Message bool
+}
+
+// Functions lists everything a guest can import besides WASI, in the order of
+// the contract (invariant 10). Signatures: Signature.
+var Functions = []Function{
+	{ModuleCore, "start", CallStart, true},
+	{ModuleCore, "emit", CallEmit, true},
+	{ModuleCore, "checkpoint", CallCheckpoint, true},
+	{ModuleCore, "progress", CallProgress, true},
+	{ModuleCore, "skip", CallSkip, true},
+	{ModuleCore, "gap", CallGap, true},
+	{ModuleCore, "recovered", CallRecovered, true},
+	{ModuleCore, "coverage", CallCoverage, true},
+	{ModuleCore, "interact", CallInteract, true},
+	{ModuleCore, "assist", CallAssist, true},
+	{ModuleCore, "assist_status", CallAssistStatus, true},
+	{ModuleCore, "message", CallMessage, true},
+	{ModuleCore, "log", CallLog, true},
+	{ModuleCore, "done", CallDone, true},
+	{ModuleCore, "reply", CallReply, false},
+	{ModuleCore, "read", CallRead, false},
+	{ModuleCore, "close", CallClose, false},
+	{ModuleNetwork, "request", CallNetworkRequest, false},
+	{ModuleBrowser, "call", CallBrowser, false},
+}
+
+// Signature returns the parameter and result types of an import as one letter
+// each, i for i32 and I for i64: "ii>I" for the common type (G6).
+func (f Function) Signature() string {
+	switch f.Call {
+	case CallReply:
+		return "ii>i" // dst, cap
+	case CallRead:
+		return "iii>I" // handle, dst, cap
+	case CallClose:
+		return "i>I" // handle
+	default:
+		return "ii>I" // ptr, len
+	}
+}
