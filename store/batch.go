@@ -1,0 +1,89 @@
+package store
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// A Batch is the records of one flush of one stream, in emission order, packed
+// so that building it costs one copy of key and data and a driver can store
+// the bytes as they are.
+//
+//	change  op u8  flags u8 (1 = compound key)  key_len u16  data_len u32
+//	        emitted_at i64 (µs)  key bytes  data bytes            little-endian
+//
+// A Batch given to Submit belongs to the store until its receipt is done.
+type Batch struct {
+	Stream Stream
+	count  int
+	packed []byte
+}
+
+const changeHeader = 16
+
+// Append copies c into the batch. Keys are at most 64 KiB − 1 and data less
+// than 4 GiB, which the limits of runtime.md §23 guarantee.
+func (b *Batch) Append(c Change) {
+	var h [changeHeader]byte
+	h[0] = byte(c.Op)
+	if c.Compound {
+		h[1] = 1
+	}
+	binary.LittleEndian.PutUint16(h[2:], uint16(len(c.Key)))
+	binary.LittleEndian.PutUint32(h[4:], uint32(len(c.Data)))
+	binary.LittleEndian.PutUint64(h[8:], uint64(c.EmittedAt))
+	b.packed = append(b.packed, h[:]...)
+	b.packed = append(b.packed, c.Key...)
+	b.packed = append(b.packed, c.Data...)
+	b.count++
+}
+
+// Len is the number of changes.
+func (b *Batch) Len() int { return b.count }
+
+// Size is the number of packed bytes.
+func (b *Batch) Size() int { return len(b.packed) }
+
+// Packed returns the encoded changes; the slice belongs to the batch.
+func (b *Batch) Packed() []byte { return b.packed }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset(s Stream) {
+	b.Stream, b.count, b.packed = s, 0, b.packed[:0]
+}
+
+// Changes iterates over the batch. The offset is that of the change in Packed;
+// Key and Data alias the batch.
+func (b *Batch) Changes() iter.Seq2[int, Change] {
+	return func(yield func(int, Change) bool) {
+		for off := 0; off < len(b.packed); {
+			c, n := unpack(b.packed[off:])
+			if n == 0 || !yield(off, c) {
+				return
+			}
+			off += n
+		}
+	}
+}
+
+// Unpack reads one change from packed bytes, wherever they were kept, and
+// returns its length; 0 when the bytes are cut short or not a change.
+func Unpack(p []byte) (Change, int) { return unpack(p) }
+
+func unpack(p []byte) (Change, int) {
+	if len(p) < changeHeader || p[0] > byte(Delete) || p[1] > 1 {
+		return Change{}, 0
+	}
+	k := int(binary.LittleEndian.Uint16(p[2:]))
+	d := int(binary.LittleEndian.Uint32(p[4:]))
+	n := changeHeader + k + d
+	if n > len(p) {
+		return Change{}, 0
+	}
+	return Change{
+		Op: Op(p[0]), Compound: p[1] == 1,
+		EmittedAt: int64(binary.LittleEndian.Uint64(p[8:])),
+		Key:       p[changeHeader : changeHeader+k],
+		Data:      p[changeHeader+k : n],
+	}, n
+}

@@ -1,0 +1,66 @@
+package store
+
+import "time"
+
+// A Commit is one atomic change made by one run: facts and the events that
+// announce them. Every member is optional but Lease.
+type Commit struct {
+	// Lease is checked first: ErrFenced, ErrRunTerminal.
+	Lease Lease
+	Grant GrantID // namespace of Staged, Advance and Gaps
+
+	Batches []*Batch
+	Staged  []State     // cursors accepted during the run; dropped when it ends
+	Advance []State     // cursors that become the connection's state, in order (R92)
+	Gaps    []DetailGap // created or replaced
+	// Ask stores a pending question, Answered erases one (R135, R138).
+	Ask      *Interaction
+	Answered string
+	// ConsumeGrant marks the connection's single_use grant consumed (R6).
+	ConsumeGrant bool
+	// Run replaces the run record. With End it is the final one: the lease and
+	// everything pending of the run go with it, and no commit follows.
+	Run *Run
+	End bool
+
+	// Events are appended in this order after the run's last one. With End the
+	// last of them is the terminal event.
+	Events []Event
+}
+
+// A Receipt reports the fate of a submitted commit. Commits of one run are
+// applied in the order submitted; when one fails, the ones behind it fail too
+// with the same error, so nothing is durable out of order.
+type Receipt struct {
+	done chan struct{}
+	ack  Ack
+	err  error
+}
+
+// An Ack describes a durable commit.
+type Ack struct {
+	// FirstSequence is the sequence of the commit's first event.
+	FirstSequence uint64
+	RecordedAt    time.Time
+	// Changed and Unchanged count the commit's records: those that got a version
+	// and those that were stored already, byte for byte (R77).
+	Changed, Unchanged int
+}
+
+// NewReceipt is for drivers: settle is called exactly once.
+func NewReceipt() (r *Receipt, settle func(Ack, error)) {
+	r = &Receipt{done: make(chan struct{})}
+	return r, func(a Ack, err error) {
+		r.ack, r.err = a, err
+		close(r.done)
+	}
+}
+
+// Done is closed once the commit is durable or has failed.
+func (r *Receipt) Done() <-chan struct{} { return r.done }
+
+// Result returns the outcome; it blocks until Done.
+func (r *Receipt) Result() (Ack, error) {
+	<-r.done
+	return r.ack, r.err
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound: nothing with that id.
+	ErrNotFound = errors.New("not found")
+	// ErrFenced: the lease of the commit is not the connection's current one;
+	// another run took over, or the lease was released (R79, R177, R183).
+	ErrFenced = errors.New("run no longer holds its connection")
+	// ErrRunTerminal: the run has its terminal event already (R177, R102).
+	ErrRunTerminal = errors.New("run has ended")
+	// ErrNoSpace: less free space than the store needs to go on (S125).
+	ErrNoSpace = errors.New("not enough free disk space")
+	// ErrReadOnly: the store proved damage at open and accepts no writes (S122).
+	ErrReadOnly = errors.New("store is read-only")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("store is closed")
+	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than
+	// the kept history (A214).
+	ErrCursorExpired = errors.New("cursor expired")
+)
+
+// An ActiveError says which run holds the connection (R4, R185).
+type ActiveError struct{ RunID RunID }
+
+func (e *ActiveError) Error() string { return fmt.Sprintf("run %s is active", e.RunID) }
+
+// A BusyError says which process holds the data directory (S127).
+type BusyError struct {
+	Dir  string
+	PID  int
+	Host string
+}
+
+func (e *BusyError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("data directory %s is in use by another process", e.Dir)
+	}
+	return fmt.Sprintf("data directory %s is in use by process %d on %s", e.Dir, e.PID, e.Host)
+}
+
+// A DamageError says what was found wrong at open or on a read (S121, S123).
+type DamageError struct {
+	Code   string // store_truncated or store_corrupt
+	Detail string
+	Stream Stream // set when only one stream is affected
+}
+
+func (e *DamageError) Error() string { return e.Code + ": " + e.Detail }
+
+// A StateError is a refused commit of one stream's cursor (R93, R95).
+type StateError struct {
+	Stream Stream
+	Err    error
+}
+
+func (e *StateError) Error() string { return fmt.Sprintf("commit state of %s: %v", e.Stream, e.Err) }
+func (e *StateError) Unwrap() error { return e.Err }
+
+// A SinkError is a refusal by the sink that carries a code of its own: a grant
+// that is no longer usable, or a stream the sink does not know (R81, R82).
+type SinkError struct {
+	Code   string // grant_expired, not_found, rate_limit_error, …
+	Stream Stream
+	Err    error
+}
+
+func (e *SinkError) Error() string { return e.Code + ": " + e.Err.Error() }
+func (e *SinkError) Unwrap() error { return e.Err }

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventVersion is the version member of every event (runtime.md §20.1).
+const EventVersion = "sluice.timeline.v1"
+
+// An Event is one line of a run's timeline. The caller sets everything but
+// Sequence, RecordedAt and CausationID, which Submit assigns.
+//
+// Invariant: Sequence starts at 0 in every run and has no gaps (R175).
+type Event struct {
+	ID            EventID
+	Type          string
+	Sequence      uint64
+	OccurredAt    time.Time
+	RecordedAt    time.Time
+	RunID         RunID
+	TraceID       TraceID
+	ConnectorID   ConnectorID
+	ConnectionID  ConnectionID
+	GrantID       GrantID
+	ActorType     string // runtime, owner, connector, controller, scheduler
+	ActorID       string
+	Status        string
+	Stream        Stream
+	InteractionID string
+	NodeID        string  // set on node-scoped events (A86)
+	CausationID   EventID // the first event of the same commit, empty on that one (A89)
+	Data          json.RawMessage
+}
+
+// timeFormat is RFC 3339 UTC with milliseconds (runtime.md §0).
+const timeFormat = "2006-01-02T15:04:05.000Z"
+
+// Time renders t as every timeline and API does.
+func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+// MarshalJSON renders the envelope of runtime.md §20.1.
+func (e Event) MarshalJSON() ([]byte, error) {
+	return json.Marshal(envelope{
+		Version: EventVersion, ID: e.ID, Type: e.Type, Sequence: e.Sequence,
+		OccurredAt: Time(e.OccurredAt), RecordedAt: Time(e.RecordedAt),
+		RunID: e.RunID, TraceID: e.TraceID, ConnectorID: e.ConnectorID, ConnectionID: e.ConnectionID,
+		GrantID: orNull(string(e.GrantID)), ActorType: e.ActorType, ActorID: e.ActorID,
+		ObjectType: "run", ObjectID: e.RunID, Status: e.Status,
+		Stream: orNull(string(e.Stream)), InteractionID: orNull(e.InteractionID),
+		NodeID: e.NodeID, CausationID: e.CausationID, Data: e.Data,
+	})
+}
+
+// UnmarshalJSON reads the envelope back.
+func (e *Event) UnmarshalJSON(b []byte) error {
+	var v envelope
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	occurred, err := time.Parse(time.RFC3339Nano, v.OccurredAt)
+	if err != nil {
+		return err
+	}
+	recorded, err := time.Parse(time.RFC3339Nano, v.RecordedAt)
+	if err != nil {
+		return err
+	}
+	*e = Event{
+		ID: v.ID, Type: v.Type, Sequence: v.Sequence, OccurredAt: occurred, RecordedAt: recorded,
+		RunID: v.RunID, TraceID: v.TraceID, ConnectorID: v.ConnectorID, ConnectionID: v.ConnectionID,
+		GrantID: GrantID(deref(v.GrantID)), ActorType: v.ActorType, ActorID: v.ActorID, Status: v.Status,
+		Stream: Stream(deref(v.Stream)), InteractionID: deref(v.InteractionID),
+		NodeID: v.NodeID, CausationID: v.CausationID, Data: v.Data,
+	}
+	return nil
+}
+
+type envelope struct {
+	Version       string          `json:"version"`
+	ID            EventID         `json:"event_id"`
+	Type          string          `json:"event_type"`
+	Sequence      uint64          `json:"sequence"`
+	OccurredAt    string          `json:"occurred_at"`
+	RecordedAt    string          `json:"recorded_at"`
+	RunID         RunID           `json:"run_id"`
+	TraceID       TraceID         `json:"trace_id"`
+	ConnectorID   ConnectorID     `json:"connector_id"`
+	ConnectionID  ConnectionID    `json:"connection_id"`
+	GrantID       *string         `json:"grant_id"`
+	ActorType     string          `json:"actor_type"`
+	ActorID       string          `json:"actor_id"`
+	ObjectType    string          `json:"object_type"`
+	ObjectID      RunID           `json:"object_id"`
+	Status        string          `json:"status"`
+	Stream        *string         `json:"stream_id"`
+	InteractionID *string         `json:"interaction_id"`
+	NodeID        string          `json:"node_id,omitempty"`
+	CausationID   EventID         `json:"causation_id,omitempty"`
+	Data          json.RawMessage `json:"data"`
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Run is the run record (§21.4). It outlives the run's timeline.
+type Run struct {
+	ID           RunID           `json:"run_id"`
+	TraceID      TraceID         `json:"trace_id"`
+	ConnectorID  ConnectorID     `json:"connector_id"`
+	ConnectionID ConnectionID    `json:"connection_id"`
+	GrantID      GrantID         `json:"grant_id,omitempty"`
+	Digest       Digest          `json:"connector_digest"`
+	Status       string          `json:"status"` // active, succeeded, failed, cancelled
+	Phase        string          `json:"phase"`  // "" once terminal
+	StartedAt    time.Time       `json:"started_at"`
+	FinishedAt   *time.Time      `json:"finished_at"`
+	TriggerKind  string          `json:"trigger_kind"`
+	Attempt      int             `json:"attempt"`
+	RetryOf      RunID           `json:"retry_of,omitempty"`
+	Result       json.RawMessage `json:"result,omitempty"` // the result value of R10, once terminal
+}
+
+// A Lease is the active-run record of a connection (R183). Fence grows by one
+// with every run of the connection; every commit of the run carries it.
+type Lease struct {
+	ConnectionID ConnectionID `json:"connection_id"`
+	RunID        RunID        `json:"run_id"`
+	TraceID      TraceID      `json:"trace_id"`
+	Fence        uint64       `json:"fence"`
+	HostID       string       `json:"host_id"`
+	BootEpoch    string       `json:"boot_epoch"` // new at every host start (R189)
+	TriggerKind  string       `json:"trigger_kind"`
+	StartedAt    time.Time    `json:"started_at"`
+	ExpiresAt    time.Time    `json:"lease_expires_at"`
+}
+
+// An Interaction is the pending record of an open question (R144): raw text
+// and schema, readable by the owner only, never an answer. It is erased in the
+// commit that closes it, and when its run ends.
+type Interaction struct {
+	ID        string          `json:"interaction_id"` // R136
+	RunID     RunID           `json:"run_id"`
+	Kind      string          `json:"kind"`
+	Stream    Stream          `json:"stream,omitempty"`
+	Message   string          `json:"message"`
+	Schema    json.RawMessage `json:"schema,omitempty"`
+	OpenedAt  time.Time       `json:"opened_at"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+}

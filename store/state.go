@@ -1,0 +1,34 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A State is the cursor of one checkpoint stream in one grant namespace (R11).
+// The cursor is opaque and never edited (R53); null is a value.
+type State struct {
+	Stream      Stream          `json:"stream"`
+	Cursor      json.RawMessage `json:"cursor"`
+	CommittedAt time.Time       `json:"committed_at"`
+	RunID       RunID           `json:"run_id"`
+}
+
+// A DetailGap is the durable note of a detail record that is missing (R97).
+// It is keyed by connection, grant namespace, stream, parent stream and Ref.
+type DetailGap struct {
+	ID           string          `json:"gap_id"`
+	Stream       Stream          `json:"stream"`
+	ParentStream Stream          `json:"parent_stream,omitempty"`
+	Ref          string          `json:"-"`                    // record key, or digest of the locator
+	RecordKey    string          `json:"record_key,omitempty"` // text form (R64)
+	Reason       string          `json:"reason,omitempty"`
+	Locator      json.RawMessage `json:"detail_locator,omitempty"`
+	ListCursor   json.RawMessage `json:"list_cursor,omitempty"`
+	Status       string          `json:"status"` // pending or recovered
+	Retryable    bool            `json:"retryable"`
+	AttemptCount int             `json:"attempt_count"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+	RunID        RunID           `json:"run_id"` // run that last touched it
+}
