@@ -1,0 +1,86 @@
+package abi
+
+import "encoding/json"
+
+// A Scope says what a run may collect (§6.2): what START carries after
+// normalisation.
+type Scope struct {
+	Streams []ScopeStream `json:"streams"`
+}
+
+// A ScopeStream is one granted stream. Resources and Fields are nil when they
+// restrict nothing.
+type ScopeStream struct {
+	Name      string
+	Resources []string   // canonical keys or values of selection.resource_field
+	Fields    []string   // top-level members of data that may appear
+	TimeRange *TimeRange // on the consent-time field
+	// Extra holds the other members of the caller's entry, unchanged (R30).
+	Extra []ScopeMember
+}
+
+// A ScopeMember is a member of a scope entry that passes through.
+type ScopeMember struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// A TimeRange is half-open: since <= t < until. An empty bound is open.
+type TimeRange struct {
+	Since string `json:"since,omitempty"`
+	Until string `json:"until,omitempty"`
+}
+
+// MarshalJSON writes name, the restrictions that exist, then the rest.
+func (s ScopeStream) MarshalJSON() ([]byte, error) {
+	b := AppendQuote([]byte(`{"name":`), s.Name)
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"resources", s.Resources}, {"fields", s.Fields}} {
+		if list.items == nil {
+			continue
+		}
+		b = append(AppendQuote(append(b, ','), list.name), ':')
+		b = appendTexts(b, list.items)
+	}
+	if s.TimeRange != nil {
+		r, err := json.Marshal(s.TimeRange)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"time_range":`...), r...)
+	}
+	for _, m := range s.Extra {
+		b = append(AppendQuote(append(b, ','), m.Name), ':')
+		b = append(b, m.Value...)
+	}
+	return append(b, '}'), nil
+}
+
+// UnmarshalJSON is for guests and tests; the host reads scopes of callers with
+// its own strict reader.
+func (s *ScopeStream) UnmarshalJSON(b []byte) error {
+	var v struct {
+		Name      string     `json:"name"`
+		Resources []string   `json:"resources"`
+		Fields    []string   `json:"fields"`
+		TimeRange *TimeRange `json:"time_range"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	*s = ScopeStream{Name: v.Name, Resources: v.Resources, Fields: v.Fields, TimeRange: v.TimeRange}
+	return nil
+}
+
+func appendTexts(b []byte, items []string) []byte {
+	b = append(b, '[')
+	for i, t := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendQuote(b, t)
+	}
+	return append(b, ']')
+}
