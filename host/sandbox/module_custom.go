@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"bytes"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// customSection bounds all custom sections together, keeps a copy of the
+// manifest, and walks the name section, which the engine decodes.
+func (w *moduleWalk) customSection(at int) {
+	w.m.CustomBytes += int64(w.left())
+	if w.m.CustomBytes > w.lim.CustomBytes {
+		w.refuse(overLimit(RuleCustomSections, at, "the module", uint64(w.m.CustomBytes), uint64(w.lim.CustomBytes), "bytes of custom sections"))
+		return
+	}
+	name := w.name()
+	if w.err != nil {
+		return
+	}
+	switch string(name) {
+	case abi.ManifestSection:
+		w.manifest(at)
+	case "name":
+		w.nameSection()
+	}
+	w.pos = w.end
+}
+
+func (w *moduleWalk) manifest(at int) {
+	size := w.left()
+	switch {
+	case w.manifests > 0:
+		w.refuse(fault(RuleManifestDuplicate, at, "the section %s appears twice", abi.ManifestSection))
+		return
+	case int64(size) > w.lim.ManifestBytes:
+		w.refuse(overLimit(RuleManifestBytes, at, "the manifest", uint64(size), uint64(w.lim.ManifestBytes), "bytes"))
+		return
+	}
+	w.manifests++
+	w.m.Manifest = bytes.Clone(w.b[w.pos:w.end])
+	if w.m.Manifest == nil {
+		w.m.Manifest = []byte{}
+	}
+}
+
+// Subsections of the name section that the engine decodes.
+const (
+	namesModule    = 0
+	namesFunctions = 1
+	namesLocals    = 2
+)
+
+// nameSection checks counts and lengths of the subsections that the engine
+// allocates by; it skips the rest.
+func (w *moduleWalk) nameSection() {
+	limit := w.end
+	for w.pos < limit && w.err == nil {
+		at := w.pos
+		id, size := w.byte(), w.u32()
+		if w.err != nil {
+			break
+		}
+		if uint64(size) > uint64(w.left()) {
+			w.refuse(fault(RuleNameSection, at, "subsection %d declares %d bytes and %d remain", id, size, w.left()))
+			break
+		}
+		w.end = w.pos + int(size)
+		switch id {
+		case namesModule:
+			w.name()
+		case namesFunctions:
+			w.nameMap()
+		case namesLocals:
+			for range w.count(RuleNameSection, "named functions", ^uint32(0), 2) {
+				if w.err != nil {
+					break
+				}
+				w.u32()
+				w.nameMap()
+			}
+		default:
+			w.pos = w.end
+		}
+		if w.err == nil && w.pos != w.end {
+			w.refuse(fault(RuleNameSection, w.pos, "%d bytes follow the last entry of subsection %d", w.left(), id))
+		}
+		w.end = limit
+	}
+	w.end = limit
+}
+
+func (w *moduleWalk) nameMap() {
+	for range w.count(RuleNameSection, "names", ^uint32(0), 2) {
+		if w.err != nil {
+			return
+		}
+		w.u32()
+		w.name()
+	}
+}

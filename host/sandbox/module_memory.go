@@ -1,0 +1,117 @@
+package sandbox
+
+// Flags of memory and table limits.
+const (
+	limitsMaximum = 0x01
+	limitsShared  = 0x02
+	limits64      = 0x04
+	limitsKnown   = limitsMaximum | limitsShared | limits64
+)
+
+// memorySection admits one 32-bit memory that is not shared (G1).
+func (w *moduleWalk) memorySection() {
+	n := w.count(RuleMemories, "memories", w.lim.Memories, 2)
+	for range n {
+		at := w.pos
+		flags := w.byte()
+		switch {
+		case w.err != nil:
+			return
+		case flags&^limitsKnown != 0:
+			w.refuse(fault(RuleMemoryLimits, at, "flags %#02x of a memory are unknown", flags))
+			return
+		case flags&limits64 != 0:
+			w.refuse(fault(RuleMemory64, at, "the memory has 64-bit addresses"))
+			return
+		case flags&limitsShared != 0:
+			w.refuse(fault(RuleMemoryShared, at, "the memory is shared between threads"))
+			return
+		}
+		w.m.MemoryMin = w.u32()
+		if flags&limitsMaximum != 0 {
+			w.m.MemoryMax = w.u32()
+		}
+		if w.err == nil && (w.m.MemoryMax > maxPages || w.m.MemoryMin > w.m.MemoryMax) {
+			w.refuse(fault(RuleMemoryLimits, at, "the memory has %d to %d pages; at most %d exist", w.m.MemoryMin, w.m.MemoryMax, maxPages))
+		}
+	}
+	w.memories = n
+}
+
+// tableSection bounds what tables hold from the start. A missing maximum is
+// accepted (S36): the worker's memory wall stops growth.
+func (w *moduleWalk) tableSection() {
+	n := w.count(RuleTables, "tables", w.lim.Tables, 3)
+	for range n {
+		at := w.pos
+		kind, flags := w.byte(), w.byte()
+		switch {
+		case w.err != nil:
+			return
+		case !isRefType(kind):
+			w.refuse(fault(RuleTableType, at, "%#02x is no accepted type of table", kind))
+			return
+		case flags&^limitsMaximum != 0:
+			w.refuse(fault(RuleTableLimits, at, "flags %#02x of a table are not accepted", flags))
+			return
+		}
+		least, most := w.u32(), ^uint32(0)
+		if flags&limitsMaximum != 0 {
+			most = w.u32()
+		}
+		if w.err == nil && least > most {
+			w.refuse(fault(RuleTableLimits, at, "a table has %d entries at least and %d at most", least, most))
+		}
+		w.tableMinimum += uint64(least)
+		if w.err == nil && w.tableMinimum > w.lim.TableMinimum {
+			w.refuse(overLimit(RuleTableMinimum, at, "the module", w.tableMinimum, w.lim.TableMinimum, "initial table entries"))
+		}
+	}
+	w.tables = n
+}
+
+func (w *moduleWalk) globalSection() {
+	n := w.count(RuleGlobals, "globals", w.lim.Globals, 4)
+	for range n {
+		w.valueType()
+		at := w.pos
+		if mutable := w.byte(); w.err == nil && mutable > 1 {
+			w.refuse(fault(RuleGlobalType, at, "mutability %#02x of a global is not accepted", mutable))
+		}
+		w.constExpr()
+		if w.err != nil {
+			return
+		}
+	}
+	w.m.Globals = n
+}
+
+// constExpr reads one constant instruction and its end.
+func (w *moduleWalk) constExpr() {
+	at := w.pos
+	switch op := w.byte(); op {
+	case opI32Const:
+		w.signed(32)
+	case opI64Const:
+		w.signed(64)
+	case opF32Const:
+		w.bytes(4)
+	case opF64Const:
+		w.bytes(8)
+	case opGlobalGet, opRefFunc:
+		w.u32()
+	case opRefNull:
+		w.refType()
+	case opVectorPrefix:
+		if sub := w.byte(); w.err == nil && sub != vectorConst {
+			w.refuse(fault(RuleConstExpr, at, "vector instruction %#02x is not constant", sub))
+		}
+		w.bytes(16)
+	default:
+		w.refuse(fault(RuleConstExpr, at, "instruction %#02x is not constant", op))
+	}
+	at = w.pos
+	if end := w.byte(); w.err == nil && end != opEnd {
+		w.refuse(fault(RuleConstExpr, at, "a constant expression has more than one instruction"))
+	}
+}

@@ -1,0 +1,141 @@
+package sandbox
+
+import "math"
+
+// Encodings of types.
+const (
+	typeI32       = 0x7f
+	typeI64       = 0x7e
+	typeF32       = 0x7d
+	typeF64       = 0x7c
+	typeV128      = 0x7b
+	typeFuncref   = 0x70
+	typeExternref = 0x6f
+	typeEmpty     = 0x40 // of a block without results
+	typeFunction  = 0x60
+)
+
+func isValueType(c byte) bool {
+	return c >= typeV128 && c <= typeI32 || isRefType(c)
+}
+
+func isRefType(c byte) bool { return c == typeFuncref || c == typeExternref }
+
+// valueType reads one value type.
+func (w *moduleWalk) valueType() {
+	at := w.pos
+	if c := w.byte(); w.err == nil && !isValueType(c) {
+		w.refuse(fault(RuleValueType, at, "%#02x is no accepted value type", c))
+	}
+}
+
+func (w *moduleWalk) refType() {
+	at := w.pos
+	if c := w.byte(); w.err == nil && !isRefType(c) {
+		w.refuse(fault(RuleValueType, at, "%#02x is no accepted reference type", c))
+	}
+}
+
+// typeSection keeps where each type stands.
+func (w *moduleWalk) typeSection() {
+	n := w.count(RuleTypes, "types", w.lim.Types, 3)
+	for range n {
+		at := w.pos
+		if form := w.byte(); w.err == nil && form != typeFunction {
+			w.refuse(fault(RuleTypeForm, at, "type %d is no function type", len(w.types)))
+		}
+		t := funcType{at: w.pos}
+		t.params = w.valueTypes("parameters")
+		t.results = w.valueTypes("results")
+		if w.err != nil {
+			return
+		}
+		w.types = append(w.types, t)
+	}
+	w.m.Types = n
+}
+
+// valueTypes reads a list of value types and returns its length.
+func (w *moduleWalk) valueTypes(what string) uint16 {
+	at := w.pos
+	n := w.u32()
+	if n > w.lim.Signature || n > math.MaxUint16 {
+		w.refuse(overLimit(RuleSignature, at, "a type", uint64(n), uint64(w.lim.Signature), what))
+		return 0
+	}
+	for range n {
+		if w.err != nil {
+			return 0
+		}
+		w.valueType()
+	}
+	return uint16(n)
+}
+
+// typeIndex reads an index of a type.
+func (w *moduleWalk) typeIndex() int {
+	at := w.pos
+	i := w.u32()
+	if w.err == nil && uint64(i) >= uint64(len(w.types)) {
+		w.refuse(fault(RuleTypeIndex, at, "type %d does not exist", i))
+		return 0
+	}
+	return int(i)
+}
+
+// isType reports whether type i has the signature sig, written as in
+// abi.Function.Signature: parameters, '>', results.
+func (w *moduleWalk) isType(i int, sig string) bool {
+	r := moduleReader{b: w.b, pos: w.types[i].at, end: len(w.b)}
+	for n := r.u32(); n > 0; n-- {
+		if sig == "" || sig[0] == '>' || letterOf(r.byte()) != sig[0] {
+			return false
+		}
+		sig = sig[1:]
+	}
+	if sig == "" || sig[0] != '>' {
+		return false
+	}
+	sig = sig[1:]
+	for n := r.u32(); n > 0; n-- {
+		if sig == "" || letterOf(r.byte()) != sig[0] {
+			return false
+		}
+		sig = sig[1:]
+	}
+	return sig == ""
+}
+
+func letterOf(valueType byte) byte {
+	switch valueType {
+	case typeI32:
+		return 'i'
+	case typeI64:
+		return 'I'
+	}
+	return '?'
+}
+
+// functionSection checks the type indices and remembers where they stand.
+func (w *moduleWalk) functionSection() {
+	room := uint64(w.lim.Functions) - min(uint64(w.lim.Functions), uint64(w.importedFuncs))
+	n := w.count(RuleFunctions, "functions besides imports", uint32(room), 1)
+	w.funcs = w.moduleReader
+	for range n {
+		w.typeIndex()
+		if w.err != nil {
+			return
+		}
+	}
+	w.m.Functions = n
+}
+
+// functionType finds the type of a function that is defined, not imported, by
+// reading the function section again up to it. It is called once or twice.
+func (w *moduleWalk) functionType(defined int) int {
+	r := w.funcs
+	for range defined {
+		r.u32()
+	}
+	return int(r.u32())
+}
