@@ -1,0 +1,178 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The wire is what host and worker speak over one stream socket (abi.md
+// section 8): messages of a header and a payload, little-endian. It is internal
+// and versioned with the binary, yet each side takes the other's bytes for
+// hostile: a worker counts as taken over by its guest.
+//
+//	 0        4        8      10      12
+//	 +--------+--------+-------+-------+---------…
+//	 | length |   id   | call  | errno | payload
+//	 +--------+--------+-------+-------+---------…
+//
+// The worker numbers its messages 1, 2, 3 …; a reply repeats the id and the
+// call of what it answers. emit, credit, hello, load and exit have no reply.
+
+// WireHeaderBytes is the size of the header of a message.
+const WireHeaderBytes = 12
+
+// WireSlack is what a message may have beyond the limit of its content (S24).
+const WireSlack = 64 * KiB
+
+// The sizes of single transfers between a guest and the host, in bytes.
+const (
+	MaxStdoutChunk = 64 * KiB // of one CallStdout or CallDiag
+	MaxReadChunk   = MiB      // of one CallRead or CallStdin
+	MaxLoadBytes   = 4 * MiB  // of the payload of CallLoad
+	MaxRequestBody = 256 * MiB
+)
+
+// The credit window of emit (G13).
+const (
+	CreditFrames = 4
+	CreditBytes  = 4 * MiB
+)
+
+// ErrWire is wrapped by every error about a malformed message. Whoever meets
+// it gives the other side up: worker_protocol_error (S24).
+var ErrWire = errors.New("malformed worker message")
+
+// A WireHeader precedes every payload.
+type WireHeader struct {
+	Length uint32 // bytes of payload
+	ID     uint32
+	Call   Call
+	Errno  Errno // of a reply; of a credit: emit is over (see Credit)
+}
+
+// Append appends the encoded header to b.
+func (h WireHeader) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, h.Length)
+	b = binary.LittleEndian.AppendUint32(b, h.ID)
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.Call))
+	return binary.LittleEndian.AppendUint16(b, uint16(h.Errno))
+}
+
+// ParseWireHeader decodes the first WireHeaderBytes bytes of b. It refuses
+// errnos that this version does not have; calls and lengths are checked by
+// WireLimits.
+func ParseWireHeader(b []byte) (WireHeader, error) {
+	if len(b) < WireHeaderBytes {
+		return WireHeader{}, fmt.Errorf("%w: header of %d bytes", ErrWire, len(b))
+	}
+	h := WireHeader{
+		Length: binary.LittleEndian.Uint32(b),
+		ID:     binary.LittleEndian.Uint32(b[4:]),
+		Call:   Call(binary.LittleEndian.Uint16(b[8:])),
+		Errno:  Errno(binary.LittleEndian.Uint16(b[10:])),
+	}
+	if !h.Errno.Known() {
+		return h, fmt.Errorf("%w: errno %d", ErrWire, uint16(h.Errno))
+	}
+	return h, nil
+}
+
+// WireLimits bounds payloads before anything is allocated for them. Both sides
+// hold the same values; they come with CallLoad.
+type WireLimits struct {
+	Frame   uint32 // messages and frames (G12)
+	Request uint32 // body of a network request (network.request_body)
+	Reply   uint32 // any reply to the worker; START is the largest
+}
+
+// DefaultWireLimits returns the wire's share of the default limits.
+func DefaultWireLimits() WireLimits {
+	d := DefaultLimits()
+	return WireLimits{Frame: uint32(d.FrameBytes), Request: 16 * MiB, Reply: uint32(d.StartBytes)}
+}
+
+// Valid reports whether the limits are within their hard maxima (security.md
+// section 17).
+func (l WireLimits) Valid() bool {
+	return l.Frame >= 1 && l.Frame <= 2*MiB+64*KiB &&
+		l.Request >= 1 && l.Request <= MaxRequestBody &&
+		l.Reply >= 64*KiB && l.Reply <= 64*MiB
+}
+
+// FromWorker returns the most bytes the payload of a message of a worker may
+// have, and whether a worker may send such a message at all.
+func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
+	switch c {
+	case CallStart:
+		return 0, true
+	case CallEmit, CallCheckpoint, CallProgress, CallSkip, CallGap, CallCoverage, CallInteract, CallAssist,
+		CallAssistStatus, CallMessage, CallLog, CallDone, CallRecovered:
+		return l.Frame, true
+	case CallNetworkRequest:
+		return l.Request + WireSlack, true
+	case CallBrowser:
+		return l.Frame, true
+	case CallRead:
+		return 8, true
+	case CallClose, CallStdin:
+		return 4, true
+	case CallStdout:
+		return MaxStdoutChunk, true
+	case CallDiag:
+		return 1 + MaxStdoutChunk, true
+	case CallSleep:
+		return 8, true
+	case CallStdinEnd:
+		return 0, true
+	case CallHello, CallReady:
+		return 4 * KiB, true
+	case CallExit:
+		return 64 * KiB, true
+	case CallFault:
+		return faultBytes, true
+	}
+	if c >= CallFileOpen && c <= CallFileTimes {
+		return MaxReadChunk + WireSlack, true
+	}
+	return 0, false
+}
+
+// FromHost is FromWorker for what a host sends: replies to guest calls, load
+// and credit. A worker is as strict as a host, so that a mix-up ends at once.
+func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
+	switch c {
+	case CallLoad:
+		return MaxLoadBytes, true
+	case CallCredit:
+		return creditBytes, true
+	case CallReady:
+		return 0, true
+	case CallHello, CallExit, CallEmit, CallReply:
+		return 0, false
+	case CallStart:
+		return l.Reply, true
+	case CallRead, CallStdin:
+		return MaxReadChunk, true
+	}
+	if _, ok := l.FromWorker(c); ok {
+		return max(MaxReadChunk+WireSlack, MaxResponseBytes+WireSlack), true
+	}
+	return 0, false
+}
+
+// Pipelined reports whether c is sent without waiting for a reply (G13).
+func (c Call) Pipelined() bool { return c == CallEmit }
+
+// Oversize says what becomes of a guest's request of n bytes that is over its
+// limit, before any copy is made (G9): message functions are a violation,
+// everything else is ETOOBIG.
+func (l WireLimits) Oversize(c Call, n uint64) bool {
+	most, ok := l.FromWorker(c)
+	return !ok || n > uint64(most)
+}
+
+// IsMessage reports whether c is a message function (G3).
+func (c Call) IsMessage() bool {
+	return c >= CallStart && c <= CallRecovered
+}

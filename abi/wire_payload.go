@@ -1,0 +1,477 @@
+package abi
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Bounds of the payloads below.
+const (
+	maxWireText   = 2 * KiB  // one detail text
+	maxWireEnv    = 256      // variables
+	maxWireMounts = 64       // directories
+	maxWireString = 64 * KiB // one name, variable or path
+	creditBytes   = 8
+	faultBytes    = 11
+)
+
+// Hello is the first message of a worker: who it is (S10).
+type Hello struct {
+	Build string // build id; another one than the host's is refused
+	PID   uint32 // as the worker sees itself; informative
+}
+
+// Append appends the encoded form to b.
+func (h Hello) Append(b []byte) []byte {
+	return appendString(binary.LittleEndian.AppendUint32(b, h.PID), h.Build)
+}
+
+// ParseHello decodes exactly b.
+func ParseHello(b []byte) (h Hello, err error) {
+	d := wireDecoder{b: b}
+	h.PID = d.u32()
+	h.Build = d.str(maxWireText)
+	return h, d.end("hello")
+}
+
+// A Task says what a blank worker is to become.
+type Task uint8
+
+const (
+	TaskRun      Task = 1 // load compiled code, run one guest
+	TaskCompile  Task = 2 // compile the module into the directory, then exit
+	TaskSelfTest Task = 3 // try to get out of the jail, report, exit (S22)
+)
+
+// A Mount is a virtual directory of a guest (G16).
+type Mount struct {
+	ID   uint32 // the number file calls name it by
+	Path string // absolute path inside the guest
+}
+
+// Load makes a blank worker the worker of one module. The descriptors travel
+// before it: module bytes and directory of compiled code.
+type Load struct {
+	Task        Task
+	Interpreter bool   // conformance only: interpret the module, ignore compiled code
+	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages (G18)
+	Walls       bool   // enter the jail; false is for measuring its price
+	MemoryPages uint32 // cap of linear memory, 64 KiB pages
+	CodeBytes   uint64 // size of the compiled code, part of the data limit (S18)
+	CPU         time.Duration
+	FileBytes   uint64 // largest file the worker may write; 0 unless compiling
+	DataBytes   uint64 // data limit beyond guest memory and code
+	UID         uint32 // to become inside of the jail; 0 keeps what the launch gave
+	ParentPID   uint32
+	Limits      WireLimits
+	Name        string   // args[0] (G15)
+	Env         []string // NAME=value (R33)
+	Mounts      []Mount
+	Probes      []string // self-test: what it shall try to open
+}
+
+const (
+	loadInterpreter = 1 << iota
+	loadStdio
+	loadWalls
+	loadFlags = loadInterpreter | loadStdio | loadWalls
+)
+
+// Append appends the encoded form to b.
+func (l Load) Append(b []byte) []byte {
+	var flags byte
+	for i, set := range []bool{l.Interpreter, l.Stdio, l.Walls} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	le := binary.LittleEndian
+	b = append(b, byte(l.Task), flags)
+	b = le.AppendUint32(b, l.MemoryPages)
+	b = le.AppendUint64(b, l.CodeBytes)
+	b = le.AppendUint64(b, uint64(l.CPU))
+	b = le.AppendUint64(b, l.FileBytes)
+	b = le.AppendUint64(b, l.DataBytes)
+	b = le.AppendUint32(b, l.UID)
+	b = le.AppendUint32(b, l.ParentPID)
+	b = le.AppendUint32(b, l.Limits.Frame)
+	b = le.AppendUint32(b, l.Limits.Request)
+	b = le.AppendUint32(b, l.Limits.Reply)
+	b = appendString(b, l.Name)
+	b = appendStrings(b, l.Env)
+	b = le.AppendUint32(b, uint32(len(l.Mounts)))
+	for _, m := range l.Mounts {
+		b = appendString(le.AppendUint32(b, m.ID), m.Path)
+	}
+	return appendStrings(b, l.Probes)
+}
+
+// ParseLoad decodes exactly b and checks what a worker relies on.
+func ParseLoad(b []byte) (l Load, err error) {
+	d := wireDecoder{b: b}
+	l.Task = Task(d.u8())
+	flags := d.u8()
+	l.Interpreter, l.Stdio, l.Walls = flags&loadInterpreter != 0, flags&loadStdio != 0, flags&loadWalls != 0
+	l.MemoryPages = d.u32()
+	l.CodeBytes = d.u64()
+	l.CPU = d.duration()
+	l.FileBytes = d.u64()
+	l.DataBytes = d.u64()
+	l.UID, l.ParentPID = d.u32(), d.u32()
+	l.Limits = WireLimits{Frame: d.u32(), Request: d.u32(), Reply: d.u32()}
+	l.Name = d.str(maxWireString)
+	l.Env = d.strs(maxWireEnv)
+	if n := d.count(maxWireMounts); n > 0 {
+		l.Mounts = make([]Mount, n)
+		for i := range l.Mounts {
+			l.Mounts[i] = Mount{ID: d.u32(), Path: d.str(maxWireString)}
+		}
+	}
+	l.Probes = d.strs(maxWireMounts)
+	d.check(l.Task >= TaskRun && l.Task <= TaskSelfTest, "task")
+	d.check(flags&^loadFlags == 0, "flags")
+	d.check(l.MemoryPages <= 65536, "memory pages")
+	d.check(l.Limits.Valid(), "limits")
+	return l, d.end("load")
+}
+
+// Ready says that a worker did what it can do before the guest's first
+// instruction: the code is loaded and the jail is shut.
+type Ready struct {
+	CPU         time.Duration // used so far, not the guest's (S31)
+	MemoryBytes uint64        // resident now
+	Enter       time.Duration // building the jail from inside
+	Load        time.Duration // loading compiled code, or compiling
+	Isolation   Isolation     // as the worker sees it; the host adds what it built
+}
+
+// Isolation is what a worker's walls are (S20). It is a required member of
+// run.started and of results.
+type Isolation struct {
+	Level      string   `json:"level"` // full, partial or process
+	Namespaces []string `json:"namespaces"`
+	Landlock   int      `json:"landlock"` // ABI number; 0 is off
+	Seccomp    string   `json:"seccomp"`  // strict, load or off
+	Rlimits    bool     `json:"rlimits"`
+	UID        string   `json:"uid"` // own or shared
+}
+
+// Append appends the encoded form to b.
+func (r Ready) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(r.CPU))
+	b = le.AppendUint64(b, r.MemoryBytes)
+	b = le.AppendUint64(b, uint64(r.Enter))
+	b = le.AppendUint64(b, uint64(r.Load))
+	return r.Isolation.append(b)
+}
+
+func (i Isolation) append(b []byte) []byte {
+	b = appendString(b, i.Level)
+	b = appendStrings(b, i.Namespaces)
+	b = binary.LittleEndian.AppendUint32(b, uint32(i.Landlock))
+	b = appendString(b, i.Seccomp)
+	b = append(b, boolByte(i.Rlimits))
+	return appendString(b, i.UID)
+}
+
+// ParseReady decodes exactly b.
+func ParseReady(b []byte) (r Ready, err error) {
+	d := wireDecoder{b: b}
+	r.CPU = d.duration()
+	r.MemoryBytes = d.u64()
+	r.Enter, r.Load = d.duration(), d.duration()
+	i := &r.Isolation
+	i.Level = d.str(64)
+	i.Namespaces = d.strs(16)
+	i.Landlock = int(d.u32())
+	i.Seccomp = d.str(64)
+	i.Rlimits = d.boolean()
+	i.UID = d.str(64)
+	d.check(i.Landlock <= 1000, "landlock")
+	return r, d.end("ready")
+}
+
+// Credit gives emit room back (G13). With a header errno it ends emit instead:
+// every later emit of the guest fails with that errno, without being sent.
+type Credit struct {
+	Frames uint32
+	Bytes  uint32
+}
+
+// Append appends the encoded form to b.
+func (c Credit) Append(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c.Frames), c.Bytes)
+}
+
+// ParseCredit decodes exactly b. A credit is never more than the window.
+func ParseCredit(b []byte) (c Credit, err error) {
+	d := wireDecoder{b: b}
+	c.Frames, c.Bytes = d.u32(), d.u32()
+	d.check(c.Frames <= CreditFrames && c.Bytes <= CreditBytes+WireSlack, "credit")
+	return c, d.end("credit")
+}
+
+// FaultKind says why a request was refused before it was copied (G9).
+type FaultKind uint8
+
+const (
+	FaultPointer FaultKind = 1 // out of guest memory: abi_fault
+	FaultTooBig  FaultKind = 2 // a message over its limit: frame_too_large
+)
+
+// RequestFault is sent in place of a request that could not be.
+type RequestFault struct {
+	Call   Call
+	Kind   FaultKind
+	Length uint64 // bytes the guest asked for
+}
+
+// Append appends the encoded form to b.
+func (f RequestFault) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, uint16(f.Call))
+	return binary.LittleEndian.AppendUint64(append(b, byte(f.Kind)), f.Length)
+}
+
+// ParseRequestFault decodes exactly b.
+func ParseRequestFault(b []byte) (f RequestFault, err error) {
+	d := wireDecoder{b: b}
+	f.Call, f.Kind, f.Length = Call(d.u16()), FaultKind(d.u8()), d.u64()
+	d.check(f.Kind == FaultPointer || f.Kind == FaultTooBig, "kind")
+	d.check(f.Call < CallStdout, "call")
+	return f, d.end("fault")
+}
+
+// ExitKind says how a worker's work ended, by its own account.
+type ExitKind uint8
+
+const (
+	ExitExited  ExitKind = 1 // _start returned or proc_exit was called (R39)
+	ExitTrapped ExitKind = 2
+	ExitFailed  ExitKind = 3 // the worker could not do its task: Detail says why
+	ExitDone    ExitKind = 4 // a compile or self-test finished
+)
+
+// The stages in which a task can fail, as Exit.TrapKind of ExitFailed.
+const (
+	StageIsolation = "isolation" // a promised wall could not be built (S14)
+	StageEngine    = "engine"    // no compiler for this platform (S41)
+	StageCode      = "code"      // compiled code missing or damaged (S39)
+	StageModule    = "module"    // the module itself: it cannot be linked or compiled
+	StageMemory    = "memory"
+)
+
+// The kinds of traps (R39).
+const (
+	TrapUnreachable  = "unreachable"
+	TrapMemory       = "memory_out_of_bounds"
+	TrapInteger      = "integer_fault"
+	TrapIndirectCall = "indirect_call"
+	TrapStack        = "stack_overflow"
+	TrapOther        = "other"
+)
+
+// Exit is the last message of a worker.
+type Exit struct {
+	Kind             ExitKind
+	Code             uint32 // of ExitExited
+	TrapKind         string // of ExitTrapped; the stage of ExitFailed
+	Detail           string // for diagnostics; text of the engine, names chosen by the guest
+	GuestMemoryBytes uint64 // peak linear memory
+	Instantiate      time.Duration
+	Findings         []Finding // of a self-test
+}
+
+// A Finding is one attempt of the self-test (S22).
+type Finding struct {
+	Name    string
+	Refused bool
+	Detail  string
+}
+
+// Append appends the encoded form to b. Detail is cut to its limit.
+func (e Exit) Append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = append(b, byte(e.Kind))
+	b = le.AppendUint32(b, e.Code)
+	b = appendString(b, e.TrapKind)
+	b = appendString(b, e.Detail[:min(len(e.Detail), maxWireText)])
+	b = le.AppendUint64(b, e.GuestMemoryBytes)
+	b = le.AppendUint64(b, uint64(e.Instantiate))
+	b = le.AppendUint32(b, uint32(len(e.Findings)))
+	for _, f := range e.Findings {
+		b = append(appendString(b, f.Name), boolByte(f.Refused))
+		b = appendString(b, f.Detail[:min(len(f.Detail), maxWireFinding)])
+	}
+	return b
+}
+
+const maxWireFinding = 256
+
+// ParseExit decodes exactly b.
+func ParseExit(b []byte) (e Exit, err error) {
+	d := wireDecoder{b: b}
+	e.Kind = ExitKind(d.u8())
+	e.Code = d.u32()
+	e.TrapKind = d.str(64)
+	e.Detail = d.str(maxWireText)
+	e.GuestMemoryBytes = d.u64()
+	e.Instantiate = d.duration()
+	if n := d.count(maxWireMounts); n > 0 {
+		e.Findings = make([]Finding, n)
+		for i := range e.Findings {
+			e.Findings[i] = Finding{Name: d.str(64), Refused: d.boolean(), Detail: d.str(maxWireFinding)}
+		}
+	}
+	d.check(e.Kind >= ExitExited && e.Kind <= ExitDone, "kind")
+	d.check(e.GuestMemoryBytes <= 1<<32, "memory")
+	return e, d.end("exit")
+}
+
+// AppendRead encodes the request of CallRead: up to most bytes of a handle.
+func AppendRead(b []byte, handle, most uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, handle), most)
+}
+
+// ParseRead decodes exactly the request of CallRead.
+func ParseRead(b []byte) (handle, most uint32, err error) {
+	d := wireDecoder{b: b}
+	handle, most = d.u32(), d.u32()
+	d.check(most <= MaxReadChunk, "size")
+	return handle, most, d.end("read")
+}
+
+// ParseClose decodes exactly the request of CallClose: a handle.
+func ParseClose(b []byte) (handle uint32, err error) {
+	d := wireDecoder{b: b}
+	handle = d.u32()
+	return handle, d.end("close")
+}
+
+// ParseStdin decodes exactly the request of CallStdin: the most bytes wanted.
+func ParseStdin(b []byte) (most uint32, err error) {
+	d := wireDecoder{b: b}
+	most = d.u32()
+	d.check(most >= 1 && most <= MaxReadChunk, "size")
+	return most, d.end("stdin")
+}
+
+// ParseSleep decodes exactly the request of CallSleep.
+func ParseSleep(b []byte) (time.Duration, error) {
+	d := wireDecoder{b: b}
+	t := d.duration()
+	return t, d.end("sleep")
+}
+
+// ParseDiag decodes exactly the request of CallDiag. text shares memory with b.
+func ParseDiag(b []byte) (fd uint8, text []byte, err error) {
+	d := wireDecoder{b: b}
+	fd = d.u8()
+	d.check(fd == 1 || fd == 2, "fd")
+	if err := d.err; err != nil {
+		return 0, nil, fmt.Errorf("diag: %w", err)
+	}
+	return fd, d.b, nil
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// wireDecoder reads fields off the front of b. The first fault sticks.
+type wireDecoder struct {
+	b   []byte
+	err error
+}
+
+func (d *wireDecoder) check(ok bool, what string) {
+	if !ok && d.err == nil {
+		d.err = fmt.Errorf("%w: bad %s", ErrWire, what)
+	}
+}
+
+func (d *wireDecoder) take(n int) []byte {
+	if d.err != nil || n > len(d.b) {
+		d.check(false, "length")
+		return make([]byte, min(n, 8))
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *wireDecoder) u8() uint8   { return d.take(1)[0] }
+func (d *wireDecoder) u16() uint16 { return binary.LittleEndian.Uint16(d.take(2)) }
+func (d *wireDecoder) u32() uint32 { return binary.LittleEndian.Uint32(d.take(4)) }
+func (d *wireDecoder) u64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
+
+func (d *wireDecoder) boolean() bool {
+	v := d.u8()
+	d.check(v <= 1, "flag")
+	return v == 1
+}
+
+func (d *wireDecoder) duration() time.Duration {
+	v := d.u64()
+	d.check(v <= math.MaxInt64, "duration")
+	return time.Duration(v & math.MaxInt64)
+}
+
+// str reads a string of at most most bytes.
+func (d *wireDecoder) str(most int) string {
+	n := d.u32()
+	if uint64(n) > uint64(most) || uint64(n) > uint64(len(d.b)) {
+		d.check(false, "string length")
+		return ""
+	}
+	return string(d.take(int(n)))
+}
+
+// count reads the number of elements of a list. Each takes at least 4 bytes,
+// so that no list is allocated that the payload cannot hold.
+func (d *wireDecoder) count(most int) int {
+	n := d.u32()
+	if uint64(n) > uint64(most) || uint64(n)*4 > uint64(len(d.b)) {
+		d.check(false, "count")
+		return 0
+	}
+	return int(n)
+}
+
+func (d *wireDecoder) strs(most int) []string {
+	n := d.count(most)
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = d.str(maxWireString)
+	}
+	return list
+}
+
+// end reports the first fault; bytes left over are one.
+func (d *wireDecoder) end(what string) error {
+	d.check(len(d.b) == 0, "trailing bytes")
+	if d.err != nil {
+		return fmt.Errorf("%s: %w", what, d.err)
+	}
+	return nil
+}
