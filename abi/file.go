@@ -1,0 +1,256 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// The file calls (CallFile…) carry WASI's file operations from the worker to
+// the host. Their payloads are little-endian binary, because listings and
+// blocks of data are the bulk of what they move. Every Append… has one Parse…
+// that accepts exactly what it writes: no trailing bytes, no unknown flag, no
+// number out of range. A payload that does not parse did not come from an
+// honest peer.
+//
+//	call       request                                        reply
+//	Open       mount u32 | flags u16 | ahead u32 | path       handle u32 | stat | content
+//	Read       handle u32 | offset u64 | length u32           the bytes; none at the end
+//	Write      handle u32 | append u8 | offset u64 | bytes    count u32 | size u64
+//	Close      handle u32                                     -
+//	Stat       mount u32 | handle u32 | path                  stat
+//	Lstat      mount u32 | path                               stat
+//	ReadDir    handle u32 | rewind u8                         end u8 | entries
+//	Mkdir      mount u32 | path                               -
+//	Unlink     mount u32 | path                               -
+//	Rmdir      mount u32 | path                               -
+//	Rename     mount u32 | length u16 | from | to             -
+//	Truncate   handle u32 | size u64                          -
+//	Sync       handle u32                                     -
+//	Times      mount u32 | set u8 | atime i64 | mtime i64 | path   -
+//
+//	stat       kind u8 | inode u64 | links u32 | size u64 | mtime i64 | ctime i64
+//	entry      kind u8 | inode u64 | length u16 | name
+//
+// Times are nanoseconds since 1970. A call that fails answers with an Errno
+// and, where programs depend on a finer reason, one byte of FileDetail.
+
+// ErrFilePayload is what every parser of a file payload wraps.
+var ErrFilePayload = errors.New("malformed file payload")
+
+// Bounds of the file calls (security.md §17, G10, G17). They are fixed.
+const (
+	MaxFilePath       = 4 * KiB
+	MaxFileComponents = 64
+	MaxFileName       = 255
+	MaxFileChunk      = MiB // bytes of one read or write
+	MaxFileEntries    = 1_000
+	MaxFileHandles    = MaxHandles
+	FileBlock         = 64 * KiB // least amount fetched ahead (G17)
+
+	// maxFileWirePath is what the wire can carry: the policy on lengths is the
+	// host's, and its answer is an errno and not the end of a worker.
+	maxFileWirePath = 1<<16 - 1
+)
+
+// A FileDetail refines the Errno of a file call for programs that tell, say,
+// "exists" from "is a directory". Zero adds nothing.
+type FileDetail uint8
+
+const (
+	FileDetailNone   FileDetail = 0
+	FileExists       FileDetail = 1 // with EBUSY
+	FileNotEmpty     FileDetail = 2 // with EBUSY
+	FileNotDirectory FileDetail = 3 // with EINVAL
+	FileIsDirectory  FileDetail = 4 // with EINVAL
+	FileLoop         FileDetail = 5 // with EINVAL
+	FileBadHandle    FileDetail = 6 // with EINVAL
+)
+
+var fileDetailNames = [...]string{
+	FileDetailNone: "none", FileExists: "exists", FileNotEmpty: "not_empty", FileNotDirectory: "not_directory",
+	FileIsDirectory: "is_directory", FileLoop: "loop", FileBadHandle: "bad_handle",
+}
+
+// String returns the name used in tests and logs.
+func (d FileDetail) String() string {
+	if int(d) < len(fileDetailNames) {
+		return fileDetailNames[d]
+	}
+	return fmt.Sprintf("detail(%d)", uint8(d))
+}
+
+// ParseFileDetail reads the payload of a failed file call: nothing or one
+// byte. Details of a later version read as FileDetailNone.
+func ParseFileDetail(b []byte) (FileDetail, error) {
+	switch {
+	case len(b) == 0:
+		return FileDetailNone, nil
+	case len(b) > 1:
+		return FileDetailNone, fmt.Errorf("%w: detail of %d bytes", ErrFilePayload, len(b))
+	case int(b[0]) >= len(fileDetailNames):
+		return FileDetailNone, nil
+	}
+	return FileDetail(b[0]), nil
+}
+
+// FileFlags say how a file is opened. Without FileRead and FileWrite nothing
+// but FileStat and ReadDir work on the handle.
+type FileFlags uint16
+
+const (
+	FileRead      FileFlags = 1 << 0
+	FileWrite     FileFlags = 1 << 1
+	FileCreate    FileFlags = 1 << 2
+	FileExclusive FileFlags = 1 << 3
+	FileTruncate  FileFlags = 1 << 4
+	FileDirectory FileFlags = 1 << 5 // fail unless it is a directory
+	FileNoFollow  FileFlags = 1 << 6 // fail if the last component is a symlink
+	FileSync      FileFlags = 1 << 7 // every write is durable before it is answered
+
+	fileFlagsKnown = FileSync<<1 - 1
+)
+
+// A FileKind is the type of a directory entry.
+type FileKind uint8
+
+const (
+	FileRegular   FileKind = 1
+	FileFolder    FileKind = 2
+	FileSymlink   FileKind = 3
+	FileSpecial   FileKind = 4 // FIFO, socket, device: named, never opened
+	fileKindsKnow          = FileSpecial
+)
+
+// A FileStat describes a file. Inode and links are the file system's; there
+// is no owner, no mode and no device, because a guest has no use for them.
+type FileStat struct {
+	Kind  FileKind
+	Inode uint64
+	Links uint32
+	Size  int64 // 0 for symlinks, whose targets are not readable (S58)
+	Mtime int64
+	Ctime int64
+}
+
+const fileStatSize = 1 + 8 + 4 + 8 + 8 + 8
+
+// Append adds the wire form to b.
+func (s FileStat) Append(b []byte) []byte {
+	b = append(b, byte(s.Kind))
+	b = binary.LittleEndian.AppendUint64(b, s.Inode)
+	b = binary.LittleEndian.AppendUint32(b, s.Links)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Size))
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.Mtime))
+	return binary.LittleEndian.AppendUint64(b, uint64(s.Ctime))
+}
+
+// ParseFileStat reads the reply of CallFileStat and CallFileLstat.
+func ParseFileStat(b []byte) (FileStat, error) {
+	r := fileReader{b: b}
+	s := r.stat()
+	return s, r.end()
+}
+
+// fileReader takes a payload apart. The first failure sticks, later reads
+// return zeros, and end reports it.
+type fileReader struct {
+	b   []byte
+	err error
+}
+
+func (r *fileReader) fail(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrFilePayload, what)
+	}
+	r.b = nil
+}
+
+func (r *fileReader) take(n int) []byte {
+	if len(r.b) < n {
+		r.fail("too short")
+		return nil
+	}
+	p := r.b[:n]
+	r.b = r.b[n:]
+	return p
+}
+
+func (r *fileReader) u8() uint8 {
+	if p := r.take(1); p != nil {
+		return p[0]
+	}
+	return 0
+}
+
+func (r *fileReader) u16() uint16 {
+	if p := r.take(2); p != nil {
+		return binary.LittleEndian.Uint16(p)
+	}
+	return 0
+}
+
+func (r *fileReader) u32() uint32 {
+	if p := r.take(4); p != nil {
+		return binary.LittleEndian.Uint32(p)
+	}
+	return 0
+}
+
+func (r *fileReader) u64() uint64 {
+	if p := r.take(8); p != nil {
+		return binary.LittleEndian.Uint64(p)
+	}
+	return 0
+}
+
+// size reads a u64 that has to be a length or an offset of a file.
+func (r *fileReader) size() int64 {
+	n := int64(r.u64())
+	if n < 0 {
+		r.fail("size out of range")
+		return 0
+	}
+	return n
+}
+
+func (r *fileReader) bool() bool {
+	n := r.u8()
+	if n > 1 {
+		r.fail("not a boolean")
+	}
+	return n == 1
+}
+
+func (r *fileReader) kind() FileKind {
+	k := FileKind(r.u8())
+	if r.err == nil && (k == 0 || k > fileKindsKnow) {
+		r.fail("unknown kind")
+	}
+	return k
+}
+
+func (r *fileReader) stat() FileStat {
+	return FileStat{
+		Kind: r.kind(), Inode: r.u64(), Links: r.u32(), Size: r.size(),
+		Mtime: int64(r.u64()), Ctime: int64(r.u64()),
+	}
+}
+
+// rest takes all that is left, at most limit bytes.
+func (r *fileReader) rest(limit int) []byte {
+	if len(r.b) > limit {
+		r.fail("too long")
+		return nil
+	}
+	return r.take(len(r.b))
+}
+
+func (r *fileReader) path() string { return string(r.rest(maxFileWirePath)) }
+
+func (r *fileReader) end() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.fail("trailing bytes")
+	}
+	return r.err
+}

@@ -1,0 +1,250 @@
+package abi
+
+import "encoding/binary"
+
+// A FileOpenRequest opens Path of a mount. Ahead is how much of its beginning
+// the caller would like in the reply, at most FileBlock bytes; for a directory
+// any Ahead asks for its first page.
+type FileOpenRequest struct {
+	Mount uint32
+	Flags FileFlags
+	Ahead uint32
+	Path  string
+}
+
+// Append adds the wire form to b.
+func (q FileOpenRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Mount)
+	b = binary.LittleEndian.AppendUint16(b, uint16(q.Flags))
+	b = binary.LittleEndian.AppendUint32(b, q.Ahead)
+	return append(b, q.Path...)
+}
+
+// ParseFileOpenRequest reads the request of CallFileOpen.
+func ParseFileOpenRequest(b []byte) (FileOpenRequest, error) {
+	r := fileReader{b: b}
+	q := FileOpenRequest{Mount: r.u32(), Flags: FileFlags(r.u16()), Ahead: r.u32(), Path: r.path()}
+	if q.Flags&^fileFlagsKnown != 0 {
+		r.fail("unknown flag")
+	}
+	if q.Ahead > FileBlock {
+		r.fail("ahead too long")
+	}
+	return q, r.end()
+}
+
+// A FilePathRequest names an entry: CallFileLstat, CallFileMkdir,
+// CallFileUnlink and CallFileRmdir.
+type FilePathRequest struct {
+	Mount uint32
+	Path  string
+}
+
+// Append adds the wire form to b.
+func (q FilePathRequest) Append(b []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, q.Mount), q.Path...)
+}
+
+// ParseFilePathRequest reads the request of a call that names an entry.
+func ParseFilePathRequest(b []byte) (FilePathRequest, error) {
+	r := fileReader{b: b}
+	q := FilePathRequest{Mount: r.u32(), Path: r.path()}
+	return q, r.end()
+}
+
+// A FileStatRequest asks about an open file, or if Handle is 0 about a path.
+type FileStatRequest struct {
+	Mount  uint32
+	Handle uint32
+	Path   string
+}
+
+// Append adds the wire form to b.
+func (q FileStatRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Mount)
+	b = binary.LittleEndian.AppendUint32(b, q.Handle)
+	return append(b, q.Path...)
+}
+
+// ParseFileStatRequest reads the request of CallFileStat.
+func ParseFileStatRequest(b []byte) (FileStatRequest, error) {
+	r := fileReader{b: b}
+	q := FileStatRequest{Mount: r.u32(), Handle: r.u32(), Path: r.path()}
+	if q.Handle != 0 && q.Path != "" {
+		r.fail("handle and path")
+	}
+	return q, r.end()
+}
+
+// A FileHandleRequest names an open file: CallFileClose and CallFileSync.
+type FileHandleRequest struct {
+	Handle uint32
+}
+
+// Append adds the wire form to b.
+func (q FileHandleRequest) Append(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(b, q.Handle)
+}
+
+// ParseFileHandleRequest reads the request of a call that names an open file.
+func ParseFileHandleRequest(b []byte) (FileHandleRequest, error) {
+	r := fileReader{b: b}
+	q := FileHandleRequest{Handle: r.u32()}
+	return q, r.end()
+}
+
+// A FileReadRequest asks for up to Length bytes, at most MaxFileChunk.
+type FileReadRequest struct {
+	Handle uint32
+	Offset int64
+	Length uint32
+}
+
+// Append adds the wire form to b.
+func (q FileReadRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Handle)
+	b = binary.LittleEndian.AppendUint64(b, uint64(q.Offset))
+	return binary.LittleEndian.AppendUint32(b, q.Length)
+}
+
+// ParseFileReadRequest reads the request of CallFileRead.
+func ParseFileReadRequest(b []byte) (FileReadRequest, error) {
+	r := fileReader{b: b}
+	q := FileReadRequest{Handle: r.u32(), Offset: r.size(), Length: r.u32()}
+	if q.Length > MaxFileChunk {
+		r.fail("read too long")
+	}
+	return q, r.end()
+}
+
+// A FileWriteRequest writes Data, at most MaxFileChunk bytes, at Offset, or
+// with AtEnd set after the last byte.
+type FileWriteRequest struct {
+	Handle uint32
+	AtEnd  bool
+	Offset int64
+	Data   []byte
+}
+
+// FileWriteHeader is how many bytes of a write request stand before its data.
+const FileWriteHeader = 4 + 1 + 8
+
+// Append adds the wire form to b.
+func (q FileWriteRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Handle)
+	b = appendFileBool(b, q.AtEnd)
+	b = binary.LittleEndian.AppendUint64(b, uint64(q.Offset))
+	return append(b, q.Data...)
+}
+
+// ParseFileWriteRequest reads the request of CallFileWrite. Data aliases b.
+func ParseFileWriteRequest(b []byte) (FileWriteRequest, error) {
+	r := fileReader{b: b}
+	q := FileWriteRequest{Handle: r.u32(), AtEnd: r.bool(), Offset: r.size(), Data: r.rest(MaxFileChunk)}
+	return q, r.end()
+}
+
+// A FileReadDirRequest asks for the next page of an open directory, or with
+// Rewind set for the first.
+type FileReadDirRequest struct {
+	Handle uint32
+	Rewind bool
+}
+
+// Append adds the wire form to b.
+func (q FileReadDirRequest) Append(b []byte) []byte {
+	return appendFileBool(binary.LittleEndian.AppendUint32(b, q.Handle), q.Rewind)
+}
+
+// ParseFileReadDirRequest reads the request of CallFileReadDir.
+func ParseFileReadDirRequest(b []byte) (FileReadDirRequest, error) {
+	r := fileReader{b: b}
+	q := FileReadDirRequest{Handle: r.u32(), Rewind: r.bool()}
+	return q, r.end()
+}
+
+// A FileRenameRequest moves From to To within one mount.
+type FileRenameRequest struct {
+	Mount    uint32
+	From, To string
+}
+
+// Append adds the wire form to b. Neither path may exceed 65,535 bytes.
+func (q FileRenameRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Mount)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(q.From)))
+	b = append(b, q.From...)
+	return append(b, q.To...)
+}
+
+// ParseFileRenameRequest reads the request of CallFileRename.
+func ParseFileRenameRequest(b []byte) (FileRenameRequest, error) {
+	r := fileReader{b: b}
+	q := FileRenameRequest{Mount: r.u32()}
+	q.From = string(r.take(int(r.u16())))
+	q.To = r.path()
+	return q, r.end()
+}
+
+// A FileTruncateRequest sets the size of a file that is open for writing.
+type FileTruncateRequest struct {
+	Handle uint32
+	Size   int64
+}
+
+// Append adds the wire form to b.
+func (q FileTruncateRequest) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, q.Handle)
+	return binary.LittleEndian.AppendUint64(b, uint64(q.Size))
+}
+
+// ParseFileTruncateRequest reads the request of CallFileTruncate.
+func ParseFileTruncateRequest(b []byte) (FileTruncateRequest, error) {
+	r := fileReader{b: b}
+	q := FileTruncateRequest{Handle: r.u32(), Size: r.size()}
+	return q, r.end()
+}
+
+// A FileTimesRequest sets access and modification time, each only if its Set
+// flag says so.
+type FileTimesRequest struct {
+	Mount              uint32
+	SetAtime, SetMtime bool
+	Atime, Mtime       int64
+	Path               string
+}
+
+// Append adds the wire form to b.
+func (q FileTimesRequest) Append(b []byte) []byte {
+	var set byte
+	if q.SetAtime {
+		set |= 1
+	}
+	if q.SetMtime {
+		set |= 2
+	}
+	b = append(binary.LittleEndian.AppendUint32(b, q.Mount), set)
+	b = binary.LittleEndian.AppendUint64(b, uint64(q.Atime))
+	b = binary.LittleEndian.AppendUint64(b, uint64(q.Mtime))
+	return append(b, q.Path...)
+}
+
+// ParseFileTimesRequest reads the request of CallFileTimes.
+func ParseFileTimesRequest(b []byte) (FileTimesRequest, error) {
+	r := fileReader{b: b}
+	q := FileTimesRequest{Mount: r.u32()}
+	set := r.u8()
+	if set > 3 {
+		r.fail("unknown flag")
+	}
+	q.SetAtime, q.SetMtime = set&1 != 0, set&2 != 0
+	q.Atime, q.Mtime, q.Path = int64(r.u64()), int64(r.u64()), r.path()
+	return q, r.end()
+}
+
+func appendFileBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
