@@ -1,0 +1,224 @@
+package abi
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
+
+// Frame checks the header of a record frame and the phase, and returns the
+// reader of its records. Each record then goes through Record.
+func (p *Protocol) Frame(frame []byte) (FrameReader, *Violation) {
+	if len(frame) > p.Limits.FrameBytes {
+		return FrameReader{}, p.Fault(VFrameTooLarge, "RECORD", "")
+	}
+	fr, err := NewFrameReader(frame)
+	if err != nil {
+		return FrameReader{}, p.Fault(VFrameMalformed, "RECORD", err.Error())
+	}
+	if v := p.step(StepMessage, "RECORD"); v != nil {
+		return FrameReader{}, p.fail(v)
+	}
+	return fr, nil
+}
+
+// FrameFault is the violation of a frame whose records end in the wrong place.
+func (p *Protocol) FrameFault(err error) *Violation {
+	return p.Fault(VFrameMalformed, "RECORD", err.Error())
+}
+
+// Record checks one record of a frame (R34, R43, §9.1). The message is valid
+// until the next call.
+func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
+	m := &p.record
+	*m = RecordMessage{Stream: int(rec.Stream), Delete: rec.Op == OpDelete, Compound: rec.KeyKind == KeyCompound, Key: rec.Key, Data: rec.Data, EmittedAt: rec.EmittedAt}
+	p.crowded = false
+	if !utf8.Valid(rec.Key) {
+		return nil, p.recordFault(VFrameInvalidUtf8, "key")
+	}
+	if len(rec.Data) > 0 {
+		if bad := p.members(m); bad != nil {
+			return nil, bad
+		}
+	}
+	if bad := p.frameKey(rec); bad != "" {
+		return nil, p.recordFault(bad, "key")
+	}
+	if rec.Op > OpDelete {
+		return nil, p.recordFault(VRecordInvalidOp, "op")
+	}
+	if len(rec.Data) == 0 && !m.Delete {
+		return nil, p.recordFault(VRecordInvalidData, "data")
+	}
+	if m.Stream >= len(p.names) {
+		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Received: "stream index " + itoa(int64(m.Stream)), Expected: slices.Clone(p.names)}
+		return nil, p.fail(v.Bound())
+	}
+	return p.admit(m)
+}
+
+// members scans m.Data and keeps its top-level members.
+func (p *Protocol) members(m *RecordMessage) *Violation {
+	members, err := p.data.Object(m.Data)
+	sub := Subtype("")
+	if err != nil {
+		sub = faultSubtype(err)
+	}
+	p.crowded = sub == VRecordTooLarge
+	if err == nil || p.crowded {
+		m.Members = members
+		return nil
+	}
+	if sub == VFrameNotObject {
+		sub = VRecordInvalidData
+	}
+	v := p.recordFault(sub, "data")
+	v.Detail = err.Error()
+	return v
+}
+
+func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
+	if len(rec.Key) == 0 || rec.KeyKind > KeyCompound {
+		return VRecordInvalidKey
+	}
+	if rec.KeyKind == KeyCompound {
+		// The frame's key must already be canonical, so the key is what is stored.
+		if kind, err := p.scan.Valid(rec.Key); err != nil || kind != KindArray {
+			return VRecordInvalidKey
+		}
+		key, parts, ok := CanonicalKey(p.key[:0], rec.Key)
+		p.key = key
+		if !ok || parts == 0 || !bytes.Equal(key, rec.Key) {
+			return VRecordInvalidKey
+		}
+		if parts > MaxKeyParts {
+			return VRecordKeyTooLong
+		}
+	}
+	if len(rec.Key) > MaxKeyBytes {
+		return VRecordKeyTooLong
+	}
+	return ""
+}
+
+// recordLine checks a RECORD that came as a stdio line.
+func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
+	if v := p.step(StepMessage, "RECORD"); v != nil {
+		return nil, p.fail(v)
+	}
+	m := &p.record
+	*m, p.crowded = RecordMessage{Stream: -1}, false
+	var key, op, data, emitted, stream Member
+	for _, f := range members {
+		switch string(f.Name) {
+		case "key":
+			key = f
+		case "op":
+			op = f
+		case "data":
+			data = f
+		case "emitted_at":
+			emitted = f
+		case "stream":
+			stream = f
+		}
+	}
+	if bad := p.lineKey(m, key); bad != "" {
+		return nil, p.recordFault(bad, "key")
+	}
+	if bad := lineOp(m, op); bad {
+		return nil, p.recordFault(VRecordInvalidOp, "op")
+	}
+	if bad := p.lineData(m, data); bad != nil {
+		return nil, bad
+	}
+	if emitted.Kind != KindString || len(emitted.Value) <= 2 {
+		return nil, p.recordFault(VRecordInvalidEmittedAt, "emitted_at")
+	}
+	m.EmittedAt, _ = TimeOf(emitted.Value)
+	name, isText := "", stream.Kind == KindString
+	if isText {
+		name = String(stream.Value)
+		if i, ok := p.streams[name]; ok {
+			m.Stream = i
+		}
+	}
+	if m.Stream < 0 {
+		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Stream: name, Received: name, Expected: slices.Clone(p.names)}
+		return nil, p.fail(v.Bound())
+	}
+	out, v := p.admit(m)
+	if v != nil {
+		return nil, v
+	}
+	return out, nil
+}
+
+func (p *Protocol) lineKey(m *RecordMessage, key Member) Subtype {
+	if key.Kind != KindString && key.Kind != KindArray {
+		return VRecordInvalidKey
+	}
+	k, parts, ok := CanonicalKey(p.key[:0], key.Value)
+	p.key = k
+	if !ok || len(k) == 0 || key.Kind == KindArray && parts == 0 {
+		return VRecordInvalidKey
+	}
+	if len(k) > MaxKeyBytes || parts > MaxKeyParts {
+		return VRecordKeyTooLong
+	}
+	m.Key, m.Compound = k, key.Kind == KindArray
+	return ""
+}
+
+func lineOp(m *RecordMessage, op Member) (bad bool) {
+	if op.Value == nil || op.Kind == KindNull {
+		return false
+	}
+	switch string(op.Value) {
+	case `"upsert"`:
+	case `"delete"`:
+		m.Delete = true
+	default:
+		return true
+	}
+	return false
+}
+
+func (p *Protocol) lineData(m *RecordMessage, data Member) *Violation {
+	if data.Value == nil || data.Kind == KindNull {
+		if m.Delete {
+			return nil
+		}
+		return p.recordFault(VRecordInvalidData, "data")
+	}
+	if data.Kind != KindObject {
+		return p.recordFault(VRecordInvalidData, "data")
+	}
+	m.Data = data.Value
+	return p.members(m)
+}
+
+// admit runs what is left once shape, key and stream are known.
+func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
+	if p.Contract.Records != nil {
+		if v := p.Contract.Records.Admit(m); v != nil {
+			v.MessageType, v.Stream = "RECORD", p.names[m.Stream]
+			return nil, p.fail(v.Bound())
+		}
+	}
+	if len(m.Data) > p.Limits.RecordBytes || p.crowded {
+		v := p.recordFault(VRecordTooLarge, "data")
+		v.Stream = p.names[m.Stream]
+		v.Detail = "limits: " + itoa(int64(p.Limits.RecordBytes)) + " bytes, " + itoa(MaxRecordValues) + " values"
+		return nil, v
+	}
+	if max := p.Limits.RecordsPerRun; max > 0 && p.records >= max {
+		return nil, p.fail(&Violation{Subtype: VMessageLimitExceeded, MessageType: "RECORD", Detail: "limit " + itoa(max)})
+	}
+	p.records++
+	return m, nil
+}
+
+func (p *Protocol) recordFault(s Subtype, field string) *Violation {
+	return p.fail(&Violation{Subtype: s, MessageType: "RECORD", Field: field})
+}

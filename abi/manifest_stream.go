@@ -1,0 +1,169 @@
+package abi
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+func (r *manifestReader) streams(m *Manifest, list at) {
+	if !list.Is(KindArray) || size(list.Value) == 0 {
+		r.fail(list, "streams_missing", "a non-empty array of streams")
+		return
+	}
+	r.list(list, MaxScopeStreams, func(a at) {
+		if !r.object(a, true) {
+			return
+		}
+		s := r.stream(a)
+		if _, seen := m.byName[s.Name]; seen {
+			r.fail(a.member("name"), "stream_duplicate", "a name no other stream has")
+		}
+		m.byName[s.Name] = len(m.Streams)
+		m.Streams = append(m.Streams, s)
+	})
+}
+
+func (r *manifestReader) stream(a at) StreamSpec {
+	s := StreamSpec{Name: r.text(a.member("name"), MaxStreamName, true)}
+	if s.Name == "*" {
+		r.fail(a.member("name"), "stream_name_invalid", "a name other than *")
+	}
+	r.schemaOf(&s, a.member("schema"))
+	s.PrimaryKey = r.primaryKey(a.member("primary_key"), &s)
+	s.Semantics = r.oneOf(a.member("semantics"), true, "append_only", "mutable_state")
+	s.CursorField = r.text(a.member("cursor_field"), 256, false)
+	r.consentTime(&s, a.member("consent_time_field"))
+	if sel := a.member("selection"); r.object(sel, false) {
+		s.ResourceField = r.text(sel.member("resource_field"), 256, false)
+	}
+	s.Incremental = r.flag(a.member("incremental"))
+	if av := a.member("availability"); r.object(av, false) {
+		s.Availability = r.oneOf(av.member("state"), false, Supported, UnsupportedInMode, "experimental", "deprecated")
+	}
+	s.CoverageStrategy = r.oneOf(a.member("coverage_strategy"), false, CheckpointWindow, "full_inventory",
+		ParentDetailAccounting, "snapshot_import_receipt", "singleton_presence")
+	r.views(a.member("views"))
+	s.CheckSchema = r.flag(a.member("validate_records"))
+	r.dependency(&s, a)
+	return s
+}
+
+func (r *manifestReader) schemaOf(s *StreamSpec, a at) {
+	if !r.object(a, true) {
+		return
+	}
+	if depth(a.Value) > 32 {
+		r.fail(a, "schema_too_deep", "at most 32 levels")
+		return
+	}
+	r.oneOf(a.member("type"), true, "object")
+	props := a.member("properties")
+	if !r.object(props, true) {
+		return
+	}
+	s.Properties = map[string]Property{}
+	for name := range props.Members() {
+		p := props.member(name)
+		if !r.object(p, true) {
+			return
+		}
+		s.Properties[name] = Property{Types: r.types(p.member("type")), Format: r.text(p.member("format"), 64, false)}
+	}
+	s.Required = r.texts(a.member("required"), MaxScopeFields)
+	s.Schema = json.RawMessage(slices.Clone(a.Raw))
+}
+
+// types reads a JSON Schema type: one name or an array of names.
+func (r *manifestReader) types(a at) []string {
+	if a.Is(KindArray) {
+		return r.texts(a, 8)
+	}
+	if t := r.text(a, 32, false); t != "" {
+		return []string{t}
+	}
+	return nil
+}
+
+func (r *manifestReader) primaryKey(a at, s *StreamSpec) []string {
+	var key []string
+	if a.Is(KindArray) {
+		key = r.texts(a, MaxKeyParts)
+	} else {
+		key = []string{r.text(a, 256, true)}
+	}
+	if len(key) == 0 {
+		r.fail(a, "primary_key_empty", "at least one field")
+	}
+	for _, f := range key {
+		if _, ok := s.Properties[f]; !ok {
+			r.fail(a, "primary_key_unknown", "names of properties")
+		}
+	}
+	return key
+}
+
+func (r *manifestReader) consentTime(s *StreamSpec, a at) {
+	s.ConsentTimeField = r.text(a, 256, false)
+	if s.ConsentTimeField == "" {
+		return
+	}
+	p, ok := s.Properties[s.ConsentTimeField]
+	if !ok {
+		r.fail(a, "consent_time_unknown", "the name of a property")
+		return
+	}
+	for _, t := range p.Types {
+		switch {
+		case t == "null", t == "number", t == "integer":
+		case t == "string" && (p.Format == "date" || p.Format == "date-time"):
+		default:
+			r.fail(a, "consent_time_type", "a property of type number, integer, or string with format date or date-time")
+		}
+	}
+	if len(p.Types) == 0 {
+		r.fail(a, "consent_time_type", "a property with a type")
+	}
+}
+
+func (r *manifestReader) views(a at) {
+	r.list(a, 64, func(i at) {
+		if r.object(i, true) {
+			r.text(i.member("id"), 128, true)
+			r.text(i.member("label"), 200, false)
+			r.texts(i.member("fields"), MaxScopeFields)
+		}
+	})
+}
+
+// dependency reads rows 1 to 3 of §3.2; the rows that need all streams are in
+// checkDependencies.
+func (r *manifestReader) dependency(s *StreamSpec, a at) {
+	state, parents := a.member("state_stream"), a.member("parent_streams")
+	if !state.Absent() {
+		t, ok := state.Text()
+		if !ok || Blank(t) {
+			r.fail(state, "dependency_malformed", "the name of a stream")
+		}
+		s.StateStream = t
+	}
+	if parents.Absent() {
+		return
+	}
+	if !parents.Is(KindArray) {
+		r.fail(parents, "dependency_malformed", "an array of stream names")
+		return
+	}
+	for item := range parents.Items() {
+		t, ok := item.Text()
+		if !ok || Blank(t) {
+			r.fail(parents, "dependency_malformed", "an array of stream names")
+		}
+		s.ParentStreams = append(s.ParentStreams, t)
+	}
+	if !state.Absent() {
+		r.fail(parents, "dependency_both_declared", "state_stream or parent_streams, not both")
+	}
+	if len(s.ParentStreams) == 0 {
+		r.fail(parents, "dependency_empty_parents", "at least one parent")
+	}
+}

@@ -1,0 +1,71 @@
+package abi
+
+// A Phase is where a guest stands in the protocol (runtime.md §8).
+type Phase uint8
+
+const (
+	Initializing Phase = iota // START not handed over yet
+	Collecting
+	Waiting   // an interaction is open
+	Finishing // DONE was accepted
+	Over      // the guest has ended, or a violation ended it
+)
+
+// String returns the name used in transcripts.
+func (p Phase) String() string {
+	return [...]string{"initializing", "collecting", "waiting_for_interaction", "done", "exited"}[p]
+}
+
+// A Step is what can move a Phase: a kind of guest output, or an event of the
+// host.
+type Step uint8
+
+const (
+	StepStart       Step = iota // START handed over
+	StepMessage                 // any message that is no INTERACTION and no DONE
+	StepInteraction             // INTERACTION
+	StepDone                    // DONE
+	StepSide                    // network, browser and handle calls (R220); message and log (R215)
+	StepAnswer                  // the open interaction was closed by the host
+	StepExit                    // the guest ended
+)
+
+// Next is the protocol as a pure function (R216, R41, S48): the phase after a
+// step, or the subtype of the violation that the step is. It is total.
+func (p Phase) Next(s Step) (Phase, Subtype) {
+	if s == StepExit {
+		return Over, ""
+	}
+	switch p {
+	case Initializing:
+		switch s {
+		case StepStart:
+			return Collecting, ""
+		case StepSide:
+			return Initializing, ""
+		}
+		return Over, VAbiFault
+	case Collecting:
+		switch s {
+		case StepMessage, StepSide:
+			return Collecting, ""
+		case StepInteraction:
+			return Waiting, ""
+		case StepDone:
+			return Finishing, ""
+		}
+		return Over, VAbiFault
+	case Waiting:
+		switch s {
+		case StepAnswer:
+			return Collecting, ""
+		case StepSide:
+			return Waiting, ""
+		case StepStart:
+			return Over, VAbiFault
+		}
+		return Over, VOutputWhileWaiting
+	default:
+		return Over, VMessageAfterDone
+	}
+}

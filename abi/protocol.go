@@ -1,0 +1,290 @@
+package abi
+
+import "slices"
+
+// A RecordFilter decides whether a record lies inside the granted scope: checks
+// 5 to 8 of RECORD (§9.1). host/scope implements it.
+type RecordFilter interface {
+	// Admit sees a record whose shape is right. It must not keep m.
+	Admit(m *RecordMessage) *Violation
+}
+
+// A Contract is what a run was promised and promised in return: everything the
+// checks of runtime.md §9 depend on.
+type Contract struct {
+	Scope       Scope
+	Manifest    *Manifest
+	Records     RecordFilter
+	Interactive bool // START offered the binding
+	Stdio       bool
+	Limits      Limits
+	// NewID makes the id of an ASSISTANCE that came without one.
+	NewID func() string
+}
+
+// A Protocol checks everything a guest says, in order, and keeps the little
+// state the checks need. It has no effects: what a message means is the
+// caller's business. Host, SDK tests and conformance tests use the same one
+// (invariant 9). It is not for concurrent use.
+//
+// Invariant: after the first violation the phase is Over and everything is
+// refused.
+type Protocol struct {
+	Contract
+	phase   Phase
+	streams map[string]int // name in scope -> index
+	names   []string
+	counts  map[string]int // accepted messages by type
+	records int64
+	open    []OpenAssistance
+	reports map[[2]string]bool
+	scan    Scanner
+	data    Scanner
+	record  RecordMessage
+	key     []byte
+	crowded bool // the record at hand has too many values
+}
+
+// An OpenAssistance is an ASSISTANCE without an end yet.
+type OpenAssistance struct {
+	ID      string
+	Stream  string
+	Message *AssistanceMessage
+}
+
+// NewProtocol starts in Initializing.
+func NewProtocol(c Contract) *Protocol {
+	p := &Protocol{
+		Contract: c,
+		streams:  make(map[string]int, len(c.Scope.Streams)),
+		counts:   map[string]int{},
+		reports:  map[[2]string]bool{},
+	}
+	for i, s := range c.Scope.Streams {
+		p.streams[s.Name] = i
+		p.names = append(p.names, s.Name)
+	}
+	p.data.MaxValues = MaxRecordValues
+	return p
+}
+
+// Phase returns where the guest stands.
+func (p *Protocol) Phase() Phase { return p.phase }
+
+// Records is the number of RECORD messages admitted, deletes included (R51).
+func (p *Protocol) Records() int64 { return p.records }
+
+// OpenAssistances lists what is open, oldest first. The slice is the caller's.
+func (p *Protocol) OpenAssistances() []OpenAssistance { return slices.Clone(p.open) }
+
+// CloseAssistance forgets an open assistance and reports whether it was open.
+func (p *Protocol) CloseAssistance(id string) (OpenAssistance, bool) {
+	i := slices.IndexFunc(p.open, func(a OpenAssistance) bool { return a.ID == id })
+	if i < 0 {
+		return OpenAssistance{}, false
+	}
+	a := p.open[i]
+	p.open = slices.Delete(p.open, i, i+1)
+	return a, true
+}
+
+// Step moves the phase for an event of the host, or for a side call.
+func (p *Protocol) Step(s Step) *Violation { return p.step(s, "") }
+
+func (p *Protocol) step(s Step, typ string) *Violation {
+	next, bad := p.phase.Next(s)
+	p.phase = next
+	if bad != "" {
+		return &Violation{Subtype: bad, MessageType: typ}
+	}
+	return nil
+}
+
+// End makes the protocol refuse everything from now on.
+func (p *Protocol) End() { p.phase = Over }
+
+// fail ends the protocol with v.
+func (p *Protocol) fail(v *Violation) *Violation {
+	p.phase = Over
+	return v
+}
+
+// Fault turns a fault of a message's bytes into its violation: the fault
+// itself, or what the phase makes of any output (R43).
+func (p *Protocol) Fault(s Subtype, typ, detail string) *Violation {
+	v := &Violation{Subtype: s, MessageType: typ, Detail: detail}
+	if p.phase == Waiting || p.phase == Finishing || p.phase == Over {
+		_, v.Subtype = p.phase.Next(StepMessage)
+		v.Detail = string(s)
+	}
+	return p.fail(v)
+}
+
+// syntax maps what the scanner found to a violation.
+func (p *Protocol) syntax(err error, typ string) *Violation {
+	return p.Fault(faultSubtype(err), typ, err.Error())
+}
+
+func faultSubtype(err error) Subtype {
+	e, ok := err.(*SyntaxError)
+	if !ok {
+		return VFrameMalformed
+	}
+	switch e.Fault {
+	case FaultUTF8:
+		return VFrameInvalidUtf8
+	case FaultDepth:
+		return VFrameTooDeep
+	case FaultNotObject:
+		return VFrameNotObject
+	case FaultValues:
+		return VRecordTooLarge
+	default:
+		return VFrameInvalidJson
+	}
+}
+
+// Line checks one stdio line (R36, R43) without its line feed. The message
+// aliases line and is valid until the next call.
+func (p *Protocol) Line(line []byte) (Message, *Violation) {
+	if len(line) > p.Limits.FrameBytes {
+		return nil, p.Fault(VFrameTooLarge, "", "")
+	}
+	members, err := p.scan.Object(line)
+	if err != nil {
+		return nil, p.syntax(err, "")
+	}
+	typ, isText := "", false
+	for _, m := range members {
+		if string(m.Name) == "type" && m.Kind == KindString {
+			typ, isText = String(m.Value), true
+		}
+	}
+	if typ == "RECORD" {
+		return p.recordLine(members)
+	}
+	if v := p.step(stepOf(typ), typeForViolation(typ)); v != nil {
+		return nil, p.fail(v)
+	}
+	read := readerOf(typ)
+	if read == nil {
+		v := &Violation{Subtype: VUnknownMessageType}
+		if isText {
+			v.Received = typ
+		}
+		return nil, p.fail(v)
+	}
+	return p.read(typ, read, line)
+}
+
+// Message checks the argument of a message function other than emit, message
+// and log. The result aliases payload.
+func (p *Protocol) Message(call Call, payload []byte) (Message, *Violation) {
+	typ := messageTypes[call]
+	if len(payload) > p.Limits.FrameBytes {
+		return nil, p.Fault(VFrameTooLarge, typ, "")
+	}
+	if _, err := p.scan.Object(payload); err != nil {
+		return nil, p.syntax(err, typ)
+	}
+	if v := p.step(stepOf(typ), typ); v != nil {
+		return nil, p.fail(v)
+	}
+	return p.read(typ, readerOf(typ), payload)
+}
+
+func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Message, *Violation) {
+	if v := p.count(typ); v != nil {
+		return nil, p.fail(v)
+	}
+	tree, err := Parse(raw, ParseOptions{})
+	if err != nil {
+		return nil, p.syntax(err, typ)
+	}
+	r := &reader{p: p, typ: typ, msg: tree}
+	m := read(r)
+	if r.bad != nil {
+		return nil, p.fail(r.bad.Bound())
+	}
+	return m, nil
+}
+
+// count enforces the per-run limits (R213).
+func (p *Protocol) count(typ string) *Violation {
+	max := 0
+	switch typ {
+	case "STATE":
+		max = p.Limits.StatePerRun
+	case "SKIP_RESULT":
+		max = p.Limits.SkipPerRun
+	case "DETAIL_GAP":
+		max = p.Limits.GapPerRun
+	case "DETAIL_COVERAGE":
+		max = p.Limits.CoveragePerRun
+	case "INTERACTION":
+		max = p.Limits.InteractionsPerRun
+	case "ASSISTANCE":
+		max = p.Limits.AssistancePerRun
+	}
+	p.counts[typ]++
+	if max > 0 && p.counts[typ] > max {
+		return &Violation{Subtype: VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(int64(max))}
+	}
+	return nil
+}
+
+func stepOf(typ string) Step {
+	switch typ {
+	case "INTERACTION":
+		return StepInteraction
+	case "DONE":
+		return StepDone
+	default:
+		return StepMessage
+	}
+}
+
+// typeForViolation keeps an unknown type, which is the guest's text, out of
+// message_type.
+func typeForViolation(typ string) string {
+	if readerOf(typ) == nil {
+		return ""
+	}
+	return typ
+}
+
+// messageTypes names the message of each function that takes one.
+var messageTypes = map[Call]string{
+	CallCheckpoint: "STATE", CallProgress: "PROGRESS", CallSkip: "SKIP_RESULT",
+	CallGap: "DETAIL_GAP", CallRecovered: "DETAIL_GAP_RECOVERED", CallCoverage: "DETAIL_COVERAGE",
+	CallInteract: "INTERACTION", CallAssist: "ASSISTANCE", CallAssistStatus: "ASSISTANCE_STATUS",
+	CallDone: "DONE",
+}
+
+// readerOf returns the check list of a message, nil for an unknown type.
+// RECORD has its own way.
+func readerOf(typ string) func(*reader) Message {
+	switch typ {
+	case "STATE":
+		return readState
+	case "PROGRESS":
+		return readProgress
+	case "SKIP_RESULT":
+		return readSkip
+	case "DETAIL_GAP":
+		return readGap
+	case "DETAIL_GAP_RECOVERED":
+		return readRecovered
+	case "DETAIL_COVERAGE":
+		return readCoverage
+	case "INTERACTION":
+		return readInteraction
+	case "ASSISTANCE":
+		return readAssistance
+	case "ASSISTANCE_STATUS":
+		return readAssistanceStatus
+	case "DONE":
+		return readDone
+	}
+	return nil
+}

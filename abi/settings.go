@@ -1,0 +1,109 @@
+package abi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Settings describe the configuration of a connection (R219). A setting is
+// never a secret.
+type Settings struct {
+	Properties []Setting
+	Required   []string
+}
+
+// A Setting is one member of the configuration.
+type Setting struct {
+	Name  string
+	Type  string // string, integer, number, boolean, array, object or json
+	Title string
+	Env   []string
+	Enum  []string // allowed values as compact JSON; empty is any
+}
+
+// A SettingError names the setting that is missing or wrong; its code is
+// setting_missing.
+type SettingError struct{ Name, Want string }
+
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("setting %q: %s", e.Name, e.Want)
+}
+
+func (r *manifestReader) settings(a at) *Settings {
+	r.oneOf(a.member("type"), false, "object")
+	s := &Settings{Required: r.texts(a.member("required"), 256)}
+	props := a.member("properties")
+	if !r.object(props, false) {
+		return s
+	}
+	if n := size(props.Value); n > 256 {
+		r.fail(props, "settings_too_many", "at most 256 properties")
+		return s
+	}
+	for name := range props.Members() {
+		p := props.member(name)
+		if !r.object(p, true) {
+			return s
+		}
+		st := Setting{
+			Name: name, Title: r.text(p.member("title"), 200, false), Env: r.env(p.member("env")),
+			Type: r.oneOf(p.member("type"), true, "string", "integer", "number", "boolean", "array", "object", "json"),
+		}
+		r.list(p.member("enum"), 64, func(i at) {
+			st.Enum = append(st.Enum, string(AppendCompact(nil, i.Raw)))
+		})
+		s.Properties = append(s.Properties, st)
+	}
+	return s
+}
+
+// Check validates a configuration. Members the manifest does not describe are
+// passed through. Without settings in the manifest any object is accepted.
+func (s *Settings) Check(config Value) error {
+	if s == nil {
+		return nil
+	}
+	for _, name := range s.Required {
+		i := slices.IndexFunc(s.Properties, func(p Setting) bool { return p.Name == name })
+		v, present := config.Member(name)
+		isJSON := i >= 0 && s.Properties[i].Type == "json"
+		if !present || v.Absent() && !isJSON {
+			return &SettingError{name, "is required; give it with --config '{\"" + name + "\": …}'"}
+		}
+	}
+	for _, p := range s.Properties {
+		v, present := config.Member(p.Name)
+		if !present || v.Absent() {
+			continue
+		}
+		if !p.admits(v) {
+			return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
+		}
+		if len(p.Enum) > 0 && !contains(p.Enum, string(AppendCompact(nil, v.Raw))) {
+			return &SettingError{p.Name, "want one of " + strings.Join(p.Enum, ", ")}
+		}
+	}
+	return nil
+}
+
+func (p Setting) admits(v Value) bool {
+	switch p.Type {
+	case "string":
+		return v.Is(KindString)
+	case "integer":
+		_, ok := v.SafeInteger()
+		return ok
+	case "number":
+		_, ok := v.Float64()
+		return ok
+	case "boolean":
+		return v.Is(KindBool)
+	case "array":
+		return v.Is(KindArray)
+	case "object":
+		return v.Is(KindObject)
+	default:
+		return true
+	}
+}
