@@ -7,6 +7,9 @@ func (w *moduleWalk) codeSection() {
 	if w.err == nil && n != w.m.Functions {
 		w.refuse(fault(RuleCodeCount, w.pos, "%d functions are declared and %d have a body", w.m.Functions, n))
 	}
+	if w.err != nil {
+		return
+	}
 	indices := w.funcs // read again beside the bodies, so that nothing is kept per function
 	for i := range n {
 		w.functionBody(i, w.types[indices.u32()].params)
