@@ -1,0 +1,176 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Field is one field of a form shown to the owner.
+type Field struct {
+	Name     string
+	Title    string   // the label; Name without one
+	Type     string   // string (the default), number, integer, boolean
+	Format   string   // such as email or password
+	Enum     []string // the choices, when there are only some
+	Secret   bool     // masked, and never shown again
+	Optional bool
+}
+
+// A Login is what Credentials returns.
+type Login struct {
+	Username string
+	Password string
+	// Answer has all fields, those of a Form too.
+	Answer Answer
+}
+
+// A Decision is what Approve returns.
+type Decision struct {
+	Accepted bool
+	Comment  string
+}
+
+// OTP asks for a one-time code and waits for it. Options: OnStream, Timeout,
+// RequestID, Form with one field. Sealed codes come as a handle (§18).
+//
+// All questions return ErrCancelled when the owner declines, ErrTimeout when
+// nobody answers in time, and ErrNotInteractive when there is nobody to ask.
+func (r *Run) OTP(ctx context.Context, message string, options ...Option) (string, error) {
+	o := optionsOf(options)
+	a, err := r.ask(ctx, abi.KindOTP, message, o)
+	if err != nil {
+		return "", err
+	}
+	if len(o.fields) > 0 {
+		return a.Text(o.fields[0].Name), nil
+	}
+	return a.Text("code"), nil
+}
+
+// Credentials asks for a user name and a password. Options as in OTP; a Form
+// may ask for more or for other fields.
+func (r *Run) Credentials(ctx context.Context, message string, options ...Option) (Login, error) {
+	a, err := r.ask(ctx, abi.KindCredentials, message, optionsOf(options))
+	if err != nil {
+		return Login{}, err
+	}
+	return Login{Username: a.Text("username"), Password: a.Text("password"), Answer: a}, nil
+}
+
+// ManualAction asks the owner to do something, in the run's browser or
+// elsewhere, and waits until they say it is done. Options: OnStream, Timeout,
+// RequestID.
+func (r *Run) ManualAction(ctx context.Context, message string, options ...Option) error {
+	_, err := r.ask(ctx, abi.KindManualAction, message, optionsOf(options))
+	return err
+}
+
+// Approve asks for a decision. A rejection is an answer and no error (R221).
+// Options: OnStream, Timeout, RequestID.
+func (r *Run) Approve(ctx context.Context, message string, options ...Option) (Decision, error) {
+	a, err := r.ask(ctx, abi.KindApproval, message, optionsOf(options))
+	if err != nil {
+		return Decision{}, err
+	}
+	return Decision{Accepted: a.Text("action") == "accept", Comment: a.Text("comment")}, nil
+}
+
+// Clarify asks a question with a Form, or with one field called answer.
+// Options: Form, OnStream, Timeout, RequestID.
+func (r *Run) Clarify(ctx context.Context, message string, options ...Option) (Answer, error) {
+	return r.ask(ctx, abi.KindClarification, message, optionsOf(options))
+}
+
+func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, err
+	}
+	if !r.Interactive() {
+		return Answer{}, ErrNotInteractive
+	}
+	m := &abi.InteractionMessage{RequestID: o.id, Kind: kind, Message: message, Stream: o.stream}
+	if len(o.fields) > 0 {
+		m.Schema = schemaOf(o.fields)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if left := time.Until(deadline); o.timeout <= 0 || left < o.timeout {
+			o.timeout = left
+		}
+	}
+	if o.timeout > 0 {
+		s := o.timeout.Seconds()
+		m.TimeoutSeconds = &s
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	if m.RequestID == "" {
+		m.RequestID = kind + "-" + strconv.Itoa(r.asked)
+	}
+	b, err := appendJSON(nil, m)
+	if err != nil {
+		return Answer{}, err
+	}
+	reply, err := r.locked(r.port.interact, b)
+	if err != nil {
+		return Answer{}, err
+	}
+	return readAnswer(reply)
+}
+
+// schemaOf is the schema of a form (§9.6).
+func schemaOf(fields []Field) json.RawMessage {
+	b := []byte(`{"type":"object","properties":{`)
+	var required []string
+	for i, f := range fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(abi.AppendQuote(b, f.Name), ':')
+		b = f.append(b)
+		if !f.Optional {
+			required = append(required, f.Name)
+		}
+	}
+	b = append(b, `},"required":[`...)
+	for i, name := range required {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = abi.AppendQuote(b, name)
+	}
+	return append(b, ']', '}')
+}
+
+func (f Field) append(b []byte) []byte {
+	kind := f.Type
+	if kind == "" {
+		kind = "string"
+	}
+	b = abi.AppendQuote(append(b, `{"type":`...), kind)
+	if f.Title != "" {
+		b = abi.AppendQuote(append(b, `,"title":`...), f.Title)
+	}
+	if f.Format != "" {
+		b = abi.AppendQuote(append(b, `,"format":`...), f.Format)
+	}
+	if f.Secret {
+		b = append(b, `,"secret":true`...)
+	}
+	for i, choice := range f.Enum {
+		if i == 0 {
+			b = append(b, `,"enum":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = abi.AppendQuote(b, choice)
+	}
+	if len(f.Enum) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,200 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A frame is sent when it has reached either size (G12).
+const (
+	frameBytes   = 64 * abi.KiB
+	frameRecords = 1000
+)
+
+// Emit sends one record: v is a struct, a pointer to one, a map, JSON as
+// json.RawMessage, or a *Record, and must be a JSON object. Structs and maps
+// become what encoding/json makes of them. The record has been copied when Emit
+// returns, and reaches the host with the next full frame or the next other
+// call, whichever is first.
+//
+// The error is ErrNotInScope, ErrKey, ErrTooLarge, ErrNotObject or one of
+// encoding v, after which the run goes on; or an *Error, after which it is over.
+func (r *Run) Emit(stream, key string, v any) error {
+	return r.emit(stream, key, abi.KeyString, 0, v)
+}
+
+// EmitAt is Emit for a record that was emitted at another time than now.
+func (r *Run) EmitAt(stream, key string, v any, at time.Time) error {
+	return r.emit(stream, key, abi.KeyString, at.UnixMicro(), v)
+}
+
+// EmitKey is Emit with a compound key (R46): at most 16 texts, none empty.
+func (r *Run) EmitKey(stream string, key []string, v any) error {
+	k, err := compoundKey(key)
+	if err != nil {
+		return err
+	}
+	return r.emit(stream, k, abi.KeyCompound, 0, v)
+}
+
+// Delete sends the deletion of a record.
+func (r *Run) Delete(stream, key string) error {
+	return r.emit(stream, key, abi.KeyString, 0, deletion{})
+}
+
+// DeleteKey is Delete with a compound key.
+func (r *Run) DeleteKey(stream string, key []string) error {
+	k, err := compoundKey(key)
+	if err != nil {
+		return err
+	}
+	return r.emit(stream, k, abi.KeyCompound, 0, deletion{})
+}
+
+// deletion stands for the data of a record that is deleted.
+type deletion struct{}
+
+// Flush sends the records emitted so far. Every call but Emit does so by
+// itself.
+func (r *Run) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flush()
+}
+
+// Emitted returns how many records were emitted, deletions included (R51).
+func (r *Run) Emitted() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.emitted
+}
+
+func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return r.ended
+	}
+	index, ok := r.streamIndex(stream)
+	if !ok {
+		return &streamError{stream}
+	}
+	if key == "" || len(key) > abi.MaxKeyBytes {
+		return ErrKey
+	}
+	rec := abi.FrameRecord{KeyKind: kind, Stream: index, EmittedAt: at, Key: append(r.key[:0], key...)}
+	r.key = rec.Key
+	if _, ok := v.(deletion); ok {
+		rec.Op = abi.OpDelete
+		return r.add(&rec, r.frame.Open(&rec), 0)
+	}
+	buf := r.frame.Open(&rec)
+	start := len(buf)
+	buf, err := appendObject(buf, v)
+	if err != nil {
+		return err
+	}
+	return r.add(&rec, buf, len(buf)-start)
+}
+
+// add takes a record that has been written behind the frame, size bytes of it
+// data, into the frame, or into the next one.
+func (r *Run) add(rec *abi.FrameRecord, buf []byte, size int) error {
+	if size > abi.MiB {
+		return ErrTooLarge
+	}
+	err := r.frame.Seal(buf)
+	if errors.Is(err, abi.ErrFrameFull) {
+		rec.Data = buf[len(buf)-size:] // lies behind the frame, which is sent first
+		if err = r.flush(); err == nil {
+			err = r.frame.Append(rec)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.emitted++
+	if r.frame.Size() >= frameBytes || r.frame.Count() >= frameRecords {
+		return r.flush()
+	}
+	return nil
+}
+
+// flush sends the frame, if there is anything in it. The caller has the lock.
+func (r *Run) flush() error {
+	if r.frame.Count() == 0 {
+		return r.ended
+	}
+	if r.ended != nil {
+		return r.ended
+	}
+	err := r.port.emit(r.frame.Finish())
+	r.frame.Begin()
+	return r.noticed(err)
+}
+
+// appendObject appends the JSON object that v is.
+func appendObject(b []byte, v any) ([]byte, error) {
+	start := len(b)
+	var err error
+	switch v := v.(type) {
+	case *Record:
+		if v == nil {
+			return b, ErrNotObject
+		}
+		return v.appendTo(b)
+	case json.RawMessage:
+		b, err = appendRaw(b, v)
+	case []byte:
+		b, err = appendRaw(b, v)
+	default:
+		b, err = appendJSON(b, v)
+	}
+	if err == nil && (len(b) == start || b[start] != '{') {
+		err = ErrNotObject
+	}
+	return b, err
+}
+
+// compoundKey is the canonical form of a compound key (R46).
+func compoundKey(parts []string) (string, error) {
+	if len(parts) == 0 || len(parts) > abi.MaxKeyParts {
+		return "", ErrKey
+	}
+	b := []byte{'['}
+	for i, p := range parts {
+		if p == "" {
+			return "", ErrKey
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = abi.AppendQuote(b, p)
+	}
+	return string(append(b, ']')), nil
+}
+
+// streamIndex returns the number of a stream in the scope. The same stream
+// comes many times in a row.
+func (r *Run) streamIndex(stream string) (uint16, bool) {
+	if r.last < len(r.start.Scope.Streams) && r.start.Scope.Streams[r.last].Name == stream {
+		return uint16(r.last), true
+	}
+	i, ok := r.streams[stream]
+	if ok {
+		r.last = i
+	}
+	return uint16(i), ok
+}
+
+// A streamError is ErrNotInScope with the name.
+type streamError struct{ stream string }
+
+func (e *streamError) Error() string {
+	return "guest: stream " + strconv.Quote(e.stream) + " is not in scope"
+}
+func (e *streamError) Unwrap() error { return ErrNotInScope }

@@ -1,0 +1,186 @@
+package guest
+
+import (
+	"errors"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Values become JSON through a program compiled once per type (G21): a closure
+// for the type that calls the closures of its parts, each given a pointer to
+// its value. What comes out is what encoding/json makes of the same value, tags
+// included, except that nothing is escaped for HTML and that NUL, which hosts
+// refuse, becomes U+FFFD.
+
+// An encoder appends the JSON of the value at p. It must not keep p. The depth
+// counts open containers, and pointers gone through apart from them, since
+// pointers alone can go round in a circle too.
+type encoder func(b []byte, p unsafe.Pointer, depth int) ([]byte, error)
+
+const (
+	onePointer  = 1 << 16
+	maxPointers = 1000
+)
+
+// tooDeep reports whether one more container is more than a host takes (G8).
+func tooDeep(depth int) bool { return depth%onePointer >= abi.MaxDepth }
+
+var (
+	errDepth  = errors.New("guest: the value is nested too deep, or contains itself")
+	encoders  sync.Map // reflect.Type -> encoder
+	building  sync.Mutex
+	nullBytes = []byte("null")
+)
+
+// appendJSON appends the JSON of v.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	if v == nil {
+		return append(b, nullBytes...), nil
+	}
+	return appendValue(b, v, 0)
+}
+
+func appendValue(b []byte, v any, depth int) ([]byte, error) {
+	t := reflect.TypeOf(v)
+	enc := encoderFor(t)
+	// An interface is two words: the type, and a pointer to the value or, for
+	// what is a pointer itself, the value.
+	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		return enc(b, unsafe.Pointer(&words[1]), depth)
+	case reflect.Struct, reflect.Array:
+		if t.Size() == unsafe.Sizeof(uintptr(0)) { // may be either
+			c := reflect.New(t)
+			c.Elem().Set(reflect.ValueOf(v))
+			return enc(b, c.UnsafePointer(), depth)
+		}
+	}
+	return enc(b, words[1], depth)
+}
+
+// encoderFor returns the program of a type.
+func encoderFor(t reflect.Type) encoder {
+	if e, ok := encoders.Load(t); ok {
+		return e.(encoder)
+	}
+	building.Lock()
+	defer building.Unlock()
+	c := compiler{}
+	enc := c.compile(t)
+	for t, e := range c {
+		encoders.Store(t, *e)
+	}
+	return enc
+}
+
+// A compiler makes the program of a type and of everything in it. It maps the
+// types seen to their programs, which a type that contains itself finds here
+// before they are finished.
+type compiler map[reflect.Type]*encoder
+
+func (c compiler) compile(t reflect.Type) encoder {
+	if e, ok := encoders.Load(t); ok {
+		return e.(encoder)
+	}
+	if e, ok := c[t]; ok {
+		return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) { return (*e)(b, p, depth) }
+	}
+	e := new(encoder)
+	c[t] = e
+	*e = c.make(t)
+	return *e
+}
+
+func (c compiler) make(t reflect.Type) encoder {
+	if enc := special(t); enc != nil {
+		return enc
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return c.structure(t)
+	case reflect.Map:
+		return c.mapping(t)
+	case reflect.Slice:
+		return c.slice(t)
+	case reflect.Array:
+		return c.array(t)
+	case reflect.Pointer:
+		return c.pointer(t)
+	case reflect.Interface:
+		return iface(t)
+	default:
+		return scalar(t)
+	}
+}
+
+func (c compiler) pointer(t reflect.Type) encoder {
+	elem := c.compile(t.Elem())
+	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+		target := *(*unsafe.Pointer)(p)
+		if target == nil {
+			return append(b, nullBytes...), nil
+		}
+		if depth >= maxPointers*onePointer {
+			return b, errDepth
+		}
+		return elem(b, target, depth+onePointer)
+	}
+}
+
+func iface(t reflect.Type) encoder {
+	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+		v := reflect.NewAt(t, p).Elem()
+		if v.IsNil() {
+			return append(b, nullBytes...), nil
+		}
+		return appendValue(b, v.Elem().Interface(), depth)
+	}
+}
+
+func (c compiler) slice(t reflect.Type) encoder {
+	if t.Elem().Kind() == reflect.Uint8 && !isMarshaler(reflect.PointerTo(t.Elem())) {
+		return base64Text
+	}
+	elem, size := c.compile(t.Elem()), t.Elem().Size()
+	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+		s := (*sliceHeader)(p)
+		if s.data == nil {
+			return append(b, nullBytes...), nil
+		}
+		return items(b, s.data, s.len, size, elem, depth)
+	}
+}
+
+// A sliceHeader is a slice in memory.
+type sliceHeader struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+func (c compiler) array(t reflect.Type) encoder {
+	elem, size, n := c.compile(t.Elem()), t.Elem().Size(), t.Len()
+	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+		return items(b, p, n, size, elem, depth)
+	}
+}
+
+func items(b []byte, p unsafe.Pointer, n int, size uintptr, elem encoder, depth int) ([]byte, error) {
+	if tooDeep(depth) {
+		return b, errDepth
+	}
+	b = append(b, '[')
+	var err error
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = elem(b, unsafe.Add(p, uintptr(i)*size), depth+1); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
+}

@@ -1,0 +1,133 @@
+package guest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Log writes one line of diagnostics. The arguments are names and values in
+// turn, as with slog. A line that the host drops is no error.
+func (r *Run) Log(level slog.Level, message string, args ...any) error {
+	var rec slog.Record
+	rec.Add(args...)
+	fields := Record{}
+	rec.Attrs(func(a slog.Attr) bool {
+		fields.attr("", a)
+		return true
+	})
+	return r.logLine(level, message, &fields)
+}
+
+// LogHandler returns a handler for slog.New whose lines go where Log's go.
+func (r *Run) LogHandler() slog.Handler { return &logHandler{run: r} }
+
+func (r *Run) logLine(level slog.Level, message string, fields *Record) error {
+	b := abi.AppendQuote([]byte(`{"level":`), levelName(level))
+	b = abi.AppendQuote(append(b, `,"message":`...), message)
+	if len(fields.b) > 0 {
+		var err error
+		if b, err = fields.appendTo(append(b, `,"fields":`...)); err != nil {
+			return err
+		}
+	}
+	_, err := r.call(r.port.log, append(b, '}'))
+	return err
+}
+
+func levelName(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "debug"
+	case l < slog.LevelWarn:
+		return "info"
+	case l < slog.LevelError:
+		return "warn"
+	default:
+		return "error"
+	}
+}
+
+// A logHandler is a slog.Handler over a run. Groups become dots in names.
+type logHandler struct {
+	run    *Run
+	prefix string
+	attrs  []slog.Attr // names with their prefix
+}
+
+// Enabled takes every level: the host decides what to keep.
+func (*logHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle sends one line.
+func (h *logHandler) Handle(_ context.Context, rec slog.Record) error {
+	fields := Record{}
+	for _, a := range h.attrs {
+		fields.attr("", a)
+	}
+	rec.Attrs(func(a slog.Attr) bool {
+		fields.attr(h.prefix, a)
+		return true
+	})
+	return h.run.logLine(rec.Level, rec.Message, &fields)
+}
+
+// WithAttrs returns a handler that adds attributes to every line.
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	all := slices.Clone(h.attrs)
+	for _, a := range attrs {
+		a.Key = h.prefix + a.Key
+		all = append(all, a)
+	}
+	return &logHandler{h.run, h.prefix, all}
+}
+
+// WithGroup returns a handler that puts name and a dot before later names.
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	return &logHandler{h.run, h.prefix + name + ".", h.attrs}
+}
+
+// attr adds an attribute; a group adds its own. Values become texts but for
+// numbers and truth values.
+func (r *Record) attr(prefix string, a slog.Attr) {
+	v := a.Value.Resolve()
+	if v.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			prefix += a.Key + "."
+		}
+		for _, inner := range v.Group() {
+			r.attr(prefix, inner)
+		}
+		return
+	}
+	if a.Key == "" {
+		return
+	}
+	name := prefix + a.Key
+	if r.repeated(name) {
+		return
+	}
+	switch v.Kind() {
+	case slog.KindBool:
+		r.Bool(name, v.Bool())
+	case slog.KindInt64:
+		r.Int(name, v.Int64())
+	case slog.KindTime:
+		r.Time(name, v.Time())
+	default:
+		r.String(name, v.String())
+	}
+}
+
+// repeated reports whether a name of a log line was used before.
+func (r *Record) repeated(name string) bool {
+	if slices.Contains(r.names, name) {
+		return true
+	}
+	r.names = append(r.names, name)
+	return false
+}

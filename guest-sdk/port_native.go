@@ -1,0 +1,44 @@
+//go:build !wasip1
+
+package guest
+
+import "github.com/sluicehost/sluice/abi"
+
+// A Host stands in for the imports in a native build (G23). Package guesttest
+// has one. The SDK makes one call at a time.
+type Host interface {
+	// Call does what the import of that number does: it returns the reply, or
+	// an *Error. The request is the SDK's and must not be kept.
+	Call(call abi.Call, request []byte) (reply []byte, err error)
+	// Read reads from a handle (G10): 0 bytes is its end.
+	Read(handle int32, dst []byte) (int, error)
+	// Close closes a handle.
+	Close(handle int32) error
+}
+
+// A port is the way to the host, as in a wasm build.
+type port struct{ h Host }
+
+func (p port) start() ([]byte, error)                { return p.h.Call(abi.CallStart, nil) }
+func (p port) checkpoint(m []byte) ([]byte, error)   { return p.h.Call(abi.CallCheckpoint, m) }
+func (p port) progress(m []byte) ([]byte, error)     { return p.h.Call(abi.CallProgress, m) }
+func (p port) skip(m []byte) ([]byte, error)         { return p.h.Call(abi.CallSkip, m) }
+func (p port) gap(m []byte) ([]byte, error)          { return p.h.Call(abi.CallGap, m) }
+func (p port) recovered(m []byte) ([]byte, error)    { return p.h.Call(abi.CallRecovered, m) }
+func (p port) coverage(m []byte) ([]byte, error)     { return p.h.Call(abi.CallCoverage, m) }
+func (p port) interact(m []byte) ([]byte, error)     { return p.h.Call(abi.CallInteract, m) }
+func (p port) assist(m []byte) ([]byte, error)       { return p.h.Call(abi.CallAssist, m) }
+func (p port) assistStatus(m []byte) ([]byte, error) { return p.h.Call(abi.CallAssistStatus, m) }
+func (p port) message(m []byte) ([]byte, error)      { return p.h.Call(abi.CallMessage, m) }
+func (p port) log(m []byte) ([]byte, error)          { return p.h.Call(abi.CallLog, m) }
+func (p port) done(m []byte) ([]byte, error)         { return p.h.Call(abi.CallDone, m) }
+func (p port) network(m []byte) ([]byte, error)      { return p.h.Call(abi.CallNetworkRequest, m) }
+func (p port) browser(m []byte) ([]byte, error)      { return p.h.Call(abi.CallBrowser, m) }
+
+func (p port) emit(frame []byte) error {
+	_, err := p.h.Call(abi.CallEmit, frame)
+	return err
+}
+
+func (p port) read(handle int32, dst []byte) (int, error) { return p.h.Read(handle, dst) }
+func (p port) close(handle int32) error                   { return p.h.Close(handle) }

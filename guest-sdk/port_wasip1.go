@@ -1,0 +1,85 @@
+package guest
+
+import (
+	"unsafe"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A port is the way to the host: one method per import, so that the linker can
+// tell which are used.
+type port struct{}
+
+func (port) start() ([]byte, error)                { return replyTo(importStart(nil, 0)) }
+func (port) checkpoint(m []byte) ([]byte, error)   { return replyTo(importCheckpoint(span(m))) }
+func (port) progress(m []byte) ([]byte, error)     { return replyTo(importProgress(span(m))) }
+func (port) skip(m []byte) ([]byte, error)         { return replyTo(importSkip(span(m))) }
+func (port) gap(m []byte) ([]byte, error)          { return replyTo(importGap(span(m))) }
+func (port) recovered(m []byte) ([]byte, error)    { return replyTo(importRecovered(span(m))) }
+func (port) coverage(m []byte) ([]byte, error)     { return replyTo(importCoverage(span(m))) }
+func (port) interact(m []byte) ([]byte, error)     { return replyTo(importInteract(span(m))) }
+func (port) assist(m []byte) ([]byte, error)       { return replyTo(importAssist(span(m))) }
+func (port) assistStatus(m []byte) ([]byte, error) { return replyTo(importAssistStatus(span(m))) }
+func (port) message(m []byte) ([]byte, error)      { return replyTo(importMessage(span(m))) }
+func (port) log(m []byte) ([]byte, error)          { return replyTo(importLog(span(m))) }
+func (port) done(m []byte) ([]byte, error)         { return replyTo(importDone(span(m))) }
+func (port) network(m []byte) ([]byte, error)      { return replyTo(importNetworkRequest(span(m))) }
+func (port) browser(m []byte) ([]byte, error)      { return replyTo(importBrowserCall(span(m))) }
+
+func (port) emit(frame []byte) error {
+	if n := importEmit(span(frame)); n < 0 {
+		return failure(n)
+	}
+	return nil
+}
+
+func (port) read(handle int32, dst []byte) (int, error) {
+	ptr, size := span(dst)
+	n := importRead(handle, ptr, size)
+	if n < 0 {
+		return 0, failure(n)
+	}
+	return int(n), nil
+}
+
+func (port) close(handle int32) error {
+	if n := importClose(handle); n < 0 {
+		return failure(n)
+	}
+	return nil
+}
+
+// span is a slice as the imports take it. Memory of a Go guest never moves.
+func span(b []byte) (unsafe.Pointer, uint32) {
+	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
+}
+
+// replyTo fetches the pending reply of a call that returned n (G7).
+func replyTo(n int64) ([]byte, error) {
+	if n < 0 {
+		return nil, failure(n)
+	}
+	if n == 0 {
+		return nil, nil
+	}
+	b := make([]byte, n)
+	return fetch(b), nil
+}
+
+// failure is the error of a call that returned n, with its pending text.
+func failure(n int64) error {
+	return newError(abi.Errno(-n), fetch(make([]byte, abi.MaxErrorText)))
+}
+
+// fetch fills b from the pending reply and returns what came.
+func fetch(b []byte) []byte {
+	got := 0
+	for got < len(b) {
+		n := importReply(span(b[got:]))
+		if n == 0 {
+			break
+		}
+		got += int(n)
+	}
+	return b[:got]
+}

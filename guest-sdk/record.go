@@ -1,0 +1,152 @@
+package guest
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Record builds the data of one record member by member. It is the fastest
+// way to emit and allocates nothing once its buffer has grown:
+//
+//	rec := run.Record("messages")
+//	for _, m := range page {
+//		err := rec.Reset().String("id", m.ID).Int("size", m.Size).Emit(m.ID)
+//		…
+//	}
+//
+// Names must differ: a host ends the run at a repeated one. A Record is not for
+// concurrent use.
+type Record struct {
+	run    *Run
+	stream string
+	b      []byte
+	err    error    // the first bad value, reported by Emit
+	names  []string // those of a log line
+}
+
+var errNoStream = errors.New("guest: the record has no stream: use run.Emit or run.Record")
+
+// NewRecord returns an empty record, to be handed to Run.Emit.
+func NewRecord() *Record { return &Record{b: make([]byte, 0, 512)} }
+
+// Record returns an empty record of a stream, to be sent with its own Emit.
+func (r *Run) Record(stream string) *Record {
+	rec := NewRecord()
+	rec.run, rec.stream = r, stream
+	return rec
+}
+
+// Reset empties the record for the next one and returns it.
+func (r *Record) Reset() *Record {
+	r.b, r.err = r.b[:0], nil
+	return r
+}
+
+// Emit sends the record as Run.Emit does. The record stays as it is.
+func (r *Record) Emit(key string) error {
+	if r.run == nil {
+		return errNoStream
+	}
+	return r.run.Emit(r.stream, key, r)
+}
+
+// name appends what comes before a value.
+func (r *Record) name(name string) {
+	r.b = append(abi.AppendQuote(append(r.b, ','), name), ':')
+}
+
+// String adds a text.
+func (r *Record) String(name, v string) *Record {
+	r.name(name)
+	r.b = abi.AppendQuote(r.b, v)
+	return r
+}
+
+// Int adds an integer.
+func (r *Record) Int(name string, v int64) *Record {
+	r.name(name)
+	r.b = strconv.AppendInt(r.b, v, 10)
+	return r
+}
+
+// Float adds a number. Infinity and NaN make Emit fail.
+func (r *Record) Float(name string, v float64) *Record {
+	r.name(name)
+	r.keep(appendFloat(r.b, v, 64))
+	return r
+}
+
+// Bool adds true or false.
+func (r *Record) Bool(name string, v bool) *Record {
+	r.name(name)
+	r.b = strconv.AppendBool(r.b, v)
+	return r
+}
+
+// Time adds a time as RFC 3339 in UTC.
+func (r *Record) Time(name string, v time.Time) *Record {
+	r.name(name)
+	if y := v.UTC().Year(); y < 0 || y > 9999 {
+		r.keep(append(r.b, nullBytes...), errors.New("guest: RFC 3339 has no year before 0 or after 9999"))
+		return r
+	}
+	r.b = append(v.UTC().AppendFormat(append(r.b, '"'), time.RFC3339Nano), '"')
+	return r
+}
+
+// Raw adds JSON that is there already. What is no JSON makes Emit fail.
+func (r *Record) Raw(name string, v []byte) *Record {
+	r.name(name)
+	r.keep(appendRaw(r.b, v))
+	return r
+}
+
+// Null adds null.
+func (r *Record) Null(name string) *Record {
+	r.name(name)
+	r.b = append(r.b, nullBytes...)
+	return r
+}
+
+// Strings adds an array of texts.
+func (r *Record) Strings(name string, v []string) *Record {
+	r.name(name)
+	r.b = append(r.b, '[')
+	for i, s := range v {
+		if i > 0 {
+			r.b = append(r.b, ',')
+		}
+		r.b = abi.AppendQuote(r.b, s)
+	}
+	r.b = append(r.b, ']')
+	return r
+}
+
+// Any adds whatever Run.Emit could encode.
+func (r *Record) Any(name string, v any) *Record {
+	r.name(name)
+	r.keep(appendJSON(r.b, v))
+	return r
+}
+
+func (r *Record) keep(b []byte, err error) {
+	r.b = b
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// appendTo appends the object. Members sit in b with a comma before each.
+func (r *Record) appendTo(b []byte) ([]byte, error) {
+	if r.err != nil {
+		return b, r.err
+	}
+	b = append(b, '{')
+	if len(r.b) > 0 {
+		b = append(b, r.b[1:]...)
+	}
+	return append(b, '}'), nil
+}

@@ -1,0 +1,92 @@
+package guest
+
+import (
+	"github.com/sluicehost/sluice/abi"
+)
+
+// The messages that are sent as they are. Their fields are those of §9.
+type (
+	// Skip says that something is not collected (§9.4).
+	Skip = abi.SkipMessage
+	// Hint says what helps (R61).
+	Hint = abi.RecoveryHint
+	// Continuation proves one bounded slice (R60).
+	Continuation = abi.Continuation
+	// TimeRange is half-open; an empty bound is open.
+	TimeRange = abi.TimeRange
+	// Gap says that the detail of one record is missing (§9.8).
+	Gap = abi.GapMessage
+	// Coverage accounts for the details of one parent boundary (§9.9).
+	Coverage = abi.CoverageMessage
+)
+
+// Checkpoint tells how far a stream has come: everything emitted to it so far is
+// durable and the cursor is staged when it returns (R52). The cursor is any
+// JSON object, or nil; a later run reads it with State once this run succeeds.
+func (r *Run) Checkpoint(stream string, cursor any) error {
+	if !r.InScope(stream) {
+		return &streamError{stream}
+	}
+	b := append(abi.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
+	if cursor == nil {
+		b = append(b, nullBytes...)
+	} else {
+		var err error
+		if b, err = appendObject(b, cursor); err != nil {
+			return err
+		}
+	}
+	_, err := r.call(r.port.checkpoint, append(b, '}'))
+	return err
+}
+
+// Progress tells the owner how the run is doing. Options: OnStream, Count,
+// Total. It never asks for anything: see Assist and OTP (R55).
+func (r *Run) Progress(message string, options ...Option) error {
+	o := optionsOf(options)
+	return r.send(r.port.progress, &abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
+}
+
+// Skip reports something that is not collected. Remaining and Owner of a
+// Continuation are filled in.
+func (r *Run) Skip(s Skip) error {
+	if s.Continuation != nil {
+		c := *s.Continuation
+		c.Remaining, c.Owner = true, "runtime"
+		s.Continuation = &c
+	}
+	return r.send(r.port.skip, &s)
+}
+
+// Gap reports a record whose detail could not be had.
+func (r *Run) Gap(g Gap) error { return r.send(r.port.gap, &g) }
+
+// Recovered closes a gap that START served (Start().DetailGaps) before the run
+// ends, once its detail has been emitted.
+func (r *Run) Recovered(g abi.ServedGap) error {
+	return r.send(r.port.recovered, &abi.RecoveredMessage{GapID: g.GapID, Stream: g.Stream, ReferenceOnly: true, RecordKey: g.RecordKey})
+}
+
+// Cover accounts for the details of one parent boundary: every required key is
+// hydrated, a gap, or missing. RequiredKeys and HydratedKeys may be nil for
+// none.
+func (r *Run) Cover(c Coverage) error {
+	c.ReferenceOnly = true
+	if c.RequiredKeys == nil {
+		c.RequiredKeys = []string{}
+	}
+	if c.HydratedKeys == nil {
+		c.HydratedKeys = []string{}
+	}
+	return r.send(r.port.coverage, &c)
+}
+
+// send encodes a message and calls its function.
+func (r *Run) send(function func([]byte) ([]byte, error), message any) error {
+	b, err := appendJSON(nil, message)
+	if err != nil {
+		return err
+	}
+	_, err = r.call(function, b)
+	return err
+}

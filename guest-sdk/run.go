@@ -1,0 +1,135 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Connector is what Main runs.
+type Connector struct {
+	// Collect does the whole run: nil ends it as succeeded, an error as failed
+	// (see Fail), and any error once ctx is done as cancelled. ctx is done as
+	// soon as a call finds out that the host cancels the run.
+	Collect func(ctx context.Context, run *Run) error
+}
+
+// A Run is the connector's side of one run. Its methods may be called from
+// several goroutines; calls to the host happen one at a time, and in a wasm
+// build everything waits while one does.
+type Run struct {
+	start   *abi.Start
+	streams map[string]int
+	cancel  context.CancelCauseFunc
+	port    port
+
+	mu      sync.Mutex // guards all below, and is held during a call
+	frame   abi.FrameWriter
+	key     []byte
+	last    int // index of the stream emitted to last
+	emitted int64
+	asked   int   // questions so far, for their ids
+	ended   error // why no further call can have an effect
+}
+
+func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
+	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
+	for i, s := range start.Scope.Streams {
+		r.streams[s.Name] = i
+	}
+	return r
+}
+
+// Start returns START as the host sent it (§6.3). It must not be changed.
+func (r *Run) Start() *abi.Start { return r.start }
+
+// Mode returns the collection mode, full_refresh or incremental.
+func (r *Run) Mode() string { return r.start.CollectionMode }
+
+// Incremental reports whether the run goes on from its state.
+func (r *Run) Incremental() bool { return r.start.CollectionMode == abi.Incremental }
+
+// Scope returns what the run may collect. It must not be changed.
+func (r *Run) Scope() abi.Scope { return r.start.Scope }
+
+// InScope reports whether the run may collect a stream.
+func (r *Run) InScope(stream string) bool {
+	_, ok := r.streams[stream]
+	return ok
+}
+
+// Stream returns the scope's entry of a stream: its resources, fields and time
+// range.
+func (r *Run) Stream(stream string) (abi.ScopeStream, bool) {
+	i, ok := r.streams[stream]
+	if !ok {
+		return abi.ScopeStream{}, false
+	}
+	return r.start.Scope.Streams[i], true
+}
+
+// Interactive reports whether there is somebody to ask (R22).
+func (r *Run) Interactive() bool { return r.start.Bindings.Interactive != nil }
+
+// State reads a stream's cursor of the last successful run into v, and reports
+// whether there is one.
+func (r *Run) State(stream string, v any) (bool, error) {
+	raw, ok := r.start.State[stream]
+	if !ok || string(raw) == "null" {
+		return false, nil
+	}
+	return true, json.Unmarshal(raw, v)
+}
+
+// Config reads the connection's settings into v, and leaves it alone when there
+// are none.
+func (r *Run) Config(v any) error {
+	if len(r.start.Config) == 0 {
+		return nil
+	}
+	return json.Unmarshal(r.start.Config, v)
+}
+
+// Secret returns a secret's value or, when it is delivered sealed, the handle
+// that stands for it (§18); "" when there is none.
+func (r *Run) Secret(name string) string { return r.start.Secrets[name] }
+
+// Temp is where the run may keep files, if it has the filesystem binding (G16).
+func (r *Run) Temp() string { return os.TempDir() }
+
+// call sends what was emitted and then one message. It has the lock during both.
+func (r *Run) call(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.locked(function, message)
+}
+
+func (r *Run) locked(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
+	if err := r.flush(); err != nil {
+		return nil, err
+	}
+	reply, err := function(message)
+	return reply, r.noticed(err)
+}
+
+// noticed looks whether an error means the end of the run: a violation ends it
+// at once, and a cancelled run takes nothing more but DONE.
+func (r *Run) noticed(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Errno {
+	case abi.EPROTO:
+		r.ended = err
+		r.cancel(err)
+	case abi.ECANCELED:
+		r.ended = err
+		r.cancel(err)
+	}
+	return err
+}

@@ -1,0 +1,66 @@
+package guest
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// textMember returns a member's text, "" when it is missing or no text.
+func textMember(v abi.Value, name string) string {
+	m, _ := v.Member(name)
+	s, _ := m.Text()
+	return s
+}
+
+func intMember(v abi.Value, name string) int {
+	m, _ := v.Member(name)
+	n, _ := m.Int64()
+	return int(n)
+}
+
+// list returns the texts of an array, not nil when there is an array.
+func list(v abi.Value) []string {
+	if !v.Is(abi.KindArray) {
+		return nil
+	}
+	texts := []string{}
+	for item := range v.Items() {
+		if s, ok := item.Text(); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// texts returns the members of an object that are texts.
+func texts(v abi.Value) map[string]string {
+	if !v.Is(abi.KindObject) {
+		return nil
+	}
+	m := map[string]string{}
+	for name, member := range v.Members() {
+		if s, ok := member.Text(); ok {
+			m[name] = s
+		}
+	}
+	return m
+}
+
+// rawMembers returns the members of an object as they are spelled.
+func rawMembers(v abi.Value) map[string]json.RawMessage {
+	if !v.Is(abi.KindObject) {
+		return nil
+	}
+	m := map[string]json.RawMessage{}
+	for name, member := range v.Members() {
+		m[name] = json.RawMessage(member.Raw)
+	}
+	return m
+}
+
+// parseObject checks that src is one JSON object. It is a function of its own
+// because every message from the host goes through it.
+func parseObject(src []byte) (abi.Value, error) {
+	return abi.Parse(src, abi.ParseOptions{})
+}
