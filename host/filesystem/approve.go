@@ -1,0 +1,165 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrRefused is wrapped by Approve for a directory that no owner can approve.
+var ErrRefused = errors.New("directory refused")
+
+// ErrMountChanged is wrapped by Open when a root is no longer the directory
+// that was approved. Its text is the reason code of the run.
+var ErrMountChanged = errors.New("mount_changed")
+
+// wholeTrees are refused with everything in them, because what they show is
+// the kernel's and not files; exact ones only themselves.
+var (
+	wholeTrees = []string{"/proc", "/sys", "/dev"}
+	exactDirs  = []string{"/", "/run", "/etc", "/boot"}
+	homeDirs   = []string{"/home", "/Users"}
+)
+
+// Approve resolves path once and returns it as a Root named "data", seen by
+// the guest at /data; Named changes that. It is for owners: the caller has
+// asked one, and never calls it for a guest (S56). dataDir is the data
+// directory of the host, "" when there is none.
+//
+// Errors name the path, the reason and what to do; those for directories that
+// can never be approved wrap ErrRefused.
+func Approve(path string, writable bool, dataDir string) (Root, error) {
+	real, err := resolve(path)
+	if err != nil {
+		return Root{}, fmt.Errorf("approve %s: %w: name an existing directory", path, err)
+	}
+	fi, err := os.Lstat(real)
+	if err != nil {
+		return Root{}, fmt.Errorf("approve %s: %w", path, err)
+	}
+	if !fi.IsDir() {
+		return Root{}, fmt.Errorf("approve %s: it is not a directory: approve the directory that holds it", path)
+	}
+	if reason := refusal(real, dataDir); reason != "" {
+		return Root{}, fmt.Errorf("approve %s: %w: it %s: approve a directory that holds only what the connector may see", path, ErrRefused, reason)
+	}
+	id, ok := identify(fi)
+	if !ok {
+		return Root{}, fmt.Errorf("approve %s: %w: this system has no device and inode numbers to recognise it by", path, ErrRefused)
+	}
+	root := Root{Path: real, Writable: writable, Device: id.device, Inode: id.inode}
+	return root.Named("data"), nil
+}
+
+// resolve makes path absolute and free of symlinks.
+func resolve(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("empty path")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// refusal says why the owner cannot approve a resolved directory, or "".
+func refusal(real, dataDir string) string {
+	for _, d := range wholeTrees {
+		if within(real, d) {
+			return "belongs to " + d
+		}
+	}
+	for _, d := range exactDirs {
+		if same(real, d) {
+			return "is " + d
+		}
+	}
+	for _, d := range homeDirs {
+		if same(real, d) || same(filepath.Dir(real), d) {
+			return "is a user's home itself"
+		}
+	}
+	for _, d := range homes() {
+		if within(d, real) {
+			return "is or contains the home " + d
+		}
+	}
+	if dataDir == "" {
+		return ""
+	}
+	data := resolveExisting(dataDir)
+	if within(real, data) {
+		return "lies in the data directory"
+	}
+	if within(data, real) {
+		return "contains the data directory"
+	}
+	return ""
+}
+
+// homes returns the homes of the user who runs the host.
+func homes() []string {
+	found := []string{"/root"}
+	if h, err := os.UserHomeDir(); err == nil {
+		found = append(found, h)
+	}
+	if u, err := user.Current(); err == nil && u.HomeDir != "" {
+		found = append(found, u.HomeDir)
+	}
+	for i, h := range found {
+		if real, err := resolve(h); err == nil {
+			found[i] = real
+		}
+	}
+	return slices.DeleteFunc(found, func(h string) bool { return h == "/" || !filepath.IsAbs(h) })
+}
+
+// resolveExisting resolves the part of a path that exists and keeps the rest,
+// so that a data directory yet to be made is protected too.
+func resolveExisting(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	rest := ""
+	for dir := abs; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return abs
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// within reports whether a directory is dir or lies below it, by name or, for
+// a directory that is mounted in two places, by identity.
+func within(path, dir string) bool {
+	if path == dir || dir == "/" || strings.HasPrefix(path, dir+string(filepath.Separator)) {
+		return true
+	}
+	for p := path; ; p = filepath.Dir(p) {
+		if same(p, dir) {
+			return true
+		}
+		if p == filepath.Dir(p) {
+			return false
+		}
+	}
+}
+
+// same reports whether two paths name one directory.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}

@@ -1,0 +1,112 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Root is a directory that the owner approved (S56). Path is free of
+// symlinks, Device and Inode are those of the directory at the time of the
+// approval. A Root is what a grant stores.
+type Root struct {
+	Name      string // as the manifest calls the mount
+	GuestPath string // where the guest sees it: absolute, clean
+	Path      string
+	Writable  bool
+	Device    uint64
+	Inode     uint64
+}
+
+// Named returns the root as the mount name of a manifest, seen by the guest at
+// "/name" (G16).
+func (r Root) Named(name string) Root {
+	r.Name, r.GuestPath = name, "/"+name
+	return r
+}
+
+// ScratchPath is where a guest finds its own empty directory (G16).
+const ScratchPath = "/tmp"
+
+// A Mount is a directory as the guest sees it.
+type Mount struct {
+	Path     string
+	Writable bool
+}
+
+// Mode returns "rw" or "ro", as START announces it (runtime.md §5).
+func (m Mount) Mode() string {
+	if m.Writable {
+		return "rw"
+	}
+	return "ro"
+}
+
+// A Quota bounds what a run may add to one directory (S60). Files counts the
+// files that the run made or let grow.
+type Quota struct {
+	Bytes int64
+	Files int
+	Dirs  int
+	Depth int // components of a path below the directory
+}
+
+// Quotas are the bounds of one run.
+type Quotas struct {
+	Scratch Quota // the guest's /tmp
+	Root    Quota // each writable root
+}
+
+// DefaultQuotas returns the defaults of security.md §17.
+func DefaultQuotas() Quotas {
+	return Quotas{
+		Scratch: Quota{Bytes: 256 * abi.MiB, Files: 10_000, Dirs: 10_000, Depth: 32},
+		Root:    Quota{Bytes: 1024 * abi.MiB, Files: 10_000, Dirs: 10_000, Depth: abi.MaxFileComponents},
+	}
+}
+
+// Check refuses quotas beyond the hard maxima of security.md §17.
+func (q Quotas) Check() error {
+	for _, b := range []struct {
+		key        string
+		value, max int64
+	}{
+		{"fs.scratch_bytes", q.Scratch.Bytes, 16 * 1024 * abi.MiB},
+		{"fs.scratch_files", int64(q.Scratch.Files), 1_000_000},
+		{"fs.scratch_dirs", int64(q.Scratch.Dirs), 1_000_000},
+		{"fs.scratch_depth", int64(q.Scratch.Depth), abi.MaxFileComponents},
+		{"fs.write_bytes", q.Root.Bytes, 1 << 50},
+		{"fs.write_files", int64(q.Root.Files), 1_000_000},
+		{"fs.write_dirs", int64(q.Root.Dirs), 1_000_000},
+		{"fs.write_depth", int64(q.Root.Depth), abi.MaxFileComponents},
+	} {
+		if b.value < 0 || b.value > b.max {
+			return fmt.Errorf("%s is %d: want 0 to %d", b.key, b.value, b.max)
+		}
+	}
+	return nil
+}
+
+// errGuestPath is what a root with an unusable GuestPath is refused with.
+var errGuestPath = errors.New("not a usable path for a mount")
+
+// checkGuestPaths refuses mounts that a guest could not tell apart.
+func checkGuestPaths(roots []Root) error {
+	taken := []string{ScratchPath}
+	for _, r := range roots {
+		p := r.GuestPath
+		if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || len(p) > abi.MaxFileName || strings.ContainsRune(p, 0) {
+			return fmt.Errorf("mount %q: %w: want an absolute, clean path", p, errGuestPath)
+		}
+		for _, t := range taken {
+			if t == p || strings.HasPrefix(p, t+"/") || strings.HasPrefix(t, p+"/") {
+				return fmt.Errorf("mount %q: %w: it overlaps %q", p, errGuestPath, t)
+			}
+		}
+		taken = append(taken, p)
+	}
+	return nil
+}
