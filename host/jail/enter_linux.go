@@ -1,0 +1,153 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Inside is a worker behind its walls.
+type Inside struct {
+	// Dir is the path at which the worker finds the directory it was handed, "" without one.
+	Dir string
+
+	isolation Isolation
+	promised  *Isolation
+}
+
+// Isolation is what holds; its Seccomp is "load" until [Inside.Seal].
+func (i *Inside) Isolation() Isolation { return i.isolation }
+
+// Enter builds the inner half of the walls around the calling process, in the
+// order of S14: limits, an empty root, no identity, no new privileges, Landlock,
+// seccomp filter A. dir is the open directory that the worker may see, at
+// [DirFD], or [NoDir]; on return the same descriptor leads there through the new
+// root only. Every other descriptor above it is closed.
+//
+// It is called once, by a process that [Launcher.Start] started, before anything
+// of a guest is read. A layer the machine does not offer is left out, unless
+// cfg promises it: then the error is [ErrPromise] and the process must exit.
+// With [ErrOrphan] there is nobody left to report to.
+func Enter(cfg Config, dir int) (*Inside, error) {
+	// Without cgo every step reaches all threads. With it, what can reach only
+	// one must at least be the one that installs the filter for all.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	walls := cfg.Walls.resolved()
+	in := &Inside{isolation: none(), promised: cfg.Promised}
+	if err := closeOthers(); err != nil {
+		return nil, fmt.Errorf("close inherited descriptors: %w", err)
+	}
+	if !walls.NoLimits {
+		if err := in.limit(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.moveIn(cfg, walls, dir); err != nil {
+		return nil, err
+	}
+	if !walls.NoUID {
+		in.dropIdentity(cfg.Identity)
+	}
+	if err := watchParent(cfg.Identity.Parent); err != nil {
+		return nil, err
+	}
+	if walls.Off {
+		return in, in.settle()
+	}
+	if err := forbidNewPrivileges(); err != nil {
+		return nil, fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if !walls.NoLandlock {
+		if abi, err := restrictFiles(dir, cfg.Writable); err == nil {
+			in.isolation.Landlock = abi
+		}
+	}
+	if !walls.NoSeccomp {
+		if err := installFilter(filterA(os.Getpid(), cfg.Writable)); err == nil {
+			in.isolation.Seccomp = SeccompLoad
+		}
+	}
+	return in, in.settle()
+}
+
+// limit sets the resource limits and makes the process undumpable.
+func (i *Inside) limit(cfg Config) error {
+	limits, err := cfg.Limits.completed()
+	if err != nil {
+		return err
+	}
+	if err := setLimits(limits, cfg.Identity.UID >= 0); err != nil {
+		return fmt.Errorf("set limits: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("become undumpable: %w", err)
+	}
+	i.isolation.Rlimits = true
+	return nil
+}
+
+// moveIn enters the new root if there is a mount namespace to have one in, and
+// says where the directory is found.
+func (i *Inside) moveIn(cfg Config, walls Walls, dir int) error {
+	namespaces := slices.Clone(cfg.Identity.Namespaces)
+	if walls.NoNamespaces {
+		namespaces = nil
+	}
+	if slices.Contains(namespaces, NamespaceMount) {
+		if err := enterRoot(dir, cfg.Writable); errors.Is(err, errHalfway) {
+			return err
+		} else if err != nil {
+			namespaces = slices.DeleteFunc(namespaces, func(n string) bool { return n == NamespaceMount })
+		} else if dir != NoDir {
+			i.Dir = rootDir
+		}
+	}
+	if i.Dir == "" && dir != NoDir {
+		// A magic link needs no right to pass the directories above its target.
+		i.Dir = fmt.Sprintf("/proc/self/fd/%d", dir)
+	}
+	i.isolation.Namespaces = append(i.isolation.Namespaces, namespaces...)
+	return nil
+}
+
+// settle computes the level and holds the result against the promise.
+func (i *Inside) settle() error {
+	i.isolation = i.isolation.judged()
+	if i.promised == nil {
+		return nil
+	}
+	promised := *i.promised
+	if i.isolation.Seccomp == SeccompLoad && promised.Seccomp == SeccompStrict {
+		promised.Seccomp = SeccompLoad // Seal is still to come
+	}
+	if lacking := i.isolation.Lacks(promised); len(lacking) > 0 {
+		return fmt.Errorf("%w: %s", ErrPromise, strings.Join(lacking, ", "))
+	}
+	return nil
+}
+
+// Seal installs seccomp filter B (S17): from its return on, no machine code can
+// appear in this process, no file can be opened and no descriptor received. The
+// worker calls it once, with all compiled code loaded and before it instantiates
+// the guest. The result is the isolation that the run reports.
+func (i *Inside) Seal() (Isolation, error) {
+	if i.isolation.Seccomp != SeccompLoad {
+		return i.isolation, i.settle()
+	}
+	err := installFilter(filterB(os.Getpid()))
+	if err == nil {
+		i.isolation.Seccomp = SeccompStrict
+		i.isolation = i.isolation.judged()
+	}
+	if i.promised != nil && i.promised.Seccomp == SeccompStrict && err != nil {
+		return i.isolation, fmt.Errorf("%w: seal: %w", ErrPromise, err)
+	}
+	return i.isolation, nil
+}

@@ -1,0 +1,66 @@
+package jail
+
+import (
+	"bytes"
+	"syscall"
+	"time"
+)
+
+// Cause is why a worker ended, as far as its process tells (S32).
+type Cause string
+
+// The causes. Which run reason each becomes is in S32; a worker that ended
+// without a usage report is lost whatever its cause says.
+const (
+	CauseKilled    Cause = "killed"         // by the host; the run's reason was latched before
+	CauseExited    Cause = "exited"         // of its own accord, status 0
+	CauseMemory    Cause = "memory_limit"   // at its memory wall
+	CauseCPU       Cause = "cpu_limit"      // at its CPU limit
+	CauseViolation Cause = "jail_violation" // for a forbidden system call
+	CauseCrashed   Cause = "crashed"        // anything else
+)
+
+// Exit is how a worker ended and what it used (S31).
+type Exit struct {
+	// Code is the exit status, -1 after a signal.
+	Code int
+	// Signal that ended it, 0 if none did.
+	Signal syscall.Signal
+	// Killed: the host had sent SIGKILL before the end was seen.
+	Killed bool
+	// User and System are CPU time.
+	User, System time.Duration
+	// PeakMemory is the largest resident set, in bytes.
+	PeakMemory uint64
+	// Stderr is the end of its diagnostics, never shown to the guest's side.
+	Stderr []byte
+}
+
+// CPU is all CPU time used.
+func (e Exit) CPU() time.Duration { return e.User + e.System }
+
+// Cause classifies the end of a worker that ran under limits (S32).
+func (e Exit) Cause(limits Limits) Cause {
+	switch {
+	case e.Killed:
+		return CauseKilled
+	case e.Signal == signalViolation && e.Signal != 0:
+		return CauseViolation
+	case e.Signal == signalCPU && e.Signal != 0, e.Signal == syscall.SIGKILL && limits.CPU > 0 && e.CPU() >= limits.CPU-time.Second/2:
+		return CauseCPU
+	case e.Code == 0:
+		return CauseExited
+	case e.Signal == syscall.SIGKILL, e.outOfMemory(limits.DataBytes):
+		return CauseMemory
+	}
+	return CauseCrashed
+}
+
+// outOfMemory reports whether a crash looks like the memory wall: the runtime
+// says so, or memory stood within a tenth of it, where the runtime may die oddly.
+func (e Exit) outOfMemory(wall uint64) bool {
+	if wall > 0 && e.PeakMemory >= wall-wall/10 {
+		return true
+	}
+	return bytes.Contains(e.Stderr, []byte("out of memory")) || bytes.Contains(e.Stderr, []byte("cannot allocate memory"))
+}

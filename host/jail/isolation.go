@@ -1,0 +1,119 @@
+package jail
+
+import "slices"
+
+// Levels of isolation, strongest first (S20).
+const (
+	LevelFull    = "full"    // seccomp strict and (mount and network namespaces, or Landlock)
+	LevelPartial = "partial" // at least one kernel layer
+	LevelProcess = "process" // a process and limits only
+)
+
+// States of the seccomp layer (S16, S17).
+const (
+	SeccompStrict = "strict" // filters A and B
+	SeccompLoad   = "load"   // only filter A
+	SeccompOff    = "off"
+)
+
+// Kinds of uid a worker runs under.
+const (
+	UIDOwn    = "own"    // a uid no other live worker of this host has
+	UIDShared = "shared" // the host's own uid
+)
+
+// Names of namespaces, in the order in which they are reported.
+const (
+	NamespaceUser    = "user"
+	NamespaceNetwork = "network"
+	NamespaceMount   = "mount"
+	NamespacePID     = "pid"
+	NamespaceIPC     = "ipc"
+	NamespaceUTS     = "uts"
+)
+
+// Isolation is what holds around one worker, as its run reports it (S20).
+// Namespaces is never nil. A value is not changed after it was returned.
+type Isolation struct {
+	Level      string   `json:"level"`
+	Namespaces []string `json:"namespaces"`
+	// Landlock is the kernel's Landlock ABI in force, 0 when off.
+	Landlock int    `json:"landlock"`
+	Seccomp  string `json:"seccomp"`
+	Rlimits  bool   `json:"rlimits"`
+	UID      string `json:"uid"`
+}
+
+// none is the isolation of a worker that no layer surrounds yet.
+func none() Isolation {
+	return Isolation{Level: LevelProcess, Namespaces: []string{}, Seccomp: SeccompOff, UID: UIDShared}
+}
+
+// judged returns i with the level that its layers amount to (S20).
+func (i Isolation) judged() Isolation {
+	separated := i.has(NamespaceMount) && i.has(NamespaceNetwork)
+	switch {
+	case i.Seccomp == SeccompStrict && (separated || i.Landlock > 0):
+		i.Level = LevelFull
+	case len(i.Namespaces) > 0, i.Landlock > 0, i.Seccomp != SeccompOff, i.UID == UIDOwn:
+		i.Level = LevelPartial
+	default:
+		i.Level = LevelProcess
+	}
+	return i
+}
+
+func (i Isolation) has(namespace string) bool { return slices.Contains(i.Namespaces, namespace) }
+
+// Meets reports whether i is at least level, one of the Level constants (S21).
+// An unknown level is met by nothing.
+func (i Isolation) Meets(level string) bool {
+	want := rank(level)
+	return want > 0 && rank(i.Level) >= want
+}
+
+func rank(level string) int {
+	switch level {
+	case LevelFull:
+		return 3
+	case LevelPartial:
+		return 2
+	case LevelProcess:
+		return 1
+	}
+	return 0
+}
+
+// Lacks names the layers that promised has and i has not or has weaker; it is
+// empty when i keeps the promise.
+func (i Isolation) Lacks(promised Isolation) []string {
+	var lacking []string
+	for _, name := range promised.Namespaces {
+		if !i.has(name) {
+			lacking = append(lacking, name+" namespace")
+		}
+	}
+	if i.Landlock < promised.Landlock {
+		lacking = append(lacking, "landlock")
+	}
+	if strictness(i.Seccomp) < strictness(promised.Seccomp) {
+		lacking = append(lacking, "seccomp")
+	}
+	if promised.Rlimits && !i.Rlimits {
+		lacking = append(lacking, "rlimits")
+	}
+	if promised.UID == UIDOwn && i.UID != UIDOwn {
+		lacking = append(lacking, "uid")
+	}
+	return lacking
+}
+
+func strictness(seccomp string) int {
+	switch seccomp {
+	case SeccompStrict:
+		return 2
+	case SeccompLoad:
+		return 1
+	}
+	return 0
+}

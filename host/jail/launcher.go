@@ -1,0 +1,240 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// Defaults of the uid range that workers of a root host live in (jail.uid_range).
+const (
+	FirstUID = 200000
+	LastUID  = 265535
+)
+
+// command is the hidden command that makes the executable a worker (S10).
+const command = "worker"
+
+// defaultGoMemory keeps a worker's Go heap well inside its memory wall until the
+// worker sets a better value.
+const defaultGoMemory = 192 * mebibyte
+
+// Options configure a [Launcher]. The zero value is what a host uses.
+type Options struct {
+	// Executable is the path of the program to start, "" for the running one.
+	Executable string
+	// FirstUID to LastUID is the range for workers of a root host, 0 for the defaults.
+	FirstUID, LastUID int
+	// GID is the workers' group under a root host, 0 for FirstUID. Compiled code
+	// must be readable for it (S40).
+	GID int
+	// Walls are passed on to every worker.
+	Walls Walls
+}
+
+// Spec says how to start one worker.
+type Spec struct {
+	// Args follow the hidden command. They carry no data of the owner (S12).
+	Args []string
+	// MaxProcs is GOMAXPROCS, 0 for 2.
+	MaxProcs int
+	// GoMemory is GOMEMLIMIT in bytes, 0 for 192 MiB.
+	GoMemory uint64
+	// Files become descriptors 4 and 5. Where there is none the worker has the null
+	// device, so that nothing else takes the number before the real one arrives.
+	Files []*os.File
+}
+
+// Launcher starts workers. It is safe for concurrent use.
+type Launcher struct {
+	options    Options
+	executable *executable
+	uids       *uids // nil if workers keep the host's uid
+	spawner    *spawner
+
+	mu     sync.Mutex // guards what follows
+	live   map[*Process]struct{}
+	closed bool
+
+	once     sync.Once // guards the choice of namespaces
+	spaces   namespaceSet
+	spaceErr error
+}
+
+// NewLauncher opens the executable, so that an upgrade on disk cannot mix
+// versions (S10), and starts the thread that all workers are children of (S13).
+// Call Close when no worker is needed any more.
+func NewLauncher(options Options) (*Launcher, error) {
+	if options.FirstUID == 0 && options.LastUID == 0 {
+		options.FirstUID, options.LastUID = FirstUID, LastUID
+	}
+	if options.GID == 0 {
+		options.GID = options.FirstUID
+	}
+	l := &Launcher{options: options, live: map[*Process]struct{}{}}
+	var err error
+	if canChangeUID() && !options.Walls.resolved().NoUID {
+		if l.uids, err = newUIDs(options.FirstUID, options.LastUID); err != nil {
+			return nil, err
+		}
+	}
+	if l.executable, err = openExecutable(options.Executable); err != nil {
+		return nil, fmt.Errorf("open worker executable: %w", err)
+	}
+	l.spawner = newSpawner()
+	return l, nil
+}
+
+// GID is the group workers run under, -1 if they keep the host's (S40).
+func (l *Launcher) GID() int {
+	if l.uids == nil {
+		return -1
+	}
+	return l.options.GID
+}
+
+// Start starts a blank worker. ctx bounds the start only; the worker lives until
+// it exits, is killed, or the host dies. Errors are those of the system, or
+// [ErrNoUID], or [ErrClosed].
+func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(spec.Files) > DirFD-ModuleFD+1 {
+		return nil, fmt.Errorf("start worker: %d files", len(spec.Files))
+	}
+	identity := Identity{UID: -1, GID: -1, Parent: os.Getpid(), Namespaces: []string{}}
+	if l.uids != nil {
+		uid, err := l.uids.take()
+		if err != nil {
+			return nil, fmt.Errorf("start worker: %w", err)
+		}
+		identity.UID, identity.GID = uid, l.options.GID
+	}
+	p, err := l.spawn(ctx, spec, identity)
+	if err != nil {
+		l.release(identity.UID)
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	if err := l.enlist(p); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// spawn starts the process on the spawner's thread. From its return on, the end
+// of the process gives the uid back.
+func (l *Launcher) spawn(ctx context.Context, spec Spec, identity Identity) (*Process, error) {
+	var p *Process
+	var err error
+	started := l.spawner.do(ctx, func() {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+			return
+		}
+		l.once.Do(func() { l.spaces, l.spaceErr = l.negotiate() })
+		if err = l.spaceErr; err == nil {
+			p, err = l.begin(spec, identity, l.spaces)
+		}
+	})
+	if err = errors.Join(started, err); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin makes the channel, the pipe and the process. It runs on the spawner's thread.
+func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Process, error) {
+	ends, err := openEnds(spec.Files)
+	if err != nil {
+		return nil, err
+	}
+	defer ends.closeWorkers()
+	identity.Namespaces = spaces.names()
+	handle, err := l.executable.start(append([]string{command}, spec.Args...), environment(spec), ends.workers, spaces)
+	if err != nil {
+		ends.closeHosts()
+		return nil, err
+	}
+	p := &Process{
+		Socket:   ends.socket,
+		config:   Config{Identity: identity, Walls: l.options.Walls.resolved()},
+		launcher: l,
+		handle:   handle,
+		stderr:   follow(ends.stderr),
+		done:     make(chan struct{}),
+	}
+	go p.reap()
+	return p, nil
+}
+
+func (l *Launcher) enlist(p *Process) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	select {
+	case <-p.done: // already gone, and perhaps delisted
+	default:
+		l.live[p] = struct{}{}
+	}
+	return nil
+}
+
+// delist is called by a process that was reaped.
+func (l *Launcher) delist(p *Process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.live, p)
+	l.release(p.config.Identity.UID)
+}
+
+func (l *Launcher) release(uid int) {
+	if uid >= 0 {
+		l.uids.free(uid)
+	}
+}
+
+// Close kills every worker that is left, waits for it, and lets go of the
+// executable and the thread. Further calls do nothing.
+func (l *Launcher) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	left := slices.Collect(maps.Keys(l.live))
+	l.mu.Unlock()
+	for _, p := range left {
+		_ = p.Kill() // Wait below finds out whether it worked
+	}
+	for _, p := range left {
+		<-p.done
+	}
+	l.spawner.close()
+	return l.executable.close()
+}
+
+// environment is all that a worker finds in its own (S12).
+func environment(spec Spec) []string {
+	procs, memory := spec.MaxProcs, spec.GoMemory
+	if procs == 0 {
+		procs = 2
+	}
+	if memory == 0 {
+		memory = defaultGoMemory
+	}
+	return []string{
+		"GOGC=off",
+		"GOMEMLIMIT=" + strconv.FormatUint(memory, 10),
+		"GOMAXPROCS=" + strconv.Itoa(procs),
+		"GOTRACEBACK=none",
+	}
+}

@@ -1,0 +1,156 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaceSet is what a worker is cloned into, as clone flags.
+type namespaceSet uintptr
+
+// namespaces are the fresh ones a worker gets, in the order of names.
+var namespaces = []struct {
+	flag namespaceSet
+	name string
+}{
+	{unix.CLONE_NEWUSER, NamespaceUser},
+	{unix.CLONE_NEWNET, NamespaceNetwork},
+	{unix.CLONE_NEWNS, NamespaceMount},
+	{unix.CLONE_NEWPID, NamespacePID},
+	{unix.CLONE_NEWIPC, NamespaceIPC},
+	{unix.CLONE_NEWUTS, NamespaceUTS},
+}
+
+const everyNamespace = namespaceSet(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS)
+
+func (s namespaceSet) names() []string {
+	names := []string{}
+	for _, n := range namespaces {
+		if s&n.flag != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// canChangeUID reports whether this host may give workers a uid of their own.
+func canChangeUID() bool { return os.Geteuid() == 0 }
+
+// negotiate finds out, by starting processes, which namespaces this host may
+// make: all of them as root, else all of them in a user namespace, else as many
+// as there are. It runs once, on the spawner's thread; after that a refusal is an
+// error and never a quiet step down.
+func (l *Launcher) negotiate() (namespaceSet, error) {
+	if l.options.Walls.resolved().NoNamespaces {
+		return 0, nil
+	}
+	bases := []namespaceSet{unix.CLONE_NEWUSER}
+	if canChangeUID() {
+		bases = []namespaceSet{0, unix.CLONE_NEWUSER}
+	}
+	for _, base := range bases {
+		if ok, err := l.try(base | everyNamespace); ok || err != nil {
+			return base | everyNamespace, err
+		}
+	}
+	best := namespaceSet(0)
+	for _, base := range bases {
+		set, err := l.gather(base)
+		if err != nil {
+			return 0, err
+		}
+		if len(set.names()) > len(best.names()) {
+			best = set
+		}
+	}
+	return best, nil
+}
+
+// gather adds to base every namespace that can be made together with the ones before it.
+func (l *Launcher) gather(base namespaceSet) (namespaceSet, error) {
+	set := base
+	for _, n := range namespaces {
+		if set&n.flag != 0 {
+			continue
+		}
+		ok, err := l.try(set | n.flag)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			set |= n.flag
+		}
+	}
+	if set == base { // a user namespace alone shuts nothing out
+		return 0, nil
+	}
+	return set, nil
+}
+
+// try starts a worker in the set and ends it. Lack of permission or of kernel
+// support is false, anything else an error.
+func (l *Launcher) try(set namespaceSet) (bool, error) {
+	p, err := l.begin(Spec{}, Identity{UID: -1, GID: -1}, set)
+	for _, refusal := range []error{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS} {
+		if errors.Is(err, refusal) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, p.Close()
+}
+
+// executable is a program held open, so that it stays the same program.
+type executable struct {
+	file *os.File
+	path string
+}
+
+// openExecutable opens the program at path, or the running one. The descriptor's
+// number is out of the way of those a worker inherits.
+func openExecutable(path string) (*executable, error) {
+	if path == "" {
+		path = "/proc/self/exe"
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer closeFD(fd)
+	const aside = 64
+	held, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aside)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return &executable{
+		file: os.NewFile(uintptr(held), filepath.Base(path)),
+		path: "/proc/self/fd/" + strconv.Itoa(held),
+	}, nil
+}
+
+func (e *executable) close() error { return e.file.Close() }
+
+// start makes the process. A user namespace maps the host's own ids to root,
+// because another uid would lose its capabilities at the exec and with them the
+// right to build walls (S14).
+func (e *executable) start(args, env []string, files []*os.File, set namespaceSet) (*os.Process, error) {
+	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true, Cloneflags: uintptr(set)}
+	if set&unix.CLONE_NEWUSER != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	argv := append([]string{"sluice"}, args...)
+	process, err := os.StartProcess(e.path, argv, &os.ProcAttr{Env: env, Files: files, Dir: "/", Sys: attr})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", e.file.Name(), err)
+	}
+	return process, nil
+}

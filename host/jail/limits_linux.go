@@ -1,0 +1,41 @@
+package jail
+
+import "golang.org/x/sys/unix"
+
+// setLimits sets the limits of S18 as soft and hard limits. With the two equal
+// the kernel ends a worker at its CPU limit with SIGKILL, which reaches it
+// although the Go runtime ignores SIGXCPU and pid 1 of a namespace cannot be
+// terminated by it. Threads are bounded only under a uid of the worker's own,
+// because the kernel counts them per uid.
+func setLimits(l Limits, ownUID bool) error {
+	wanted := []struct {
+		resource int
+		value    uint64
+	}{
+		{unix.RLIMIT_DATA, l.DataBytes},
+		{unix.RLIMIT_AS, l.AddressBytes},
+		{unix.RLIMIT_CPU, l.cpuSeconds()},
+		{unix.RLIMIT_FSIZE, l.FileBytes},
+		{unix.RLIMIT_NOFILE, uint64(l.Files)},
+		{unix.RLIMIT_CORE, 0},
+	}
+	for _, w := range wanted {
+		if err := lower(w.resource, w.value); err != nil {
+			return err
+		}
+	}
+	if !ownUID {
+		return nil
+	}
+	return lower(unix.RLIMIT_NPROC, uint64(l.Procs))
+}
+
+// lower sets a limit to at most value: a host that is itself limited passes that on.
+func lower(resource int, value uint64) error {
+	var now unix.Rlimit
+	if err := unix.Prlimit(0, resource, nil, &now); err != nil {
+		return err
+	}
+	value = min(value, now.Max)
+	return unix.Prlimit(0, resource, &unix.Rlimit{Cur: value, Max: value}, nil)
+}

@@ -1,0 +1,118 @@
+package jail
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// Process is the host's side of one worker. It is safe for concurrent use.
+type Process struct {
+	// Socket is the host's end of the channel. It supports deadlines; whoever has
+	// the Process closes it.
+	Socket *os.File
+
+	config   Config
+	launcher *Launcher
+	handle   *os.Process
+	stderr   *tail
+	done     chan struct{} // closed when exit and err are final
+
+	mu     sync.Mutex // guards what follows; reaped is set before the pid can be another's
+	killed bool
+	reaped bool
+	exit   Exit
+	err    error
+}
+
+// Config is the worker's identity and walls, for the caller to complete and send.
+func (p *Process) Config() Config { return p.config }
+
+// PID is the worker's pid as the host sees it. It names another process once the
+// worker was reaped: for diagnostics only, never for a signal.
+func (p *Process) PID() int { return p.handle.Pid }
+
+// Done is closed when the worker was reaped.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for the worker's end and returns how it ended. Any number of
+// goroutines may call it, any number of times.
+func (p *Process) Wait() (Exit, error) {
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exit, p.err
+}
+
+// Kill ends the worker at once, whatever it is doing (S29); the signal goes
+// through a pidfd where the system has them. It does not wait. Killing a worker
+// that has ended is no error.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	p.killed = true
+	return ignoreDone(p.handle.Kill(), "kill")
+}
+
+// Close kills the worker, waits for it and closes the socket.
+func (p *Process) Close() error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	<-p.done
+	_ = p.Socket.Close() // may have been closed by the owner
+	return nil
+}
+
+// Own gives dir to the worker's uid, for the fresh output directory of a compile
+// worker (S37). It does nothing if the worker has the host's uid.
+func (p *Process) Own(dir *os.File) error {
+	id := p.config.Identity
+	if id.UID < 0 {
+		return nil
+	}
+	return dir.Chown(id.UID, id.GID)
+}
+
+// Stderr is the end of the worker's diagnostics so far.
+func (p *Process) Stderr() []byte { return p.stderr.bytes() }
+
+// reap waits for the end of the worker and of its diagnostics, and lets go of it.
+func (p *Process) reap() {
+	state, err := p.await()
+	<-p.stderr.done
+	p.mu.Lock()
+	p.err = err
+	if err == nil {
+		p.exit = exitOf(state)
+	}
+	p.exit.Killed = p.killed
+	p.exit.Stderr = p.stderr.bytes()
+	p.mu.Unlock()
+	close(p.done)
+	p.launcher.delist(p)
+}
+
+// CPU is the CPU time the worker has used so far, or in all (S31). It is one
+// system call, made to be sampled.
+func (p *Process) CPU() (time.Duration, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return p.exit.CPU(), p.err
+	}
+	return processCPU(p.handle.Pid)
+}
+
+// PeakMemory is the largest resident set so far, or in all, in bytes (S31).
+func (p *Process) PeakMemory() (uint64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return p.exit.PeakMemory, p.err
+	}
+	return processPeak(p.handle.Pid)
+}

@@ -1,0 +1,83 @@
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	signalViolation = syscall.SIGSYS
+	maxrssUnit      = 1024 // kibibytes
+)
+
+// await waits for the end of the worker and reaps it. Between the two it takes
+// the lock, so that whoever holds the lock before reaped is set has a pid that is
+// still the worker's.
+func (p *Process) await() (*os.ProcessState, error) {
+	awaitExit(p.handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
+	return p.handle.Wait()
+}
+
+// awaitExit returns when the process has ended and can be reaped without
+// waiting. It parks a goroutine on a pidfd, or blocks a thread where there is none.
+func awaitExit(process *os.Process) {
+	if fd, err := unix.PidfdOpen(process.Pid, unix.PIDFD_NONBLOCK); err == nil {
+		file := os.NewFile(uintptr(fd), "pidfd")
+		defer file.Close() // only waited on
+		if raw, err := file.SyscallConn(); err == nil && raw.Read(ended) == nil {
+			return
+		}
+	}
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// ended asks a pidfd whether its process has.
+func ended(fd uintptr) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+}
+
+// processCPU reads the CPU clock of a process that was not reaped yet.
+func processCPU(pid int) (time.Duration, error) {
+	const schedulerClock = 2 // CPUCLOCK_SCHED, of the process
+	var spec unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &spec); err != nil {
+		return 0, fmt.Errorf("read CPU clock of worker: %w", err)
+	}
+	return time.Duration(spec.Nano()), nil
+}
+
+// processPeak reads the high-water mark of a process that was not reaped yet.
+func processPeak(pid int) (uint64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of worker: %w", err)
+	}
+	_, after, ok := bytes.Cut(status, []byte("\nVmHWM:"))
+	fields := bytes.Fields(after)
+	if !ok || len(fields) == 0 {
+		return 0, nil // it is just ending and has no memory any more
+	}
+	kib, err := strconv.ParseUint(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read memory of worker: %w", err)
+	}
+	return kib * 1024, nil
+}

@@ -1,0 +1,55 @@
+package jail
+
+import (
+	"context"
+	"runtime"
+	"sync"
+)
+
+// spawner runs work on one OS thread that stays until close. The kernel sends
+// the parent-death signal when the thread that started a process ends, not when
+// the whole parent does, so workers are started only here (S13).
+type spawner struct {
+	work chan func()
+	quit chan struct{}
+	wait sync.WaitGroup
+}
+
+func newSpawner() *spawner {
+	s := &spawner{work: make(chan func()), quit: make(chan struct{})}
+	s.wait.Go(s.run)
+	return s
+}
+
+func (s *spawner) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread() // with no worker left the thread may serve others
+	for {
+		select {
+		case job := <-s.work:
+			job()
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// do runs job on the thread and waits for its end. If ctx ends before the thread
+// is free, job is not run.
+func (s *spawner) do(ctx context.Context, job func()) error {
+	done := make(chan struct{})
+	select {
+	case s.work <- func() { defer close(done); job() }:
+		<-done
+		return nil
+	case <-s.quit:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *spawner) close() {
+	close(s.quit)
+	s.wait.Wait()
+}

@@ -1,0 +1,51 @@
+package jail
+
+import (
+	"io"
+	"os"
+	"sync"
+)
+
+// StderrBytes is how much of a worker's diagnostics the host keeps: the end (S11).
+const StderrBytes = 16 << 10
+
+// tail keeps the last StderrBytes of what a worker writes to descriptor 2.
+type tail struct {
+	done chan struct{} // closed at the end of the pipe
+
+	mu   sync.Mutex // guards kept
+	kept []byte
+}
+
+// follow reads pipe until it ends, then closes it.
+func follow(pipe *os.File) *tail {
+	t := &tail{done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		defer pipe.Close()      // only read from
+		_, _ = io.Copy(t, pipe) // an error ends the tail as the end does
+	}()
+	return t
+}
+
+// Write keeps the end of what came so far. It never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if n >= StderrBytes {
+		t.kept, p = t.kept[:0], p[n-StderrBytes:]
+	}
+	if over := len(t.kept) + len(p) - StderrBytes; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	t.kept = append(t.kept, p...)
+	return n, nil
+}
+
+// bytes returns a copy of what is kept.
+func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]byte(nil), t.kept...)
+}
