@@ -24,7 +24,6 @@ var (
 	timeType          = reflect.TypeFor[time.Time]()
 	rawType           = reflect.TypeFor[json.RawMessage]()
 	numberType        = reflect.TypeFor[json.Number]()
-	recordType        = reflect.TypeFor[Record]()
 )
 
 // isMarshaler reports whether t writes itself.
@@ -41,8 +40,6 @@ func special(t reflect.Type) encoder {
 		return rawJSON
 	case numberType:
 		return numberJSON
-	case recordType:
-		return recordJSON
 	}
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer {
 		return nil // what it holds or points to decides
@@ -104,10 +101,6 @@ func numberJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 		return b, errors.New("guest: a json.Number is not a number")
 	}
 	return append(b, n...), nil
-}
-
-func recordJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
-	return (*Record)(p).appendTo(b)
 }
 
 // addressed returns the value at p, or a pointer to it, as what writes itself.

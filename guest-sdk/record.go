@@ -20,7 +20,7 @@ import (
 // Names must differ: a host ends the run at a repeated one. A Record is not for
 // concurrent use.
 type Record struct {
-	run    *Run
+	emit   func(stream, key string, v any) error // nil: belongs to no run
 	stream string
 	b      []byte
 	err    error    // the first bad value, reported by Emit
@@ -35,7 +35,7 @@ func NewRecord() *Record { return &Record{b: make([]byte, 0, 512)} }
 // Record returns an empty record of a stream, to be sent with its own Emit.
 func (r *Run) Record(stream string) *Record {
 	rec := NewRecord()
-	rec.run, rec.stream = r, stream
+	rec.emit, rec.stream = r.Emit, stream
 	return rec
 }
 
@@ -47,10 +47,10 @@ func (r *Record) Reset() *Record {
 
 // Emit sends the record as Run.Emit does. The record stays as it is.
 func (r *Record) Emit(key string) error {
-	if r.run == nil {
+	if r.emit == nil {
 		return errNoStream
 	}
-	return r.run.Emit(r.stream, key, r)
+	return r.emit(r.stream, key, r)
 }
 
 // name appends what comes before a value.
@@ -138,6 +138,9 @@ func (r *Record) keep(b []byte, err error) {
 		r.err = err
 	}
 }
+
+// MarshalJSON returns the object, for a record within another value.
+func (r *Record) MarshalJSON() ([]byte, error) { return r.appendTo(nil) }
 
 // appendTo appends the object. Members sit in b with a comma before each.
 func (r *Record) appendTo(b []byte) ([]byte, error) {
