@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -59,19 +60,36 @@ func (r *Run) finish(ctx context.Context, result error) int {
 	if errors.Is(r.ended, abi.EPROTO) {
 		return exitFailed // the host has ended the run: DONE has no effect
 	}
-	done := abi.DoneMessage{Status: abi.Succeeded, RecordsEmitted: &r.emitted}
+	status, fault := abi.Succeeded, (*abi.DoneError)(nil)
 	switch {
 	case ctx.Err() != nil:
-		done.Status = abi.Cancelled
+		status = abi.Cancelled
 	case result != nil:
-		done.Status, done.Error = abi.Failed, doneError(result)
+		status, fault = abi.Failed, doneError(result)
 	}
-	b, err := appendJSON(nil, &done)
-	if err != nil {
-		return exitFailed
-	}
-	if _, err := r.port.done(b); err != nil || done.Status != abi.Succeeded {
+	if _, err := r.port.done(appendDone(nil, status, r.emitted, fault)); err != nil || status != abi.Succeeded {
 		return exitFailed
 	}
 	return exitSucceeded
+}
+
+// appendDone writes DONE (§9.11). Every connector sends one: writing it by hand
+// keeps the encoder out of those that have no other use for it.
+func appendDone(b []byte, status string, emitted int64, e *abi.DoneError) []byte {
+	b = abi.AppendQuote(append(b, `{"status":`...), status)
+	b = strconv.AppendInt(append(b, `,"records_emitted":`...), emitted, 10)
+	if e == nil {
+		return append(b, '}')
+	}
+	b = abi.AppendQuote(append(b, `,"error":{"message":`...), e.Message)
+	if e.Code != "" {
+		b = abi.AppendQuote(append(b, `,"code":`...), e.Code)
+	}
+	if e.Retryable != nil {
+		b = strconv.AppendBool(append(b, `,"retryable":`...), *e.Retryable)
+	}
+	if e.RecoveryHint != nil {
+		b = append(abi.AppendQuote(append(b, `,"recovery_hint":{"action":`...), e.RecoveryHint.Action), '}')
+	}
+	return append(b, '}', '}')
 }
