@@ -1,0 +1,316 @@
+package worker
+
+import (
+	"io/fs"
+	"time"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A remoteFS is one directory of the guest, served by calls (G16, S55). It
+// decides nothing: whether a path is good, a file may be written, or a quota
+// is full is the host's to say. What it adds is patience with round trips: it
+// reads ahead (G17), and remembers for a moment what it was told.
+//
+// What it remembers is at most staleAfter old, and never older than the last
+// change the guest made itself through the same mount. The goroutine that runs
+// the guest owns it.
+type remoteFS struct {
+	experimentalsys.UnimplementedFS
+	host    caller
+	mount   uint32
+	request []byte // reused
+	changes uint64 // made through this mount
+	kept    int    // files and directories that are wholly here, not open at the host
+}
+
+var _ experimentalsys.FS = (*remoteFS)(nil)
+
+const (
+	// staleAfter is how long a stat or a block of a file is taken for true.
+	staleAfter = time.Second
+	// maxKept bounds the worker's memory for contents. From there on files are
+	// opened without any, and count against the host's limit on handles.
+	maxKept = 256
+)
+
+// newRemoteFS returns the file system behind the mount that the host numbers
+// so.
+func newRemoteFS(c caller, mount uint32) experimentalsys.FS {
+	return &remoteFS{host: c, mount: mount}
+}
+
+// payload is what the requests of abi/file.go have in common.
+type payload interface{ Append([]byte) []byte }
+
+// ask makes a call. The reply is valid until the next one.
+func ask[Q payload](r *remoteFS, c abi.Call, q Q) ([]byte, experimentalsys.Errno) {
+	r.request = q.Append(r.request[:0])
+	reply, errno := r.host.call(c, r.request)
+	if errno != abi.OK {
+		return nil, fileErrno(errno, reply)
+	}
+	return reply, 0
+}
+
+// change makes a call after which nothing that is remembered is true.
+func change[Q payload](r *remoteFS, c abi.Call, q Q) ([]byte, experimentalsys.Errno) {
+	r.changes++
+	return ask(r, c, q)
+}
+
+// fileErrno translates a refusal. What the engine has no word for is EIO here
+// and becomes precise in wasi.go (G26).
+func fileErrno(e abi.Errno, reply []byte) experimentalsys.Errno {
+	if detail, err := abi.ParseFileDetail(reply); err == nil {
+		switch detail {
+		case abi.FileExists:
+			return experimentalsys.EEXIST
+		case abi.FileNotEmpty:
+			return experimentalsys.ENOTEMPTY
+		case abi.FileNotDirectory:
+			return experimentalsys.ENOTDIR
+		case abi.FileIsDirectory:
+			return experimentalsys.EISDIR
+		case abi.FileLoop:
+			return experimentalsys.ELOOP
+		case abi.FileBadHandle:
+			return experimentalsys.EBADF
+		}
+	}
+	switch e {
+	case abi.EDENIED:
+		return experimentalsys.EACCES
+	case abi.ENOENT:
+		return experimentalsys.ENOENT
+	case abi.EINVAL:
+		return experimentalsys.EINVAL
+	case abi.ENOTSUP:
+		return experimentalsys.ENOTSUP
+	}
+	return experimentalsys.EIO
+}
+
+// tooLong keeps a path from the wire that the host would refuse as it does any
+// path that is too long.
+func tooLong(paths ...string) bool {
+	for _, p := range paths {
+		if len(p) > abi.MaxFilePath {
+			return true
+		}
+	}
+	return false
+}
+
+// OpenFile opens a path with one call, whose answer brings what is known about
+// the file and the beginning of its content. The directory of the mount itself
+// is opened without asking, since the engine takes a failure there for a bug.
+func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+	flags := fileFlags(flag)
+	if path == "." {
+		if flags&(abi.FileWrite|abi.FileCreate|abi.FileTruncate) != 0 {
+			return nil, experimentalsys.EISDIR
+		}
+		return &remoteDir{fs: r, path: path}, 0
+	}
+	reply, errno := r.open(path, flags)
+	if errno != 0 {
+		return nil, errno
+	}
+	if reply.Stat.Kind == abi.FileFolder {
+		d := &remoteDir{fs: r, path: path}
+		return d, d.opened(reply)
+	}
+	f := &remoteFile{fs: r, path: path, flags: flags, append: flag&experimentalsys.O_APPEND != 0}
+	f.opened(reply)
+	return f, 0
+}
+
+// open asks for a file and as much of its content as is worth having.
+func (r *remoteFS) open(path string, flags abi.FileFlags) (abi.FileOpenReply, experimentalsys.Errno) {
+	if tooLong(path) {
+		return abi.FileOpenReply{}, experimentalsys.EACCES
+	}
+	q := abi.FileOpenRequest{Mount: r.mount, Flags: flags, Path: path}
+	if flags&abi.FileRead != 0 && flags&(abi.FileWrite|abi.FileTruncate) == 0 && r.kept < maxKept {
+		q.Ahead = abi.FileBlock
+	}
+	if flags&(abi.FileCreate|abi.FileTruncate) != 0 {
+		r.changes++
+	}
+	b, errno := ask(r, abi.CallFileOpen, q)
+	if errno != 0 {
+		return abi.FileOpenReply{}, errno
+	}
+	reply, err := abi.ParseFileOpenReply(b)
+	if err != nil {
+		return abi.FileOpenReply{}, experimentalsys.EIO
+	}
+	return reply, 0
+}
+
+// fileFlags translates open flags. Appending is a matter of where each write
+// goes, and stays here.
+func fileFlags(flag experimentalsys.Oflag) abi.FileFlags {
+	flags := abi.FileRead
+	switch {
+	case flag&experimentalsys.O_RDWR != 0:
+		flags = abi.FileRead | abi.FileWrite
+	case flag&experimentalsys.O_WRONLY != 0:
+		flags = abi.FileWrite
+	}
+	for _, t := range []struct {
+		from experimentalsys.Oflag
+		to   abi.FileFlags
+	}{
+		{experimentalsys.O_CREAT, abi.FileCreate},
+		{experimentalsys.O_EXCL, abi.FileExclusive},
+		{experimentalsys.O_TRUNC, abi.FileTruncate},
+		{experimentalsys.O_DIRECTORY, abi.FileDirectory},
+		{experimentalsys.O_NOFOLLOW, abi.FileNoFollow},
+		{experimentalsys.O_SYNC | experimentalsys.O_DSYNC, abi.FileSync},
+	} {
+		if flag&t.from != 0 {
+			flags |= t.to
+		}
+	}
+	return flags
+}
+
+// Stat follows symlinks, as far as the host does.
+func (r *remoteFS) Stat(path string) (sys.Stat_t, experimentalsys.Errno) {
+	st, errno := r.look(abi.CallFileStat, path)
+	return r.stat(st), errno
+}
+
+// Lstat does not follow symlinks.
+func (r *remoteFS) Lstat(path string) (sys.Stat_t, experimentalsys.Errno) {
+	st, errno := r.look(abi.CallFileLstat, path)
+	return r.stat(st), errno
+}
+
+func (r *remoteFS) look(c abi.Call, path string) (abi.FileStat, experimentalsys.Errno) {
+	if tooLong(path) {
+		return abi.FileStat{}, experimentalsys.EACCES
+	}
+	if c == abi.CallFileStat {
+		return statReply(ask(r, c, abi.FileStatRequest{Mount: r.mount, Path: path}))
+	}
+	return statReply(ask(r, c, abi.FilePathRequest{Mount: r.mount, Path: path}))
+}
+
+func statReply(b []byte, errno experimentalsys.Errno) (abi.FileStat, experimentalsys.Errno) {
+	if errno != 0 {
+		return abi.FileStat{}, errno
+	}
+	st, err := abi.ParseFileStat(b)
+	if err != nil {
+		return abi.FileStat{}, experimentalsys.EIO
+	}
+	return st, 0
+}
+
+// stat translates what the host said. The device is the mount: two files are
+// the same if device and inode are.
+func (r *remoteFS) stat(s abi.FileStat) sys.Stat_t {
+	return sys.Stat_t{
+		Dev: uint64(r.mount) + 1, Ino: s.Inode, Mode: fileMode(s.Kind), Nlink: uint64(s.Links), Size: s.Size,
+		Atim: s.Mtime, Mtim: s.Mtime, Ctim: s.Ctime,
+	}
+}
+
+func fileMode(k abi.FileKind) fs.FileMode {
+	switch k {
+	case abi.FileRegular:
+		return 0o600
+	case abi.FileFolder:
+		return fs.ModeDir | 0o700
+	case abi.FileSymlink:
+		return fs.ModeSymlink | 0o700
+	}
+	return fs.ModeIrregular
+}
+
+// Mkdir makes a directory of the host's mode.
+func (r *remoteFS) Mkdir(path string, _ fs.FileMode) experimentalsys.Errno {
+	return r.entry(abi.CallFileMkdir, path)
+}
+
+// Unlink removes a file.
+func (r *remoteFS) Unlink(path string) experimentalsys.Errno {
+	return r.entry(abi.CallFileUnlink, path)
+}
+
+// Rmdir removes an empty directory.
+func (r *remoteFS) Rmdir(path string) experimentalsys.Errno {
+	return r.entry(abi.CallFileRmdir, path)
+}
+
+func (r *remoteFS) entry(c abi.Call, path string) experimentalsys.Errno {
+	if tooLong(path) {
+		return experimentalsys.EACCES
+	}
+	_, errno := change(r, c, abi.FilePathRequest{Mount: r.mount, Path: path})
+	return errno
+}
+
+// Rename moves a file or directory within the mount.
+func (r *remoteFS) Rename(from, to string) experimentalsys.Errno {
+	if tooLong(from, to) {
+		return experimentalsys.EACCES
+	}
+	_, errno := change(r, abi.CallFileRename, abi.FileRenameRequest{Mount: r.mount, From: from, To: to})
+	return errno
+}
+
+// Utimens sets times.
+func (r *remoteFS) Utimens(path string, atim, mtim int64) experimentalsys.Errno {
+	if tooLong(path) {
+		return experimentalsys.EACCES
+	}
+	q := abi.FileTimesRequest{Mount: r.mount, Path: path}
+	if q.SetAtime = atim != experimentalsys.UTIME_OMIT; q.SetAtime {
+		q.Atime = atim
+	}
+	if q.SetMtime = mtim != experimentalsys.UTIME_OMIT; q.SetMtime {
+		q.Mtime = mtim
+	}
+	_, errno := change(r, abi.CallFileTimes, q)
+	return errno
+}
+
+// Link, Symlink, Readlink and Chmod are not for guests (S58).
+
+// Link is refused.
+func (*remoteFS) Link(string, string) experimentalsys.Errno { return experimentalsys.ENOTSUP }
+
+// Symlink is refused.
+func (*remoteFS) Symlink(string, string) experimentalsys.Errno { return experimentalsys.ENOTSUP }
+
+// Readlink is refused.
+func (*remoteFS) Readlink(string) (string, experimentalsys.Errno) {
+	return "", experimentalsys.ENOTSUP
+}
+
+// Chmod is refused.
+func (*remoteFS) Chmod(string, fs.FileMode) experimentalsys.Errno { return experimentalsys.ENOTSUP }
+
+// A fileOffset is an int64 that go vet does not take for io.Seeker's: what the
+// engine calls Seek returns an errno.
+type fileOffset = int64
+
+// A moment says when something was learnt.
+type moment struct {
+	at      time.Time
+	changes uint64
+}
+
+func (r *remoteFS) now() moment { return moment{at: time.Now(), changes: r.changes} }
+
+// holds reports whether what was learnt then is still taken for true.
+func (r *remoteFS) holds(m moment) bool {
+	return m.changes == r.changes && time.Since(m.at) < staleAfter
+}

@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"io"
+	"math"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A remoteFile is an open regular file. Its offset is kept here; every call
+// names the offset it means.
+//
+// A small file of a directory that the guest cannot write comes whole with the
+// answer to open, and the host keeps nothing: handle is 0 and the content is
+// in cache. If the guest still has it open when that content is stale, it is
+// opened anew, and taken if it is still the same file. If not, the file the
+// guest opened has lost its name, and its content stays what it was.
+type remoteFile struct {
+	experimentalsys.UnimplementedFile
+	fs     *remoteFS
+	path   string
+	flags  abi.FileFlags
+	append bool
+	closed bool
+	handle uint32
+	lost   bool // handle is 0 and the name is gone: the content is final
+
+	known  abi.FileStat
+	learnt moment // known
+	cache  readCache
+	offset int64
+}
+
+var _ experimentalsys.File = (*remoteFile)(nil)
+
+// opened takes over what an open brought.
+func (f *remoteFile) opened(p abi.FileOpenReply) {
+	if f.handle = p.Handle; f.handle == 0 {
+		f.fs.kept++
+	}
+	f.known, f.learnt = p.Stat, f.fs.now()
+	f.cache = readCache{learnt: f.learnt}
+	if len(p.Content) > 0 || p.Handle == 0 {
+		f.cache.put(0, p.Content, len(p.Content) < abi.FileBlock)
+	}
+}
+
+// renew makes sure that a file without a handle is not out of date. It never
+// fails: the content at hand is good enough if there is no newer.
+func (f *remoteFile) renew() {
+	if f.handle != 0 || f.lost || f.fs.holds(f.learnt) {
+		return
+	}
+	p, errno := f.fs.open(f.path, f.flags)
+	if errno == 0 && p.Stat.Kind == abi.FileRegular && p.Stat.Inode == f.known.Inode {
+		f.fs.kept--
+		f.opened(p)
+		return
+	}
+	f.lost = true
+	if errno == 0 && p.Handle != 0 {
+		ask(f.fs, abi.CallFileClose, abi.FileHandleRequest{Handle: p.Handle})
+	}
+}
+
+// stat returns what is known about the file, asking if that is too old.
+func (f *remoteFile) stat() (abi.FileStat, experimentalsys.Errno) {
+	if f.closed {
+		return abi.FileStat{}, experimentalsys.EBADF
+	}
+	f.renew()
+	if f.handle == 0 || f.fs.holds(f.learnt) {
+		return f.known, 0
+	}
+	st, errno := statReply(ask(f.fs, abi.CallFileStat, abi.FileStatRequest{Mount: f.fs.mount, Handle: f.handle}))
+	if errno != 0 {
+		return st, errno
+	}
+	f.known, f.learnt = st, f.fs.now()
+	return st, 0
+}
+
+// Stat describes the file.
+func (f *remoteFile) Stat() (sys.Stat_t, experimentalsys.Errno) {
+	st, errno := f.stat()
+	return f.fs.stat(st), errno
+}
+
+// Dev returns the mount.
+func (f *remoteFile) Dev() (uint64, experimentalsys.Errno) { return uint64(f.fs.mount) + 1, 0 }
+
+// Ino returns the inode, which does not change while a file is open.
+func (f *remoteFile) Ino() (sys.Inode, experimentalsys.Errno) { return f.known.Inode, 0 }
+
+// IsDir is false.
+func (f *remoteFile) IsDir() (bool, experimentalsys.Errno) { return false, 0 }
+
+// IsAppend reports whether writes go to the end.
+func (f *remoteFile) IsAppend() bool { return f.append }
+
+// SetAppend says whether writes go to the end.
+func (f *remoteFile) SetAppend(on bool) experimentalsys.Errno {
+	f.append = on
+	return 0
+}
+
+// Seek moves the offset.
+func (f *remoteFile) Seek(offset fileOffset, whence int) (fileOffset, experimentalsys.Errno) {
+	if f.closed {
+		return 0, experimentalsys.EBADF
+	}
+	base := int64(0)
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		base = f.offset
+	case io.SeekEnd:
+		st, errno := f.stat()
+		if errno != 0 {
+			return 0, errno
+		}
+		base = st.Size
+	default:
+		return 0, experimentalsys.EINVAL
+	}
+	if offset < -base || offset > math.MaxInt64-base {
+		return 0, experimentalsys.EINVAL
+	}
+	f.offset = base + offset
+	return f.offset, 0
+}
+
+// Read reads at the offset and moves it.
+func (f *remoteFile) Read(buf []byte) (int, experimentalsys.Errno) {
+	n, errno := f.Pread(buf, f.offset)
+	f.offset += int64(n)
+	return n, errno
+}
+
+// Pread fills buf, short only at the end of the file.
+func (f *remoteFile) Pread(buf []byte, off int64) (int, experimentalsys.Errno) {
+	switch {
+	case f.closed, f.flags&abi.FileRead == 0:
+		return 0, experimentalsys.EBADF
+	case off < 0:
+		return 0, experimentalsys.EINVAL
+	}
+	f.renew()
+	if f.handle != 0 && !f.fs.holds(f.cache.learnt) {
+		f.cache.forget(f.fs.now())
+	}
+	done := 0
+	for done < len(buf) {
+		at := off + int64(done)
+		if n := f.cache.copy(buf[done:], at); n > 0 {
+			done += n
+			continue
+		}
+		if f.cache.ended(at) || f.handle == 0 {
+			break
+		}
+		n, errno := f.fetch(buf[done:], at)
+		if errno != 0 {
+			return done, errno
+		}
+		if n == 0 && f.cache.ended(at) {
+			break
+		}
+		done += n
+	}
+	return done, 0
+}
+
+// fetch reads from the host: a large request straight into buf, of which it
+// returns how much it filled, anything else into the cache, returning 0.
+func (f *remoteFile) fetch(buf []byte, at int64) (int, experimentalsys.Errno) {
+	start, length := f.cache.plan(at, len(buf))
+	reply, errno := ask(f.fs, abi.CallFileRead, abi.FileReadRequest{Handle: f.handle, Offset: start, Length: uint32(length)})
+	if errno != 0 {
+		return 0, errno
+	}
+	if len(reply) > length {
+		return 0, experimentalsys.EIO
+	}
+	if start == at && len(buf) >= length {
+		f.cache.passed(start, len(reply), len(reply) < length)
+		return copy(buf, reply), 0
+	}
+	f.cache.put(start, reply, len(reply) < length)
+	return 0, 0
+}
+
+// Write writes at the offset, or at the end, and moves the offset.
+func (f *remoteFile) Write(buf []byte) (int, experimentalsys.Errno) {
+	n, end, errno := f.write(buf, f.offset, f.append)
+	if f.append && n > 0 {
+		f.offset = end
+	} else {
+		f.offset += int64(n)
+	}
+	return n, errno
+}
+
+// Pwrite writes at off.
+func (f *remoteFile) Pwrite(buf []byte, off int64) (int, experimentalsys.Errno) {
+	n, _, errno := f.write(buf, off, false)
+	return n, errno
+}
+
+// write writes all of buf or says why not. end is the size of the file after
+// the last write.
+func (f *remoteFile) write(buf []byte, off int64, atEnd bool) (done int, end int64, errno experimentalsys.Errno) {
+	switch {
+	case f.closed, f.flags&abi.FileWrite == 0:
+		return 0, 0, experimentalsys.EBADF
+	case off < 0:
+		return 0, 0, experimentalsys.EINVAL
+	}
+	for done < len(buf) {
+		q := abi.FileWriteRequest{Handle: f.handle, AtEnd: atEnd, Offset: off + int64(done)}
+		q.Data = buf[done:min(done+abi.MaxFileChunk, len(buf))]
+		reply, errno := change(f.fs, abi.CallFileWrite, q)
+		if errno != 0 {
+			return done, end, errno
+		}
+		p, err := abi.ParseFileWriteReply(reply)
+		if err != nil || p.Count == 0 || int(p.Count) > len(q.Data) {
+			return done, end, experimentalsys.EIO
+		}
+		done += int(p.Count)
+		end = p.Size
+	}
+	return done, end, 0
+}
+
+// Truncate sets the size.
+func (f *remoteFile) Truncate(size int64) experimentalsys.Errno {
+	switch {
+	case f.closed, f.flags&abi.FileWrite == 0:
+		return experimentalsys.EBADF
+	case size < 0:
+		return experimentalsys.EINVAL
+	}
+	_, errno := change(f.fs, abi.CallFileTruncate, abi.FileTruncateRequest{Handle: f.handle, Size: size})
+	return errno
+}
+
+// Sync makes what was written durable.
+func (f *remoteFile) Sync() experimentalsys.Errno {
+	if f.closed {
+		return experimentalsys.EBADF
+	}
+	if f.flags&abi.FileWrite == 0 {
+		return 0
+	}
+	_, errno := ask(f.fs, abi.CallFileSync, abi.FileHandleRequest{Handle: f.handle})
+	return errno
+}
+
+// Datasync is Sync.
+func (f *remoteFile) Datasync() experimentalsys.Errno { return f.Sync() }
+
+// Utimens sets times by the path the file was opened with.
+func (f *remoteFile) Utimens(atim, mtim int64) experimentalsys.Errno {
+	if f.closed {
+		return experimentalsys.EBADF
+	}
+	return f.fs.Utimens(f.path, atim, mtim)
+}
+
+// Close gives the handle back. A second Close does nothing.
+func (f *remoteFile) Close() experimentalsys.Errno {
+	if f.closed {
+		return 0
+	}
+	f.closed = true
+	f.cache = readCache{}
+	if f.handle == 0 {
+		f.fs.kept--
+		return 0
+	}
+	_, errno := ask(f.fs, abi.CallFileClose, abi.FileHandleRequest{Handle: f.handle})
+	return errno
+}
