@@ -32,22 +32,17 @@ func (k Kind) String() string {
 	return kindNames[0]
 }
 
-// kindOf tells the kind of a valid value from its first byte.
+// kinds tells the kind of a valid value from its first byte; what is not
+// listed is a number.
+var kinds = [256]Kind{
+	'"': KindString, '{': KindObject, '[': KindArray, 't': KindBool, 'f': KindBool, 'n': KindNull,
+}
+
 func kindOf(c byte) Kind {
-	switch c {
-	case '"':
-		return KindString
-	case '{':
-		return KindObject
-	case '[':
-		return KindArray
-	case 't', 'f':
-		return KindBool
-	case 'n':
-		return KindNull
-	default:
-		return KindNumber
+	if k := kinds[c]; k != 0 {
+		return k
 	}
+	return KindNumber
 }
 
 // A Fault is why a JSON text is refused. The order of the numbers is the order
@@ -104,11 +99,11 @@ type Scanner struct {
 	// outermost too, counted as one. Zero is no limit.
 	MaxValues int
 
-	members []Member // of the outermost object
-	levels  []int    // per open container: where its names begin, or inArray
-	names   []memberName   // of all open objects, innermost last
-	table   []uint32 // hash tables of those with many names, innermost last
-	text    []byte   // unescaped names
+	members []Member     // of the outermost object
+	levels  []int        // per open container: where its names begin, or inArray
+	names   []memberName // of all open objects, innermost last
+	table   []uint32     // hash tables of those with many names, innermost last
+	text    []byte       // unescaped names
 	seed    maphash.Seed
 	seeded  bool
 	err     *SyntaxError

@@ -119,18 +119,20 @@ func (s *Scanner) dropNames(top int) {
 	s.names = s.names[:top]
 }
 
-// cheapTag tells most names apart: by their length, first and last bytes.
+// cheapTag tells most names apart: by their length, first and last bytes. Up
+// to seven bytes it is the name itself.
 func cheapTag(text []byte) uint64 {
 	n := len(text)
-	length := uint64(n) << 56
-	switch {
-	case n >= 8:
-		return binary.LittleEndian.Uint64(text) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(text[n-8:]), 29) ^ length
-	case n >= 4:
-		return uint64(binary.LittleEndian.Uint32(text)) ^ uint64(binary.LittleEndian.Uint32(text[n-4:]))<<24 ^ length
-	case n > 0:
-		return uint64(text[0]) | uint64(text[n/2])<<8 | uint64(text[n-1])<<16 | length
-	default:
-		return 0
+	if n >= 8 {
+		last := binary.LittleEndian.Uint64(text[n-8:])
+		return binary.LittleEndian.Uint64(text) ^ bits.RotateLeft64(last, 29) ^ uint64(n)<<56
 	}
+	tag := uint64(n) << 56
+	if n >= 4 {
+		return tag | uint64(binary.LittleEndian.Uint32(text)) | uint64(binary.LittleEndian.Uint32(text[n-4:]))<<(8*n-32)
+	}
+	if n > 0 {
+		tag |= uint64(text[0]) | uint64(text[n/2])<<(n/2*8) | uint64(text[n-1])<<(n*8-8)
+	}
+	return tag
 }

@@ -146,20 +146,22 @@ func (s *Scanner) member(src []byte, i, top int) int {
 	if end < 0 {
 		return end
 	}
-	n := memberName{start: i + 1, end: end - 1}
+	n, text := memberName{start: i + 1, end: end - 1}, src[i+1:end-1:end-1]
 	if !plain {
-		from := len(s.text)
+		n.start = ^len(s.text)
 		s.text = AppendString(s.text, src[i:end])
-		n = memberName{start: ^from, end: len(s.text)}
+		n.end = len(s.text)
+		text = s.text[^n.start:n.end:n.end]
 	}
-	text := s.nameText(src, n)
 	if !s.addName(src, n, text, top) {
 		return s.fail(FaultJSON, i, "repeated member name")
 	}
 	if len(s.levels) == 1 {
-		s.members = append(s.members, Member{Name: text})
+		s.addMember(text)
 	}
-	end = skipSpace(src, end)
+	if end < len(src) && src[end] != ':' {
+		end = skipSpace(src, end)
+	}
 	if end == len(src) {
 		return s.fail(FaultJSON, end, "unexpected end")
 	}
@@ -167,6 +169,17 @@ func (s *Scanner) member(src []byte, i, top int) int {
 		return s.fail(FaultJSON, end, "expected a colon")
 	}
 	return end + 1
+}
+
+// addMember appends a member of the outermost object. What scratch space
+// holds in its other fields is overwritten when the value has ended.
+func (s *Scanner) addMember(text []byte) {
+	n := len(s.members)
+	if n == cap(s.members) {
+		s.members = append(s.members, Member{})
+	}
+	s.members = s.members[:n+1]
+	s.members[n].Name = text
 }
 
 // literal takes one of true, false and null.
@@ -228,12 +241,12 @@ func (s *Scanner) digits(src []byte, i int) int {
 // skipSpace returns the offset of the first byte from i on that is no JSON
 // white space, or the length of src.
 func skipSpace(src []byte, i int) int {
-	for i < len(src) && isSpace(src[i]) {
+	for i < len(src) && src[i] <= ' ' && isSpace(src[i]) {
 		i++
 	}
 	return i
 }
 
 func isSpace(c byte) bool {
-	return c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t')
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t'
 }
