@@ -168,6 +168,7 @@ func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Pr
 		handle:   handle,
 		stderr:   follow(ends.stderr),
 		done:     make(chan struct{}),
+		inherits: ownPeak(),
 	}
 	go p.reap()
 	return p, nil

@@ -19,13 +19,17 @@ var workerExecutable string
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if len(os.Args) > 2 && os.Args[2] == jail.CanaryArg {
+			os.Exit(jail.Canary(os.Args[3:]))
+		}
 		os.Exit(workerMain(os.Args[2:]))
 	}
 	os.Exit(runTests(m))
 }
 
 func runTests(m *testing.M) int {
-	if !raceEnabled {
+	workerExecutable = os.Getenv("JAIL_TEST_WORKER") // set by tests that run tests
+	if !raceEnabled || workerExecutable != "" {
 		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "jail")

@@ -17,10 +17,12 @@ type Process struct {
 	handle   *os.Process
 	stderr   *tail
 	done     chan struct{} // closed when exit and err are final
+	inherits uint64        // the host's own peak at the start; see settlePeak
 
 	mu     sync.Mutex // guards what follows; reaped is set before the pid can be another's
 	killed bool
 	reaped bool
+	peak   uint64 // largest sample of memory
 	exit   Exit
 	err    error
 }
@@ -54,6 +56,7 @@ func (p *Process) Kill() error {
 		return nil
 	}
 	p.killed = true
+	_, _ = p.samplePeak() // the last chance; without it earlier samples count
 	return ignoreDone(p.handle.Kill(), "kill")
 }
 
@@ -88,6 +91,7 @@ func (p *Process) reap() {
 	p.err = err
 	if err == nil {
 		p.exit = exitOf(state)
+		p.settlePeak()
 	}
 	p.exit.Killed = p.killed
 	p.exit.Stderr = p.stderr.bytes()
@@ -107,12 +111,31 @@ func (p *Process) CPU() (time.Duration, error) {
 	return processCPU(p.handle.Pid)
 }
 
-// PeakMemory is the largest resident set so far, or in all, in bytes (S31).
+// PeakMemory is the largest resident set so far, or in all, in bytes (S31). What
+// a worker that ends by itself used is exact only if it was more than the host
+// ever had, or was sampled shortly before; so sample it.
 func (p *Process) PeakMemory() (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped {
 		return p.exit.PeakMemory, p.err
 	}
-	return processPeak(p.handle.Pid)
+	return p.samplePeak()
+}
+
+// samplePeak is called with the lock held, before the worker was reaped.
+func (p *Process) samplePeak() (uint64, error) {
+	now, err := processPeak(p.handle.Pid)
+	p.peak = max(p.peak, now)
+	return p.peak, err
+}
+
+// settlePeak corrects the system's figure. Between fork and exec a child has its
+// parent's memory, and the system counts that as the child's own peak: a figure
+// that does not exceed the host's says nothing, and the samples count.
+func (p *Process) settlePeak() {
+	if p.exit.PeakMemory <= p.inherits {
+		p.exit.PeakMemory = p.peak
+	}
+	p.exit.PeakMemory = max(p.exit.PeakMemory, p.peak)
 }

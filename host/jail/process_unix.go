@@ -36,3 +36,12 @@ func exitOf(state *os.ProcessState) Exit {
 	}
 	return e
 }
+
+// ownPeak is the largest resident set this process ever had, in bytes.
+func ownPeak() uint64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return uint64(usage.Maxrss) * maxrssUnit
+}

@@ -1,0 +1,267 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// way is one way out of a worker. go is nil if it failed; the process may also
+// die of it. shut says which reported isolation must have shut it, beside strict
+// seccomp, which shuts all but memory.
+type way struct {
+	name string
+	try  func(targets) error
+	shut func(Isolation) bool
+}
+
+// ways out, the list of S22.
+var ways = []way{
+	{"open_passwd", func(targets) error { return tryOpen("/etc/passwd") }, filesShut},
+	{"open_data_directory", func(t targets) error { return tryOpen(t.DataDir) }, filesShut},
+	{"open_host_proc", tryHostProc, filesShut},
+	{"create_file", tryCreate, filesShut},
+	{"tcp", tryTCP, func(i Isolation) bool { return i.has(NamespaceNetwork) || i.Landlock >= abiTCP }},
+	{"udp", tryUDP, func(i Isolation) bool { return i.has(NamespaceNetwork) || i.Landlock >= abiUDP }},
+	{"unix_socket", tryUnix, func(i Isolation) bool { return i.has(NamespaceNetwork) || i.Landlock >= abiScopes }},
+	{"raw_socket", tryRaw, func(i Isolation) bool { return i.UID == UIDOwn }},
+	{"exec", tryExec, filesShut},
+	{"exec_memory_file", tryExecMemory, never},
+	{"fork", tryFork, never},
+	{"ptrace_host", tryTrace, func(i Isolation) bool { return i.has(NamespacePID) || i.Landlock > 0 }},
+	{"signal_host", trySignal, func(i Isolation) bool { return i.has(NamespacePID) || i.UID == UIDOwn }},
+	{"mount", tryMount, func(i Isolation) bool { return i.UID == UIDOwn || i.Landlock > 0 }},
+	{"regain_capabilities", tryCapabilities, func(i Isolation) bool { return i.UID == UIDOwn }},
+	{"map_executable", tryMapExecutable, never},
+	{"make_executable", tryMakeExecutable, never},
+	{"io_uring", tryRing, never},
+	{"exceed_memory", tryMemory, func(i Isolation) bool { return i.Rlimits }},
+}
+
+func filesShut(i Isolation) bool { return i.has(NamespaceMount) || i.Landlock > 0 }
+
+func never(Isolation) bool { return false }
+
+// attemptNames are the names of all ways, and of staying.
+func attemptNames() []string {
+	names := []string{stayPut}
+	for _, w := range ways {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// mustBlock reports whether the isolation shuts the named way.
+func mustBlock(name string, isolation Isolation) bool {
+	for _, w := range ways {
+		if w.name == name {
+			return w.shut(isolation) || isolation.Seccomp == SeccompStrict && name != "exceed_memory"
+		}
+	}
+	return false
+}
+
+// attempt goes the named way; nil means that it was open.
+func attempt(name string, aims targets) error {
+	i := slices.IndexFunc(ways, func(w way) bool { return w.name == name })
+	if i < 0 {
+		return errors.New("no such attempt")
+	}
+	return ways[i].try(aims)
+}
+
+func tryOpen(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		closeFD(fd)
+	}
+	return err
+}
+
+// tryHostProc asks for what a process of the same uid could read of the host.
+func tryHostProc(t targets) error {
+	return openOne(fmt.Sprintf("/proc/%d/environ", t.HostPID), fmt.Sprintf("/proc/%d/maps", t.HostPID),
+		fmt.Sprintf("/proc/%d/cmdline", t.HostPID), "/proc/1/status")
+}
+
+// openOne tries paths until one opens.
+func openOne(paths ...string) error {
+	var err error
+	for _, path := range paths {
+		if err = tryOpen(path); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func tryCreate(t targets) error {
+	var err error
+	for _, dir := range []string{"", "/tmp", "/dev/shm", "/var/tmp", rootDir, t.DataDir} {
+		path := dir + "/sluice-canary"
+		var fd int
+		fd, err = unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			closeFD(fd)
+			return unix.Unlink(path)
+		}
+	}
+	return err
+}
+
+// tryTCP counts a refused connection as reached: somebody's network answered.
+func tryTCP(targets) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}})
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return nil
+	}
+	return err
+}
+
+func tryUDP(targets) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	return unix.Sendto(fd, []byte{0}, 0, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func tryUnix(t targets) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: t.Abstract})
+}
+
+func tryRaw(targets) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
+	if err != nil {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	}
+	if err == nil {
+		closeFD(fd)
+	}
+	return err
+}
+
+// tryExec starts a program that is no canary's business; it does not return if it can.
+func tryExec(targets) error {
+	var err error
+	for _, path := range []string{"/proc/self/exe", "/bin/true", "/usr/bin/true"} {
+		err = unix.Exec(path, []string{"sluice", command, CanaryArg, canaryReached}, nil)
+	}
+	return err
+}
+
+// tryExecMemory starts a program that is in no file system.
+func tryExecMemory(targets) error {
+	fd, err := unix.MemfdCreate("canary", 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	// A header that no loader takes: the loader's own refusal means it was asked.
+	if _, err := unix.Write(fd, []byte("not a program")); err != nil {
+		return err
+	}
+	empty, argv := []byte{0}, []*byte{nil}
+	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
+		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&argv[0])), unix.AT_EMPTY_PATH, 0)
+	if errno == unix.ENOEXEC {
+		return nil
+	}
+	return errno
+}
+
+// tryFork makes a process that ends at once.
+func tryFork(targets) error {
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if pid == 0 {
+		for {
+			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
+	return nil
+}
+
+// tryTrace attaches to the host without stopping it; the end of the canary detaches.
+func tryTrace(t targets) error {
+	if t.HostPID == os.Getpid() {
+		return unix.ESRCH // the number is the canary's own in its namespace
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.HostPID), 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// trySignal asks whether it could signal the host.
+func trySignal(t targets) error {
+	if t.HostPID == os.Getpid() {
+		return unix.ESRCH // see tryTrace
+	}
+	return unix.Kill(t.HostPID, 0)
+}
+
+// tryMount asks for a file system that does not exist: the kernel looks for the
+// right to mount before it looks for the type, and nothing is ever mounted.
+func tryMount(targets) error {
+	err := unix.Mount("none", "/", "sluice-canary", 0, "")
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
+}
+
+func tryCapabilities(targets) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	all := unix.CapUserData{Effective: 1 << unix.CAP_SYS_ADMIN, Permitted: 1 << unix.CAP_SYS_ADMIN}
+	data := [2]unix.CapUserData{all}
+	return unix.Capset(&header, &data[0])
+}
+
+func tryMapExecutable(targets) error {
+	_, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return err
+}
+
+func tryMakeExecutable(targets) error {
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	return unix.Mprotect(page, unix.PROT_READ|unix.PROT_EXEC)
+}
+
+func tryRing(targets) error {
+	var parameters [120]byte // struct io_uring_params
+	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters)), 0)
+	if errno != 0 {
+		return errno
+	}
+	closeFD(int(fd))
+	return nil
+}
+
+// tryMemory asks for all the memory the limit leaves and one page more.
+func tryMemory(t targets) error {
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return err
+}

@@ -1,0 +1,233 @@
+//go:build linux
+
+package jail_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// S29: a spinning guest is gone at once, without its help.
+func TestKillIsFast(t *testing.T) {
+	l := launcher(t, jail.Options{})
+	var worst time.Duration
+	for range 5 {
+		w, _ := run(t, l, order{Seal: true, Do: "spin"}, nil)
+		burn(t, w, 20*time.Millisecond)
+		began := time.Now()
+		if err := w.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		exit := wait(t, w)
+		worst = max(worst, time.Since(began))
+		if exit.Signal != syscall.SIGKILL || exit.Cause(jail.Limits{}) != jail.CauseKilled {
+			t.Errorf("exit %+v", exit)
+		}
+	}
+	t.Logf("worst %v from kill to reaped", worst)
+	if worst > 100*time.Millisecond {
+		t.Errorf("kill took %v", worst)
+	}
+}
+
+// burn returns when the worker has used that much CPU time (S31).
+func burn(t *testing.T, w *worker, much time.Duration) time.Duration {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		used, err := w.CPU()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used >= much {
+			return used
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("worker used only %v", used)
+		}
+	}
+}
+
+// S31: usage is sampled while a worker lives and exact when it has ended.
+func TestUsage(t *testing.T) {
+	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
+	sampled := burn(t, w, 30*time.Millisecond)
+	peak, err := w.PeakMemory()
+	if err != nil || peak < 1<<20 {
+		t.Errorf("peak memory %d %v", peak, err)
+	}
+	if err := w.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	exit := wait(t, w)
+	if exit.CPU() < sampled-10*time.Millisecond || exit.PeakMemory < peak {
+		t.Errorf("sampled %v, %d bytes; at the end %v, %d bytes", sampled, peak, exit.CPU(), exit.PeakMemory)
+	}
+	if after, err := w.CPU(); err != nil || after != exit.CPU() {
+		t.Errorf("CPU after the end: %v %v", after, err)
+	}
+}
+
+// S31: a worker's peak is its own, however large its host is.
+func TestPeakIsNotTheHosts(t *testing.T) {
+	large := make([]byte, 96<<20)
+	for i := 0; i < len(large); i += 4096 {
+		large[i] = 1
+	}
+	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
+	burn(t, w, 10*time.Millisecond)
+	if err := w.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, w); exit.PeakMemory < 1<<20 || exit.PeakMemory > uint64(len(large)) {
+		t.Errorf("peak %d of a small worker", exit.PeakMemory)
+	}
+	sink = large
+}
+
+// R224: a suspended worker uses no CPU, goes on when resumed, and can be killed.
+func TestSuspend(t *testing.T) {
+	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
+	burn(t, w, 10*time.Millisecond)
+	if err := w.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := stoppedCPU(t, w)
+	if err := w.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	burn(t, w, stopped+20*time.Millisecond)
+	if err := w.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stoppedCPU waits for the kernel to call the worker stopped, and checks that its
+// clock stands.
+func stoppedCPU(t *testing.T, w *worker) time.Duration {
+	t.Helper()
+	want := map[string]string{"State": ""}
+	for status(t, fmt.Sprintf("/proc/%d/status", w.PID()), want)["State"] != "T (stopped)" {
+	}
+	first := burn(t, w, 0)
+	for range 1000 {
+		if now := burn(t, w, 0); now != first {
+			t.Fatalf("a stopped worker went from %v to %v", first, now)
+		}
+	}
+	return first
+}
+
+// S18, S32: at its memory wall a worker ends, and the end says why.
+func TestMemoryWall(t *testing.T) {
+	limits := jail.RunLimits(64<<20, 0, time.Minute)
+	w, _ := run(t, launcher(t, jail.Options{}), order{Config: jail.Config{Limits: limits}, Seal: true, Do: "hog"}, nil)
+	exit := wait(t, w)
+	if cause := exit.Cause(limits); cause != jail.CauseMemory {
+		t.Errorf("cause %s, %+v", cause, exit)
+	}
+	if exit.PeakMemory > limits.DataBytes {
+		t.Errorf("peak %d beyond the wall at %d", exit.PeakMemory, limits.DataBytes)
+	}
+}
+
+// S18, S32: at its CPU limit a worker ends, and the end says why.
+func TestCPUWall(t *testing.T) {
+	limits := jail.RunLimits(64<<20, 0, time.Minute)
+	limits.CPU = time.Second
+	w, _ := run(t, launcher(t, jail.Options{}), order{Config: jail.Config{Limits: limits}, Seal: true, Do: "spin"}, nil)
+	exit := wait(t, w)
+	if cause := exit.Cause(limits); cause != jail.CauseCPU {
+		t.Errorf("cause %s, %+v", cause, exit)
+	}
+}
+
+// S11: the host keeps the end of a worker's diagnostics.
+func TestStderrTail(t *testing.T) {
+	w := start(t, launcher(t, jail.Options{}))
+	if err := jail.SendFDs(w.Socket, []byte(strings.Repeat("x", 100))); err != nil {
+		t.Fatal(err)
+	}
+	exit := wait(t, w)
+	if exit.Code != 3 || !strings.Contains(string(exit.Stderr), "invalid character 'x'") {
+		t.Errorf("exit %+v %q", exit, exit.Stderr)
+	}
+	if exit.Cause(jail.Limits{}) != jail.CauseCrashed {
+		t.Errorf("cause %s", exit.Cause(jail.Limits{}))
+	}
+}
+
+// S13: when the host dies the worker is gone within a second, wherever it is: a
+// blank one that waits, and one that spins after it changed its uid.
+func TestParentDeath(t *testing.T) {
+	for _, mode := range []string{"blank", "spin"} {
+		t.Run(mode, func(t *testing.T) {
+			host := exec.Command("/proc/self/exe", "-test.run=^TestHostThatDies$")
+			host.Env = append(os.Environ(), "JAIL_TEST_HOST="+mode, "JAIL_TEST_WORKER="+workerExecutable)
+			out, err := host.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := host.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pid int
+			if _, err := fmt.Fscanf(out, "worker %d\n", &pid); err != nil {
+				t.Fatal(err)
+			}
+			if err := host.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := host.Wait(); err == nil {
+				t.Error("host ended by itself")
+			}
+			for alive(t, pid) {
+				if time.Since(began) > time.Second {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					t.Fatal("worker outlives its host by more than a second")
+				}
+			}
+			t.Logf("gone after %v", time.Since(began))
+		})
+	}
+}
+
+// alive reports whether a process exists that is not just waiting to be reaped.
+func alive(t *testing.T, pid int) bool {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.Contains(string(stat), ") Z ") && !strings.Contains(string(stat), ") X ")
+}
+
+// TestHostThatDies is the host of TestParentDeath, in a process of its own.
+func TestHostThatDies(t *testing.T) {
+	mode := os.Getenv("JAIL_TEST_HOST")
+	if mode == "" {
+		return // nothing to prove here: TestParentDeath starts it
+	}
+	w := start(t, launcher(t, jail.Options{}))
+	if mode == "spin" {
+		w.send(t, order{Seal: true, Do: "spin"}, nil)
+		w.reply(t)
+	}
+	fmt.Printf("worker %d\n", w.PID())
+	select {}
+}
