@@ -1,0 +1,221 @@
+package corpus
+
+import "strings"
+
+// Flags of path_open and of look-ups.
+const (
+	openCreate    = 1
+	openDirectory = 2
+	openTruncate  = 8
+	follow        = 1
+
+	rightsRead  = 1 << 1
+	rightsWrite = 1<<1 | 1<<6 | 1<<8 | 1<<22
+)
+
+// preopened are the descriptors that MountPath and the scratch directory can
+// have; an attack tries each.
+var preopened = []int32{3, 4}
+
+// Files has the path calls as instructions that leave an errno.
+type Files struct{ *Connector }
+
+func (f Files) path(p string) Code {
+	s := f.Text(p)
+	return Seq(U32(s.Ptr), U32(s.Len))
+}
+
+func (f Files) open(fd int32, path string, flags int32, rights int64) Code {
+	return Seq(I32(fd), I32(follow), f.path(path), I32(flags), I64(rights), I64(rights), I32(0), I32(resultAt),
+		Call(f.WASI("path_open", "iiiiiIIii>i")))
+}
+
+func (f Files) one(name string, fd int32, path string) Code {
+	return Seq(I32(fd), f.path(path), Call(f.WASI(name, "iii>i")))
+}
+
+func (f Files) stat(fd int32, path string) Code {
+	return Seq(I32(fd), I32(follow), f.path(path), I32(resultAt), Call(f.WASI("path_filestat_get", "iiiii>i")))
+}
+
+func (f Files) times(fd int32, path string) Code {
+	return Seq(I32(fd), I32(follow), f.path(path), I64(0), I64(0), I32(1<<1|1<<3), Call(f.WASI("path_filestat_set_times", "iiiiIIi>i")))
+}
+
+func (f Files) rename(fd int32, from string, to int32, name string) Code {
+	return Seq(I32(fd), f.path(from), I32(to), f.path(name), Call(f.WASI("path_rename", "iiiiii>i")))
+}
+
+func (f Files) symlink(target string, fd int32, path string) Code {
+	return Seq(f.path(target), I32(fd), f.path(path), Call(f.WASI("path_symlink", "iiiii>i")))
+}
+
+func (f Files) link(fd int32, from string, to int32, path string) Code {
+	return Seq(I32(fd), I32(follow), f.path(from), I32(to), f.path(path), Call(f.WASI("path_link", "iiiiiii>i")))
+}
+
+func (f Files) readlink(fd int32, path string) Code {
+	return Seq(I32(fd), f.path(path), I32(64), I32(64), I32(resultAt), Call(f.WASI("path_readlink", "iiiiii>i")))
+}
+
+// each asserts that attempt fails on every preopened descriptor.
+func each(attempt func(fd int32) Code) Code {
+	var all Code
+	for _, fd := range preopened {
+		all = Seq(all, attempt(fd), Must())
+	}
+	return all
+}
+
+// escaping are paths that leave the directory, by themselves or by a link.
+var escaping = []string{
+	"..", "../", "../outside.txt", "./../outside.txt", "folder/../../outside.txt", "folder/../../elsewhere/other.txt",
+	"../root/../outside.txt", "/etc/passwd", "/data/inside.txt", "//etc/passwd", "/", "/proc/self/mem", "/dev/zero",
+	"escape", "escape/", "./escape", "folder/../escape", "folder/twice", "escape-folder/other.txt", "escape-folder/",
+	"escape-parent/outside.txt", "escape-parent/root/inside.txt", "absolute", "absolute/", "loop", "loop/x",
+	"inside.txt/", "inside.txt/.", "inside.txt/..", "inside.txt/../../outside.txt",
+	"../outside.txt\x00", "inside.txt\x00.png", "\x00", "\xff\xfe", "folder/\xc0\xae\xc0\xae/outside.txt",
+}
+
+// fileAttacks must achieve nothing: each attempt gets an errno, or the guest
+// traps and with it the case (S55 to S62).
+func fileAttacks() []Case {
+	var cases []Case
+	add := func(name, rule, locals string, attack func(f Files) Code) {
+		cases = append(cases, Case{Name: "files-" + name, Group: GroupFiles, Rule: rule, Want: Succeeded, Files: true,
+			Wasm: connector(locals, func(c *Connector) Code {
+				c.Manifest = FilesManifest
+				f := Files{c}
+				return c.Session(Seq(f.control(), attack(f)))
+			})})
+	}
+	sweep := func(name, rule string, attempt func(f Files, fd int32, path string) Code) {
+		add(name, rule, "", func(f Files) Code {
+			var all Code
+			for _, path := range escaping {
+				all = Seq(all, each(func(fd int32) Code { return attempt(f, fd, path) }))
+			}
+			return all
+		})
+	}
+	sweep("read-outside", "S57", func(f Files, fd int32, p string) Code { return f.open(fd, p, 0, rightsRead) })
+	sweep("write-outside", "S57", func(f Files, fd int32, p string) Code { return f.open(fd, p, openTruncate, rightsWrite) })
+	sweep("list-outside", "S57", func(f Files, fd int32, p string) Code { return f.open(fd, p, openDirectory, rightsRead) })
+	sweep("stat-outside", "S57", func(f Files, fd int32, p string) Code { return f.stat(fd, p) })
+	sweep("times-outside", "S57", func(f Files, fd int32, p string) Code { return f.times(fd, p) })
+	sweep("mkdir-outside", "S57", func(f Files, fd int32, p string) Code { return f.one("path_create_directory", fd, p) })
+	sweep("rmdir-outside", "S57", func(f Files, fd int32, p string) Code { return f.one("path_remove_directory", fd, p) })
+	sweep("read-links", "S58", func(f Files, fd int32, p string) Code { return f.readlink(fd, p) })
+	sweep("make-symlinks", "S58", func(f Files, fd int32, p string) Code { return f.symlink(p, fd, "new-link") })
+	sweep("make-hard-links", "S58", func(f Files, fd int32, p string) Code { return f.link(fd, p, fd, "new-link") })
+
+	add("create-outside", "S57", "", func(f Files) Code {
+		return f.refusedPaths([]string{"../new.txt", "/new.txt", "folder/../../new.txt", "escape-folder/new.txt", "escape-parent/new.txt",
+			"new.txt/", "inside.txt/new.txt", "new\x00.txt", ""}, func(fd int32, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
+	})
+	add("unlink-outside", "S57", "", func(f Files) Code {
+		return f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt", "..", "."},
+			func(fd int32, p string) Code { return f.one("path_unlink_file", fd, p) })
+	})
+	add("rename-outside", "S57", "", func(f Files) Code {
+		return f.refusedPaths([]string{"../stolen.txt", "/stolen.txt", "escape-folder/stolen.txt", "escape-parent/stolen.txt", "folder/../../stolen.txt"},
+			func(fd int32, p string) Code {
+				return Seq(f.rename(fd, "inside.txt", fd, p), Must(), f.rename(fd, p, fd, "taken.txt"))
+			})
+	})
+	add("rename-across-mounts", "S57", "", func(f Files) Code {
+		return Seq(f.rename(3, "inside.txt", 4, "moved.txt"), Must(), f.rename(4, "inside.txt", 3, "moved.txt"), Must(),
+			f.link(3, "inside.txt", 4, "moved.txt"), Must(), f.link(4, "inside.txt", 3, "moved.txt"), Must())
+	})
+	add("symlink-then-follow", "S55", "", func(f Files) Code {
+		return each(func(fd int32) Code {
+			return Seq(f.symlink("../outside.txt", fd, "mine"), Must(), f.open(fd, "mine", 0, rightsRead))
+		})
+	})
+	add("special-files", "S59", "", func(f Files) Code {
+		return f.refusedPaths([]string{"fifo", "./fifo"}, func(fd int32, p string) Code {
+			return Seq(f.open(fd, p, 0, rightsRead), Must(), f.open(fd, p, 0, rightsWrite))
+		})
+	})
+	add("write-hard-linked", "S58", "", func(f Files) Code {
+		return f.refusedPaths([]string{"shared.txt"}, func(fd int32, p string) Code {
+			return Seq(f.open(fd, p, 0, rightsWrite), Must(), f.open(fd, p, openTruncate, rightsWrite))
+		})
+	})
+	add("path-sizes", "S57", "", func(f Files) Code {
+		return f.refusedPaths([]string{strings.Repeat("a", 256), strings.Repeat("a", 5_000), strings.Repeat("a/", 65) + "b",
+			strings.Repeat("./", 3_000) + "inside.txt", strings.Repeat("a", 70_000)},
+			func(fd int32, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
+	})
+	add("pointers", "S46", "", func(f Files) Code {
+		call := f.WASI("path_open", "iiiiiIIii>i")
+		at := func(fd int32, ptr, length, result uint32) Code {
+			return Seq(I32(fd), I32(0), U32(ptr), U32(length), I32(0), I64(rightsRead), I64(0), I32(0), U32(result), Call(call))
+		}
+		return each(func(fd int32) Code {
+			return Seq(at(fd, ^uint32(0), 1, resultAt), Must(), at(fd, 0, ^uint32(0), resultAt), Must(), at(fd, ^uint32(0), ^uint32(0), ^uint32(0)))
+		})
+	})
+	cases[len(cases)-1].Or, cases[len(cases)-1].Subtype = []string{Violation}, "abi_fault"
+	add("descriptor-guessing", "S55", "i", func(f Files) Code {
+		read := f.WASI("fd_read", "iiii>i")
+		try := Seq(Get(0), I32(0), I32(0), I32(resultAt), Call(read), Must())
+		return Seq(Times(0, 0x10000, // 5 to 65540, then what looks negative
+			Seq(Get(0), I32(4), Add, Set(0)), try, Seq(Get(0), I32(4), Sub, Set(0))),
+			I32(-1), I32(0), I32(0), I32(resultAt), Call(read), Must(), I32(-1<<31), I32(0), I32(0), I32(resultAt), Call(read), Must())
+	})
+	add("handle-flood", "G10", "i", func(f Files) Code {
+		return Seq(Times(0, 2_000, f.open(3, "inside.txt", 0, rightsRead), Drop, f.open(4, "inside.txt", 0, rightsRead), Drop),
+			f.open(3, "inside.txt", 0, rightsRead), Must(), f.open(4, "inside.txt", 0, rightsRead), Must())
+	})
+	add("inode-flood", "S60", "i", func(f Files) Code {
+		name := f.Text("flood-0000")
+		digit := func(at uint32, shift byte) Code { // one letter of the counter in base 16
+			return Seq(U32(name.Ptr+at), Get(0), I32(int32(shift)), Op(0x76), I32(15), Op(0x71), I32('a'), Add, Store8(0))
+		}
+		open := Seq(I32(3), I32(0), U32(name.Ptr), U32(name.Len), I32(openCreate), I64(rightsWrite), I64(0), I32(0), I32(resultAt),
+			Call(f.WASI("path_open", "iiiiiIIii>i")))
+		// twice the quota of files; at least the last must be refused
+		return Seq(Times(0, 20_000, digit(6, 12), digit(7, 8), digit(8, 4), digit(9, 0), open, Drop,
+			I32(resultAt), Load(0), Call(f.WASI("fd_close", "i>i")), Drop), I32(0x7777), Set(0),
+			digit(6, 12), digit(7, 8), digit(8, 4), digit(9, 0), open, Must())
+	})
+	add("sparse-file", "S60", "", func(f Files) Code {
+		size := f.WASI("fd_filestat_set_size", "iI>i")
+		write := f.WASI("fd_pwrite", "iiiIi>i")
+		one := f.Text("x")
+		iovec := f.Words(one.Ptr, one.Len)
+		on := func(code Code) Code { return Seq(I32(resultAt), Load(0), code) }
+		return Seq(f.open(3, "sparse", openCreate, rightsWrite), Drop,
+			on(Seq(I64(1<<40), Call(size))), Must(), on(Seq(I64(-1), Call(size))), Must(),
+			on(Seq(U32(iovec.Ptr), I32(1), I64(1<<40), I32(resultAt+8), Call(write))), Must(),
+			on(Seq(U32(iovec.Ptr), I32(1), I64(-1), I32(resultAt+8), Call(write))), Must())
+	})
+	add("directory-depth", "S57", "", func(f Files) Code {
+		var all Code
+		for depth := 1; depth <= 70; depth++ {
+			all = Seq(all, f.one("path_create_directory", 3, strings.TrimSuffix(strings.Repeat("d/", depth), "/")), Drop)
+		}
+		return Seq(all, f.one("path_create_directory", 3, strings.Repeat("d/", 69)+"e"), Must())
+	})
+	return cases
+}
+
+// control shows that the directory is there: without it every attack would
+// fail for the wrong reason. It leaves nothing open.
+func (f Files) control() Code {
+	closing := Seq(I32(resultAt), Load(0), Call(f.WASI("fd_close", "i>i")), Drop)
+	return Block(
+		f.open(3, "inside.txt", 0, rightsRead), EqzI32, If(closing, Br(1)),
+		f.open(4, "inside.txt", 0, rightsRead), EqzI32, If(closing, Br(1)),
+		Unreachable,
+	)
+}
+
+func (f Files) refusedPaths(paths []string, attempt func(fd int32, path string) Code) Code {
+	var all Code
+	for _, p := range paths {
+		all = Seq(all, each(func(fd int32) Code { return attempt(fd, p) }))
+	}
+	return all
+}
