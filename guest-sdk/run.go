@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
+	"path"
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
@@ -98,8 +98,20 @@ func (r *Run) Config(v any) error {
 // that stands for it (§18); "" when there is none.
 func (r *Run) Secret(name string) string { return r.start.Secrets[name] }
 
-// Temp is where the run may keep files, if it has the filesystem binding (G16).
-func (r *Run) Temp() string { return os.TempDir() }
+// Mount returns where the run sees a directory that the manifest's filesystem
+// binding names (G16), and whether the owner granted it. os.Open, os.ReadDir and
+// fs.WalkDir work there.
+func (r *Run) Mount(name string) (dir string, ok bool) {
+	if r.start.Bindings.Filesystem == nil {
+		return "", false
+	}
+	for _, m := range r.start.Bindings.Filesystem.Mounts {
+		if path.Base(m.Path) == name {
+			return m.Path, true
+		}
+	}
+	return "", false
+}
 
 // call sends what was emitted and then one message. It has the lock during both.
 func (r *Run) call(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
@@ -123,11 +135,7 @@ func (r *Run) noticed(err error) error {
 	if !ok {
 		return err
 	}
-	switch e.Errno {
-	case abi.EPROTO:
-		r.ended = err
-		r.cancel(err)
-	case abi.ECANCELED:
+	if e.Errno == abi.EPROTO || e.Errno == abi.ECANCELED {
 		r.ended = err
 		r.cancel(err)
 	}

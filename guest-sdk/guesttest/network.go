@@ -1,0 +1,103 @@
+//go:build !wasip1
+
+package guesttest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	guest "github.com/sluicehost/sluice/guest-sdk"
+)
+
+// A networkRequest is the head of a request frame (section 5 of abi.md).
+type networkRequest struct {
+	Method  string      `json:"method"`
+	URL     string      `json:"url"`
+	Headers [][2]string `json:"headers"`
+}
+
+// A networkReply is what the request function returns.
+type networkReply struct {
+	Handle    int32       `json:"handle"`
+	Status    int         `json:"status"`
+	Headers   [][2]string `json:"headers"`
+	URL       string      `json:"url"`
+	Redirects int         `json:"redirects"`
+}
+
+// network is the request function: the request goes to Options.Network if its
+// host is one that the manifest lists. Redirects are not followed.
+func (h *host) network(frame []byte) ([]byte, error) {
+	if v := h.protocol.Step(abi.StepSide); v != nil {
+		return nil, h.violate(v)
+	}
+	var q networkRequest
+	if len(frame) < 4 || uint64(binary.LittleEndian.Uint32(frame)) > uint64(len(frame)-4) {
+		return nil, guest.NewError(abi.EINVAL, "malformed", "the frame is shorter than its head")
+	}
+	head := frame[4 : 4+binary.LittleEndian.Uint32(frame)]
+	body := frame[4+len(head):]
+	if err := json.Unmarshal(head, &q); err != nil {
+		return nil, guest.NewError(abi.EINVAL, "malformed", err.Error())
+	}
+	u, err := url.Parse(q.URL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, guest.NewError(abi.EINVAL, "malformed", "the URL is not an http or https one")
+	}
+	if h.options.Network == nil || !h.listed(u) {
+		h.line("%s", joined("NETWORK", q.Method, q.URL, "-> EDENIED"))
+		return nil, guest.NewError(abi.EDENIED, "host_not_approved", u.Host+" is not among the hosts of the manifest")
+	}
+	req := httptest.NewRequestWithContext(h.t.Context(), q.Method, q.URL, bytes.NewReader(slices.Clone(body)))
+	for _, header := range q.Headers {
+		req.Header.Add(header[0], header[1])
+	}
+	w := httptest.NewRecorder()
+	h.options.Network.ServeHTTP(w, req)
+	h.line("%s", joined("NETWORK", q.Method, q.URL, "->", http.StatusText(w.Code)))
+	handle, err := h.handles.open(w.Body)
+	if err != nil {
+		return nil, err
+	}
+	reply := networkReply{Handle: handle, Status: w.Code, Headers: [][2]string{}, URL: q.URL}
+	for name, values := range w.Result().Header {
+		for _, v := range values {
+			reply.Headers = append(reply.Headers, [2]string{name, v})
+		}
+	}
+	slices.SortFunc(reply.Headers, func(a, b [2]string) int { return bytes.Compare([]byte(a[0]), []byte(b[0])) })
+	return json.Marshal(reply)
+}
+
+// listed reports whether a URL's host is one of the manifest's, host or
+// host:port.
+func (h *host) listed(u *url.URL) bool {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	for _, pattern := range h.hosts {
+		if pattern == u.Hostname() || pattern == net.JoinHostPort(u.Hostname(), port) {
+			return true
+		}
+	}
+	return false
+}
+
+// browser is the call function of the browser binding.
+func (h *host) browser(request []byte) ([]byte, error) {
+	if v := h.protocol.Step(abi.StepSide); v != nil {
+		return nil, h.violate(v)
+	}
+	if h.options.Browser == nil {
+		return nil, guest.NewError(abi.EDENIED, "browser_not_approved", "the test offers no browser")
+	}
+	return h.options.Browser(request)
+}

@@ -1,0 +1,92 @@
+//go:build !wasip1
+
+package guesttest
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// An Answer is what the scripted owner does about one question.
+type Answer struct {
+	// Kind is the kind of question that is expected; empty takes any.
+	Kind string
+	// Status is success when empty, or cancelled or timeout.
+	Status string
+	// Data are the fields of a success.
+	Data map[string]any
+	// Sealed names the fields of Data that hold a handle (§18).
+	Sealed []string
+}
+
+// Code answers an OTP.
+func Code(code string) Answer { return Answer{Kind: abi.KindOTP, Data: map[string]any{"code": code}} }
+
+// Login answers Credentials.
+func Login(username, password string) Answer {
+	return Answer{Kind: abi.KindCredentials, Data: map[string]any{"username": username, "password": password}}
+}
+
+// Done answers a ManualAction.
+func Done() Answer { return Answer{Kind: abi.KindManualAction} }
+
+// Accept and Reject answer an Approve, with a comment or "".
+func Accept(comment string) Answer { return decision("accept", comment) }
+
+// Reject is Accept's opposite.
+func Reject(comment string) Answer { return decision("reject", comment) }
+
+func decision(action, comment string) Answer {
+	a := Answer{Kind: abi.KindApproval, Data: map[string]any{"action": action}}
+	if comment != "" {
+		a.Data["comment"] = comment
+	}
+	return a
+}
+
+// Fields answers a Clarify.
+func Fields(data map[string]any) Answer { return Answer{Kind: abi.KindClarification, Data: data} }
+
+// Decline cancels a question of any kind.
+func Decline() Answer { return Answer{Status: abi.AnswerCancelled} }
+
+// TimeOut lets the time for a question of any kind pass.
+func TimeOut() Answer { return Answer{Status: abi.AnswerTimeout} }
+
+// answer asks the scripted owner.
+func (h *host) answer(q *abi.InteractionMessage) Answer {
+	if h.options.Owner != nil {
+		return h.options.Owner(*q)
+	}
+	n := len(h.result.Interactions)
+	if n > len(h.options.Answers) {
+		h.t.Errorf("guesttest: question %d (%s: %q) has no answer in Options.Answers", n, q.Kind, q.Message)
+		return Decline()
+	}
+	a := h.options.Answers[n-1]
+	if a.Kind != "" && a.Kind != q.Kind {
+		h.t.Errorf("guesttest: question %d is of kind %s, the answer to it of kind %s", n, q.Kind, a.Kind)
+		return Decline()
+	}
+	return a
+}
+
+// response is INTERACTION_RESPONSE for an answer (§9.10).
+func (h *host) response(q *abi.InteractionMessage, a Answer) ([]byte, error) {
+	r := abi.Response{RequestID: q.RequestID, Status: a.Status, SealedFields: a.Sealed}
+	if r.Status == "" {
+		r.Status = abi.AnswerSuccess
+	}
+	if r.Status == abi.AnswerSuccess {
+		r.Data = map[string]json.RawMessage{}
+		for name, v := range a.Data {
+			b, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			r.Data[name] = b
+		}
+	}
+	return json.Marshal(r)
+}

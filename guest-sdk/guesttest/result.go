@@ -1,0 +1,69 @@
+//go:build !wasip1
+
+package guesttest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Result is all that came out of a run.
+type Result struct {
+	// Status is succeeded, failed or cancelled; Failed also when a violation
+	// ended the run or the connector ended without DONE.
+	Status   string
+	ExitCode int
+	// Done is the DONE that was accepted; nil when there was none.
+	Done *abi.DoneMessage
+	// Records are those admitted, by stream, in order.
+	Records map[string][]Record
+	// States are the cursors staged last, by stream. They are what the next run
+	// would start from, if this one succeeded.
+	States       map[string]json.RawMessage
+	Progress     []abi.ProgressMessage
+	Skips        []abi.SkipMessage
+	Gaps         []abi.GapMessage
+	Recovered    []abi.RecoveredMessage
+	Coverage     []abi.CoverageMessage
+	Interactions []Interaction
+	Assistances  []Assistance
+	Text         []string // chunks of Run.Message
+	Logs         []Log
+	// Violation is what ended the run; nil when nothing did.
+	Violation *abi.Violation
+	// Transcript has one line per message, without the values of answers. It is
+	// the same for the same run, so it can be kept as golden text.
+	Transcript string
+}
+
+// A Record is one record that the host admitted.
+type Record struct {
+	Key       string // a compound key as a JSON array
+	Deleted   bool
+	EmittedAt time.Time // zero: left to the host
+	Data      json.RawMessage
+}
+
+// Decode reads the data into v.
+func (r Record) Decode(v any) error { return json.Unmarshal(r.Data, v) }
+
+// An Interaction is a question and how it ended.
+type Interaction struct {
+	abi.InteractionMessage
+	Status string // success, cancelled, timeout
+}
+
+// An Assistance is a request and how it ended.
+type Assistance struct {
+	abi.AssistanceMessage
+	Status string // of its ASSISTANCE_STATUS; empty when there was none
+}
+
+// A Log is one line of the connector's diagnostics.
+type Log struct {
+	Level   string
+	Message string
+	Fields  json.RawMessage
+}
