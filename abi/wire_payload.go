@@ -52,60 +52,50 @@ type Mount struct {
 }
 
 // Load makes a blank worker the worker of one module. The descriptors travel
-// before it: module bytes and directory of compiled code.
+// before it: module bytes and, unless interpreting, a directory for compiled
+// code.
 type Load struct {
 	Task        Task
 	Interpreter bool   // conformance only: interpret the module, ignore compiled code
 	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages (G18)
-	Walls       bool   // enter the jail; false is for measuring its price
+	Directory   bool   // a directory descriptor follows the module's
+	ModuleBytes uint64 // of a compile: where the module ends and its skeleton begins; else the size
 	MemoryPages uint32 // cap of linear memory, 64 KiB pages
-	CodeBytes   uint64 // size of the compiled code, part of the data limit (S18)
-	CPU         time.Duration
-	FileBytes   uint64 // largest file the worker may write; 0 unless compiling
-	DataBytes   uint64 // data limit beyond guest memory and code
-	UID         uint32 // to become inside of the jail; 0 keeps what the launch gave
-	ParentPID   uint32
 	Limits      WireLimits
+	Jail        []byte   // configuration of the walls, in the form of host/jail
 	Name        string   // args[0] (G15)
 	Env         []string // NAME=value (R33)
 	Mounts      []Mount
-	Probes      []string // self-test: what it shall try to open
 }
 
 const (
 	loadInterpreter = 1 << iota
 	loadStdio
-	loadWalls
-	loadFlags = loadInterpreter | loadStdio | loadWalls
+	loadDirectory
+	loadFlags = loadInterpreter | loadStdio | loadDirectory
 )
 
 // Append appends the encoded form to b.
 func (l Load) Append(b []byte) []byte {
 	var flags byte
-	for i, set := range []bool{l.Interpreter, l.Stdio, l.Walls} {
-		if set {
-			flags |= 1 << i
-		}
+	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory} {
+		flags |= boolByte(set) << i
 	}
 	le := binary.LittleEndian
 	b = append(b, byte(l.Task), flags)
+	b = le.AppendUint64(b, l.ModuleBytes)
 	b = le.AppendUint32(b, l.MemoryPages)
-	b = le.AppendUint64(b, l.CodeBytes)
-	b = le.AppendUint64(b, uint64(l.CPU))
-	b = le.AppendUint64(b, l.FileBytes)
-	b = le.AppendUint64(b, l.DataBytes)
-	b = le.AppendUint32(b, l.UID)
-	b = le.AppendUint32(b, l.ParentPID)
 	b = le.AppendUint32(b, l.Limits.Frame)
 	b = le.AppendUint32(b, l.Limits.Request)
 	b = le.AppendUint32(b, l.Limits.Reply)
+	b = appendString(b, string(l.Jail))
 	b = appendString(b, l.Name)
 	b = appendStrings(b, l.Env)
 	b = le.AppendUint32(b, uint32(len(l.Mounts)))
 	for _, m := range l.Mounts {
 		b = appendString(le.AppendUint32(b, m.ID), m.Path)
 	}
-	return appendStrings(b, l.Probes)
+	return b
 }
 
 // ParseLoad decodes exactly b and checks what a worker relies on.
@@ -113,14 +103,13 @@ func ParseLoad(b []byte) (l Load, err error) {
 	d := wireDecoder{b: b}
 	l.Task = Task(d.u8())
 	flags := d.u8()
-	l.Interpreter, l.Stdio, l.Walls = flags&loadInterpreter != 0, flags&loadStdio != 0, flags&loadWalls != 0
+	l.Interpreter, l.Stdio, l.Directory = flags&loadInterpreter != 0, flags&loadStdio != 0, flags&loadDirectory != 0
+	l.ModuleBytes = d.u64()
 	l.MemoryPages = d.u32()
-	l.CodeBytes = d.u64()
-	l.CPU = d.duration()
-	l.FileBytes = d.u64()
-	l.DataBytes = d.u64()
-	l.UID, l.ParentPID = d.u32(), d.u32()
 	l.Limits = WireLimits{Frame: d.u32(), Request: d.u32(), Reply: d.u32()}
+	if text := d.str(maxWireString); text != "" {
+		l.Jail = []byte(text)
+	}
 	l.Name = d.str(maxWireString)
 	l.Env = d.strs(maxWireEnv)
 	if n := d.count(maxWireMounts); n > 0 {
@@ -129,7 +118,6 @@ func ParseLoad(b []byte) (l Load, err error) {
 			l.Mounts[i] = Mount{ID: d.u32(), Path: d.str(maxWireString)}
 		}
 	}
-	l.Probes = d.strs(maxWireMounts)
 	d.check(l.Task >= TaskRun && l.Task <= TaskSelfTest, "task")
 	d.check(flags&^loadFlags == 0, "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
@@ -140,11 +128,10 @@ func ParseLoad(b []byte) (l Load, err error) {
 // Ready says that a worker did what it can do before the guest's first
 // instruction: the code is loaded and the jail is shut.
 type Ready struct {
-	CPU         time.Duration // used so far, not the guest's (S31)
-	MemoryBytes uint64        // resident now
-	Enter       time.Duration // building the jail from inside
-	Load        time.Duration // loading compiled code, or compiling
-	Isolation   Isolation     // as the worker sees it; the host adds what it built
+	CPU       time.Duration // used so far, not the guest's (S31)
+	Enter     time.Duration // building the jail from inside
+	Load      time.Duration // loading compiled code, or compiling
+	Isolation Isolation     // what holds around the worker
 }
 
 // Isolation is what a worker's walls are (S20). It is a required member of
@@ -162,7 +149,6 @@ type Isolation struct {
 func (r Ready) Append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, uint64(r.CPU))
-	b = le.AppendUint64(b, r.MemoryBytes)
 	b = le.AppendUint64(b, uint64(r.Enter))
 	b = le.AppendUint64(b, uint64(r.Load))
 	return r.Isolation.append(b)
@@ -181,7 +167,6 @@ func (i Isolation) append(b []byte) []byte {
 func ParseReady(b []byte) (r Ready, err error) {
 	d := wireDecoder{b: b}
 	r.CPU = d.duration()
-	r.MemoryBytes = d.u64()
 	r.Enter, r.Load = d.duration(), d.duration()
 	i := &r.Isolation
 	i.Level = d.str(64)

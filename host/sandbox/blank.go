@@ -1,0 +1,256 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+const (
+	helloDeadline = 10 * time.Second
+	spawnBackoff  = time.Second
+)
+
+// A blank is a worker that has said hello and knows nothing yet (S10).
+type blank struct {
+	process *jail.Process
+	channel *channel
+	born    time.Time
+	spawn   time.Duration // from the request to hello
+}
+
+func (b *blank) close() error { return b.process.Close() }
+
+func (b *blank) gone() bool {
+	select {
+	case <-b.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// A nursery keeps some blank workers ready, so that a run does not wait for a
+// process to start.
+type nursery struct {
+	launcher *jail.Launcher
+	build    string
+	limits   abi.WireLimits
+	want     int
+	life     time.Duration
+	failed   func(error) // told when a blank could not be started
+
+	wake chan struct{} // capacity 1: look again
+	stop context.CancelFunc
+	wait sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	idle   []*blank   // oldest first
+	closed bool
+}
+
+func openNursery(l *jail.Launcher, o Options) *nursery {
+	ctx, stop := context.WithCancel(context.Background())
+	n := &nursery{
+		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, life: o.BlankLife,
+		failed: func(err error) { o.Log.Warn("worker not started in advance", "err", err) },
+		wake:   make(chan struct{}, 1), stop: stop,
+	}
+	if n.want > 0 {
+		n.wait.Go(func() { n.tend(ctx) })
+	}
+	return n
+}
+
+// take returns a blank worker, a waiting one if there is one.
+func (n *nursery) take(ctx context.Context) (*blank, error) {
+	for {
+		b, err := n.pop()
+		if err != nil {
+			return nil, err
+		}
+		n.look()
+		if b == nil {
+			return n.spawn(ctx)
+		}
+		if b.gone() {
+			_ = b.close() // it has ended by itself
+			continue
+		}
+		b.spawn = 0
+		return b, nil
+	}
+}
+
+func (n *nursery) pop() (*blank, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, ErrClosed
+	}
+	if len(n.idle) == 0 {
+		return nil, nil
+	}
+	b := n.idle[0]
+	n.idle = n.idle[1:]
+	return b, nil
+}
+
+func (n *nursery) look() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tend keeps the number up and lets old blanks go, until ctx ends.
+func (n *nursery) tend(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := n.refill(ctx)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-n.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// refill starts what is missing and returns when to look again.
+func (n *nursery) refill(ctx context.Context) time.Duration {
+	for _, b := range n.expired(time.Now()) {
+		_ = b.close() // a blank holds nothing
+	}
+	for ctx.Err() == nil && n.missing() {
+		b, err := n.spawn(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				n.failed(err)
+			}
+			return spawnBackoff
+		}
+		n.add(b)
+	}
+	return n.untilExpiry(time.Now())
+}
+
+func (n *nursery) missing() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.closed && len(n.idle) < n.want
+}
+
+func (n *nursery) add(b *blank) {
+	n.mu.Lock()
+	closed := n.closed
+	if !closed {
+		n.idle = append(n.idle, b)
+	}
+	n.mu.Unlock()
+	if closed {
+		_ = b.close() // a blank holds nothing
+	}
+}
+
+func (n *nursery) expired(now time.Time) []*blank {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	keep := slices.IndexFunc(n.idle, func(b *blank) bool { return now.Sub(b.born) < n.life })
+	if keep < 0 {
+		keep = len(n.idle)
+	}
+	old := slices.Clone(n.idle[:keep])
+	n.idle = n.idle[keep:]
+	return old
+}
+
+func (n *nursery) untilExpiry(now time.Time) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.idle) == 0 {
+		return n.life
+	}
+	return max(n.life-now.Sub(n.idle[0].born), time.Millisecond)
+}
+
+// spawn starts a worker and hears its hello.
+func (n *nursery) spawn(ctx context.Context) (*blank, error) {
+	began := time.Now()
+	p, err := n.launcher.Start(ctx, jail.Spec{})
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	b := &blank{process: p, channel: newChannel(p.Socket, n.limits), born: began}
+	if err := b.hello(ctx, n.build); err != nil {
+		return nil, errors.Join(fmt.Errorf("start worker: %w", err), b.close())
+	}
+	b.spawn = time.Since(began)
+	return b, nil
+}
+
+// hello reads the first message and refuses another build (S10).
+func (b *blank) hello(ctx context.Context, build string) error {
+	release := deadline(ctx, b.process.Socket, helloDeadline)
+	defer release()
+	h, buf, err := b.channel.next()
+	if err != nil {
+		return fmt.Errorf("no hello: %w%s", err, b.said())
+	}
+	defer giveBuffer(buf)
+	if h.Call != abi.CallHello {
+		return fmt.Errorf("%w: call %d before hello", abi.ErrWire, h.Call)
+	}
+	hello, err := abi.ParseHello(buf.b[:h.Length])
+	if err != nil {
+		return err
+	}
+	if hello.Build != build {
+		return fmt.Errorf("worker is of another build: %q, this is %q", hello.Build, build)
+	}
+	return nil
+}
+
+// said returns the end of the worker's diagnostics for an error text, once it
+// has ended.
+func (b *blank) said() string {
+	if err := b.process.Kill(); err != nil {
+		return ""
+	}
+	exit, err := b.process.Wait()
+	if err != nil || len(exit.Stderr) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (it said: %q)", exit.Stderr[max(0, len(exit.Stderr)-512):])
+}
+
+// deadline makes reads from socket fail after d or with ctx, until released.
+func deadline(ctx context.Context, socket *os.File, d time.Duration) (release func()) {
+	_ = socket.SetReadDeadline(time.Now().Add(d)) // a closed socket fails the read
+	stop := context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })
+	return func() {
+		stop()
+		_ = socket.SetReadDeadline(time.Time{}) // see above
+	}
+}
+
+// close ends all blanks and the tending.
+func (n *nursery) close() {
+	n.mu.Lock()
+	n.closed = true
+	idle := n.idle
+	n.idle = nil
+	n.mu.Unlock()
+	n.stop()
+	for _, b := range idle {
+		_ = b.close() // a blank holds nothing
+	}
+	n.wait.Wait()
+}

@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// writeDeadline is how long a worker may leave its socket unread (S25).
+const writeDeadline = 5 * time.Second
+
+// inputBytes is how much is read ahead: headers and small requests.
+const inputBytes = 4 << 10
+
+// A channel is the host's end of a worker's socket. One goroutine reads; any
+// may write.
+type channel struct {
+	socket *os.File
+	limits abi.WireLimits
+	lastID uint32 // of the worker's messages; they count up by one
+
+	in    []byte // read ahead and not yet consumed
+	space [inputBytes]byte
+
+	mu  sync.Mutex // guards out, and the order of writes
+	out []byte
+}
+
+func newChannel(socket *os.File, limits abi.WireLimits) *channel {
+	return &channel{socket: socket, limits: limits}
+}
+
+// next reads one message, its payload into a buffer that the caller gives back.
+// io.EOF is a clean end; an error that wraps abi.ErrWire is the worker's fault.
+func (c *channel) next() (abi.WireHeader, *buffer, error) {
+	var b [abi.WireHeaderBytes]byte
+	if err := c.read(b[:], true); err != nil {
+		return abi.WireHeader{}, nil, err
+	}
+	h, err := abi.ParseWireHeader(b[:])
+	if err != nil {
+		return h, nil, err
+	}
+	if err := c.check(h); err != nil {
+		return h, nil, err
+	}
+	buf := takeBuffer(int(h.Length))
+	if err := c.read(buf.b[:h.Length], false); err != nil {
+		giveBuffer(buf)
+		return h, nil, err
+	}
+	return h, buf, nil
+}
+
+// check refuses a header before anything is allocated for it (S24).
+func (c *channel) check(h abi.WireHeader) error {
+	most, ok := c.limits.FromWorker(h.Call)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: call %d from a worker", abi.ErrWire, h.Call)
+	case h.Length > most:
+		return fmt.Errorf("%w: call %d with %d bytes, at most %d", abi.ErrWire, h.Call, h.Length, most)
+	case h.Errno != abi.OK:
+		return fmt.Errorf("%w: call %d with an errno", abi.ErrWire, h.Call)
+	case h.ID != c.lastID+1:
+		return fmt.Errorf("%w: id %d after %d", abi.ErrWire, h.ID, c.lastID)
+	}
+	c.lastID++
+	return nil
+}
+
+// read fills b. An end in the middle of a message is the worker's fault.
+func (c *channel) read(b []byte, mayEnd bool) error {
+	whole := len(b)
+	n := copy(b, c.in)
+	c.in, b = c.in[n:], b[n:]
+	for len(b) > 0 {
+		into := c.space[:]
+		if len(b) >= len(into) {
+			into = b
+		}
+		n, err := c.socket.Read(into)
+		if n == 0 && err != nil {
+			return c.ended(err, mayEnd && len(b) == whole)
+		}
+		if len(b) >= len(c.space) {
+			b = b[n:]
+			continue
+		}
+		used := copy(b, c.space[:n])
+		c.in, b = c.space[used:n], b[used:]
+	}
+	return nil
+}
+
+func (c *channel) ended(err error, clean bool) error {
+	if errors.Is(err, io.EOF) && !clean {
+		return fmt.Errorf("%w: it ends in the middle", abi.ErrWire)
+	}
+	return err
+}
+
+// send writes one message within the deadline. payload is not kept.
+func (c *channel) send(h abi.WireHeader, payload []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.Length = uint32(len(payload))
+	c.out = h.Append(c.out[:0])
+	if err := c.socket.SetWriteDeadline(time.Now().Add(writeDeadline)); err != nil {
+		return fmt.Errorf("write to worker: %w", err)
+	}
+	if len(payload) <= frameBuffer { // one system call, one wake-up
+		c.out = append(c.out, payload...)
+		payload = nil
+	}
+	if _, err := c.socket.Write(c.out); err != nil {
+		return fmt.Errorf("write to worker: %w", err)
+	}
+	if len(payload) == 0 {
+		return nil
+	}
+	if _, err := c.socket.Write(payload); err != nil {
+		return fmt.Errorf("write to worker: %w", err)
+	}
+	return nil
+}
+
+// load sends the load message with its descriptors (S11).
+func (c *channel) load(l abi.Load, files ...*os.File) error {
+	payload := l.Append(nil)
+	h := abi.WireHeader{Length: uint32(len(payload)), Call: abi.CallLoad}
+	if len(payload) > abi.MaxLoadBytes {
+		return fmt.Errorf("load message of %d bytes, at most %d", len(payload), abi.MaxLoadBytes)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.socket.SetWriteDeadline(time.Now().Add(writeDeadline)); err != nil {
+		return fmt.Errorf("write to worker: %w", err)
+	}
+	return jail.SendFDs(c.socket, append(h.Append(nil), payload...), files...)
+}

@@ -1,0 +1,224 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// Prepare makes sure that the cache has compiled code for the module, which
+// passed CheckModule with exactly these bytes. Compiling happens in a worker
+// with limits (S37); of several that want the same, in this process or another,
+// one compiles and the others wait. A module that cannot be compiled is a
+// *Failure with one of the codes CodeCompile…, CodeEngineUnavailable or
+// CodeIsolationUnavailable.
+func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, error) {
+	code := Code{key: keyOf(m.Digest, s.options.Engine)}
+	if _, err := s.cache.verify(code.key); err == nil {
+		s.cache.touch(code.key)
+		return code, nil
+	}
+	err := s.cache.once(ctx, code.key, func() error { return s.prepare(ctx, code.key, wasm) })
+	if err != nil {
+		return Code{}, err
+	}
+	return code, nil
+}
+
+// once runs make, or waits for whoever runs it for the same key. Who waits for
+// one whose context ended tries again.
+func (c *cache) once(ctx context.Context, key string, make func() error) error {
+	for {
+		c.mu.Lock()
+		f, flying := c.flights[key]
+		if !flying {
+			f = &flight{done: newSignal()}
+			c.flights[key] = f
+		}
+		c.mu.Unlock()
+		if !flying {
+			f.err = make()
+			c.mu.Lock()
+			delete(c.flights, key)
+			c.mu.Unlock()
+			close(f.done)
+			return f.err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !errors.Is(f.err, context.Canceled) && !errors.Is(f.err, context.DeadlineExceeded) {
+			return f.err
+		}
+	}
+}
+
+func newSignal() chan struct{} { return make(chan struct{}) }
+
+// prepare looks on disk, and compiles what is not there.
+func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
+	bare, err := skeleton(wasm)
+	if err != nil {
+		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
+	}
+	unlock, err := lockFile(ctx, filepath.Join(s.cache.dir, key+lockSuffix))
+	if err != nil {
+		return launchFailure(err)
+	}
+	defer unlock()
+	err = s.cache.adopt(key, bare)
+	if err == nil {
+		s.cache.touch(key)
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.cache.drop(key, err)
+	}
+	if err := s.compile(ctx, key, wasm, bare); err != nil {
+		return err
+	}
+	if err := s.cache.adopt(key, bare); err != nil {
+		return launchFailure(err)
+	}
+	s.cache.evict(key)
+	return nil
+}
+
+// compile runs a compile worker and takes what it made (S37).
+func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.options.CompileWall, errSlow)
+	defer cancel()
+	out, err := os.MkdirTemp(s.cache.dir, buildPrefix)
+	if err != nil {
+		return launchFailure(err)
+	}
+	defer func() {
+		if removeErr := os.RemoveAll(out); removeErr != nil {
+			s.options.Log.Warn("compiler output not removed", "err", removeErr)
+		}
+	}()
+	b, err := s.nursery.take(ctx)
+	if err != nil {
+		return launchFailure(err)
+	}
+	err = s.runCompiler(ctx, b, out, wasm, bare)
+	if closeErr := b.close(); closeErr != nil && err == nil {
+		err = launchFailure(closeErr) // its output is not to be touched while it lives
+	}
+	if err != nil {
+		return compileFailure(ctx, err)
+	}
+	if err := s.accept(key, out); err != nil {
+		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
+	}
+	return nil
+}
+
+func (s *Sandbox) runCompiler(ctx context.Context, b *blank, out string, wasm, bare []byte) error {
+	dir, err := os.Open(out)
+	if err != nil {
+		return launchFailure(err)
+	}
+	defer dir.Close() // only passed on
+	if err := b.process.Own(dir); err != nil {
+		return launchFailure(err)
+	}
+	both := append(append(make([]byte, 0, len(wasm)+len(bare)), wasm...), bare...)
+	module, err := jail.MemFD("module", both)
+	if err != nil {
+		return launchFailure(err)
+	}
+	defer module.Close() // only passed on
+	limits := jail.CompileLimits(uint64(s.options.EntryBytes))
+	limits.CPU = s.options.CompileCPU
+	limits.AddressBytes += s.options.CompileData - limits.DataBytes
+	limits.DataBytes = s.options.CompileData
+	_, _, err = s.assign(ctx, b, abi.Load{
+		Task: abi.TaskCompile, ModuleBytes: uint64(len(wasm)), Limits: s.options.Limits,
+	}, limits, []*os.File{module, dir})
+	return err
+}
+
+// compileFailure names the end of a compile worker.
+func compileFailure(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, errSlow), context.Cause(ctx) == errSlow: //nolint:errorlint // the cause is exactly that
+		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long"}
+	case errors.Is(err, errMemory):
+		return &Failure{Code: CodeCompileMemory, Detail: "compiling took too much memory"}
+	case errors.Is(err, errBadEntry):
+		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
+	}
+	return err
+}
+
+// accept takes the output of a compile worker, which has ended: exactly one
+// regular file, with one link, inside the cap. It is copied: the worker's own
+// file is never used (S38).
+func (s *Sandbox) accept(key, out string) error {
+	root, err := os.OpenRoot(out)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // only read
+	path, err := onlyFile(root.FS())
+	if err != nil {
+		return fmt.Errorf("compiler left something else: %w", err)
+	}
+	const place = "bare/"
+	name, ok := strings.CutPrefix(path, place)
+	if !ok || !codeName.MatchString(name) {
+		return fmt.Errorf("compiler left a file called %q", path)
+	}
+	f, err := root.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || links(info) != 1 || info.Size() > s.options.EntryBytes {
+		return fmt.Errorf("compiler left a file of %d bytes and %d links: at most %d bytes and one link",
+			info.Size(), links(info), s.options.EntryBytes)
+	}
+	return s.cache.store(key, name, f)
+}
+
+// lockPoll is how often a lock held by another process is tried.
+const lockPoll = 20 * time.Millisecond
+
+// lockFile takes the lock of a key across processes (S37).
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		held, err := tryLock(f)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if held {
+			return func() { _ = f.Close() }, nil // which unlocks
+		}
+		timer := time.NewTimer(lockPoll)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(ctx.Err(), f.Close())
+		}
+	}
+}

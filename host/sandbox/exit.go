@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// An ExitKind says how a guest ended (S32).
+type ExitKind string
+
+const (
+	// ExitExited: the guest left with a code (R39).
+	ExitExited ExitKind = "exited"
+	// ExitTrapped: see TrapKind.
+	ExitTrapped ExitKind = "trapped"
+	// ExitKilled: by the host, whose reason was latched before.
+	ExitKilled ExitKind = "killed"
+	// ExitMemory: at the worker's memory wall; memory_limit_exceeded.
+	ExitMemory ExitKind = "memory_limit"
+	// ExitCPU: at the worker's CPU limit; run_timed_out, deadline compute.
+	ExitCPU ExitKind = "cpu_limit"
+	// ExitViolation: for a forbidden system call; worker_lost, jail_violation.
+	ExitViolation ExitKind = "jail_violation"
+	// ExitCrashed: anything else; worker_lost, worker_crashed.
+	ExitCrashed ExitKind = "crashed"
+	// ExitProtocol: the worker sent what no worker sends; worker_protocol_error.
+	ExitProtocol ExitKind = "protocol_error"
+)
+
+// Usage is what a guest has used so far, or in all (S31).
+type Usage struct {
+	CPU              time.Duration // user and system, without what bringing it up took
+	PeakMemoryBytes  uint64        // of the whole worker
+	GuestMemoryBytes uint64        // peak linear memory; known at the end, 0 if the worker was killed
+	Wall             time.Duration // since the worker was ready
+	HostCalls        uint64
+	BytesIn          uint64 // payloads from the guest
+}
+
+// An Exit is how a guest ended.
+type Exit struct {
+	Kind     ExitKind
+	Code     uint32 // of ExitExited
+	TrapKind string // of ExitTrapped, one of the abi's
+	// Detail is for diagnostics. It may hold text of the engine around names that
+	// the guest chose, or the end of the worker's own diagnostics.
+	Detail    string
+	Usage     Usage
+	Isolation jail.Isolation
+	Steps     Steps
+}
+
+// Exit returns how the guest ended. It is final once Calls is closed.
+func (g *Guest) Exit() Exit {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.exit
+}
+
+// Usage samples what the guest has used; it is made to be called ten times a
+// second (S31).
+func (g *Guest) Usage() Usage {
+	u := Usage{Wall: time.Since(g.began)}
+	if cpu, err := g.process.CPU(); err == nil {
+		u.CPU = max(0, cpu-g.readyCPU)
+	}
+	if peak, err := g.process.PeakMemory(); err == nil {
+		u.PeakMemoryBytes = peak
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	u.HostCalls, u.BytesIn = g.hostCalls, g.bytesIn
+	if g.last != nil {
+		u.GuestMemoryBytes = g.last.GuestMemoryBytes
+	}
+	return u
+}
+
+// CPU is the guest's CPU time so far: one system call.
+func (g *Guest) CPU() (time.Duration, error) {
+	cpu, err := g.process.CPU()
+	return max(0, cpu-g.readyCPU), err
+}
+
+// finish waits for the worker's end and settles how it was.
+func (g *Guest) finish() {
+	process, err := g.process.Wait()
+	_ = g.process.Socket.Close() // nothing is read or written any more
+	usage := g.Usage()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.exit = Exit{Usage: usage, Isolation: g.isolation, Steps: g.steps}
+	if err != nil {
+		g.exit.Kind, g.exit.Detail = ExitCrashed, err.Error()
+		return
+	}
+	g.settle(process)
+}
+
+// settle is the table of S32. mu is held.
+func (g *Guest) settle(process jail.Exit) {
+	e := &g.exit
+	cause := process.Cause(g.limits)
+	switch {
+	case g.fault != nil:
+		e.Kind, e.Detail = ExitProtocol, g.fault.Error()
+	case g.stopped:
+		e.Kind = ExitKilled
+	case g.last != nil && (cause == jail.CauseExited || cause == jail.CauseKilled):
+		g.accounted(*g.last)
+	case cause == jail.CauseMemory:
+		e.Kind, e.Detail = ExitMemory, string(process.Stderr)
+	case cause == jail.CauseCPU:
+		e.Kind = ExitCPU
+	case cause == jail.CauseViolation:
+		e.Kind, e.Detail = ExitViolation, string(process.Stderr)
+	default:
+		e.Kind, e.Detail = ExitCrashed, string(process.Stderr)
+	}
+}
+
+// accounted uses the worker's own account: it left in order.
+func (g *Guest) accounted(last abi.Exit) {
+	e := &g.exit
+	e.Code, e.Detail = last.Code, last.Detail
+	switch last.Kind {
+	case abi.ExitExited:
+		e.Kind = ExitExited
+	case abi.ExitTrapped:
+		e.Kind, e.TrapKind = ExitTrapped, trapKind(last.TrapKind)
+	default:
+		e.Kind = ExitCrashed
+		if last.TrapKind == abi.StageMemory {
+			e.Kind = ExitMemory
+		}
+	}
+}
+
+// trapKind keeps to the closed list: a worker's word is a guest's word.
+func trapKind(kind string) string {
+	switch kind {
+	case abi.TrapUnreachable, abi.TrapMemory, abi.TrapInteger, abi.TrapIndirectCall, abi.TrapStack:
+		return kind
+	}
+	return abi.TrapOther
+}

@@ -1,0 +1,230 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// An Inbound is one call of a guest, as sent. The host answers it with
+// [Guest.Reply] (credit instead, for emit), and gives its payload back with
+// Release. Payload is hostile and shares memory with a buffer that is used again.
+type Inbound struct {
+	ID      uint32
+	Call    abi.Call
+	Payload []byte
+	buffer  *buffer
+}
+
+// Release gives the payload back. It must not be used after that, in any copy of
+// the Inbound.
+func (in *Inbound) Release() {
+	if in.buffer != nil {
+		giveBuffer(in.buffer)
+		in.buffer, in.Payload = nil, nil
+	}
+}
+
+// Steps are what bringing a guest up took.
+type Steps struct {
+	Spawn       time.Duration // starting a process; 0 for one that waited
+	Enter       time.Duration // its walls, from inside
+	Load        time.Duration // mapping compiled code, and shutting the jail
+	Ready       time.Duration // all of it, as the host saw it
+	Instantiate time.Duration // known at the end
+}
+
+// A Guest is one connector in its worker. [Guest.Calls] has one reader; the
+// other methods are safe for concurrent use.
+//
+// Invariant: at most one call besides emits waits for its reply; the worker is
+// killed when it sends another (S25).
+type Guest struct {
+	process   *jail.Process
+	channel   *channel
+	limits    jail.Limits
+	isolation jail.Isolation
+	readyCPU  time.Duration
+	readyID   uint32
+	began     time.Time
+	calls     chan Inbound
+	killed    chan struct{} // closed by Kill
+	rate      bucket
+
+	mu        sync.Mutex // guards what follows; never held across I/O
+	went      bool
+	waiting   abi.Call // the call without reply; 0 is none
+	waitingID uint32
+	frames    int64 // credit the worker has left
+	bytes     int64
+	resumed   chan struct{} // nil unless suspended; closed by Resume
+	stopped   bool          // killed is closed
+	fault     error         // what made the host give the worker up
+	last      *abi.Exit     // the worker's own account
+	hostCalls uint64
+	bytesIn   uint64
+	steps     Steps
+	exit      Exit
+}
+
+// Isolation is what holds around the guest (S20).
+func (g *Guest) Isolation() jail.Isolation { return g.isolation }
+
+// Steps tell what bringing the guest up took.
+func (g *Guest) Steps() Steps {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.steps
+}
+
+// Go lets the guest run its first instruction. It is called once, when
+// run.started is durable (R32).
+func (g *Guest) Go() error {
+	g.mu.Lock()
+	if g.went {
+		g.mu.Unlock()
+		return fmt.Errorf("%w: the guest runs already", ErrNoCall)
+	}
+	g.went = true
+	g.waiting, g.waitingID = 0, 0
+	g.mu.Unlock()
+	return g.write(abi.WireHeader{ID: g.readyID, Call: abi.CallReady}, nil)
+}
+
+// Calls delivers what the guest asks for, in the order sent. It is closed when
+// the worker is gone; whatever an orderly worker sent has been delivered by
+// then. A reader that stops early must kill the guest.
+func (g *Guest) Calls() <-chan Inbound { return g.calls }
+
+// Reply answers the call with that id; payload is the reply, or the error text
+// of a failed call (G7), and is not kept. It waits while the guest is suspended
+// (S25). ErrNoCall: no such call waits. ErrGone: the worker has ended, or did
+// not read for 5 s and was killed.
+func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
+	if err := g.awaitResume(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	call := g.waiting
+	if call == 0 || g.waitingID != id || !g.went {
+		g.mu.Unlock()
+		return fmt.Errorf("reply to call %d: %w", id, ErrNoCall)
+	}
+	most, ok := g.channel.limits.FromHost(call)
+	if errno != abi.OK {
+		most = max(most, abi.MaxErrorText)
+	}
+	if !ok || len(payload) > int(most) {
+		g.mu.Unlock()
+		return fmt.Errorf("reply to %d of %d bytes: at most %d", call, len(payload), most)
+	}
+	g.waiting, g.waitingID = 0, 0
+	g.mu.Unlock()
+	return g.write(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload)
+}
+
+// Credit gives emit room back for frames and bytes that were processed (G13).
+// It waits while the guest is suspended.
+func (g *Guest) Credit(frames, bytes int) error {
+	if err := g.awaitResume(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.frames += int64(frames)
+	g.bytes += int64(bytes)
+	over := g.frames > abi.CreditFrames || g.bytes > abi.CreditBytes || frames < 0 || bytes < 0
+	g.mu.Unlock()
+	if over {
+		return fmt.Errorf("credit of %d frames and %d bytes: more than was used", frames, bytes)
+	}
+	c := abi.Credit{Frames: uint32(frames), Bytes: uint32(bytes)}
+	return g.write(abi.WireHeader{Call: abi.CallCredit}, c.Append(nil))
+}
+
+// EndEmit makes every later emit of the guest fail with errno, without being
+// sent: ECANCELED when the run is being cancelled (R173), EPROTO after a
+// violation (then every other call fails too, R214). An emit that waits for
+// credit returns at once. Frames already under way still arrive.
+func (g *Guest) EndEmit(errno abi.Errno) error {
+	if err := g.awaitResume(); err != nil {
+		return err
+	}
+	return g.write(abi.WireHeader{Call: abi.CallCredit, Errno: errno}, abi.Credit{}.Append(nil))
+}
+
+// write sends, and gives up a worker that does not read.
+func (g *Guest) write(h abi.WireHeader, payload []byte) error {
+	if err := g.channel.send(h, payload); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			g.giveUp(fmt.Errorf("%w: it does not read", abi.ErrWire))
+		}
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
+}
+
+// Kill ends the guest at once, whatever it is doing (S29). It does not wait:
+// Calls is closed when the worker is gone.
+func (g *Guest) Kill() {
+	g.mu.Lock()
+	first := !g.stopped
+	if first {
+		g.stopped = true
+		close(g.killed)
+	}
+	g.mu.Unlock()
+	g.stop()
+}
+
+// stop kills the process. A worker that cannot be killed has ended.
+func (g *Guest) stop() { _ = g.process.Kill() }
+
+// Suspend stops the worker where it is (R224). Replies and credit wait.
+func (g *Guest) Suspend() error {
+	g.mu.Lock()
+	if g.resumed == nil {
+		g.resumed = make(chan struct{})
+	}
+	g.mu.Unlock()
+	err := g.process.Suspend()
+	if errors.Is(err, jail.ErrUnsupported) {
+		return nil // withholding replies is all there is (R224)
+	}
+	return err
+}
+
+// Resume lets a suspended worker go on.
+func (g *Guest) Resume() error {
+	err := g.process.Resume()
+	if errors.Is(err, jail.ErrUnsupported) {
+		err = nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.resumed != nil {
+		close(g.resumed)
+		g.resumed = nil
+	}
+	return err
+}
+
+// awaitResume returns when the worker may be written to.
+func (g *Guest) awaitResume() error {
+	g.mu.Lock()
+	resumed := g.resumed
+	g.mu.Unlock()
+	if resumed == nil {
+		return nil
+	}
+	select {
+	case <-resumed:
+		return nil
+	case <-g.process.Done():
+		return ErrGone
+	}
+}

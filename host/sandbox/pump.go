@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// pump carries messages from the worker to Calls until the worker is gone, and
+// is what knows how it ended. Back-pressure is the channel and the credit: a
+// guest that is ahead blocks in its own socket (S25).
+func (g *Guest) pump() {
+	defer close(g.calls)
+	err := g.relay()
+	if errors.Is(err, abi.ErrWire) {
+		g.giveUp(err)
+	}
+	g.awaitEnd()
+	g.finish()
+}
+
+// endGrace is how long a worker may live on after its socket closed.
+const endGrace = 2 * time.Second
+
+// giveUp kills a worker for what it did. The first reason stays.
+func (g *Guest) giveUp(reason error) {
+	g.mu.Lock()
+	if g.fault == nil {
+		g.fault = reason
+	}
+	g.mu.Unlock()
+	g.stop()
+}
+
+// awaitEnd returns when the worker has ended. It is not killed at once: how it
+// ends by itself says why it ended.
+func (g *Guest) awaitEnd() {
+	timer := time.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case <-g.process.Done():
+	case <-timer.C:
+		g.giveUp(fmt.Errorf("%w: it closed its socket and stayed", abi.ErrWire))
+	}
+}
+
+// relay returns nil when the worker gave its account and left.
+func (g *Guest) relay() error {
+	for {
+		h, buf, err := g.channel.next()
+		if err != nil {
+			return err
+		}
+		if h.Call == abi.CallExit {
+			defer giveBuffer(buf)
+			return g.account(buf.b[:h.Length])
+		}
+		in := Inbound{ID: h.ID, Call: h.Call, Payload: buf.b[:h.Length], buffer: buf}
+		if err := g.admit(in); err != nil {
+			in.Release()
+			return err
+		}
+		g.rate.take(time.Now(), g.killed)
+		select {
+		case g.calls <- in:
+		case <-g.killed:
+			in.Release()
+			return ErrGone
+		}
+	}
+}
+
+// admit checks a message against what the worker may send now (S24, S25).
+func (g *Guest) admit(in Inbound) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hostCalls++
+	g.bytesIn += uint64(len(in.Payload))
+	switch {
+	case in.Call == abi.CallHello, in.Call == abi.CallReady:
+		return fmt.Errorf("%w: call %d a second time", abi.ErrWire, in.Call)
+	case g.waiting != 0:
+		return fmt.Errorf("%w: call %d while %d waits for its reply", abi.ErrWire, in.Call, g.waiting)
+	case in.Call.Pipelined():
+		g.frames--
+		g.bytes -= int64(len(in.Payload))
+		if g.frames < 0 || g.bytes < 0 {
+			return fmt.Errorf("%w: emit beyond credit", abi.ErrWire)
+		}
+		return nil
+	}
+	if err := wellFormed(in); err != nil {
+		return err
+	}
+	g.waiting, g.waitingID = in.Call, in.ID
+	return nil
+}
+
+// wellFormed checks the payloads that the worker itself made. The others are the
+// guest's, and judged by whoever answers the call.
+func wellFormed(in Inbound) (err error) {
+	switch in.Call {
+	case abi.CallRead:
+		_, _, err = abi.ParseRead(in.Payload)
+	case abi.CallClose:
+		_, err = abi.ParseClose(in.Payload)
+	case abi.CallStdin:
+		_, err = abi.ParseStdin(in.Payload)
+	case abi.CallSleep:
+		_, err = abi.ParseSleep(in.Payload)
+	case abi.CallDiag:
+		_, _, err = abi.ParseDiag(in.Payload)
+	case abi.CallFault:
+		_, err = abi.ParseRequestFault(in.Payload)
+	}
+	return err
+}
+
+// account takes the worker's last message: nothing follows it.
+func (g *Guest) account(payload []byte) error {
+	e, err := abi.ParseExit(payload)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	if g.waiting != 0 {
+		g.mu.Unlock()
+		return fmt.Errorf("%w: exit while call %d waits for its reply", abi.ErrWire, g.waiting)
+	}
+	g.last = &e
+	g.steps.Instantiate = e.Instantiate
+	g.mu.Unlock()
+	_ = g.process.Socket.SetReadDeadline(time.Now().Add(endGrace)) // a closed socket fails the read
+	_, buf, err := g.channel.next()
+	if err == nil {
+		giveBuffer(buf)
+		return fmt.Errorf("%w: a message after exit", abi.ErrWire)
+	}
+	if errors.Is(err, abi.ErrWire) {
+		return err
+	}
+	return nil
+}
+
+// A bucket slows a guest that calls too often.
+type bucket struct {
+	rate, burst float64
+	level       float64
+	at          time.Time
+}
+
+func newBucket(rate, burst int) bucket {
+	return bucket{rate: float64(rate), burst: float64(burst), level: float64(burst), at: time.Now()}
+}
+
+// take waits until one more call is allowed, or stop is closed.
+func (b *bucket) take(now time.Time, stop <-chan struct{}) {
+	b.level = min(b.burst, b.level+now.Sub(b.at).Seconds()*b.rate) - 1
+	b.at = now
+	if b.level >= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(-b.level / b.rate * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	}
+}

@@ -1,0 +1,228 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+const (
+	noCPULimit   = 365 * 24 * time.Hour // stands for a disabled compute budget (R171)
+	callsPending = abi.CreditFrames + 1 // emits under way, and the one call
+)
+
+// A Spec says what guest to start.
+type Spec struct {
+	// Name becomes args[0] (G15); Env is the guest's whole environment (R33).
+	Name string
+	Env  []string
+	// Code is what Prepare made of Wasm; Wasm itself is needed to interpret, and
+	// to compile anew should the entry turn out to be damaged.
+	Module Module
+	Wasm   []byte
+	Code   Code
+	// Mounts are the virtual directories (G16).
+	Mounts []abi.Mount
+	// MemoryBytes caps linear memory, 0 for the default; Compute is the budget of
+	// CPU time, 0 for none.
+	MemoryBytes uint64
+	Compute     time.Duration
+	// Interpreter runs the module without compiled code, about 70 times slower.
+	// It is a checker for conformance tests, not a fallback (S41).
+	Interpreter bool
+}
+
+// Start brings a guest to where its first instruction would run, and stops
+// there: the code is loaded, the jail is shut, nothing of the guest has run. The
+// caller makes run.started durable and calls [Guest.Go] (R32). ctx bounds the
+// start only. A module that cannot run is a *Failure.
+func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
+	if spec.MemoryBytes == 0 {
+		spec.MemoryBytes = defaultMemory
+	}
+	if spec.MemoryBytes > maxMemory {
+		return nil, &Failure{Code: CodeWorkerFailed, Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
+	}
+	g, err := s.start(ctx, spec)
+	if !errors.Is(err, errBadEntry) {
+		return g, err
+	}
+	s.cache.reject(spec.Code, err)
+	if spec.Code, err = s.Prepare(ctx, spec.Module, spec.Wasm); err != nil {
+		return nil, err
+	}
+	g, err = s.start(ctx, spec)
+	if errors.Is(err, errBadEntry) {
+		return nil, &Failure{Code: CodeEngineUnavailable, Detail: err.Error()}
+	}
+	return g, err
+}
+
+func (s *Sandbox) start(ctx context.Context, spec Spec) (*Guest, error) {
+	files, size, err := s.material(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, f := range files {
+			_ = f.Close() // the worker has its own
+		}
+	}()
+	began := time.Now()
+	b, err := s.nursery.take(ctx)
+	if err != nil {
+		return nil, launchFailure(err)
+	}
+	limits := s.runLimits(spec, size)
+	g, err := s.bringUp(ctx, b, spec, limits, files)
+	if err != nil {
+		return nil, errors.Join(startFailure(err), b.close())
+	}
+	g.steps.Spawn, g.steps.Ready = b.spawn, time.Since(began)
+	go g.pump()
+	return g, nil
+}
+
+// material opens the module's bytes and, unless interpreting, its code.
+func (s *Sandbox) material(spec Spec) (files []*os.File, codeBytes int64, err error) {
+	if spec.Interpreter {
+		module, err := jail.MemFD("module", spec.Wasm)
+		if err != nil {
+			return nil, 0, launchFailure(err)
+		}
+		return []*os.File{module}, int64(len(spec.Wasm)) * 8, nil
+	}
+	return s.cache.open(spec.Code)
+}
+
+func (s *Sandbox) runLimits(spec Spec, codeBytes int64) jail.Limits {
+	compute := spec.Compute
+	if compute <= 0 {
+		compute = noCPULimit
+	}
+	limits := jail.RunLimits(spec.MemoryBytes, uint64(codeBytes), compute)
+	extra := s.options.DataBytes - 384*mebibyte
+	limits.DataBytes += extra
+	limits.AddressBytes += extra
+	return limits
+}
+
+// bringUp turns a blank into a guest.
+func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.Limits, files []*os.File) (*Guest, error) {
+	ready, id, err := s.assign(ctx, b, abi.Load{
+		Task: abi.TaskRun, Interpreter: spec.Interpreter, Stdio: spec.Module.Transport == TransportStdio,
+		MemoryPages: uint32(spec.MemoryBytes / PageBytes), Limits: s.options.Limits,
+		Name: spec.Name, Env: spec.Env, Mounts: spec.Mounts,
+	}, limits, files)
+	if err != nil {
+		return nil, err
+	}
+	isolation := jail.Isolation(ready.Isolation)
+	if s.options.Require != "" && !isolation.Meets(s.options.Require) {
+		return nil, &Failure{Code: CodeIsolationUnavailable, Detail: fmt.Sprintf("isolation is %s, %s is required", isolation.Level, s.options.Require)}
+	}
+	return &Guest{
+		process: b.process, channel: b.channel, limits: limits, isolation: isolation,
+		readyCPU: ready.CPU, readyID: id, began: time.Now(),
+		calls: make(chan Inbound, callsPending), killed: make(chan struct{}),
+		rate:    newBucket(s.options.CallsPerSecond, s.options.CallBurst),
+		waiting: abi.CallReady, waitingID: id,
+		frames: abi.CreditFrames, bytes: abi.CreditBytes,
+		steps: Steps{Enter: ready.Enter, Load: ready.Load},
+	}, nil
+}
+
+// assign sends a task to a blank worker and returns what it says when it is
+// ready, or why it never was.
+func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits, files []*os.File) (abi.Ready, uint32, error) {
+	l.Directory = len(files) > 1
+	config := b.process.Config()
+	config.Limits, config.Promised, config.Writable = limits, s.promised, l.Task == abi.TaskCompile
+	var err error
+	if l.Jail, err = json.Marshal(config); err != nil {
+		return abi.Ready{}, 0, launchFailure(err)
+	}
+	if err := b.channel.load(l, files...); err != nil {
+		return abi.Ready{}, 0, launchFailure(fmt.Errorf("%w%s", err, b.said()))
+	}
+	release := deadline(ctx, b.process.Socket, s.options.CompileWall)
+	defer release()
+	h, buf, err := b.channel.next()
+	if err != nil {
+		return abi.Ready{}, 0, s.lost(ctx, b, limits, err)
+	}
+	defer giveBuffer(buf)
+	payload := buf.b[:h.Length]
+	switch h.Call {
+	case abi.CallReady:
+		ready, err := abi.ParseReady(payload)
+		if err != nil {
+			return ready, 0, launchFailure(err)
+		}
+		return ready, h.ID, nil
+	case abi.CallExit:
+		exit, err := abi.ParseExit(payload)
+		if err != nil {
+			return abi.Ready{}, 0, launchFailure(err)
+		}
+		if exit.Kind == abi.ExitDone {
+			return abi.Ready{}, h.ID, nil
+		}
+		return abi.Ready{}, 0, stageFailure(exit)
+	}
+	return abi.Ready{}, 0, launchFailure(fmt.Errorf("%w: call %d before ready", abi.ErrWire, h.Call))
+}
+
+// lost explains a worker that ended, or hung, before it was ready.
+func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errSlow, err)
+	}
+	timer := time.AfterFunc(endGrace, func() { _ = b.process.Kill() })
+	defer timer.Stop()
+	exit, waitErr := b.process.Wait()
+	if waitErr != nil {
+		return launchFailure(waitErr)
+	}
+	switch exit.Cause(limits) {
+	case jail.CauseMemory:
+		return errMemory
+	case jail.CauseCPU:
+		return errSlow
+	}
+	return launchFailure(fmt.Errorf("worker ended before it was ready: %w%s", err, b.said()))
+}
+
+// How a worker without a guest can end at its limits.
+var (
+	errSlow   = errors.New("worker took too long")
+	errMemory = errors.New("worker ran out of memory")
+)
+
+// startFailure names the end of a worker that was to run a guest.
+func startFailure(err error) error {
+	if errors.Is(err, errSlow) || errors.Is(err, errMemory) {
+		return &Failure{Code: CodeWorkerFailed, Detail: err.Error()}
+	}
+	return err
+}
+
+// launchFailure makes a *Failure of what went wrong on the way.
+func launchFailure(err error) error {
+	var f *Failure
+	switch {
+	case errors.As(err, &f), errors.Is(err, errBadEntry), errors.Is(err, ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &Failure{Code: CodeWorkerFailed, Detail: err.Error()}
+}
