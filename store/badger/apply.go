@@ -1,0 +1,238 @@
+package badger
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// apply lays a run's commit into g. When it returns an error the caller takes
+// back whatever it did.
+func (c *committer) apply(g *group, it *item) error {
+	cm := it.commit
+	now := c.s.opts.Now().UTC()
+	head, err := c.admit(g, cm, now)
+	if err != nil {
+		return err
+	}
+	it.ack = store.Ack{FirstSequence: head.next, RecordedAt: now}
+	for _, b := range cm.Batches {
+		changed, unchanged, err := c.ingest(g, cm.Lease, b, now)
+		if err != nil {
+			return err
+		}
+		it.ack.Changed += changed
+		it.ack.Unchanged += unchanged
+	}
+	if err := c.applyState(g, cm); err != nil {
+		return err
+	}
+	if err := c.applyQuestions(g, cm); err != nil {
+		return err
+	}
+	if cm.ConsumeGrant {
+		if err := c.consumeGrant(g, cm, now); err != nil {
+			return err
+		}
+	}
+	if err := putEvents(g, cm, &head, now); err != nil {
+		return err
+	}
+	if cm.Run != nil {
+		if err := g.putJSON(key(kindRun, string(cm.Lease.RunID)), cm.Run); err != nil {
+			return err
+		}
+	}
+	if cm.End {
+		if err := c.end(g, cm); err != nil {
+			return err
+		}
+		head.ended = true
+	}
+	head.put(g, cm.Lease.RunID)
+	return nil
+}
+
+// admit checks what may refuse a commit: the run has not ended, its lease is
+// the current one, its grant is usable, the test hook agrees (R79, R82, R95).
+func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, error) {
+	head, ok, err := getHead(g, cm.Lease.RunID)
+	if err != nil {
+		return head, err
+	}
+	if !ok {
+		return head, fmt.Errorf("run %s: %w", cm.Lease.RunID, store.ErrNotFound)
+	}
+	if head.ended {
+		return head, store.ErrRunTerminal
+	}
+	if _, err := currentLease(g, cm.Lease); err != nil {
+		return head, err
+	}
+	for _, st := range cm.Advance {
+		if st.Stream == c.s.opts.FailState && st.Stream != "" {
+			return head, &store.StateError{Stream: st.Stream, Err: fmt.Errorf("refused by the test hook")}
+		}
+	}
+	if len(cm.Batches) > 0 || len(cm.Advance) > 0 {
+		return head, c.checkGrant(g, cm, now)
+	}
+	return head, nil
+}
+
+// checkGrant refuses work for a grant that stopped being usable (R5, R81).
+func (c *committer) checkGrant(g *group, cm *store.Commit, now time.Time) error {
+	id := cm.Lease.ConnectionID
+	grant, cached := c.grants[id]
+	if !cached {
+		var conn store.Connection
+		if _, err := g.getJSON(key(kindConnection, string(id)), &conn); err != nil {
+			return err
+		}
+		grant = conn.Grant
+		c.grants[id] = grant
+	}
+	if grant == nil || cm.Grant == "" || grant.ID != cm.Grant {
+		return nil
+	}
+	code := ""
+	switch {
+	case grant.Status == "consumed" || grant.Status == "expired" || grant.Status == "revoked" || grant.Status == "invalid":
+		code = "grant_" + grant.Status
+	case grant.ExpiresAt != nil && !now.Before(*grant.ExpiresAt):
+		code = "grant_expired"
+	default:
+		return nil
+	}
+	return &store.SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", grant.ID, id)}
+}
+
+func (c *committer) consumeGrant(g *group, cm *store.Commit, now time.Time) error {
+	id := cm.Lease.ConnectionID
+	var conn store.Connection
+	ok, err := g.getJSON(key(kindConnection, string(id)), &conn)
+	if err != nil || !ok || conn.Grant == nil || conn.Grant.ID != cm.Grant {
+		return err
+	}
+	conn.Grant.Status = "consumed"
+	conn.UpdatedAt = now
+	c.forgetGrant(g, id)
+	return g.putJSON(key(kindConnection, string(id)), conn)
+}
+
+// forgetGrant drops the cached grant of a connection that g rewrites.
+func (c *committer) forgetGrant(g *group, id store.ConnectionID) {
+	delete(c.grants, id)
+	g.undo = append(g.undo, func() { delete(c.grants, id) })
+}
+
+// applyState stages cursors, advances the connection's, and keeps gaps.
+func (c *committer) applyState(g *group, cm *store.Commit) error {
+	lease := cm.Lease
+	for _, st := range cm.Staged {
+		if err := g.putJSON(key(kindStaged, string(lease.RunID), string(st.Stream)), st); err != nil {
+			return err
+		}
+	}
+	for _, st := range cm.Advance {
+		if err := g.putJSON(stateKey(lease.ConnectionID, cm.Grant, st.Stream), st); err != nil {
+			return &store.StateError{Stream: st.Stream, Err: err}
+		}
+	}
+	for _, gap := range cm.Gaps {
+		if err := g.putJSON(gapKey(lease.ConnectionID, cm.Grant, gap), keptGap{gap, gap.Ref}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyQuestions stores the question asked and erases the one answered.
+func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
+	run := string(cm.Lease.RunID)
+	if cm.Answered != "" {
+		if err := g.remove(key(kindPending, run, cm.Answered)); err != nil {
+			return err
+		}
+	}
+	if cm.Ask != nil {
+		return g.putJSON(key(kindPending, run, cm.Ask.ID), cm.Ask)
+	}
+	return nil
+}
+
+// end gives up the lease and everything pending of the run. The commit is a
+// barrier, so all of it stands in the engine, or in this very group.
+func (c *committer) end(g *group, cm *store.Commit) error {
+	g.terminal = true
+	g.set(key(kindLease, string(cm.Lease.ConnectionID)), nil)
+	run := string(cm.Lease.RunID)
+	for _, kind := range []byte{kindPending, kindStaged} {
+		prefix := key(kind, run, "")
+		var doomed [][]byte
+		c.base.keys(prefix, func(k []byte) bool {
+			doomed = append(doomed, k)
+			return true
+		})
+		for _, w := range g.writes {
+			if len(w.key) >= len(prefix) && string(w.key[:len(prefix)]) == string(prefix) {
+				doomed = append(doomed, w.key)
+			}
+		}
+		for _, k := range doomed {
+			if err := g.remove(k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// putEvents appends the commit's events (R175, A89).
+func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
+	for i, e := range cm.Events {
+		e.Sequence, e.RecordedAt, e.CausationID = head.next, now, ""
+		if i > 0 {
+			e.CausationID = cm.Events[0].ID
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode event %s: %w", e.Type, err)
+		}
+		g.put(eventKey(cm.Lease.RunID, head.next), append(newValue(len(text)), text...))
+		head.next++
+	}
+	if len(cm.Events) > 0 {
+		g.wake[cm.Lease.RunID] = true
+	}
+	return nil
+}
+
+// A runHead is where a run's timeline stands.
+type runHead struct {
+	next  uint64 // sequence of the next event
+	ended bool
+}
+
+func getHead(g *group, id store.RunID) (runHead, bool, error) {
+	b, ok, err := g.get(key(kindRunHead, string(id)))
+	if err != nil || !ok {
+		return runHead{}, false, err
+	}
+	if len(b) != 9 {
+		return runHead{}, false, damagef("head of run %s has %d bytes", id, len(b))
+	}
+	return runHead{next: binary.LittleEndian.Uint64(b), ended: b[8] == 1}, true, nil
+}
+
+func (h runHead) put(g *group, id store.RunID) {
+	v := binary.LittleEndian.AppendUint64(newValue(9), h.next)
+	flag := byte(0)
+	if h.ended {
+		flag = 1
+	}
+	g.put(key(kindRunHead, string(id)), append(v, flag))
+}

@@ -1,0 +1,61 @@
+package badger_test
+
+import (
+	"testing"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/store/storetest"
+)
+
+func open(t *testing.T, dir string) store.Store {
+	t.Helper()
+	s, err := badger.Open(dir, badger.Options{Small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestDisk(t *testing.T) {
+	dirs := map[store.Store]string{}
+	storetest.Exercise(t, storetest.Driver{
+		Open: func(t *testing.T) store.Store {
+			dir := t.TempDir()
+			s := open(t, dir)
+			dirs[s] = dir
+			return s
+		},
+		Reopen: func(t *testing.T, s store.Store) store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again := open(t, dirs[s])
+			dirs[again] = dirs[s]
+			return again
+		},
+		OpenFailing: failing,
+	})
+}
+
+func TestMemory(t *testing.T) {
+	storetest.Exercise(t, storetest.Driver{
+		Open: func(t *testing.T) store.Store {
+			s, err := badger.OpenURL("memory:?memory=small", badger.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		OpenFailing: failing,
+	})
+}
+
+func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
+	t.Helper()
+	s, err := badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

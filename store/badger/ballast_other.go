@@ -1,0 +1,21 @@
+//go:build unix && !linux
+
+package badger
+
+import (
+	"fmt"
+	"os"
+)
+
+// allocate fills f with n bytes.
+func allocate(f *os.File, n int64) error {
+	zero := make([]byte, 1<<20)
+	for n > 0 {
+		k, err := f.Write(zero[:min(n, int64(len(zero)))])
+		if err != nil {
+			return fmt.Errorf("fill ballast: %w", err)
+		}
+		n -= int64(k)
+	}
+	return nil
+}

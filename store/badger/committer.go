@@ -1,0 +1,212 @@
+package badger
+
+import (
+	"slices"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Bounds of one group (S115): one transaction, one sync of the engine, one of
+// the witness.
+const (
+	groupRecords  = 5000
+	groupInflight = 2 // prepared groups waiting for the disk
+)
+
+// A committer is the one writer of a store. It prepares groups in its own
+// goroutine while the one before is on its way to disk in the writer's.
+//
+//	queue ──► prepare ──► writer: engine, witness ──► publish, answer
+//	             ▲                                        │
+//	             └──────────── undo, requeue ◄── failed ──┘
+//
+// Its fields are touched by its goroutine only.
+type committer struct {
+	s        *Store
+	base     reader   // what the engine holds, as of the newest published group
+	cur      *group   // being prepared
+	inflight []*group // handed to the writer, oldest first
+	next     uint64   // sequence of the next group
+	maxBytes int64    // of one group: half the engine's transaction limit
+	grants   map[store.ConnectionID]*store.Grant
+	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
+}
+
+func newCommitter(s *Store, seq uint64) *committer {
+	return &committer{
+		s: s, base: newReader(s.db, seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
+		grants: make(map[store.ConnectionID]*store.Grant),
+	}
+}
+
+// run works until the queue is closed and empty.
+func (c *committer) run() {
+	defer close(c.s.writes)
+	defer func() { c.base.txn.Discard() }()
+	for {
+		prepared := c.prepareOne()
+		if c.sendable(prepared) {
+			c.send()
+			continue
+		}
+		if prepared {
+			c.collect()
+			continue
+		}
+		if c.cur == nil && len(c.inflight) == 0 && c.s.queue.drained() {
+			return
+		}
+		select {
+		case g := <-c.s.written:
+			c.landed(g)
+		case <-c.s.queue.ready:
+		}
+	}
+}
+
+// sendable: a full group goes as soon as there is a slot, any other when the
+// disk is idle and nothing more is ready.
+func (c *committer) sendable(more bool) bool {
+	switch {
+	case c.cur == nil:
+		return false
+	case c.full():
+		return len(c.inflight) < groupInflight
+	default:
+		return !more && len(c.inflight) == 0
+	}
+}
+
+func (c *committer) full() bool {
+	return c.cur != nil && (c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2)
+}
+
+func (c *committer) send() {
+	if !c.spared() {
+		return
+	}
+	g := c.cur
+	c.cur, c.next = nil, g.seq+1
+	c.inflight = append(c.inflight, g)
+	c.s.writes <- g // has room for all that may be in flight
+}
+
+// collect takes in what has landed, without waiting.
+func (c *committer) collect() {
+	select {
+	case g := <-c.s.written:
+		c.landed(g)
+	default:
+	}
+}
+
+// prepareOne moves one item from the queue into the current group.
+func (c *committer) prepareOne() bool {
+	if c.full() {
+		return false
+	}
+	it := c.s.queue.pop(c.accepts)
+	if it == nil {
+		return false
+	}
+	if c.broken != nil {
+		c.s.queue.fail(it, c.broken)
+		return true
+	}
+	if c.cur == nil {
+		c.cur = &group{c: c, seq: c.next, index: make(map[string]int), wake: make(map[store.RunID]bool)}
+	}
+	g := c.cur
+	point := g.save()
+	if err := c.prepare(g, it); err != nil {
+		g.rollback(point)
+		if len(g.items) == 0 {
+			c.cur = nil
+		}
+		c.s.queue.fail(it, err)
+		return true
+	}
+	g.items = append(g.items, it)
+	return true
+}
+
+func (c *committer) prepare(g *group, it *item) error {
+	if it.op != nil {
+		return it.op(g)
+	}
+	return c.apply(g, it)
+}
+
+// accepts says whether the current group may take it. A barrier goes first in
+// a group of its own beginning, a large item travels alone.
+func (c *committer) accepts(it *item) bool {
+	if c.cur == nil {
+		return !it.barrier || len(c.inflight) == 0
+	}
+	return !it.barrier && c.cur.bytes+it.bytes <= c.maxBytes
+}
+
+func (c *committer) inflightNewestFirst() []*group {
+	if len(c.inflight) < 2 {
+		return c.inflight
+	}
+	newest := slices.Clone(c.inflight)
+	slices.Reverse(newest)
+	return newest
+}
+
+// landed handles a group that the writer is done with.
+func (c *committer) landed(g *group) {
+	if g.err != nil {
+		c.failed(g)
+		return
+	}
+	c.inflight = c.inflight[1:]
+	c.s.show(g)
+	for _, it := range g.items {
+		c.s.queue.finish(it, nil)
+	}
+	c.rebase(g.seq)
+}
+
+func (c *committer) rebase(seq uint64) {
+	c.base.txn.Discard()
+	c.base = newReader(c.s.db, seq)
+	c.s.discardBefore(seq)
+}
+
+// failed takes back a group that did not become durable and everything that
+// was prepared on top of it; what other runs put there is prepared again.
+func (c *committer) failed(g *group) {
+	for range len(c.inflight) - 1 {
+		<-c.s.written // refused by the writer behind the failed one
+	}
+	later := c.inflight[1:]
+	if c.cur != nil {
+		later = append(slices.Clone(later), c.cur)
+	}
+	var again []*item
+	for _, other := range later {
+		again = append(again, other.items...)
+	}
+	for _, other := range slices.Backward(later) {
+		other.takeBack()
+	}
+	g.takeBack()
+	c.cur, c.inflight, c.next = nil, nil, g.seq
+	if c.s.stopped() != nil {
+		c.broken = c.s.stopped()
+	}
+	clear(c.grants)
+	c.s.writerBroken.Store(false)
+	c.s.queue.back(again)
+	for _, it := range g.items {
+		c.s.queue.fail(it, g.err)
+	}
+}
+
+func (g *group) takeBack() {
+	for _, undo := range slices.Backward(g.undo) {
+		undo()
+	}
+}

@@ -1,0 +1,118 @@
+package badger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// PutConnector implements store.Store.
+func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
+	return s.do(ctx, false, func(g *group) error {
+		return g.putJSON(connectorKey(c.ID, c.Bundled), c)
+	})
+}
+
+// Connectors implements store.Store.
+func (s *Store) Connectors(ctx context.Context) ([]store.Connector, error) {
+	all, err := listJSON[store.Connector](ctx, s, []byte{kindConnector})
+	if err != nil {
+		return nil, err
+	}
+	return byID(all), nil
+}
+
+// byID merges the two halves of a listing by key, installed before bundled,
+// into one by id in which an installed connector precedes its bundled twin.
+func byID(all []store.Connector) []store.Connector {
+	split := 0
+	for split < len(all) && !all[split].Bundled {
+		split++
+	}
+	a, b := all[:split], all[split:]
+	merged := make([]store.Connector, 0, len(all))
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && a[0].ID <= b[0].ID {
+			merged, a = append(merged, a[0]), a[1:]
+		} else {
+			merged, b = append(merged, b[0]), b[1:]
+		}
+	}
+	return merged
+}
+
+// DeleteConnector implements store.Store.
+func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
+	return s.do(ctx, false, func(g *group) error {
+		k := connectorKey(id, bundled)
+		if _, ok, err := g.get(k); err != nil || !ok {
+			return missing(err, "connector %s", id)
+		}
+		return g.remove(k)
+	})
+}
+
+// PutConnection implements store.Store.
+func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
+	return s.do(ctx, false, func(g *group) error {
+		g.c.forgetGrant(g, c.ID)
+		return g.putJSON(key(kindConnection, string(c.ID)), c)
+	})
+}
+
+// Connection implements store.Store.
+func (s *Store) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	return oneJSON[store.Connection](ctx, s, key(kindConnection, string(id)), "connection %s", id)
+}
+
+// Connections implements store.Store.
+func (s *Store) Connections(ctx context.Context) ([]store.Connection, error) {
+	return listJSON[store.Connection](ctx, s, key(kindConnection, ""))
+}
+
+// missing is err, or ErrNotFound about the thing named.
+func missing(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(format+": %w", append(args, store.ErrNotFound)...)
+}
+
+// oneJSON reads one value; ErrNotFound about the thing named.
+func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args ...any) (T, error) {
+	var v T
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return v, err
+	}
+	defer r.close()
+	payload, ok, err := r.get(k)
+	if err != nil || !ok {
+		return v, missing(err, format, args...)
+	}
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return v, damagef("key %.40q: %v", k, err)
+	}
+	return v, nil
+}
+
+// listJSON reads all values whose keys have prefix, in the order of the keys.
+func listJSON[T any](ctx context.Context, s *Store, prefix []byte) ([]T, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	var all []T
+	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
+		var v T
+		if err := json.Unmarshal(payload, &v); err != nil {
+			return false, damagef("key %.40q: %v", k, err)
+		}
+		all = append(all, v)
+		return true, ctx.Err()
+	})
+	return all, err
+}

@@ -1,0 +1,192 @@
+package badger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+
+	engine "github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// engineOptions are those of S114, S117 and S118.
+func engineOptions(dir string, opts Options) engine.Options {
+	table, cache := int64(32<<20), int64(32<<20)
+	if opts.Small {
+		table, cache = 16<<20, 16<<20
+	}
+	o := engine.DefaultOptions(dir).
+		WithSyncWrites(true).
+		WithNumVersionsToKeep(1).
+		WithDetectConflicts(false).
+		WithChecksumVerificationMode(options.OnBlockRead).
+		WithCompression(options.None).
+		WithValueThreshold(1 << 20).
+		WithValueLogFileSize(64 << 20).
+		WithMemTableSize(table).
+		WithNumMemtables(2).
+		WithBlockCacheSize(cache).
+		WithIndexCacheSize(0).
+		WithNumCompactors(2).
+		WithMetricsEnabled(false).
+		WithLogger(engineLog{opts.Logger})
+	if dir == "" {
+		o = o.WithInMemory(true).WithSyncWrites(false)
+	}
+	return o
+}
+
+// openEngine turns every way the engine has of refusing a damaged directory,
+// panics included, into a *store.DamageError.
+func openEngine(dir string, opts Options) (db *engine.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf("engine refused to open: %v", r)}
+		}
+	}()
+	o := engineOptions(dir, opts)
+	if o.ValueThreshold > 15*o.MemTableSize/100 {
+		o = o.WithValueThreshold(15 * o.MemTableSize / 100)
+	}
+	db, err = engine.OpenManaged(o)
+	if err != nil {
+		return nil, &store.DamageError{Code: "store_corrupt", Detail: "open engine: " + err.Error()}
+	}
+	return db, nil
+}
+
+// A reader is a view of the engine as of one commit. It is not safe for
+// concurrent use.
+type reader struct {
+	txn *engine.Txn
+	ts  uint64
+}
+
+func newReader(db *engine.DB, ts uint64) reader {
+	return reader{txn: db.NewTransactionAt(ts, false), ts: ts}
+}
+
+// get returns a copy of the value of k; ok is false when there is none.
+func (r reader) get(k []byte) (payload []byte, ok bool, err error) {
+	item, err := r.txn.Get(k)
+	if errors.Is(err, engine.ErrKeyNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read key: %w", err)
+	}
+	payload, err = r.value(item, k)
+	return payload, err == nil, err
+}
+
+// value copies, checks and reassembles the value of an item.
+func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
+	raw, err := item.ValueCopy(nil)
+	if err != nil {
+		return nil, damagef("read value: %v", err)
+	}
+	form, payload, err := unseal(k, raw)
+	if err != nil {
+		return nil, damagef("key %.40q: %v", k, err)
+	}
+	if form == formChunks {
+		return r.chunks(payload)
+	}
+	return payload, nil
+}
+
+func (r reader) chunks(ref []byte) ([]byte, error) {
+	total, first, n, ok := parseChunkRef(ref)
+	if !ok {
+		return nil, damagef("long value: bad reference")
+	}
+	value := make([]byte, 0, total)
+	for i := range n {
+		part, ok, err := r.get(numbered(kindChunk, first, uint64(i)))
+		if err != nil {
+			return nil, err
+		}
+		if !ok || len(value)+len(part) > total {
+			return nil, damagef("long value: part %d is missing or too long", i)
+		}
+		value = append(value, part...)
+	}
+	if len(value) != total {
+		return nil, damagef("long value: %d bytes of %d", len(value), total)
+	}
+	return value, nil
+}
+
+// parseChunkRef reads the payload of a formChunks value.
+func parseChunkRef(ref []byte) (total int, id uint64, parts int, ok bool) {
+	if len(ref) != 12 {
+		return 0, 0, 0, false
+	}
+	total = int(binary.LittleEndian.Uint32(ref))
+	return total, binary.LittleEndian.Uint64(ref[4:]), (total + chunkBytes - 1) / chunkBytes, total <= math.MaxInt32
+}
+
+// scan calls fn for the keys with prefix in order, from seek on when it is
+// given (with reverse: from the greatest key that is not above it), until fn
+// returns false. key and payload belong to fn.
+func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
+	o := engine.IteratorOptions{Prefix: prefix, Reverse: reverse, PrefetchValues: false}
+	it := r.txn.NewIterator(o)
+	defer it.Close()
+	if seek == nil {
+		seek = prefix
+		if reverse {
+			seek = append(append([]byte(nil), prefix...), 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF)
+		}
+	}
+	for it.Seek(seek); it.ValidForPrefix(prefix); it.Next() {
+		k := it.Item().KeyCopy(nil)
+		payload, err := r.value(it.Item(), k)
+		if err != nil {
+			return err
+		}
+		if more, err := fn(k, payload); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys calls fn for the keys with prefix in order, without their values.
+func (r reader) keys(prefix []byte, fn func(k []byte) bool) {
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+	for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
+		if !fn(it.Item().KeyCopy(nil)) {
+			return
+		}
+	}
+}
+
+func damagef(format string, args ...any) *store.DamageError {
+	return &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
+}
+
+// engineLog hands the engine's messages to slog.
+type engineLog struct{ l *slog.Logger }
+
+func (e engineLog) Errorf(f string, a ...any)   { e.l.Error("engine: " + fmt.Sprintf(f, a...)) }
+func (e engineLog) Warningf(f string, a ...any) { e.l.Warn("engine: " + fmt.Sprintf(f, a...)) }
+func (e engineLog) Infof(f string, a ...any)    { e.l.Debug("engine: " + fmt.Sprintf(f, a...)) }
+func (e engineLog) Debugf(f string, a ...any)   { e.l.Debug("engine: " + fmt.Sprintf(f, a...)) }
+
+// raw returns a copy of the sealed value of k, nil when there is none.
+func (r reader) raw(k []byte) ([]byte, error) {
+	item, err := r.txn.Get(k)
+	if errors.Is(err, engine.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	return item.ValueCopy(nil)
+}

@@ -1,0 +1,84 @@
+package badger
+
+import (
+	"encoding/binary"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Key kinds: the first byte of every key. Append only; changing the meaning of
+// one is a new format (S129).
+const (
+	kindChain      = 'A' // the chain's head and the format
+	kindNumber     = 'B' // next stream number
+	kindConnector  = 'C' // bundled, id
+	kindConnection = 'D' // id
+	kindLease      = 'E' // connection
+	kindFence      = 'F' // connection: last fence handed out
+	kindRun        = 'G' // run id
+	kindRunHead    = 'H' // run id: next sequence, ended
+	kindRunOf      = 'I' // connection, run id
+	kindEvent      = 'J' // run id, sequence
+	kindPending    = 'K' // run id, interaction id
+	kindStaged     = 'L' // run id, stream
+	kindState      = 'M' // connection, grant, stream
+	kindGap        = 'N' // connection, grant, identity
+	kindCounters   = 'O' // connection, stream
+	kindLayout     = 'P' // stream number
+	kindSegment    = 'Q' // stream number, first version
+	kindPage       = 'R' // stream number, index run, page
+	kindFilter     = 'S' // stream number, index run, part
+	kindDeadList   = 'T' // stream number, first version of the commit
+	kindDeadChunk  = 'U' // stream number, chunk
+	kindChunk      = 'Z' // commit sequence, part of a long value
+)
+
+// key joins a kind and parts. Every part but the last is length-prefixed, so
+// no name can pose as two; the last is bare, so it sorts.
+func key(kind byte, parts ...string) []byte {
+	n := 1
+	for _, p := range parts {
+		n += 2 + len(p)
+	}
+	k := append(make([]byte, 0, n), kind)
+	for i, p := range parts {
+		if i < len(parts)-1 {
+			k = binary.BigEndian.AppendUint16(k, uint16(len(p)))
+		}
+		k = append(k, p...)
+	}
+	return k
+}
+
+// numbered is a key of big-endian numbers, which sort.
+func numbered(kind byte, numbers ...uint64) []byte {
+	k := append(make([]byte, 0, 1+8*len(numbers)), kind)
+	for _, n := range numbers {
+		k = binary.BigEndian.AppendUint64(k, n)
+	}
+	return k
+}
+
+// lastNumber is the number a key of numbered ends with.
+func lastNumber(k []byte) uint64 {
+	if len(k) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(k[len(k)-8:])
+}
+
+func eventKey(id store.RunID, sequence uint64) []byte {
+	return binary.BigEndian.AppendUint64(key(kindEvent, string(id), ""), sequence)
+}
+
+func connectorKey(id store.ConnectorID, bundled bool) []byte {
+	flag := "\x00"
+	if bundled {
+		flag = "\x01"
+	}
+	return key(kindConnector, flag, string(id))
+}
+
+func stateKey(c store.ConnectionID, g store.GrantID, s store.Stream) []byte {
+	return key(kindState, string(c), string(g), string(s))
+}

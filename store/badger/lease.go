@@ -1,0 +1,113 @@
+package badger
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Acquire implements store.Store.
+func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
+	if l := s.space.measure(); l >= noStart {
+		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
+	}
+	var lease store.Lease
+	err := s.do(ctx, false, func(g *group) error {
+		var err error
+		lease, err = acquire(g, r, hostID, bootEpoch, s.opts.Now().UTC(), ttl)
+		return err
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return lease, nil
+}
+
+func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl time.Duration) (store.Lease, error) {
+	conn := string(r.ConnectionID)
+	var held store.Lease
+	active, err := g.getJSON(key(kindLease, conn), &held)
+	if err != nil {
+		return held, err
+	}
+	if active {
+		return held, &store.ActiveError{RunID: held.RunID}
+	}
+	if _, exists, err := getHead(g, r.ID); err != nil || exists {
+		if err == nil {
+			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused (R9)
+		}
+		return held, err
+	}
+	fence, err := nextNumber(g, key(kindFence, conn))
+	if err != nil {
+		return held, err
+	}
+	lease := store.Lease{
+		ConnectionID: r.ConnectionID, RunID: r.ID, TraceID: r.TraceID, Fence: fence,
+		HostID: hostID, BootEpoch: bootEpoch, TriggerKind: r.TriggerKind,
+		StartedAt: r.StartedAt, ExpiresAt: now.Add(ttl),
+	}
+	if err := g.putJSON(key(kindRun, string(r.ID)), r); err != nil {
+		return held, err
+	}
+	runHead{}.put(g, r.ID)
+	g.put(key(kindRunOf, conn, string(r.ID)), newValue(0))
+	return lease, g.putJSON(key(kindLease, conn), lease)
+}
+
+// nextNumber counts up the number kept under k and returns it; the first is 1.
+func nextNumber(g *group, k []byte) (uint64, error) {
+	b, ok, err := g.get(k)
+	if err != nil {
+		return 0, err
+	}
+	n := uint64(1)
+	if ok {
+		if len(b) != 8 {
+			return 0, damagef("number %.40q has %d bytes", k, len(b))
+		}
+		n = binary.LittleEndian.Uint64(b) + 1
+	}
+	g.put(k, binary.LittleEndian.AppendUint64(newValue(8), n))
+	return n, nil
+}
+
+// currentLease returns the stored form of l; ErrFenced when l is not current.
+func currentLease(g *group, l store.Lease) (store.Lease, error) {
+	var held store.Lease
+	ok, err := g.getJSON(key(kindLease, string(l.ConnectionID)), &held)
+	if err != nil {
+		return held, err
+	}
+	if !ok || held.RunID != l.RunID || held.Fence != l.Fence {
+		return held, store.ErrFenced
+	}
+	return held, nil
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	var renewed store.Lease
+	err := s.do(ctx, false, func(g *group) error {
+		held, err := currentLease(g, l)
+		if err != nil {
+			return err
+		}
+		held.ExpiresAt = s.opts.Now().UTC().Add(ttl)
+		renewed = held
+		return g.putJSON(key(kindLease, string(l.ConnectionID)), held)
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return renewed, nil
+}
+
+// Leases implements store.Store.
+func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
+	return listJSON[store.Lease](ctx, s, key(kindLease, ""))
+}

@@ -1,0 +1,177 @@
+package badger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Open opens the store in the data directory dir, making both when there is
+// none. It returns *store.BusyError when another process has it, and
+// *store.DamageError when the engine cannot be opened at all. A store that
+// opens but proves to have lost or changed commits is returned read-only:
+// Damage says why, and every write returns store.ErrReadOnly (S121, S122).
+func Open(dir string, opts Options) (*Store, error) {
+	opts = opts.withDefaults()
+	for _, d := range []string{dir, filepath.Join(dir, "db"), filepath.Join(dir, "witness")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("make data directory: %w", err)
+		}
+	}
+	if !opts.AllowNetworkFS {
+		if err := checkFS(dir); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := acquireLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openLocked(dir, opts)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	s.lock = lock
+	return s, nil
+}
+
+// OpenMemory opens a store that keeps nothing.
+func OpenMemory(opts Options) (*Store, error) {
+	return openLocked("", opts.withDefaults())
+}
+
+func openLocked(dir string, opts Options) (*Store, error) {
+	s := newStore(dir, opts)
+	if dir != "" {
+		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
+		if err := s.markUnclean(); err != nil {
+			return nil, err
+		}
+		if err := s.prepareBallast(); err != nil {
+			return nil, err
+		}
+	}
+	db, err := openEngine(s.engineDir(), opts)
+	if err != nil {
+		return nil, err
+	}
+	s.db = db
+	if err := s.prove(); err != nil {
+		db.Close()
+		return nil, err
+	}
+	s.start()
+	return s, nil
+}
+
+// markUnclean leaves the marker of S126; Close removes it.
+func (s *Store) markUnclean() error {
+	path := filepath.Join(s.dir, "unclean")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		s.unclean = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("mark data directory: %w", err)
+	}
+	return f.Close()
+}
+
+// prove compares the engine with the witness (S121).
+func (s *Store) prove() error {
+	d, err := s.readChain()
+	if err != nil {
+		return err
+	}
+	s.chain, s.published = d, d.seq
+	if s.dir == "" {
+		return nil
+	}
+	dir := filepath.Join(s.dir, "witness")
+	s.witness = witness{dir: dir, roll: witnessRoll}
+	t, err := readWitness(filepath.Join(dir, witnessName))
+	if err != nil && !errors.Is(err, errWitnessBroken) {
+		return err
+	}
+	verdict := judge(d, t, err)
+	if verdict.damage != nil {
+		s.opts.Logger.Error(verdict.damage.Error())
+		if !s.opts.AcceptLoss {
+			s.damage = verdict.damage
+			return nil
+		}
+		verdict.rebuild = true
+	}
+	return s.resumeWitness(d, t, verdict)
+}
+
+// A finding is a row of the table of S121.
+type finding struct {
+	damage  *store.DamageError
+	rebuild bool // start the witness over from the engine
+	append  bool // add the entry that is missing
+}
+
+func judge(d chain, t testimony, err error) finding {
+	w := t.last
+	switch {
+	case err != nil:
+		return finding{damage: damagef("%v", err)}
+	case !t.found:
+		return finding{rebuild: true}
+	case d.seq < w.seq:
+		return finding{damage: &store.DamageError{
+			Code:   "store_truncated",
+			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d", w.seq-d.seq, d.seq, w.seq),
+		}}
+	case d.seq == w.seq && d.link != w.link:
+		return finding{damage: damagef("commit %d differs between the store and its witness", d.seq)}
+	case d.seq == w.seq+1:
+		return finding{append: true}
+	case d.seq > w.seq:
+		return finding{rebuild: true}
+	}
+	return finding{}
+}
+
+func (s *Store) resumeWitness(d chain, t testimony, v finding) error {
+	if v.rebuild {
+		if d.seq > 0 {
+			s.opts.Logger.Warn("store_witness_behind", "store", d.seq, "witness", t.last.seq)
+		}
+		return s.witness.create(d)
+	}
+	f, err := os.OpenFile(filepath.Join(s.witness.dir, witnessName), os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open witness: %w", err)
+	}
+	s.witness.f, s.witness.size = f, t.size
+	if err := f.Truncate(t.size); err != nil { // a torn entry
+		return fmt.Errorf("trim witness: %w", err)
+	}
+	if v.append {
+		return s.witness.append(d, t.last)
+	}
+	return nil
+}
+
+// readChain is the head of the chain in the engine, whichever commit it is of.
+func (s *Store) readChain() (chain, error) {
+	r := newReader(s.db, s.db.MaxVersion())
+	defer r.txn.Discard()
+	b, ok, err := r.get(key(kindChain))
+	if err != nil || !ok {
+		return chain{}, err
+	}
+	c, err := decodeChain(b)
+	if err == nil && c.seq != s.db.MaxVersion() {
+		err = damagef("chain head is of commit %d, the newest write of %d", c.seq, s.db.MaxVersion())
+	}
+	return c, err
+}

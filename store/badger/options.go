@@ -1,0 +1,86 @@
+package badger
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Defaults of security.md §17.
+const (
+	defaultQueueBytes = 8 << 20
+	defaultFreeStart  = 512 << 20
+	defaultFreeIngest = 256 << 20
+	defaultFreeStop   = 64 << 20
+)
+
+// Options tune a Store. The zero value is the documented default.
+type Options struct {
+	// Logger gets the engine's messages and the store's own; nil discards them.
+	Logger *slog.Logger
+	// Small selects the small memory profile (S118).
+	Small bool
+	// AllowNetworkFS permits a data directory on a network file system (S127).
+	AllowNetworkFS bool
+	// AcceptLoss opens a store that proved to have lost acknowledged commits for
+	// writing again, from what is left (S122). Cursors are those of the last
+	// commit that survived, so they are never ahead of the records.
+	AcceptLoss bool
+	// QueueBytes bounds the commits that wait in Submit; 0 means 8 MiB.
+	QueueBytes int64
+	// Ballast is the size of the file released when space runs out (S125); 0 is none.
+	Ballast int64
+	// FreeStart, FreeIngest and FreeStop are the bounds of S125 in bytes.
+	FreeStart, FreeIngest, FreeStop uint64
+
+	// PerStream makes the store ask for one commit per stream (R92, R95).
+	PerStream bool
+	// FailState names a stream whose cursor refuses to be committed (R95).
+	FailState store.Stream
+	// Fault is called at every named fault point (S152); an error it returns is
+	// treated as a failure of the step just named. It may end the process.
+	Fault func(point string) error
+	// FreeSpace replaces the measurement of free bytes in the data directory.
+	FreeSpace func(dir string) (uint64, error)
+	// Now replaces the clock.
+	Now func() time.Time
+}
+
+// Fault points of S152.
+const (
+	FaultBeforeDB       = "commit.before_db"
+	FaultAfterDB        = "commit.after_db"
+	FaultAfterWitness   = "commit.after_witness"
+	FaultBeforeAck      = "commit.before_ack"
+	FaultTerminalBefore = "terminal.before"
+	FaultTerminalAfter  = "terminal.after"
+)
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.QueueBytes == 0 {
+		o.QueueBytes = defaultQueueBytes
+	}
+	if o.FreeStart == 0 {
+		o.FreeStart = defaultFreeStart
+	}
+	if o.FreeIngest == 0 {
+		o.FreeIngest = defaultFreeIngest
+	}
+	if o.FreeStop == 0 {
+		o.FreeStop = defaultFreeStop
+	}
+	if o.Fault == nil {
+		o.Fault = func(string) error { return nil }
+	}
+	if o.FreeSpace == nil {
+		o.FreeSpace = freeSpace
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

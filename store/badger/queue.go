@@ -1,0 +1,159 @@
+package badger
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// An item is one thing the committer has to do: a run's commit, or an op of
+// the store itself.
+type item struct {
+	commit *store.Commit
+	ack    store.Ack
+	settle func(store.Ack, error) // exactly once
+
+	op func(*group) error
+	// barrier asks that everything before it is durable, because the item lists
+	// keys and the committer's overlay answers single keys only.
+	barrier bool
+	bytes   int64
+}
+
+func (it *item) run() store.RunID {
+	if it.commit == nil {
+		return ""
+	}
+	return it.commit.Lease.RunID
+}
+
+// A queue holds items in the order submitted, bounded in bytes.
+type queue struct {
+	limit int64
+	ready chan struct{} // capacity 1: something was pushed or the queue closed
+
+	mu     sync.Mutex // guards all below
+	items  []*item
+	bytes  int64         // of items pushed and not yet released
+	room   chan struct{} // closed and replaced when bytes are released
+	closed bool
+}
+
+func newQueue(limit int64) *queue {
+	return &queue{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{})}
+}
+
+// push appends items that belong together, waiting for room. More than the
+// limit passes when it is alone. It returns store.ErrClosed or ctx's error.
+func (q *queue) push(ctx context.Context, items ...*item) error {
+	bytes := int64(0)
+	for _, it := range items {
+		bytes += it.bytes
+	}
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return store.ErrClosed
+		}
+		if q.bytes == 0 || q.bytes+bytes <= q.limit {
+			q.items = append(q.items, items...)
+			q.bytes += bytes
+			q.mu.Unlock()
+			q.signal()
+			return nil
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (q *queue) signal() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+// pop removes the first item if accept agrees; nil when there is none.
+func (q *queue) pop(accept func(*item) bool) *item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) == 0 || !accept(q.items[0]) {
+		return nil
+	}
+	it := q.items[0]
+	q.items[0] = nil
+	q.items = q.items[1:]
+	return it
+}
+
+// back puts items at the front again, in order.
+func (q *queue) back(items []*item) {
+	q.mu.Lock()
+	q.items = append(append([]*item(nil), items...), q.items...)
+	q.mu.Unlock()
+	q.signal()
+}
+
+// release ends an item's claim on the queue's bytes. Callers hold mu.
+func (q *queue) release(it *item) {
+	q.bytes -= it.bytes
+	it.bytes = 0
+	close(q.room)
+	q.room = make(chan struct{})
+}
+
+// finish settles an item that is durable or has failed alone.
+func (q *queue) finish(it *item, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.release(it)
+	it.settle(it.ack, err)
+}
+
+// fail settles it with err and, of a run's commit, everything queued behind it
+// for the same run. The lock is held throughout: what the run submits after it
+// has seen the error is not touched.
+func (q *queue) fail(it *item, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.release(it)
+	it.settle(store.Ack{}, err)
+	run := it.run()
+	if run == "" {
+		return
+	}
+	kept := q.items[:0:0]
+	for _, other := range q.items {
+		if other.run() != run {
+			kept = append(kept, other)
+			continue
+		}
+		q.release(other)
+		other.settle(store.Ack{}, err)
+	}
+	q.items = kept
+}
+
+// close refuses further pushes; what is queued stays.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	close(q.room)
+	q.room = make(chan struct{})
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *queue) drained() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed && len(q.items) == 0
+}

@@ -1,0 +1,97 @@
+package badger
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Listing bounds: what a limit of 0 means, and the most a caller gets.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+func bounded(limit int) int {
+	if limit <= 0 {
+		return defaultLimit
+	}
+	return min(limit, maxLimit)
+}
+
+// Run implements store.Store.
+func (s *Store) Run(ctx context.Context, id store.RunID) (store.Run, error) {
+	return oneJSON[store.Run](ctx, s, key(kindRun, string(id)), "run %s", id)
+}
+
+// Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
+func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	prefix := []byte{kindRun}
+	if connection != "" {
+		prefix = key(kindRunOf, string(connection), "")
+	}
+	var seek []byte
+	if before != "" {
+		seek = append(append(seek, prefix...), before...)
+	}
+	var runs []store.Run
+	err = r.scan(prefix, seek, true, func(k, payload []byte) (bool, error) {
+		id := string(k[len(prefix):])
+		if before != "" && id >= string(before) {
+			return true, nil
+		}
+		if connection != "" {
+			var ok bool
+			if payload, ok, err = r.get(key(kindRun, id)); err != nil || !ok {
+				return false, missing(err, "run %s", id)
+			}
+		}
+		var run store.Run
+		if err := json.Unmarshal(payload, &run); err != nil {
+			return false, damagef("run %s: %v", id, err)
+		}
+		runs = append(runs, run)
+		return len(runs) < bounded(limit), ctx.Err()
+	})
+	return runs, err
+}
+
+// Events implements store.Store. A limit of 0 means 100; 1000 is the most.
+func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	prefix := key(kindEvent, string(id), "")
+	var events []store.Event
+	err = r.scan(prefix, eventKey(id, from), false, func(k, payload []byte) (bool, error) {
+		var e store.Event
+		if err := json.Unmarshal(payload, &e); err != nil {
+			return false, damagef("event of run %s: %v", id, err)
+		}
+		want := from + uint64(len(events))
+		if got := binary.BigEndian.Uint64(k[len(prefix):]); got != want || e.Sequence != want {
+			return false, damagef("run %s has event %d where %d belongs", id, got, want)
+		}
+		events = append(events, e)
+		return len(events) < bounded(limit), ctx.Err()
+	})
+	return events, err
+}
+
+// Pending implements store.Store.
+func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
+	prefix := []byte{kindPending}
+	if id != "" {
+		prefix = key(kindPending, string(id), "")
+	}
+	return listJSON[store.Interaction](ctx, s, prefix)
+}

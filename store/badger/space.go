@@ -1,0 +1,210 @@
+package badger
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// spaceEvery is how often free space is measured beside every commit (S125).
+const spaceEvery = time.Second
+
+// A level says how much free space is left.
+type level int
+
+const (
+	roomy    level = iota
+	noStart        // below store.free_start: new runs are refused
+	noIngest       // below store.free_ingest: records wait
+	halted         // below store.free_stop: the engine is closed
+)
+
+// A space watches the free bytes of the data directory (S125): a full disk
+// ends the process through a mapped file, so it must never come to that.
+type space struct {
+	s *Store
+
+	mu      sync.Mutex // guards level and changed
+	level   level
+	changed chan struct{} // closed and replaced with every change of level
+}
+
+func (sp *space) init(s *Store) { sp.s, sp.changed = s, make(chan struct{}) }
+
+// measure updates the level. A failed measurement changes nothing.
+func (sp *space) measure() level {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if sp.s.dir == "" {
+		return sp.level
+	}
+	free, err := sp.s.opts.FreeSpace(sp.s.dir)
+	if err != nil {
+		sp.s.opts.Logger.Warn("free space unknown", "err", err)
+		return sp.level
+	}
+	o, now := sp.s.opts, roomy
+	switch {
+	case free < o.FreeStop:
+		now = halted
+	case free < o.FreeIngest:
+		now = noIngest
+	case free < o.FreeStart:
+		now = noStart
+	}
+	if now != sp.level {
+		sp.s.opts.Logger.Warn("free disk space", "bytes", free, "level", int(now))
+		sp.level = now
+		close(sp.changed)
+		sp.changed = make(chan struct{})
+	}
+	return now
+}
+
+func (sp *space) state() (level, <-chan struct{}) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.level, sp.changed
+}
+
+// watch measures every second until the store closes.
+func (sp *space) watch() {
+	if sp.s.dir == "" {
+		return
+	}
+	tick := time.NewTicker(spaceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			sp.measure()
+			sp.s.queue.signal() // the committer halts and resumes the engine
+		case <-sp.s.closing:
+			return
+		}
+	}
+}
+
+// awaitIngest waits while records are held back.
+func (sp *space) awaitIngest(ctx context.Context) error {
+	for {
+		l, changed := sp.state()
+		if l < noIngest {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", store.ErrNoSpace, ctx.Err())
+		case <-sp.s.closing:
+			return store.ErrClosed
+		}
+	}
+}
+
+// spared says that there is room for a commit. When there is not, it closes
+// the engine, waits until free space is above store.free_ingest, and opens the
+// engine again; false means that the current group is gone or the store closes.
+// Only the committer calls it.
+func (c *committer) spared() bool {
+	if c.s.space.measure() < halted {
+		return true
+	}
+	for len(c.inflight) > 0 {
+		c.landed(<-c.s.written)
+	}
+	if err := c.suspend(); err != nil {
+		c.abandon(err)
+		return false
+	}
+	for {
+		l, changed := c.s.space.state()
+		if l < noIngest {
+			break
+		}
+		select {
+		case <-changed:
+		case <-c.s.closing:
+			c.abandon(store.ErrNoSpace)
+			return false
+		}
+	}
+	if err := c.resume(); err != nil {
+		c.abandon(err)
+		return false
+	}
+	return c.cur != nil
+}
+
+// suspend closes the engine once nobody reads from it.
+func (c *committer) suspend() error {
+	s := c.s
+	s.opts.Logger.Error("store halted: no free disk space", "dir", s.dir)
+	c.base.txn.Discard()
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	err := s.db.Close()
+	s.db = nil
+	s.releaseBallast()
+	return err
+}
+
+func (c *committer) resume() error {
+	s := c.s
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	db, err := openEngine(s.engineDir(), s.opts)
+	if err != nil {
+		return err
+	}
+	s.db = db
+	c.base = newReader(db, c.next-1)
+	s.opts.Logger.Info("store resumed", "dir", s.dir)
+	return s.prepareBallast()
+}
+
+// abandon gives up for good: everything in hand and everything later fails.
+func (c *committer) abandon(err error) {
+	c.s.stop(err)
+	c.broken = c.s.stopped()
+	if g := c.cur; g != nil {
+		c.cur = nil
+		g.takeBack()
+		for _, it := range g.items {
+			c.s.queue.fail(it, c.broken)
+		}
+	}
+}
+
+func (s *Store) ballastPath() string { return filepath.Join(s.dir, "ballast") }
+
+// prepareBallast reserves bytes that are given back when space runs out.
+func (s *Store) prepareBallast() error {
+	if s.opts.Ballast == 0 {
+		return nil
+	}
+	if info, err := os.Stat(s.ballastPath()); err == nil && info.Size() == s.opts.Ballast {
+		return nil
+	}
+	free, err := s.opts.FreeSpace(s.dir)
+	if err != nil || free < uint64(s.opts.Ballast)+s.opts.FreeStart {
+		return nil // no time to take more
+	}
+	f, err := os.OpenFile(s.ballastPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("make ballast: %w", err)
+	}
+	defer f.Close()
+	return allocate(f, s.opts.Ballast)
+}
+
+func (s *Store) releaseBallast() {
+	if err := os.Remove(s.ballastPath()); err != nil && !os.IsNotExist(err) {
+		s.opts.Logger.Error("release ballast", "err", err)
+	}
+}

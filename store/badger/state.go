@@ -1,0 +1,80 @@
+package badger
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// States implements store.Store: by stream.
+func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
+	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""))
+}
+
+// Staged implements store.Store: by stream.
+func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
+	return listJSON[store.State](ctx, s, key(kindStaged, string(id), ""))
+}
+
+// ResetState implements store.Store.
+func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+	return s.do(ctx, true, func(g *group) error {
+		var held store.Lease
+		active, err := g.getJSON(key(kindLease, string(connection)), &held)
+		if err != nil {
+			return err
+		}
+		if active {
+			return &store.ActiveError{RunID: held.RunID}
+		}
+		if stream != "" {
+			return g.remove(stateKey(connection, grant, stream))
+		}
+		var doomed [][]byte
+		g.c.base.keys(stateKey(connection, grant, ""), func(k []byte) bool {
+			doomed = append(doomed, k)
+			return true
+		})
+		for _, k := range doomed {
+			if err := g.remove(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A keptGap is a DetailGap with its identity, which its JSON form leaves out.
+type keptGap struct {
+	store.DetailGap
+	Ref string `json:"ref"`
+}
+
+// gapKey is the key of R97. The identity is hashed: Ref may be a record key of
+// any length.
+func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
+	id := sha256.Sum256(key(kindGap, string(gap.Stream), string(gap.ParentStream), gap.Ref))
+	return key(kindGap, string(c), string(g), string(id[:]))
+}
+
+// Gaps implements store.Store: oldest first.
+func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
+	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""))
+	if err != nil {
+		return nil, err
+	}
+	var gaps []store.DetailGap
+	for _, k := range kept {
+		if status == "" || k.Status == status {
+			k.DetailGap.Ref = k.Ref
+			gaps = append(gaps, k.DetailGap)
+		}
+	}
+	slices.SortFunc(gaps, func(a, b store.DetailGap) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return gaps, nil
+}

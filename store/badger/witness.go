@@ -1,0 +1,186 @@
+package badger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The witness proves that no acknowledged commit is missing from the engine
+// (S120). It lies outside the engine's directory, one entry a commit:
+//
+//	sequence u64  check u64  link [32]byte                    little-endian
+//
+// link is the chain's; check is the start of SHA-256 over the previous link,
+// the sequence and the link, so a damaged entry shows by itself. Files roll at
+// witnessRoll; the first entry of a file repeats the last of the one before.
+const (
+	witnessEntry = 48
+	witnessRoll  = 64 << 20
+	witnessKeep  = 4 // rolled files kept
+	witnessName  = "commits.log"
+)
+
+type witness struct {
+	dir  string
+	roll int64
+	f    *os.File // nil in memory
+	size int64
+}
+
+// append adds the entry of next, whose predecessor is last, and syncs it.
+func (w *witness) append(next, last chain) error {
+	if w.f == nil {
+		return nil
+	}
+	if w.size >= w.roll {
+		if err := w.rotate(last); err != nil {
+			return fmt.Errorf("roll witness: %w", err)
+		}
+	}
+	if _, err := w.f.WriteAt(entry(next, last.link), w.size); err != nil {
+		return fmt.Errorf("append witness: %w", err)
+	}
+	if err := w.f.Sync(); err != nil {
+		return fmt.Errorf("sync witness: %w", err)
+	}
+	w.size += witnessEntry
+	return nil
+}
+
+func entry(c chain, prev [sha256.Size]byte) []byte {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, witnessEntry), c.seq)
+	b = binary.LittleEndian.AppendUint64(b, entryCheck(c, prev))
+	return append(b, c.link[:]...)
+}
+
+func entryCheck(c chain, prev [sha256.Size]byte) uint64 {
+	b := append(make([]byte, 0, 72), prev[:]...)
+	b = binary.LittleEndian.AppendUint64(b, c.seq)
+	b = append(b, c.link[:]...)
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// rotate starts a new file with last as its first entry. The old one is named
+// after the last sequence in it.
+func (w *witness) rotate(last chain) error {
+	old := filepath.Join(w.dir, witnessName)
+	if err := os.Rename(old, filepath.Join(w.dir, fmt.Sprintf("commits.%020d.log", last.seq))); err != nil {
+		return err
+	}
+	w.f.Close()
+	if err := w.create(last); err != nil {
+		return err
+	}
+	names, err := rolled(w.dir)
+	if err != nil {
+		return err
+	}
+	for len(names) > witnessKeep {
+		if err := os.Remove(filepath.Join(w.dir, names[0])); err != nil {
+			return err
+		}
+		names = names[1:]
+	}
+	return nil
+}
+
+// create makes a fresh file whose first entry is c, linked to itself.
+func (w *witness) create(c chain) error {
+	f, err := os.OpenFile(filepath.Join(w.dir, witnessName+".new"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(entry(c, c.link))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(w.dir, witnessName))
+	}
+	if err == nil {
+		err = syncDir(w.dir)
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	w.f, w.size = f, witnessEntry
+	return nil
+}
+
+func rolled(dir string) ([]string, error) {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range all {
+		middle, ok := strings.CutPrefix(e.Name(), "commits.")
+		middle, ok2 := strings.CutSuffix(middle, ".log")
+		if _, err := strconv.ParseUint(middle, 10, 64); ok && ok2 && err == nil {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// errWitnessBroken: an entry that is not the last is damaged.
+var errWitnessBroken = errors.New("witness entry broken")
+
+// A testimony is what a witness file says.
+type testimony struct {
+	first, last chain
+	found       bool  // at least one whole entry
+	size        int64 // bytes of whole entries
+}
+
+// readWitness reads one file. A last entry that is torn is ignored; a damaged
+// one before it is errWitnessBroken (S121).
+func readWitness(path string) (testimony, error) {
+	var t testimony
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return t, fmt.Errorf("read witness: %w", err)
+	}
+	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {
+		e := data[off : off+witnessEntry]
+		c := chain{seq: binary.LittleEndian.Uint64(e), link: [sha256.Size]byte(e[16:])}
+		prev := t.last.link
+		if !t.found {
+			prev = c.link
+		}
+		sound := binary.LittleEndian.Uint64(e[8:]) == entryCheck(c, prev) && (!t.found || c.seq == t.last.seq+1)
+		if !sound {
+			if off+2*witnessEntry > len(data) && t.found {
+				return t, nil // torn
+			}
+			return t, fmt.Errorf("%w: entry %d", errWitnessBroken, off/witnessEntry)
+		}
+		if !t.found {
+			t.first, t.found = c, true
+		}
+		t.last, t.size = c, int64(off+witnessEntry)
+	}
+	return t, nil
+}

@@ -1,0 +1,129 @@
+package badger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	engine "github.com/dgraph-io/badger/v4"
+)
+
+// errRequeue marks a group that the writer did not touch because one before it
+// failed.
+var errRequeue = errors.New("a group before this one failed")
+
+// write brings groups to disk, one after the other, until s.writes is closed.
+func (s *Store) write() {
+	for g := range s.writes {
+		if s.writerBroken.Load() {
+			g.err = errRequeue
+		} else if g.err = s.writeGroup(g); g.err != nil {
+			s.writerBroken.Store(true)
+		}
+		s.written <- g
+	}
+	close(s.written)
+}
+
+// writeGroup is the order of S120: engine synced, witness synced, answered.
+// A failure before the engine's transaction leaves nothing behind. After it the
+// outcome is unknown, and the store writes no more until it is opened again.
+func (s *Store) writeGroup(g *group) error {
+	if g.terminal {
+		if err := s.opts.Fault(FaultTerminalBefore); err != nil {
+			return err
+		}
+	}
+	if err := s.opts.Fault(FaultBeforeDB); err != nil {
+		return err
+	}
+	next := s.chain.next(g.seq, g.digest())
+	txn := s.db.NewTransactionAt(math.MaxUint64, true)
+	defer txn.Discard()
+	if err := fill(txn, g, next); err != nil {
+		return err
+	}
+	if err := s.commitGroup(txn, g, next); err != nil {
+		s.stop(err)
+		return err
+	}
+	s.chain = next
+	return nil
+}
+
+func (s *Store) commitGroup(txn *engine.Txn, g *group, next chain) error {
+	if err := txn.CommitAt(g.seq, nil); err != nil {
+		return fmt.Errorf("commit to engine: %w", err)
+	}
+	if err := s.opts.Fault(FaultAfterDB); err != nil {
+		return err
+	}
+	if err := s.witness.append(next, s.chain); err != nil {
+		return err
+	}
+	if err := s.opts.Fault(FaultAfterWitness); err != nil {
+		return err
+	}
+	if g.terminal {
+		if err := s.opts.Fault(FaultTerminalAfter); err != nil {
+			return err
+		}
+	}
+	return s.opts.Fault(FaultBeforeAck)
+}
+
+func fill(txn *engine.Txn, g *group, next chain) error {
+	for _, w := range g.writes {
+		var err error
+		if w.value == nil {
+			err = txn.Delete(w.key)
+		} else {
+			err = txn.Set(w.key, w.value)
+		}
+		if err != nil {
+			return fmt.Errorf("fill transaction of %d bytes: %w", g.bytes, err)
+		}
+	}
+	k := key(kindChain)
+	if err := txn.Set(k, seal(k, next.encode(newValue(chainBytes)))); err != nil {
+		return fmt.Errorf("fill transaction: %w", err)
+	}
+	return nil
+}
+
+// A chain is the head of the chain over all commits (S120).
+type chain struct {
+	seq  uint64
+	link [sha256.Size]byte
+}
+
+// format is the version of what stands on disk (S129).
+const format = 1
+
+const chainBytes = 4 + 8 + sha256.Size
+
+func (c chain) next(seq uint64, digest [sha256.Size]byte) chain {
+	h := sha256.New()
+	h.Write(c.link[:])
+	h.Write(binary.LittleEndian.AppendUint64(nil, seq))
+	h.Write(digest[:])
+	return chain{seq: seq, link: [sha256.Size]byte(h.Sum(nil))}
+}
+
+func (c chain) encode(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, format)
+	b = binary.LittleEndian.AppendUint64(b, c.seq)
+	return append(b, c.link[:]...)
+}
+
+func decodeChain(b []byte) (chain, error) {
+	if len(b) != chainBytes {
+		return chain{}, damagef("chain head has %d bytes", len(b))
+	}
+	if f := binary.LittleEndian.Uint32(b); f != format {
+		return chain{}, fmt.Errorf("store has format %d; this program reads format %d", f, format)
+	}
+	return chain{seq: binary.LittleEndian.Uint64(b[4:]), link: [sha256.Size]byte(b[12:])}, nil
+}

@@ -1,0 +1,46 @@
+// Package storetest defines what a store.Store is: a driver is right when
+// Exercise passes. Subtests are small and cite the rule they prove.
+//
+// It trusts nothing about a driver but the interface. What only one driver
+// promises (crash safety, its layout, its files) is tested beside that driver.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Driver says how to get stores of one kind. Every store it returns is closed
+// by the suite.
+type Driver struct {
+	// Open returns an empty store.
+	Open func(t *testing.T) store.Store
+	// Reopen closes s and opens it again with all it kept; nil for a driver that
+	// keeps nothing.
+	Reopen func(t *testing.T, s store.Store) store.Store
+	// OpenFailing returns an empty store that refuses the cursor of one stream,
+	// with per-stream commits on or off (R95).
+	OpenFailing func(t *testing.T, stream store.Stream, perStream bool) store.Store
+}
+
+// Exercise runs the suite.
+func Exercise(t *testing.T, d Driver) {
+	t.Run("connectors", func(t *testing.T) { exerciseConnectors(t, d) })
+	t.Run("connections", func(t *testing.T) { exerciseConnections(t, d) })
+	t.Run("leases", func(t *testing.T) { exerciseLeases(t, d) })
+	t.Run("runs", func(t *testing.T) { exerciseRuns(t, d) })
+	t.Run("events", func(t *testing.T) { exerciseEvents(t, d) })
+	t.Run("terminal", func(t *testing.T) { exerciseTerminal(t, d) })
+	t.Run("states", func(t *testing.T) { exerciseStates(t, d) })
+	t.Run("questions", func(t *testing.T) { exerciseQuestions(t, d) })
+	t.Run("gaps", func(t *testing.T) { exerciseGaps(t, d) })
+	t.Run("grants", func(t *testing.T) { exerciseGrants(t, d) })
+	t.Run("records", func(t *testing.T) { exerciseRecords(t, d) })
+	t.Run("listing", func(t *testing.T) { exerciseListing(t, d) })
+	t.Run("order", func(t *testing.T) { exerciseOrder(t, d) })
+	t.Run("watch", func(t *testing.T) { exerciseWatch(t, d) })
+	t.Run("hook", func(t *testing.T) { exerciseHook(t, d) })
+	t.Run("closed", func(t *testing.T) { exerciseClosed(t, d) })
+	t.Run("model", func(t *testing.T) { exerciseModel(t, d) })
+}
