@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// compileMemory is where the collector of a compile worker begins to work hard;
+// its wall is at 1 GiB (S37).
+const compileMemory = 800 << 20
+
+// compile turns the module into one file of machine code in the directory.
+//
+// Run workers do not get the module but its skeleton, whose functions have empty
+// bodies: loading code needs everything of a module but the bodies, and skipping
+// them saves most of the time. The engine finds code by the digest of the bytes
+// it is asked for, so the file is given the name that the skeleton asks for; what
+// that is tells a second compilation, of the skeleton.
+func (w *worker) compile(ctx context.Context, bytes []byte) (abi.Exit, error) {
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(compileMemory)
+	if w.load.ModuleBytes > uint64(len(bytes)) || !w.load.Directory {
+		return abi.Exit{}, stage(abi.StageEngine, fmt.Errorf("%w: nothing to compile", abi.ErrWire))
+	}
+	module, skeleton := bytes[:w.load.ModuleBytes], bytes[w.load.ModuleBytes:]
+	began := time.Now()
+	full, err := compileInto(ctx, module, filepath.Join(w.walls.Dir, "full"))
+	if err != nil {
+		return abi.Exit{}, err
+	}
+	bare, err := compileInto(ctx, skeleton, filepath.Join(w.walls.Dir, "bare"))
+	if err != nil {
+		return abi.Exit{}, err
+	}
+	if err := os.Rename(full, bare); err != nil {
+		return abi.Exit{}, stage(abi.StageCode, err)
+	}
+	return abi.Exit{Kind: abi.ExitDone, Instantiate: time.Since(began)}, nil
+}
+
+// compileInto compiles module and returns the file that the engine made.
+func compileInto(ctx context.Context, module []byte, dir string) (string, error) {
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return "", stage(abi.StageCode, err)
+	}
+	cfg, err := engineConfig(false, 65536)
+	if err != nil {
+		return "", stage(abi.StageEngine, err)
+	}
+	r, err := newRuntime(ctx, cfg.WithCompilationCache(cache))
+	if err != nil {
+		return "", stage(abi.StageEngine, err)
+	}
+	_, err = r.CompileModule(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), module)
+	if err != nil {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			return "", stage(abi.StageCode, err)
+		}
+		return "", stage(abi.StageModule, err)
+	}
+	files, err := listing(dir)
+	if err != nil || len(files) != 1 {
+		return "", stage(abi.StageCode, fmt.Errorf("the engine left %d files: %w", len(files), err))
+	}
+	return filepath.Join(dir, files[0]), nil
+}

@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"errors"
+	"io"
+	"syscall"
+	"unsafe"
+)
+
+// writeBoth writes head and body with one system call where that is possible,
+// so that the host wakes up once. body is not copied.
+func writeBoth(fd int, head, body []byte) error {
+	for len(head) > 0 {
+		n, err := writev(fd, head, body)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		h := min(n, len(head))
+		head, body = head[h:], body[n-h:]
+	}
+	return writeAll(fd, body)
+}
+
+func writev(fd int, head, body []byte) (int, error) {
+	if len(body) == 0 {
+		return syscall.Write(fd, head)
+	}
+	vec := [2]syscall.Iovec{
+		{Base: unsafe.SliceData(head), Len: uint64(len(head))},
+		{Base: unsafe.SliceData(body), Len: uint64(len(body))},
+	}
+	n, _, errno := syscall.Syscall(syscall.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&vec)), uintptr(len(vec)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+func writeAll(fd int, b []byte) error {
+	for len(b) > 0 {
+		n, err := syscall.Write(fd, b)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// readSome reads at least one byte. The descriptor is blocking: the guest's own
+// thread waits in the kernel, which is quicker than any hand-over inside.
+func readSome(fd int, b []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, b)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// prepareSocket makes the descriptor fit for blocking use.
+func prepareSocket(fd int) error { return syscall.SetNonblock(fd, false) }
+
+const epollRDHUP = 0x2000
+
+// awaitHangup returns when the other end of the socket is gone. It reads
+// nothing. It blocks a thread of its own.
+func awaitHangup(fd int) error {
+	ep, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = syscall.Close(ep) }()
+	event := syscall.EpollEvent{Events: epollRDHUP, Fd: int32(fd)} // hang-up and error are always told
+	if err := syscall.EpollCtl(ep, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
+		return err
+	}
+	for {
+		var got syscall.EpollEvent
+		n, _, errno := syscall.Syscall6(syscall.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(&got)), 1, ^uintptr(0), 0, 0)
+		if errno != 0 && errno != syscall.EINTR {
+			return errno
+		}
+		if errno == 0 && n > 0 {
+			return nil
+		}
+	}
+}

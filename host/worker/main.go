@@ -1,0 +1,205 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// Exit statuses of the process. An exit of its own accord is 0, after an Exit
+// message; without one the status only helps whoever reads diagnostics.
+const (
+	statusDone   = 0
+	statusOrphan = 3 // the host is gone
+	statusWire   = 4 // the host said something this build does not say
+)
+
+// Main is the hidden command: it makes this process the worker of whatever the
+// host sends over descriptor 3, and returns the exit status. It must be called
+// before the program does anything else, in a process that host/jail started;
+// args carry nothing (S12).
+func Main([]string) int {
+	if err := prepareSocket(jail.SocketFD); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		return statusOrphan
+	}
+	w := &worker{
+		socket: os.NewFile(jail.SocketFD, "host"),
+		link:   newLink(jail.SocketFD),
+	}
+	w.relay = newRelay(w.link, func(err error) { os.Exit(w.lost(err)) })
+	if err := w.live(context.Background()); err != nil {
+		return w.lost(err)
+	}
+	return statusDone
+}
+
+// A worker is this process.
+type worker struct {
+	socket *os.File // kept, so that it is not closed by its finalizer
+	link   *link
+	relay  *relay
+	load   abi.Load
+	walls  *jail.Inside
+	ready  abi.Ready
+	peak   peak
+}
+
+// lost explains on stderr why the process ends without an Exit message.
+func (w *worker) lost(err error) int {
+	fmt.Fprintln(os.Stderr, "worker:", err)
+	if errors.Is(err, abi.ErrWire) {
+		return statusWire
+	}
+	return statusOrphan
+}
+
+// live is a worker's life in the order of S14. Its error means that the host
+// cannot be told any more; everything else ends in an Exit message.
+func (w *worker) live(ctx context.Context) error {
+	if err := w.hello(); err != nil {
+		return err
+	}
+	if err := w.receive(); err != nil {
+		return err
+	}
+	exit, err := w.work(ctx)
+	if err != nil {
+		exit = failure(err)
+	}
+	exit.GuestMemoryBytes = w.peak.bytes
+	w.relay.id++
+	return w.link.send(abi.WireHeader{ID: w.relay.id, Call: abi.CallExit}, exit.Append(nil))
+}
+
+// hello says which build this is (S10).
+func (w *worker) hello() error {
+	w.relay.id++
+	h := abi.Hello{Build: BuildID(), PID: uint32(os.Getpid())}
+	return w.link.send(abi.WireHeader{ID: w.relay.id, Call: abi.CallHello}, h.Append(nil))
+}
+
+// receive waits, blank, for the load message and its descriptors.
+func (w *worker) receive() error {
+	n, files, err := jail.ReceiveFDs(w.socket, w.link.space[:])
+	if err != nil {
+		return err
+	}
+	w.link.in = w.link.space[:n]
+	h, err := w.link.next()
+	if err != nil {
+		return err
+	}
+	if h.Call != abi.CallLoad {
+		return fmt.Errorf("%w: call %d before load", abi.ErrWire, h.Call)
+	}
+	payload := make([]byte, h.Length)
+	if err := w.link.read(payload); err != nil {
+		return err
+	}
+	if w.load, err = abi.ParseLoad(payload); err != nil {
+		return err
+	}
+	w.link.limits = w.load.Limits
+	want := 1
+	if w.load.Directory {
+		want = 2
+	}
+	if len(files) != want {
+		return fmt.Errorf("%w: %d descriptors, want %d", abi.ErrWire, len(files), want)
+	}
+	for i, fd := range []int{jail.ModuleFD, jail.DirFD}[:want] {
+		if err := jail.Place(files[i], fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work does the task. An error that is no failed becomes a failure of the engine.
+func (w *worker) work(ctx context.Context) (abi.Exit, error) {
+	module, err := mapModule(jail.ModuleFD)
+	if err != nil {
+		return abi.Exit{}, stage(abi.StageMemory, err)
+	}
+	if err := w.enter(); err != nil {
+		return abi.Exit{}, stage(abi.StageIsolation, err)
+	}
+	go w.watch()
+	switch w.load.Task {
+	case abi.TaskCompile:
+		return w.compile(ctx, module)
+	case abi.TaskRun:
+		return w.run(ctx, module)
+	}
+	return abi.Exit{}, stage(abi.StageEngine, fmt.Errorf("task %d is not one of a worker", w.load.Task))
+}
+
+// enter builds the inner half of the walls, before anything looks at the module.
+func (w *worker) enter() error {
+	began := time.Now()
+	var cfg jail.Config
+	if err := json.Unmarshal(w.load.Jail, &cfg); err != nil {
+		return fmt.Errorf("read configuration of the walls: %w", err)
+	}
+	dir := jail.NoDir
+	if w.load.Directory {
+		dir = jail.DirFD
+	}
+	var err error
+	if w.walls, err = jail.Enter(cfg, dir); errors.Is(err, jail.ErrOrphan) {
+		os.Exit(w.lost(err))
+	}
+	w.ready.Enter = time.Since(began)
+	return err
+}
+
+// watch ends the process with the host, whatever the guest is doing (S13). The
+// parent-death signal does the same; each works if the other does not.
+func (w *worker) watch() {
+	err := awaitHangup(jail.SocketFD)
+	os.Exit(w.lost(errors.Join(errors.New("host is gone"), err)))
+}
+
+// BuildID identifies the program: a worker of another build is refused (S10).
+func BuildID() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	id := info.Main.Path + "@" + info.Main.Version + " " + info.GoVersion
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision", "vcs.modified", "CGO_ENABLED", "GOARCH":
+			id += " " + s.Value
+		}
+	}
+	return id
+}
+
+// A failed says in which stage a task failed.
+type failed struct {
+	stage string
+	err   error
+}
+
+func (f *failed) Error() string { return f.err.Error() }
+func (f *failed) Unwrap() error { return f.err }
+
+func stage(name string, err error) error { return &failed{stage: name, err: err} }
+
+func failure(err error) abi.Exit {
+	name := abi.StageEngine
+	var f *failed
+	if errors.As(err, &f) {
+		name = f.stage
+	}
+	return abi.Exit{Kind: abi.ExitFailed, TrapKind: name, Detail: err.Error()}
+}

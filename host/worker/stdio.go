@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"encoding/binary"
+	"io"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// stdinAhead is the least that one read of fd 0 fetches (G17).
+const stdinAhead = 64 << 10
+
+// stdin is fd 0 of a stdio connector: START, then the owner's answers (G18).
+// An ABI connector's fd 0 is at its end from the start.
+type stdin struct{ guest *guest }
+
+// Read returns what the host has, waiting for the first byte only.
+func (s stdin) Read(b []byte) (int, error) {
+	g := s.guest
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if len(g.input) == 0 {
+		var request [4]byte
+		binary.LittleEndian.PutUint32(request[:], uint32(min(max(len(b), stdinAhead), abi.MaxReadChunk)))
+		reply, errno := g.relay.call(abi.CallStdin, request[:])
+		if errno != abi.OK {
+			return 0, experimentalsys.EIO
+		}
+		if len(reply) == 0 {
+			return 0, io.EOF
+		}
+		g.input = append(g.input[:0], reply...)
+	}
+	n := copy(b, g.input)
+	g.input = g.input[n:]
+	return n, nil
+}
+
+// stdout is fd 1 of a stdio connector: every write waits until the host has
+// processed the lines in it (R38).
+type stdout struct{ guest *guest }
+
+// Write sends all of b in chunks.
+func (s stdout) Write(b []byte) (int, error) {
+	for sent := 0; ; {
+		chunk := b[sent:min(len(b), sent+abi.MaxStdoutChunk)]
+		if len(chunk) == 0 {
+			return sent, nil
+		}
+		if _, errno := s.guest.relay.call(abi.CallStdout, chunk); errno != abi.OK {
+			return sent, experimentalsys.EIO
+		}
+		sent += len(chunk)
+	}
+}
+
+// diagnostics is fd 2, and fd 1 of an ABI connector: log text.
+type diagnostics struct {
+	guest *guest
+	fd    byte
+	buf   []byte
+}
+
+// Write sends all of b in chunks.
+func (d *diagnostics) Write(b []byte) (int, error) {
+	for sent := 0; ; {
+		chunk := b[sent:min(len(b), sent+abi.MaxStdoutChunk)]
+		if len(chunk) == 0 {
+			return sent, nil
+		}
+		d.buf = append(append(d.buf[:0], d.fd), chunk...)
+		if _, errno := d.guest.relay.call(abi.CallDiag, d.buf); errno != abi.OK {
+			return sent, experimentalsys.EIO
+		}
+		sent += len(chunk)
+	}
+}
