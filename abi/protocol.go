@@ -209,6 +209,23 @@ func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Mes
 	return m, nil
 }
 
+// Side checks the argument of message and log: no messages of the protocol, so
+// a wrong shape is the caller's EINVAL, but their bytes pass the same checks
+// (G8, R215).
+func (p *Protocol) Side(typ string, payload []byte) (Value, *Violation) {
+	if len(payload) > p.Limits.FrameBytes {
+		return Value{}, p.Fault(VFrameTooLarge, typ, "")
+	}
+	v, err := p.scan.Parse(payload, false)
+	if err != nil {
+		return Value{}, p.syntax(err, typ)
+	}
+	if bad := p.step(StepSide, typ); bad != nil {
+		return Value{}, p.fail(bad)
+	}
+	return v, nil
+}
+
 // count enforces the per-run limits (R213).
 func (p *Protocol) count(typ string) *Violation {
 	max := 0
@@ -251,6 +268,14 @@ func typeForViolation(typ string) string {
 		return ""
 	}
 	return typ
+}
+
+// MessageType names the message of a function, "" for one that takes none.
+func MessageType(c Call) string {
+	if c == CallEmit {
+		return "RECORD"
+	}
+	return messageTypes[c]
 }
 
 // messageTypes names the message of each function that takes one.

@@ -1,0 +1,369 @@
+package run
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+)
+
+// call is everything a guest can ask of the host, in the order of the contract
+// (invariant 10). Each case ends with a reply, a credit, or a latched cause.
+func (r *run) call(in sandbox.Inbound) {
+	if r.latched != nil {
+		in.Release()
+		return
+	}
+	r.clocks.begin(time.Now(), false)
+	if r.cancel != nil {
+		r.callCancelled(in)
+		in.Release()
+		return
+	}
+	kept := false
+	switch c := in.Call; c {
+	case abi.CallStart:
+		if v := r.proto.Step(abi.StepStart); v != nil {
+			r.violate(v)
+			break
+		}
+		r.reply(in.ID, r.start)
+	case abi.CallEmit:
+		r.emit(in.Payload)
+		r.credit(len(in.Payload))
+	case abi.CallCheckpoint, abi.CallProgress, abi.CallSkip, abi.CallGap, abi.CallRecovered,
+		abi.CallCoverage, abi.CallInteract, abi.CallAssist, abi.CallAssistStatus, abi.CallDone:
+		m, v := r.proto.Message(c, in.Payload)
+		if v != nil {
+			r.violate(v)
+			break
+		}
+		r.handle(m, in.ID)
+	case abi.CallMessage, abi.CallLog:
+		r.sideMessage(c, in)
+	case abi.CallNetworkRequest, abi.CallBrowser, abi.CallRead, abi.CallClose:
+		r.sideCall(c, in.ID)
+	case abi.CallStdout:
+		r.stdout(in.Payload)
+		r.reply(in.ID, nil)
+	case abi.CallStdin:
+		r.stdin(in)
+	case abi.CallStdinEnd:
+		r.stdio.closed = true
+		r.reply(in.ID, nil)
+	case abi.CallDiag:
+		if len(in.Payload) > 1 {
+			r.diag.write(in.Payload[1:], time.Now())
+		}
+		r.reply(in.ID, nil)
+	case abi.CallSleep:
+		r.sleep(in)
+	case abi.CallFault:
+		r.fault(in.Payload)
+	default:
+		kept = r.fileCall(in)
+	}
+	if !kept {
+		in.Release()
+	}
+}
+
+// handle acts on a valid message. call is 0 on stdio, where a write is
+// answered by its own call.
+func (r *run) handle(m abi.Message, call uint32) {
+	r.clocks.touch()
+	switch m := m.(type) {
+	case *abi.RecordMessage:
+		r.admit(m)
+		return
+	case *abi.StateMessage:
+		if !r.checkpoint(m) {
+			return
+		}
+	case *abi.ProgressMessage:
+		r.progressed(m)
+	case *abi.SkipMessage:
+		r.skip(m)
+	case *abi.GapMessage:
+		r.detailGap(m)
+	case *abi.RecoveredMessage:
+		if !r.detailRecovered(m) {
+			return
+		}
+	case *abi.CoverageMessage:
+		r.coverageDeclared(m)
+	case *abi.InteractionMessage:
+		r.interact(m, call)
+		return // answered by closeQuestion
+	case *abi.AssistanceMessage:
+		r.assist(m)
+		if call != 0 {
+			r.reply(call, []byte(`{"assistance_request_id":`+string(abi.AppendQuote(nil, m.ID))+`}`))
+		}
+		return
+	case *abi.AssistanceStatusMessage:
+		r.assistStatus(m)
+	case *abi.DoneMessage:
+		if !r.doneReceived(m) {
+			return
+		}
+	}
+	if call != 0 {
+		r.reply(call, nil)
+	}
+}
+
+// emit takes a frame, record by record; those before a fault stand (R45).
+func (r *run) emit(frame []byte) {
+	fr, v := r.proto.Frame(frame)
+	if v != nil {
+		r.violate(v)
+		return
+	}
+	var rec abi.FrameRecord
+	for fr.Next(&rec) {
+		m, v := r.proto.Record(&rec)
+		if v != nil {
+			r.violate(v)
+			return
+		}
+		if r.admit(m); r.latched != nil {
+			return
+		}
+	}
+	if err := fr.Err(); err != nil {
+		r.violate(r.proto.FrameFault(err))
+	}
+	r.clocks.touch()
+}
+
+// doneReceived is DONE on receipt (R100): a proposal, not a latch (R105).
+func (r *run) doneReceived(m *abi.DoneMessage) bool {
+	r.done = m
+	if m.Status == abi.Succeeded {
+		r.flushAll()
+	}
+	if !r.barrier() {
+		return false
+	}
+	r.stdio.eof = true
+	r.serveStdin()
+	r.doneAt = time.Now()
+	return true
+}
+
+// sideMessage is message and log: allowed in any phase before DONE, never able
+// to change state (R215).
+func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
+	typ := "MESSAGE"
+	if c == abi.CallLog {
+		typ = "LOG"
+	}
+	v, bad := r.proto.Side(typ, in.Payload)
+	if bad != nil {
+		r.violate(bad)
+		return
+	}
+	if c == abi.CallLog {
+		level, _ := v.Member("level")
+		message, _ := v.Member("message")
+		fields, _ := v.Member("fields")
+		name, okLevel := level.Text()
+		text, okText := message.Text()
+		switch name {
+		case "debug", "info", "warn", "error":
+		default:
+			okLevel = false
+		}
+		if !okLevel || !okText || len(text) > r.plan.Limits.TextBytes {
+			r.replyError(in.ID, abi.EINVAL, "invalid_request", "log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
+			return
+		}
+		r.logged(name, text, fields)
+		r.reply(in.ID, nil)
+		return
+	}
+	chunk, _ := v.Member("chunk")
+	text, ok := chunk.Text()
+	last, _ := v.Member("is_last")
+	isLast, isBool := last.Bool()
+	if !ok || !isBool && !last.Absent() {
+		r.replyError(in.ID, abi.EINVAL, "invalid_request", "message wants a chunk text and is_last true or false")
+		return
+	}
+	meta, _ := v.Member("meta")
+	r.message(text, isLast, meta)
+	r.reply(in.ID, nil)
+}
+
+// sideCall answers calls of bindings that this host does not offer, and of
+// handles, of which there are none then (R220).
+func (r *run) sideCall(c abi.Call, id uint32) {
+	if v := r.proto.Step(abi.StepSide); v != nil {
+		r.violate(v)
+		return
+	}
+	switch c {
+	case abi.CallNetworkRequest:
+		r.deny(id, "binding_not_approved", "no host is approved for this connection")
+	case abi.CallBrowser:
+		r.deny(id, "binding_not_approved", "the browser binding is not offered to this run")
+	default:
+		r.replyError(id, abi.ENOENT, "unknown_handle", "there is no such handle")
+	}
+}
+
+// deny is a denial: an errno for the guest and a line for the owner (S8).
+func (r *run) deny(id uint32, code, message string) {
+	r.logged("warn", "denied: "+message, abi.Value{})
+	r.replyError(id, abi.EDENIED, code, message)
+}
+
+// fault is a request the worker refused before copying it (G9).
+func (r *run) fault(payload []byte) {
+	f, err := abi.ParseRequestFault(payload)
+	if err != nil {
+		r.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker reported a malformed fault."})
+		return
+	}
+	if f.Kind == abi.FaultTooBig {
+		r.violate(r.proto.Fault(abi.VFrameTooLarge, abi.MessageType(f.Call), "limit "+itoa(r.plan.Limits.FrameBytes)))
+		return
+	}
+	r.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
+}
+
+// A finishedCall is a call that was handled outside of the loop.
+type finishedCall struct {
+	in    sandbox.Inbound
+	reply []byte
+	errno abi.Errno
+}
+
+// fileCall hands a call to the file guard, which may wait for a disk. It keeps
+// the payload until then.
+func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
+	if in.Call < abi.CallFileOpen || in.Call > abi.CallFileTimes || r.files == nil {
+		r.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
+		return false
+	}
+	go func() {
+		reply, errno := r.files.Handle(r.ctx, in.Call, in.Payload)
+		select {
+		case r.finished <- finishedCall{in, reply, errno}:
+		case <-r.ctx.Done():
+		}
+	}()
+	return true
+}
+
+func (r *run) finishCall(f finishedCall) {
+	f.in.Release()
+	if r.cancel != nil {
+		f.errno = abi.ECANCELED
+		f.reply = nil
+	}
+	r.send(f.in.ID, f.errno, f.reply)
+}
+
+// callCancelled answers a call after a cancel request: everything fails, and
+// what the guest says goes unread (R173).
+func (r *run) callCancelled(in sandbox.Inbound) {
+	switch in.Call {
+	case abi.CallEmit:
+		r.credit(len(in.Payload))
+	case abi.CallDiag:
+		if len(in.Payload) > 1 {
+			r.diag.write(in.Payload[1:], time.Now())
+		}
+		r.reply(in.ID, nil)
+	case abi.CallStdin:
+		r.stdin(in)
+	default:
+		r.replyError(in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+	}
+}
+
+// cancelCalls answers the call that waits when a cancel arrives.
+func (r *run) cancelCalls() {
+	if s := r.sleeping; s != nil {
+		r.sleeping = nil
+		s.timer.Stop()
+		r.replyError(s.id, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+	}
+	r.stdio.eof = true
+	r.serveStdin()
+}
+
+// A sleeper is a guest that sleeps.
+type sleeper struct {
+	id    uint32
+	timer *time.Timer
+}
+
+const maxSleep = 365 * 24 * time.Hour
+
+// sleep lets the guest wait. While an assistance waits for the owner, the time
+// is the owner's (§19.1).
+func (r *run) sleep(in sandbox.Inbound) {
+	if len(in.Payload) != 8 {
+		r.replyError(in.ID, abi.EINVAL, "invalid_request", "sleep wants a duration")
+		return
+	}
+	d := time.Duration(min(binary.LittleEndian.Uint64(in.Payload), uint64(maxSleep)))
+	left, bounded := r.clocks.ownerLeft(r.plan.Budgets)
+	r.clocks.begin(time.Now(), r.ownerInvolved() && (!bounded || left > 0))
+	r.sleeping = &sleeper{in.ID, time.NewTimer(d)}
+}
+
+// woken is the end of a sleep; nil when the guest does not sleep.
+func (r *run) woken() <-chan time.Time {
+	if r.sleeping == nil {
+		return nil
+	}
+	return r.sleeping.timer.C
+}
+
+func (r *run) wake() {
+	id := r.sleeping.id
+	r.sleeping = nil
+	r.reply(id, nil)
+}
+
+// reply answers a call with success.
+func (r *run) reply(id uint32, payload []byte) { r.send(id, abi.OK, payload) }
+
+// replyError answers a call with an errno and its text (G7).
+func (r *run) replyError(id uint32, errno abi.Errno, code, message string) {
+	b, err := marshal(map[string]string{"code": code, "message": message})
+	if err != nil {
+		b = nil
+	}
+	r.send(id, errno, b)
+}
+
+func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
+	if r.latched != nil {
+		return
+	}
+	now := time.Now()
+	r.clocks.end(now)
+	r.clocks.touch()
+	err := r.guest.Reply(id, errno, payload)
+	if err != nil && !errors.Is(err, sandbox.ErrGone) {
+		r.latch(hostFault("answer the guest", err))
+	}
+}
+
+func (r *run) credit(bytes int) {
+	if r.latched != nil {
+		return
+	}
+	r.clocks.end(time.Now())
+	err := r.guest.Credit(1, bytes)
+	if err != nil && !errors.Is(err, sandbox.ErrGone) {
+		r.latch(hostFault("give credit", err))
+	}
+}

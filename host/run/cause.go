@@ -1,0 +1,135 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A cause is what ends a run (§13.2). The first one latched decides (R105).
+type cause struct {
+	reason      string
+	status      string // "" is failed
+	origin      string
+	message     string
+	code        string // failure_code
+	deadline    string
+	cancelCause string
+	violation   *abi.Violation
+	ingest      *ingestFailure
+	timedOut    string // the assistance whose time passed
+}
+
+func (c *cause) statusOr() string {
+	if c.status == "" {
+		return abi.Failed
+	}
+	return c.status
+}
+
+// latch keeps the first decisive cause and stops the guest at once (R72,
+// R170). Later causes are ignored.
+func (r *run) latch(c *cause) {
+	if r.latched != nil {
+		return
+	}
+	r.latched = c
+	r.proto.End()
+	if r.guest != nil {
+		r.guest.Kill()
+	}
+}
+
+// violate latches a protocol violation.
+func (r *run) violate(v *abi.Violation) {
+	if r.latched != nil {
+		return
+	}
+	v.Bound()
+	v.LastValidEventID, v.LastValidEventType = string(r.journal.last.ID), r.journal.last.Type
+	r.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})
+}
+
+// hostFault is any fault of the host itself; the text names what it was doing.
+func hostFault(doing string, err error) *cause {
+	return &cause{reason: "runtime_error", origin: "runtime", message: abi.Cut(fmt.Sprintf("%s: %v", doing, err), 500)}
+}
+
+func launchCause(err error, deadline error) *cause {
+	c := &cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: abi.Cut(err.Error(), 500)}
+	var l *LaunchError
+	switch {
+	case errors.As(err, &l):
+		c.code = l.Code
+	case errors.Is(deadline, context.DeadlineExceeded):
+		c.code = "prepare_timeout"
+	}
+	return c
+}
+
+// exitCause maps a worker's end to the reason of the run (S32, §13.2). nil
+// means an orderly exit.
+func (r *run) exitCause(e sandbox.Exit) *cause {
+	switch e.Kind {
+	case sandbox.ExitMemory:
+		return &cause{reason: "memory_limit_exceeded", origin: "connector", message: "The guest's worker passed its memory limit."}
+	case sandbox.ExitCPU:
+		return &cause{reason: "run_timed_out", origin: "runtime", deadline: "compute", message: overText("compute", r.plan.Budgets)}
+	case sandbox.ExitProtocol:
+		return &cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker broke its protocol: " + e.Detail}
+	case sandbox.ExitViolation, sandbox.ExitCrashed, sandbox.ExitKilled:
+		return &cause{reason: "worker_lost", origin: "runtime", code: lostCode(e.Kind), message: "The worker ended without a report: " + e.Detail}
+	}
+	return nil
+}
+
+func lostCode(k sandbox.ExitKind) string {
+	if k == sandbox.ExitViolation {
+		return "jail_violation"
+	}
+	return "worker_crashed"
+}
+
+// A cancelling run waits for its guest to leave (R173).
+type cancelling struct {
+	request CancelRequest
+	until   time.Time
+	forced  bool
+}
+
+// cancelRequested is §19.3. Cancellation wins over any DONE until the terminal
+// commit begins.
+func (r *run) cancelRequested(c CancelRequest) {
+	if r.cancel != nil || r.latched != nil {
+		return
+	}
+	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
+	d.set("requested_by", c.By)
+	d.set("reason", redactGap(c.Reason, 200))
+	e := r.event("run.cancel_requested", "cancel_requested", d)
+	e.ActorType, e.ActorID = "owner", "owner"
+	if c.Cause != "owner" {
+		e.ActorType, e.ActorID = "runtime", "sluice"
+	}
+	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	r.cancel = &cancelling{request: c, until: time.Now().Add(r.plan.Budgets.CancelGrace)}
+	if r.asking != nil {
+		r.closeQuestion(answerOf(r.asking, abi.AnswerCancelled, "host"))
+	}
+	r.proto.End()
+	r.cancelCalls()
+}
+
+// cancelCause is the cause of a cancelled run once its guest is gone.
+func (c *cancelling) cause() *cause {
+	reason := "owner_cancelled"
+	if c.forced {
+		reason = "owner_cancel_forced"
+	}
+	return &cause{reason: reason, status: abi.Cancelled, cancelCause: c.request.Cause}
+}

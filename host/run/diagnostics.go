@@ -1,0 +1,177 @@
+package run
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Diagnostics is what a crashed connector left in its log (R104).
+type Diagnostics struct {
+	StderrTail *StderrTail `json:"stderr_tail"`
+}
+
+// A StderrTail is the last 16 KiB of log output, redacted.
+type StderrTail struct {
+	Object        string `json:"object"`
+	Encoding      string `json:"encoding"`
+	Text          string `json:"text"`
+	BytesObserved int64  `json:"bytes_observed"`
+	BytesCaptured int    `json:"bytes_captured"`
+	Truncated     bool   `json:"truncated"`
+	Redacted      bool   `json:"redacted"`
+}
+
+// diagnostics keeps the tail of everything the guest logged.
+type diagnostics struct {
+	tail     []byte
+	observed int64
+	events   int // log events recorded
+	rate     int
+	budget   int // bytes left in this second
+	second   time.Time
+}
+
+// maxLogEvents bounds the log lines of one run on its timeline.
+const maxLogEvents = 2000
+
+func (d *diagnostics) init(l abi.Limits) { d.rate = l.LogBytesPerSecond }
+
+// write takes log output. What exceeds the rate is counted and dropped.
+func (d *diagnostics) write(p []byte, now time.Time) (kept bool) {
+	d.observed += int64(len(p))
+	if now.Sub(d.second) >= time.Second {
+		d.second, d.budget = now, d.rate
+	}
+	if len(p) > d.budget {
+		return false
+	}
+	d.budget -= len(p)
+	const most = abi.LogTailBytes
+	if len(p) > most {
+		p = p[len(p)-most:]
+	}
+	if over := len(d.tail) + len(p) - most; over > 0 {
+		d.tail = append(d.tail[:0], d.tail[over:]...)
+	}
+	d.tail = append(d.tail, p...)
+	return true
+}
+
+// report is connector_diagnostics.
+func (r *run) crashReport() *Diagnostics {
+	d := &r.diag
+	text := strings.ToValidUTF8(string(d.tail), "")
+	shown := redactLog(r.canary.redact(abi.CleanLines(text)))
+	return &Diagnostics{&StderrTail{
+		Object: "connector_stderr_tail", Encoding: "utf-8", Text: shown, BytesObserved: d.observed,
+		BytesCaptured: len(d.tail), Truncated: d.observed > int64(len(d.tail)), Redacted: shown != text,
+	}}
+}
+
+// logged is the log call (R215): kept in the tail, and on the timeline as long
+// as there is room.
+func (r *run) logged(level, message string, fields abi.Value) {
+	kept := r.diag.write([]byte(level+" "+message+"\n"), time.Now())
+	if !kept || r.diag.events >= maxLogEvents {
+		return
+	}
+	r.diag.events++
+	d := data{"level": level, "message": abi.Cut(redactLog(r.canary.redact(abi.Clean(message))), 500)}
+	if fields.Is(abi.KindObject) {
+		if b := boundDiagnostics(r.canary.redactJSON(fields.Raw)); b != nil {
+			d["fields"] = b
+		}
+	}
+	e := r.nodeEvent("log.appended", "in_progress", d)
+	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
+	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+}
+
+// messageText holds back the end of streamed text while a protected value
+// could still be completed by the next chunk (A110).
+type messageText struct {
+	held   string
+	events int
+	open   bool
+}
+
+const (
+	maxChunk       = 16 * abi.KiB
+	maxChunkEvents = 8000
+)
+
+// message is the message call (A106): text the connector streams on purpose.
+func (r *run) message(chunk string, last bool, meta abi.Value) {
+	t := &r.text
+	chunk = r.canary.redact(t.held + chunk)
+	t.held = ""
+	if keep := r.canary.longest - 1; keep > 0 && !last {
+		cut := max(0, len(chunk)-keep)
+		for cut > 0 && cut < len(chunk) && chunk[cut]&0xc0 == 0x80 {
+			cut--
+		}
+		chunk, t.held = chunk[:cut], chunk[cut:]
+	}
+	chunk = keyed(abi.CleanLines(chunk))
+	t.open = !last
+	for first := true; first || len(chunk) > 0; first = false {
+		part := chunk
+		if len(part) > maxChunk {
+			part = strings.ToValidUTF8(chunk[:maxChunk], "")
+		}
+		chunk = chunk[len(part):]
+		if part == "" && !last {
+			return
+		}
+		r.chunk(part, last && chunk == "", meta)
+	}
+}
+
+func (r *run) chunk(part string, last bool, meta abi.Value) {
+	t := &r.text
+	if t.events++; t.events > maxChunkEvents && !last {
+		return
+	}
+	d := data{"chunk": part, "isLast": last}
+	if m := messageMeta(meta); m != nil {
+		d["meta"] = m
+	}
+	e := r.nodeEvent("output.chunk", "in_progress", d)
+	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
+	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+}
+
+// messageMeta keeps the known members; others move into providerExtensions
+// (A107).
+func messageMeta(meta abi.Value) map[string]any {
+	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB {
+		return nil
+	}
+	out, other := map[string]any{}, map[string]any{}
+	for name, v := range meta.Members() {
+		value := boundValue(v, 2)
+		switch name {
+		case "finishReason", "model", "provider":
+			if v.Is(abi.KindString) {
+				out[name] = value
+			}
+		case "logprobs", "toolCalls", "usage":
+			out[name] = value
+		case "providerExtensions":
+			if v.Is(abi.KindObject) {
+				for n, x := range v.Members() {
+					other[redactGap(n, 64)] = boundValue(x, 3)
+				}
+			}
+		default:
+			other[redactGap(name, 64)] = value
+		}
+	}
+	if len(other) > 0 {
+		out["providerExtensions"] = other
+	}
+	return out
+}

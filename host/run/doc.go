@@ -1,0 +1,13 @@
+// Package run is one run: it takes a resolved start, drives a guest through
+// the run protocol and leaves one result and one timeline.
+//
+// A run is a single goroutine that owns all of its state. Guest calls, store
+// receipts, answers of the owner, timers and cancellation reach it over
+// channels and are handled one at a time, so the protocol needs no locks
+// (R38). What a message means stands in calls.go, on one page; whether it is
+// allowed is decided by abi.Protocol, which is pure.
+//
+// The guest and every byte from it are hostile. The package trusts its Plan,
+// which Prepare has checked, and the store's acknowledgements, and nothing
+// else.
+package run

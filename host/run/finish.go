@@ -1,0 +1,143 @@
+package run
+
+import (
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// finish ends a run whose guest is gone, or never was (§13.1, §12.4).
+func (r *run) finish() *Result {
+	r.clocks.end(time.Now())
+	r.lastLine()
+	r.leftWaiting()
+	r.endText()
+	r.barrier()
+	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
+		r.checkExit()
+	}
+	r.stop()
+	end := r.outcome()
+	r.breach(end.cause)
+	result := r.terminate(end)
+	if r.files != nil {
+		if err := r.files.Close(); err != nil {
+			slog.Error("remove scratch directory", "run", r.id, "error", err)
+		}
+	}
+	return result
+}
+
+// leftWaiting closes a question whose guest is gone. A violation while waiting
+// leaves it open: the terminal event names it (R127).
+func (r *run) leftWaiting() {
+	if r.asking == nil || r.latched != nil && r.latched.violation != nil {
+		return
+	}
+	q := r.asking
+	if q.cancel != nil {
+		q.cancel()
+	}
+	r.gaps.add(r.interactionGap(q, abi.AnswerCancelled))
+	events := r.answerEvents(q, answerOf(q, abi.AnswerCancelled, "host"))
+	r.asking = nil
+	r.submit(&store.Commit{Answered: q.id, Events: events}, nil)
+}
+
+// endText closes a message the connector left open (A96 row 12).
+func (r *run) endText() {
+	if r.text.open && r.guest != nil {
+		r.message("", true, abi.Value{})
+	}
+}
+
+// checkExit is checks 8 to 10 of DONE (§9.11).
+func (r *run) checkExit() {
+	clean := r.exit.Kind == sandbox.ExitExited && r.exit.Code == 0
+	if clean != (r.done.Status == abi.Succeeded) {
+		got := "a trap"
+		if r.exit.Kind == sandbox.ExitExited {
+			got = strconv.Itoa(int(r.exit.Code))
+		}
+		want := "0"
+		if r.done.Status != abi.Succeeded {
+			want = "a code other than 0"
+		}
+		r.violate(&abi.Violation{Subtype: abi.VExitCodeMismatch, MessageType: "DONE", Expected: []string{want}, Received: got})
+		return
+	}
+	switch n := r.done.RecordsEmitted; {
+	case n == nil:
+		r.violate(&abi.Violation{Subtype: abi.VDoneInvalidRecordsEmitted, MessageType: "DONE", Field: "records_emitted"})
+	case *n != r.proto.Records():
+		r.violate(&abi.Violation{Subtype: abi.VDoneRecordsEmittedMismatch, MessageType: "DONE", Field: "records_emitted",
+			Expected: []string{strconv.FormatInt(r.proto.Records(), 10)}, Received: strconv.FormatInt(*n, 10)})
+	}
+}
+
+// An ending is how a run ends before anything is committed.
+type ending struct {
+	status string
+	cause  *cause // nil when it succeeded
+	event  string
+	commit bool // staged cursors may commit (§12.3)
+}
+
+// outcome decides how the run ends (R105, §13.2).
+func (r *run) outcome() ending {
+	switch {
+	case r.latched != nil:
+		return ending{status: r.latched.statusOr(), cause: r.latched, event: "run.failed"}
+	case r.cancel != nil:
+		return ending{status: abi.Cancelled, cause: r.cancel.cause(), event: "run.cancelled"}
+	case r.exitCause(*r.exit) != nil:
+		return ending{status: abi.Failed, cause: r.exitCause(*r.exit), event: "run.failed"}
+	case r.done == nil:
+		return ending{status: abi.Failed, cause: r.leftWithoutDone(), event: "run.failed"}
+	case r.done.Status == abi.Failed:
+		return ending{status: abi.Failed, event: "run.failed", commit: r.certified(),
+			cause: &cause{reason: "connector_reported_failed", message: "The connector reported that it failed."}}
+	case r.done.Status == abi.Cancelled:
+		return ending{status: abi.Cancelled, event: "run.failed",
+			cause: &cause{reason: "connector_reported_cancelled", status: abi.Cancelled, message: "The connector reported that it was cancelled."}}
+	}
+	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
+}
+
+// leftWithoutDone is the reason of a guest that ended on its own (R104).
+func (r *run) leftWithoutDone() *cause {
+	if r.exit.Kind == sandbox.ExitTrapped {
+		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + r.exit.TrapKind + ") before it sent DONE."}
+	}
+	code := strconv.Itoa(int(r.exit.Code))
+	if r.stdio.undelivered() != "" {
+		return &cause{reason: "connector_stdin_closed", origin: "connector",
+			message: "The connector closed its input before it read everything, and ended with exit code " + code + " without DONE."}
+	}
+	return &cause{reason: "connector_exit_without_done", origin: "connector",
+		message: "The connector ended with exit code " + code + " before it sent DONE."}
+}
+
+// breach records that a limit with an openwop name was hit (A96 row 24).
+func (r *run) breach(c *cause) {
+	if c == nil || r.exit == nil {
+		return
+	}
+	var d data
+	switch {
+	case c.reason == "memory_limit_exceeded":
+		d = data{"kind": "wasm-memory", "limit": int64(r.exit.Usage.PeakMemoryBytes), "observed": int64(r.exit.Usage.PeakMemoryBytes)}
+	case c.deadline == "compute":
+		d = data{"kind": "wasm-execution-time", "limit": r.plan.Budgets.Compute.Milliseconds(), "observed": r.clocks.compute.Milliseconds()}
+	default:
+		return
+	}
+	latched := r.latched
+	r.submit(&store.Commit{Events: []store.Event{r.nodeEvent("cap.breached", "failed", d)}}, nil)
+	r.barrier()
+	r.latched = latched
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ingestFailure is what the terminal event says of a flush that failed (R81).
+type ingestFailure struct {
+	Stream    string `json:"stream"`
+	BatchSize int    `json:"batch_size"`
+	Phase     string `json:"phase"`
+}
+
+// flush hands one stream's buffer to the store: its records and the event that
+// announces them, in one commit (R74). It does not wait.
+func (r *run) flush(stream int) {
+	b := &r.records.buffers[stream]
+	n := b.len()
+	if n == 0 || r.latched != nil {
+		return
+	}
+	if code := r.grantNow(); code != "" {
+		r.latch(&cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable.",
+			ingest: &ingestFailure{b.stream, n, r.phase()}})
+		return
+	}
+	batch, rejected, codes := b.batch, b.rejected, b.codes
+	accepted := n - rejected
+	b.batch, b.rejected, b.codes = nil, 0, nil
+	r.records.order = slices.DeleteFunc(r.records.order, func(i int) bool { return i == stream })
+	r.records.submitted += int64(accepted)
+	d := data{
+		"batch_size": n, "records_attempted": n, "records_accepted": accepted, "records_flushed": accepted,
+		"records_rejected": rejected, "records_permanently_rejected": rejected,
+		"total_records_flushed": r.records.submitted, "grant_id": nullable(string(r.plan.grant)),
+	}
+	if rejected > 0 {
+		d["rejection_codes"] = codes
+	}
+	c := &store.Commit{Events: []store.Event{r.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
+	if batch != nil {
+		c.Batches = []*store.Batch{batch}
+	}
+	phase := r.phase()
+	r.submit(c, func(_ store.Ack, err error) {
+		if batch != nil && len(r.records.free) < window {
+			r.records.free = append(r.records.free, batch)
+		}
+		p := &r.records.perRun
+		p.attempted += int64(n)
+		if err != nil {
+			p.dropped += int64(n)
+			r.latch(ingestCause(err, &ingestFailure{b.stream, n, phase}))
+			return
+		}
+		p.accepted += int64(accepted)
+		p.rejected += int64(rejected)
+		b.flushed += int64(accepted)
+	})
+}
+
+// ingestCause maps what the sink said of a flush (R81).
+func ingestCause(err error, f *ingestFailure) *cause {
+	c := storeCause(err)
+	c.ingest = f
+	var sink *store.SinkError
+	if !errors.As(err, &sink) && !errors.Is(err, store.ErrFenced) {
+		c.reason = "ingest_storage_error"
+	}
+	return c
+}
+
+// flushAll flushes every buffer, in the order of their first record (R73).
+func (r *run) flushAll() {
+	for _, stream := range slices.Clone(r.records.order) {
+		r.flush(stream)
+	}
+}
+
+// flushFor flushes what a cursor of stream covers: its own buffer and those of
+// the streams that declare it as a parent (R52).
+func (r *run) flushFor(stream string) {
+	children := r.plan.manifest.Children(stream)
+	for _, i := range slices.Clone(r.records.order) {
+		if name := r.records.buffers[i].stream; name == stream || slices.Contains(children, name) {
+			r.flush(i)
+		}
+	}
+}
+
+// dropBuffers counts what will never be flushed (R75).
+func (r *run) dropBuffers() (dropped map[string]bool) {
+	dropped = map[string]bool{}
+	for i := range r.records.buffers {
+		b := &r.records.buffers[i]
+		if n := b.len(); n > 0 {
+			r.records.perRun.dropped += int64(n)
+			dropped[b.stream] = true
+			b.batch, b.rejected = nil, 0
+		}
+	}
+	r.records.order = nil
+	return dropped
+}
+
+// grantNow is the sink's own check of the grant (R5).
+func (r *run) grantNow() string {
+	if g := r.plan.Connection.Grant; g != nil {
+		return grantFault(g, time.Now())
+	}
+	return ""
+}
+
+// phase names where the run is, for events and the run record.
+func (r *run) phase() string {
+	switch {
+	case r.guest == nil:
+		return "preparing"
+	case r.asking != nil:
+		return "waiting"
+	case r.done != nil:
+		return "finishing"
+	}
+	return "running"
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

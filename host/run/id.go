@@ -1,0 +1,45 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// NewRunID makes an id of R9.
+func NewRunID(now time.Time) store.RunID {
+	return store.RunID("run_" + ulid.MustNew(ulid.Timestamp(now), rand.Reader).String())
+}
+
+func hexID(prefix string, bytes int) string {
+	b := make([]byte, bytes)
+	rand.Read(b)
+	return prefix + hex.EncodeToString(b)
+}
+
+func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func ptr[T any](v T) *T { return &v }
+
+// marshal is json.Marshal without HTML escapes, so that texts read as written.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}

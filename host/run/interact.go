@@ -1,0 +1,272 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// asking is the open interaction of a run.
+type asking struct {
+	id          string // R136
+	interruptID string
+	message     *abi.InteractionMessage
+	schema      *reducedSchema
+	fields      []Field
+	call        uint32 // the ABI call that waits; 0 on stdio
+	deadline    time.Time
+	timed       bool
+	cancel      context.CancelFunc
+}
+
+// answer closes an interaction; by says who did: owner or host.
+type answer struct {
+	Answer
+	by  string
+	err error
+}
+
+func answerOf(a *asking, status, by string) answer {
+	return answer{Answer: Answer{InteractionID: a.id, Status: status}, by: by}
+}
+
+// interact is INTERACTION (R135): flush, escalate, record, ask.
+func (r *run) interact(m *abi.InteractionMessage, call uint32) {
+	r.flushAll()
+	if !r.barrier() {
+		return
+	}
+	m.Schema = bytes.Clone(m.Schema)
+	a := r.question(m, call)
+	events := slices.Concat(r.escalate(m.Stream), r.questionEvents(a))
+	pending := &store.Interaction{
+		ID: a.id, RunID: r.id, Kind: m.Kind, Stream: store.Stream(m.Stream),
+		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
+	}
+	if a.timed {
+		pending.ExpiresAt = &a.deadline
+	}
+	r.asking = a
+	r.rec.Phase = "waiting"
+	r.submit(&store.Commit{Ask: pending, Run: ptr(r.rec), Events: events}, nil)
+	if !r.barrier() {
+		return
+	}
+	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && left == 0 {
+		r.closeQuestion(answerOf(a, abi.AnswerTimeout, "host")) // later ones close at once (§19.1)
+		return
+	}
+	r.clocks.begin(time.Now(), true)
+	ctx, cancel := context.WithCancel(r.ctx)
+	a.cancel = cancel
+	go func() {
+		got, err := r.deps.Owner.Ask(ctx, r.shown(a))
+		select {
+		case r.answers <- answer{got, "owner", err}:
+		case <-r.ctx.Done():
+		}
+	}()
+}
+
+// question gives an interaction its owner-visible id and its form.
+func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
+	r.asked[m.RequestID]++
+	a := &asking{id: m.RequestID, interruptID: hexID("int_", 16), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
+	if n := r.asked[m.RequestID]; n > 1 {
+		a.id += "#" + itoa(n)
+	}
+	a.fields = r.fields(a)
+	now := time.Now()
+	if m.TimeoutSeconds != nil {
+		a.deadline, a.timed = now.Add(seconds(*m.TimeoutSeconds)), true
+	}
+	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
+		a.deadline, a.timed = now.Add(left), true
+	}
+	return a
+}
+
+// seconds bounds a duration that a guest chose.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, 10*365*24*3600) * float64(time.Second))
+}
+
+// fields is the form of a question, sorted by name.
+func (r *run) fields(a *asking) []Field {
+	if a.schema == nil {
+		return nil
+	}
+	names := map[string]string{} // shown -> the connector's own
+	schema, _ := abi.Parse(a.message.Schema, abi.ParseOptions{})
+	props, _ := schema.Member("properties")
+	n := 0
+	if a.message.Kind != abi.KindApproval {
+		for name := range props.Members() {
+			shown := name
+			if !fieldName(name) {
+				n++
+				shown = "field_" + itoa(n)
+			}
+			names[shown] = name
+		}
+	}
+	var out []Field
+	for _, shown := range sortedKeys(a.schema.Properties) {
+		s := a.schema.Properties[shown]
+		f := Field{
+			Name: shown, Shown: shown, Title: s.Title, Type: s.Type, Secret: s.Secret,
+			Required: slices.Contains(a.schema.Required, shown),
+			Sealed:   deliveryOf(r.plan.manifest, a.message.Kind, shown, s.Secret) == "sealed",
+		}
+		if name, ok := names[shown]; ok {
+			f.Name = name
+			f.Sealed = deliveryOf(r.plan.manifest, a.message.Kind, name, s.Secret) == "sealed"
+		}
+		for _, e := range s.Enum {
+			f.Enum = append(f.Enum, abi.String(e))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// shown is the question as the owner's channel gets it.
+func (r *run) shown(a *asking) Question {
+	m := a.message
+	q := Question{
+		RunID: string(r.id), ConnectionID: string(r.plan.Connection.ID), ConnectorName: r.plan.manifest.Name(),
+		DisplayName: r.plan.manifest.DisplayName, InteractionID: a.id, Kind: m.Kind, Stream: m.Stream,
+		Message: r.assistanceText(m.Message, 200), RawMessage: abi.CleanLines(m.Message), Fields: a.fields,
+		Undeclared: !slices.Contains(r.plan.manifest.HumanKinds, m.Kind),
+	}
+	if a.timed {
+		q.Timeout = time.Until(a.deadline)
+	}
+	return q
+}
+
+// answered takes an answer of the owner's channel (§16.2, R141).
+func (r *run) answered(a answer) {
+	q := r.asking
+	if q == nil || r.latched != nil {
+		return
+	}
+	if a.err != nil {
+		a = answerOf(q, abi.AnswerCancelled, "host")
+	}
+	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
+	if a.InteractionID != q.id || !known {
+		r.latch(&cause{reason: "interaction_handler_invalid_response", origin: "runtime",
+			message: "The owner's channel answered another question or with an unknown status."})
+		return
+	}
+	r.closeQuestion(a)
+}
+
+// interactionTimeout closes a question whose time is over.
+func (r *run) interactionTimeout(now time.Time) {
+	if q := r.asking; q != nil && q.timed && !now.Before(q.deadline) {
+		r.closeQuestion(answerOf(q, abi.AnswerTimeout, "host"))
+	}
+}
+
+// closeQuestion records the end of the open interaction, then hands the
+// response over (R138): the answer itself is in no event but for R222.
+func (r *run) closeQuestion(a answer) {
+	q := r.asking
+	if q.cancel != nil {
+		q.cancel()
+	}
+	r.clocks.begin(time.Now(), false)
+	if a.Status != abi.AnswerSuccess {
+		a.Data = nil
+		r.gaps.add(r.interactionGap(q, a.Status))
+	}
+	response := r.response(q, a) // registers the canary before anything is recorded
+	r.rec.Phase = "running"
+	r.submit(&store.Commit{Answered: q.id, Run: ptr(r.rec), Events: r.answerEvents(q, a)}, nil)
+	r.asking = nil
+	if !r.barrier() {
+		return
+	}
+	if r.cancel == nil {
+		r.proto.Step(abi.StepAnswer)
+	}
+	r.respond(q, response)
+}
+
+func (r *run) interactionGap(q *asking, status string) KnownGap {
+	action := abi.ManualActionRequired
+	if q.message.Kind == abi.KindCredentials {
+		action = abi.RefreshCredentials
+	}
+	g := KnownGap{Kind: gapInteraction, Reason: "interaction_" + status, Severity: "actionable",
+		Message: r.assistanceText(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
+	if q.message.Stream != "" {
+		g.Stream = ptr(q.message.Stream)
+	}
+	return g
+}
+
+// response builds INTERACTION_RESPONSE. Sealed fields become handles, and all
+// secret values become protected (§18.2, R165).
+func (r *run) response(q *asking, a answer) abi.Response {
+	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
+	if a.Status != abi.AnswerSuccess {
+		return out
+	}
+	out.Data = map[string]json.RawMessage{}
+	for name, raw := range a.Data {
+		f := fieldNamed(q.fields, name)
+		if f.Secret || f.Sealed {
+			if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
+				if text, ok := v.Text(); ok {
+					r.canary.protect(text)
+				}
+			}
+		}
+		if f.Sealed {
+			raw = abi.AppendQuote(nil, newHandle())
+			out.SealedFields = append(out.SealedFields, name)
+		}
+		out.Data[name] = raw
+	}
+	slices.Sort(out.SealedFields)
+	return out
+}
+
+func fieldNamed(fields []Field, name string) Field {
+	for _, f := range fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Field{}
+}
+
+// respond hands a response to the guest: the reply of its call, or a line.
+func (r *run) respond(q *asking, response abi.Response) {
+	if r.plan.Transport == "stdio" {
+		response.Type = "INTERACTION_RESPONSE"
+		if line, err := marshal(response); err == nil {
+			r.stdio.feed(append(line, '\n'), "interaction_response")
+			r.serveStdin()
+		}
+		return
+	}
+	if r.cancel != nil {
+		r.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+		return
+	}
+	body, err := marshal(response)
+	if err != nil {
+		r.latch(hostFault("encode response", err))
+		return
+	}
+	r.reply(q.call, body)
+}

@@ -1,0 +1,216 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// questionEvents is row 15 of the event catalogue: the question as openwop
+// clients, run-protocol clients and the dashboard each read it.
+func (r *run) questionEvents(a *asking) []store.Event {
+	m := a.message
+	message := r.assistanceText(m.Message, 200)
+	if message == "" {
+		message = "Owner assistance requested."
+	}
+	key := abi.Cut(string(r.id)+":"+r.plan.manifest.Node()+":"+a.id, 256)
+	kind, payload := r.interruptData(a, message)
+
+	requested := data{"kind": kind, "key": key, "data": payload}
+	if a.schema != nil && kind == "clarification" {
+		requested["resumeSchema"] = a.schema
+	}
+	required := data{"kind": m.Kind, "message": message, "stream": nullable(m.Stream)}
+	assist := data{
+		"assistance_request_id": a.id, "kind": m.Kind, "message": message, "stream": nullable(m.Stream),
+		"progress_posture": abi.PostureBlocked, "owner_action": abi.ActionProvideValue,
+		"response_obligation": abi.ObligationResponseRequired, "sensitivity": a.sensitivity(), "attachments": a.attachments(),
+	}
+	if m.Kind == abi.KindManualAction {
+		assist["owner_action"] = abi.ActionOperateAttachment
+	} else {
+		required["schema"], assist["input_schema"] = a.schema, a.schema
+	}
+	if m.TimeoutSeconds != nil {
+		required["timeout_seconds"], assist["timeout_seconds"] = *m.TimeoutSeconds, *m.TimeoutSeconds
+		requested["timeoutMs"] = seconds(*m.TimeoutSeconds).Milliseconds()
+	}
+	if !slices.Contains(r.plan.manifest.HumanKinds, m.Kind) {
+		required["undeclared_kind"] = true
+	}
+	events := []store.Event{r.nodeEvent("interrupt.requested", "started", requested)}
+	if kind == "clarification" {
+		events = append(events, r.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
+	} else {
+		events = append(events, r.nodeEvent("approval.requested", "started", data{
+			"interruptId": a.interruptID, "artifactId": a.interruptID, "artifactType": payload["artifactType"],
+			"title": message, "actions": []string{"accept", "reject"},
+		}))
+	}
+	events = append(events,
+		r.event("run.interaction_required", "started", required),
+		r.event("run.assistance_requested", "started", assist),
+		r.nodeEvent("node.suspended", "started", data{"interruptId": a.interruptID, "kind": kind, "key": key}),
+	)
+	return a.mark(events)
+}
+
+// mark names the interaction and its stream on the events of one fact.
+func (a *asking) mark(events []store.Event) []store.Event {
+	for i := range events {
+		events[i].InteractionID = a.id
+		events[i].Stream = store.Stream(a.message.Stream)
+	}
+	return events
+}
+
+// interruptData is the mapping of an interaction to an interrupt.
+func (r *run) interruptData(a *asking, message string) (kind string, payload map[string]any) {
+	switch a.message.Kind {
+	case abi.KindManualAction, abi.KindApproval:
+		typ := "approval"
+		if a.message.Kind == abi.KindManualAction {
+			typ = "manual-action"
+		}
+		return "approval", map[string]any{
+			"artifactId": a.interruptID, "artifactType": typ, "title": message,
+			"actions": []string{"accept", "reject"}, "requiredApprovals": 1,
+		}
+	}
+	questions := []map[string]any{}
+	for _, name := range sortedKeys(a.schema.Properties) {
+		f := a.schema.Properties[name]
+		text := f.Title
+		if text == "" {
+			text = name
+		}
+		questions = append(questions, map[string]any{"id": name, "question": text, "schema": f})
+	}
+	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
+}
+
+func (a *asking) sensitivity() string {
+	switch a.message.Kind {
+	case abi.KindCredentials, abi.KindOTP:
+		return abi.SensitivitySecret
+	case abi.KindClarification:
+		if a.schema.secret() {
+			return abi.SensitivitySecret
+		}
+	}
+	return abi.SensitivityNonSecret
+}
+
+// attachments is R122 on a host without a browser surface.
+func (a *asking) attachments() []abi.Attachment {
+	if a.message.Kind != abi.KindManualAction {
+		return []abi.Attachment{}
+	}
+	return []abi.Attachment{{Kind: "browser_surface", Role: "streaming_companion", Status: "unavailable", Reason: "no_surface_registered"}}
+}
+
+// answerEvents is row 16: how the question ended, for every kind of reader.
+func (r *run) answerEvents(q *asking, a answer) []store.Event {
+	m := q.message
+	kind, _ := r.interruptData(q, "")
+	now := store.Time(time.Now())
+	resolved := data{
+		"interruptId": q.interruptID, "kind": kind, "status": a.Status,
+		"resolvedBy": a.by, "resolvedAt": now, "resumeValue": nil,
+	}
+	var specific *store.Event
+	switch {
+	case a.Status == abi.AnswerTimeout && m.Kind == abi.KindApproval:
+		specific = ptr(r.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
+	case a.Status != abi.AnswerSuccess:
+	case kind == "approval":
+		value := r.approvalValue(m.Kind, a)
+		resolved["resumeValue"] = value
+		d := data{"action": value["action"], "decidedBy": a.by, "decidedAt": now}
+		if c, ok := value["comment"]; ok {
+			d["comment"] = c
+		}
+		specific = ptr(r.nodeEvent("approval.received", a.Status, d))
+	default:
+		answers := r.loggedAnswers(q, a)
+		resolved["resumeValue"] = "[REDACTED]"
+		if m.Kind == abi.KindClarification {
+			resolved["resumeValue"] = map[string]any{"answers": answers}
+		}
+		specific = ptr(r.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
+	}
+	events := []store.Event{r.nodeEvent("interrupt.resolved", a.Status, resolved)}
+	if specific != nil {
+		events = append(events, *specific)
+	}
+	end := map[string]string{abi.AnswerSuccess: "resolved", abi.AnswerCancelled: "cancelled", abi.AnswerTimeout: "timed_out"}[a.Status]
+	events = append(events,
+		r.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
+		r.event("run.assistance_"+end, end, data{
+			"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream),
+		}),
+	)
+	if r.cancel == nil && r.exit == nil {
+		events = append(events, r.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
+	}
+	if a.by == "owner" {
+		for i := range events {
+			events[i].ActorType, events[i].ActorID = "owner", "owner"
+		}
+	}
+	return q.mark(events)
+}
+
+// approvalValue is the logged decision (R222, A112).
+func (r *run) approvalValue(kind string, a answer) map[string]any {
+	if kind == abi.KindManualAction {
+		return map[string]any{"action": "accept"}
+	}
+	value := map[string]any{"action": "accept"}
+	if text, ok := textOf(a.Data["action"]); ok && text == "reject" {
+		value["action"] = "reject"
+	}
+	if text, ok := textOf(a.Data["comment"]); ok && text != "" {
+		value["comment"] = r.assistanceText(text, 200)
+	}
+	return value
+}
+
+// loggedAnswers keeps what is not secret of a clarification; of credentials
+// and one-time codes nothing.
+func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
+	out := map[string]any{}
+	for _, f := range q.fields {
+		raw, ok := a.Data[f.Name]
+		if !ok {
+			continue
+		}
+		out[f.Shown] = "[REDACTED]"
+		if q.message.Kind != abi.KindClarification || f.Secret || f.Sealed {
+			continue
+		}
+		if text, isText := textOf(raw); isText {
+			out[f.Shown] = r.assistanceText(text, 200)
+		} else if len(raw) <= 200 {
+			out[f.Shown] = r.canary.redactJSON(raw)
+		}
+	}
+	return out
+}
+
+func textOf(raw json.RawMessage) (string, bool) {
+	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	if err != nil {
+		return "", false
+	}
+	return v.Text()
+}
+
+// assistanceText is profile assistance behind the canary.
+func (r *run) assistanceText(s string, max int) string {
+	return redactAssistance(r.canary.redact(s), max)
+}

@@ -1,0 +1,359 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/scope"
+	"github.com/sluicehost/sluice/store"
+)
+
+// An Input is a start that was asked for, with everything resolved that does
+// not depend on the run protocol: connection, connector and module.
+type Input struct {
+	Connector  store.Connector
+	Connection store.Connection
+	Manifest   *abi.Manifest // the active manifest
+	Transport  string        // abi or stdio
+	UsesABI    bool          // the module imports a sluice_v1* function
+
+	Mode  string          // full_refresh, incremental or "" for the default (R24)
+	Scope json.RawMessage // explicit scope; nil for none
+	// State replaces the stored cursors when it is not nil; ResetState ignores
+	// them; NoPersist neither hands any over nor commits any (R13).
+	State      json.RawMessage
+	ResetState bool
+	NoPersist  bool
+
+	Secrets     map[string]string // by declared name; delivered as §18.1 says
+	Interactive bool              // an owner channel is attached (R22)
+	Mounts      []abi.GuestMount  // approved directories and /tmp
+	Offered     map[string]bool   // host extensions, by binding name
+
+	Trigger        string // manual, scheduled, retry or webhook
+	AutomationMode string
+	Attempt        int
+	RetryOf        store.RunID
+
+	Limits  abi.Limits
+	Budgets Budgets
+}
+
+// A Plan is a start that passed every check of §6.1 but the lock.
+type Plan struct {
+	Input
+	manifest *abi.Manifest
+	scope    abi.Scope
+	explicit bool
+	mode     string
+	grant    store.GrantID
+	persist  bool
+	states   map[string]json.RawMessage
+	gaps     []store.DetailGap
+	served   []abi.ServedGap
+	bindings abi.Bindings
+	config   json.RawMessage
+	secrets  deliveredSecrets
+}
+
+// Prepare makes the checks of §6.1 from the grant on, in order. The error is a
+// *Refusal. Checks 1, 2 and 4 are the caller's: they decide what Input holds.
+func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
+	p := &Plan{Input: in, manifest: in.Manifest}
+	for _, check := range []func(context.Context, store.Store) error{
+		p.checkGrant, p.checkMode, p.checkScope, p.checkState, p.checkBindings, p.checkSettings, p.checkSecrets, p.loadGaps,
+	} {
+		if err := check(ctx, st); err != nil {
+			return nil, asRefusal(err)
+		}
+	}
+	return p, nil
+}
+
+func asRefusal(err error) error {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
+}
+
+// checkGrant is R5.
+func (p *Plan) checkGrant(context.Context, store.Store) error {
+	g := p.Connection.Grant
+	p.persist = !p.NoPersist
+	if g == nil {
+		return nil
+	}
+	p.grant = g.ID
+	if code := grantFault(g, time.Now()); code != "" {
+		return refuse(code, "the grant of connection %s is %s", p.Connection.ID, code[len("grant_"):]).
+			with("connection_id", p.Connection.ID)
+	}
+	if g.AccessMode == "single_use" {
+		p.persist = false
+	}
+	return nil
+}
+
+func grantFault(g *store.Grant, now time.Time) string {
+	switch {
+	case g.Status == "consumed", g.Status == "expired", g.Status == "revoked", g.Status == "invalid":
+		return "grant_" + g.Status
+	case g.Status != "active", g.AccessMode != "continuous" && g.AccessMode != "single_use":
+		return "grant_invalid"
+	case g.ExpiresAt != nil && !now.Before(*g.ExpiresAt):
+		return "grant_expired"
+	}
+	return ""
+}
+
+func (p *Plan) checkMode(context.Context, store.Store) error {
+	if p.Mode != "" && p.Mode != abi.FullRefresh && p.Mode != abi.Incremental {
+		return refuse("collection_mode_invalid", "collection mode %q: want %s or %s", abi.Clean(p.Mode), abi.FullRefresh, abi.Incremental)
+	}
+	return nil
+}
+
+// checkScope is §6.2.
+func (p *Plan) checkScope(context.Context, store.Store) error {
+	var granted json.RawMessage
+	if p.Connection.Grant != nil {
+		granted = p.Connection.Grant.Scope
+	}
+	s, err := scope.Normalise(scope.Request{Manifest: p.manifest, Explicit: p.Scope, Grant: granted, Since: p.Connection.CollectionSince})
+	var bad *scope.Error
+	if errors.As(err, &bad) {
+		return refuse(bad.Code, "%s: %s", bad.Member, bad.Want).with("member", bad.Member)
+	}
+	if err != nil {
+		return err
+	}
+	p.scope, p.explicit = s, len(p.Scope) > 0 && string(p.Scope) != "null"
+	return nil
+}
+
+// checkState is row 7, and R24.
+func (p *Plan) checkState(ctx context.Context, st store.Store) error {
+	p.states = map[string]json.RawMessage{}
+	switch {
+	case len(p.State) > 0:
+		if err := p.suppliedState(); err != nil {
+			return err
+		}
+	case p.persist && !p.ResetState:
+		states, err := st.States(ctx, p.Connection.ID, p.grant)
+		if err != nil {
+			return fmt.Errorf("load state of %s: %w", p.Connection.ID, err)
+		}
+		for _, s := range states {
+			p.states[string(s.Stream)] = s.Cursor
+		}
+	}
+	if !p.persist {
+		p.states = nil
+	}
+	if p.mode = p.Mode; p.mode == "" {
+		p.mode = abi.FullRefresh
+		for _, c := range p.states {
+			if string(c) != "null" {
+				p.mode = abi.Incremental
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Plan) suppliedState() error {
+	const want = "state: want null, or an object of stream names to cursors (objects or null)"
+	v, err := abi.Parse(p.State, abi.ParseOptions{AnyKind: true})
+	if err != nil {
+		return refuse("start_state_invalid", "%s: %v", want, err)
+	}
+	if v.Absent() {
+		return nil
+	}
+	if !v.Is(abi.KindObject) {
+		return refuse("start_state_invalid", "%s", want)
+	}
+	for name, c := range v.Members() {
+		if !c.Absent() && !c.Is(abi.KindObject) {
+			return refuse("start_state_invalid", "%s; the cursor of %q is not", want, abi.Cut(abi.Clean(name), 128))
+		}
+		p.states[name] = abi.AppendCompact(nil, c.Raw)
+	}
+	return nil
+}
+
+// rawBindings are never provided (R21).
+var rawBindings = []string{"browser_automation", "browser_profile", "loopback_listen"}
+
+// checkBindings is R20 and §5.
+func (p *Plan) checkBindings(context.Context, store.Store) error {
+	for _, name := range sortedKeys(p.manifest.Bindings) {
+		if b := p.manifest.Bindings[name]; b.Required {
+			if err := p.requireBinding(name, b); err != nil {
+				return err
+			}
+		}
+	}
+	hosts := p.Connection.Approved.Hosts
+	if hosts == nil {
+		hosts = []string{}
+	}
+	p.bindings = abi.Bindings{
+		Network:    &abi.NetworkBinding{Hosts: hosts},
+		Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{}},
+	}
+	if _, declared := p.manifest.Bindings[abi.BindingFilesystem]; declared && p.Mounts != nil {
+		p.bindings.Filesystem.Mounts = p.Mounts
+	}
+	if p.Interactive {
+		p.bindings.Interactive = &struct{}{}
+	}
+	return nil
+}
+
+func (p *Plan) requireBinding(name string, b abi.Binding) error {
+	approved := p.Connection.Approved
+	missing := func(what string) error {
+		return refuse("binding_not_approved", "binding %s: %s is not approved for connection %s", name, what, p.Connection.ID).with("binding", name)
+	}
+	switch name {
+	case abi.BindingNetwork:
+		for _, h := range b.Hosts {
+			if !slices.Contains(approved.Hosts, h) {
+				return missing("host " + h)
+			}
+		}
+		return nil
+	case abi.BindingFilesystem:
+		for _, m := range b.Mounts {
+			i := slices.IndexFunc(approved.Mounts, func(a store.Mount) bool { return a.Name == m.Name })
+			if i < 0 {
+				return missing("directory " + m.Name + " (give it with --mount " + m.Name + "=DIR)")
+			}
+			if m.Writable && !approved.Mounts[i].Writable {
+				return missing("writing to directory " + m.Name + " (give it with --mount " + m.Name + "=DIR:rw)")
+			}
+		}
+		return nil
+	case abi.BindingInteractive:
+		if p.Interactive {
+			return nil
+		}
+	default:
+		if !slices.Contains(rawBindings, name) && p.Offered[name] {
+			return nil
+		}
+	}
+	return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
+}
+
+// checkSettings is R219.
+func (p *Plan) checkSettings(context.Context, store.Store) error {
+	config := p.Connection.Settings
+	if len(config) == 0 {
+		config = json.RawMessage("{}")
+	}
+	v, err := abi.Parse(config, abi.ParseOptions{})
+	if err != nil {
+		return refuse("setting_missing", "config: want one JSON object: %v", err)
+	}
+	var settings *abi.Settings
+	if p.manifest.Sluice != nil {
+		settings = p.manifest.Sluice.Settings
+	}
+	var bad *abi.SettingError
+	if err := settings.Check(v); errors.As(err, &bad) {
+		return refuse("setting_missing", "%v", bad).with("setting", bad.Name)
+	}
+	if !bytes.Equal(bytes.TrimSpace(config), []byte("{}")) {
+		p.config = abi.AppendCompact(nil, config)
+	}
+	return nil
+}
+
+// checkSecrets is R25.
+func (p *Plan) checkSecrets(context.Context, store.Store) error {
+	for _, f := range secretFields(p.manifest) {
+		if _, ok := p.Secrets[f.Name]; f.Required && !ok {
+			return refuse("secret_missing", "secret %s is required; give it with --secret %s=@FILE", f.Name, f.Name).with("secret", f.Name)
+		}
+	}
+	return nil
+}
+
+// loadGaps reads the namespace's detail gaps and chooses those to serve (R98).
+func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
+	const maxServed = 256 * abi.KiB
+	gaps, err := st.Gaps(ctx, p.Connection.ID, p.grant, "")
+	if err != nil {
+		return fmt.Errorf("load detail gaps of %s: %w", p.Connection.ID, err)
+	}
+	p.gaps, p.served = gaps, []abi.ServedGap{}
+	used := 0
+	for _, g := range gaps {
+		if g.Status != gapPending || !g.Retryable || !p.inScope(string(g.Stream)) {
+			continue
+		}
+		s := abi.ServedGap{
+			GapID: g.ID, Stream: string(g.Stream), ParentStream: string(g.ParentStream), RecordKey: g.RecordKey,
+			Reason: g.Reason, DetailLocator: g.Locator, ListCursor: g.ListCursor, AttemptCount: g.AttemptCount,
+		}
+		b, err := json.Marshal(s)
+		if err != nil {
+			return fmt.Errorf("encode detail gap %s: %w", g.ID, err)
+		}
+		if used += len(b) + 1; used > maxServed {
+			break
+		}
+		p.served = append(p.served, s)
+	}
+	return nil
+}
+
+func (p *Plan) inScope(stream string) bool {
+	return slices.ContainsFunc(p.scope.Streams, func(s abi.ScopeStream) bool { return s.Name == stream })
+}
+
+// start builds the START envelope of §6.3. R31: it holds no token, host path
+// or address.
+func (p *Plan) start(runID store.RunID) ([]byte, error) {
+	s := abi.Start{
+		RunID: string(runID), ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
+		CollectionMode: p.mode, Scope: p.scope, Bindings: p.bindings, DetailGaps: p.served,
+		Config: p.config, Secrets: p.secrets.values,
+	}
+	if len(p.states) > 0 {
+		s.State = p.states
+	}
+	if p.Transport == "stdio" {
+		s.Type = "START"
+	}
+	if p.UsesABI {
+		s.ABI = &abi.Version{Major: abi.Major, Minor: abi.Minor}
+	}
+	b, err := marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode START: %w", err)
+	}
+	if len(b) > p.Limits.StartBytes {
+		return nil, refuse("start_too_large", "START would have %d bytes, the limit is %d; narrow the scope", len(b), p.Limits.StartBytes)
+	}
+	return b, nil
+}
+
+// intent is state_commit_intent (R13).
+func (p *Plan) intent() string {
+	if p.persist {
+		return intentOnSuccess
+	}
+	return intentNone
+}

@@ -1,0 +1,89 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// progress is the rate of PROGRESS on the timeline (R181): a token bucket, and
+// per stream the newest message that waits for a token.
+type progress struct {
+	rate    float64 // tokens per second
+	burst   float64
+	tokens  float64
+	filled  time.Time
+	waiting []waitingProgress // by first waiting message
+}
+
+type waitingProgress struct {
+	stream    string
+	event     data
+	coalesced int // messages it stands for beyond itself
+}
+
+func (p *progress) init(l abi.Limits, now time.Time) {
+	p.rate, p.burst = float64(l.ProgressPerSecond), float64(l.ProgressBurst)
+	p.tokens, p.filled = p.burst, now
+}
+
+// take spends a token if there is one.
+func (p *progress) take(now time.Time) bool {
+	p.tokens = min(p.burst, p.tokens+now.Sub(p.filled).Seconds()*p.rate)
+	p.filled = now
+	if p.tokens < 1 {
+		return false
+	}
+	p.tokens--
+	return true
+}
+
+// progressed is PROGRESS: observability, nothing more (R55).
+func (r *run) progressed(m *abi.ProgressMessage) {
+	if r.canary.leaks(abi.AppendQuote(nil, m.Message)) {
+		r.leak("PROGRESS", m.Stream, "/message", nil)
+		return
+	}
+	d := data{"message": redactProgress(m.Message)}
+	d.set("stream", m.Stream)
+	if m.Count != nil {
+		d["count"] = *m.Count
+	}
+	if m.Total != nil {
+		d["total"] = *m.Total
+	}
+	p := &r.progress
+	if len(p.waiting) == 0 && p.take(time.Now()) {
+		r.recordProgress(waitingProgress{m.Stream, d, 0})
+		return
+	}
+	i := slices.IndexFunc(p.waiting, func(w waitingProgress) bool { return w.stream == m.Stream })
+	if i < 0 {
+		p.waiting = append(p.waiting, waitingProgress{m.Stream, d, 0})
+		return
+	}
+	p.waiting[i].event = d
+	p.waiting[i].coalesced++
+}
+
+// flushProgress records what waits: what the rate allows, or all of it before
+// an event of another type.
+func (r *run) flushProgress(now time.Time, all bool) {
+	p := &r.progress
+	for len(p.waiting) > 0 && (all || p.take(now)) {
+		w := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		r.recordProgress(w)
+	}
+}
+
+func (r *run) recordProgress(w waitingProgress) {
+	if w.coalesced > 0 {
+		w.event["coalesced"] = w.coalesced
+	}
+	e := r.streamEvent("run.progress_reported", "in_progress", w.stream, w.event)
+	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
+	r.submitNow(&store.Commit{Events: []store.Event{e}}, nil)
+}

@@ -1,0 +1,237 @@
+package run
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// records holds what was admitted and not flushed yet, one buffer per stream
+// (R73), and the counts of R80 and R51.
+type records struct {
+	buffers []buffer
+	order   []int // streams with a buffer, by first buffered record
+	perRun  struct{ attempted, accepted, rejected, dropped int64 }
+	// submitted is what accepted will be once all pending flushes are durable.
+	submitted int64
+	free      []*store.Batch
+}
+
+type buffer struct {
+	stream   string
+	spec     abi.StreamSpec
+	batch    *store.Batch
+	rejected int            // records rejected alone (R78)
+	codes    map[string]int // rejection code -> count
+	emitted  int64
+	flushed  int64
+	pkey     [][]byte // scratch for the identity check
+}
+
+func newRecords(p *Plan) records {
+	var rs records
+	for _, s := range p.scope.Streams {
+		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: p.manifest.Stream(s.Name)})
+	}
+	return rs
+}
+
+func (b *buffer) len() int {
+	if b.batch == nil {
+		return b.rejected
+	}
+	return b.batch.Len() + b.rejected
+}
+
+func (b *buffer) size() int {
+	if b.batch == nil {
+		return 0
+	}
+	return b.batch.Size()
+}
+
+// admit takes a record that passed the protocol: canary, identity, buffer.
+func (r *run) admit(m *abi.RecordMessage) {
+	b := &r.records.buffers[m.Stream]
+	if r.canary.armed() && (r.canary.leaks(m.Data) || r.canary.leaks(abi.AppendQuote(nil, m.Key))) {
+		r.leak("RECORD", b.stream, "/data", m.Data)
+		return
+	}
+	if b.len() == 0 {
+		r.records.order = append(r.records.order, m.Stream)
+	}
+	b.emitted++
+	if code := b.reject(m); code != "" {
+		b.rejected++
+		if b.codes == nil {
+			b.codes = map[string]int{}
+		}
+		b.codes[code]++
+	} else {
+		r.details.seen(b.stream, m.Key)
+		r.buffer(b, m)
+	}
+	if b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes {
+		r.flush(m.Stream)
+	}
+}
+
+func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
+	if b.batch == nil {
+		b.batch = r.newBatch(b.stream)
+	}
+	c := store.Change{Compound: m.Compound, Key: m.Key, Data: m.Data, EmittedAt: m.EmittedAt}
+	if m.Delete {
+		c.Op, c.Data = store.Delete, nil
+	}
+	if c.EmittedAt == 0 {
+		c.EmittedAt = time.Now().UnixMicro()
+	}
+	b.batch.Append(c)
+}
+
+func (r *run) newBatch(stream string) *store.Batch {
+	if n := len(r.records.free); n > 0 {
+		b := r.records.free[n-1]
+		r.records.free = r.records.free[:n-1]
+		b.Reset(store.Stream(stream))
+		return b
+	}
+	return &store.Batch{Stream: store.Stream(stream)}
+}
+
+// leak is R166: a protected value in a record, cursor, progress or gap.
+func (r *run) leak(typ, stream, at string, raw []byte) {
+	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
+		at += r.canary.locate(v)
+	}
+	r.violate(&abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at})
+}
+
+// reject is R78: the code of a record that can never be stored.
+func (b *buffer) reject(m *abi.RecordMessage) string {
+	if len(m.Data) == 0 {
+		return ""
+	}
+	if !b.identity(m) {
+		return "invalid_record_identity"
+	}
+	if b.spec.CheckSchema && !matchesSchema(b.spec, m) {
+		return "invalid_record_schema"
+	}
+	return ""
+}
+
+// identity compares the primary-key fields that data has with their parts of
+// the key.
+func (b *buffer) identity(m *abi.RecordMessage) bool {
+	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
+		v := memberOf(m.Members, b.spec.PrimaryKey[0])
+		return v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
+	}
+	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
+		return b.singlePart(m)
+	}
+	i := 0
+	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	for part := range key.Items() {
+		if i < len(b.spec.PrimaryKey) {
+			v := memberOf(m.Members, b.spec.PrimaryKey[i])
+			text, _ := part.Text()
+			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
+				return false
+			}
+		}
+		i++
+	}
+	return i == len(b.spec.PrimaryKey)
+}
+
+// singlePart handles a key whose form differs from the declaration's: an array
+// of one for one field. Anything else has the wrong number of parts.
+func (b *buffer) singlePart(m *abi.RecordMessage) bool {
+	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
+		return false
+	}
+	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	n, text := 0, ""
+	for part := range key.Items() {
+		text, _ = part.Text()
+		n++
+	}
+	v := memberOf(m.Members, b.spec.PrimaryKey[0])
+	return n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
+}
+
+func memberOf(members []abi.Member, name string) abi.Member {
+	for _, m := range members {
+		if string(m.Name) == name {
+			return m
+		}
+	}
+	return abi.Member{}
+}
+
+// textEquals compares a value as text with a part of a key.
+func textEquals(v abi.Member, key []byte) bool {
+	switch v.Kind {
+	case abi.KindString:
+		if inner := v.Value[1 : len(v.Value)-1]; bytes.Equal(inner, key) && bytes.IndexByte(inner, '\\') < 0 {
+			return true
+		}
+		return abi.EqualText(v.Value, string(key))
+	case abi.KindNumber:
+		if bytes.Equal(v.Value, key) {
+			return true
+		}
+		a, okA := abi.Int64(v.Value)
+		k, okK := abi.Int64(key)
+		return okA && okK && a == k && isInteger(key)
+	default:
+		return bytes.Equal(v.Value, key)
+	}
+}
+
+func isInteger(key []byte) bool {
+	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
+}
+
+// matchesSchema checks required members and the types of those present.
+func matchesSchema(spec abi.StreamSpec, m *abi.RecordMessage) bool {
+	for _, name := range spec.Required {
+		if memberOf(m.Members, name).Kind == 0 {
+			return false
+		}
+	}
+	for _, v := range m.Members {
+		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasType(types []string, v abi.Member) bool {
+	if len(types) == 0 {
+		return true
+	}
+	for _, t := range types {
+		switch {
+		case t == "string" && v.Kind == abi.KindString,
+			t == "number" && v.Kind == abi.KindNumber,
+			t == "boolean" && v.Kind == abi.KindBool,
+			t == "object" && v.Kind == abi.KindObject,
+			t == "array" && v.Kind == abi.KindArray,
+			t == "null" && v.Kind == abi.KindNull:
+			return true
+		case t == "integer" && v.Kind == abi.KindNumber:
+			if _, ok := abi.Int64(v.Value); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

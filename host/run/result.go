@@ -1,0 +1,114 @@
+package run
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Result is what every run yields, however it ends (R10). There is no second
+// channel.
+type Result struct {
+	RunID           store.RunID        `json:"run_id"`
+	TraceID         store.TraceID      `json:"trace_id"`
+	ConnectorID     store.ConnectorID  `json:"connector_id"`
+	ConnectionID    store.ConnectionID `json:"connection_id"`
+	ConnectorDigest store.Digest       `json:"connector_digest"`
+	Status          string             `json:"status"`
+	TerminalReason  *string            `json:"terminal_reason"`
+	Failure         *Failure           `json:"failure"`
+	Violation       *abi.Violation     `json:"violation,omitempty"`
+	ExitCode        *int               `json:"exit_code"`
+	Trap            *Trap              `json:"trap,omitempty"`
+
+	RecordsEmitted             int64             `json:"records_emitted"`
+	ReportedRecordsEmitted     json.RawMessage   `json:"reported_records_emitted,omitempty"`
+	RecordsAttempted           int64             `json:"records_attempted"`
+	RecordsAccepted            int64             `json:"records_accepted"`
+	RecordsFlushed             int64             `json:"records_flushed"`
+	RecordsPermanentlyRejected int64             `json:"records_permanently_rejected"`
+	RecordsUnresolvedRetryable int64             `json:"records_unresolved_retryable"`
+	State                      cursors           `json:"state"`
+	CheckpointSummary          Checkpoints       `json:"checkpoint_summary"`
+	KnownGaps                  []KnownGap        `json:"known_gaps"`
+	DetailGaps                 []GapNote         `json:"detail_gaps"`
+	CollectionFacts            *Facts            `json:"collection_facts"`
+	ConnectorError             *abi.DoneError    `json:"connector_error"`
+	ConnectorDiagnostics       *Diagnostics      `json:"connector_diagnostics,omitempty"`
+	Deadline                   string            `json:"deadline,omitempty"`
+	CancelCause                string            `json:"cancel_cause,omitempty"`
+	StdinClosedAtPhase         string            `json:"stdin_closed_at_phase,omitempty"`
+	TriggerKind                string            `json:"trigger_kind"`
+	AutomationMode             string            `json:"automation_mode,omitempty"`
+	Usage                      Usage             `json:"usage"`
+	Isolation                  sandbox.Isolation `json:"isolation"`
+}
+
+// A Failure says what ended a failed run.
+type Failure struct {
+	Reason   string   `json:"reason"`
+	Subtype  string   `json:"subtype,omitempty"`
+	Origin   string   `json:"origin,omitempty"`
+	Message  string   `json:"message,omitempty"`
+	Expected []string `json:"expected,omitempty"`
+	Received string   `json:"received,omitempty"`
+}
+
+// A Trap is how a guest crashed (R39).
+type Trap struct {
+	Kind string `json:"kind"`
+}
+
+// Checkpoints is the checkpoint_summary of §12.1.
+type Checkpoints struct {
+	Mode                       string   `json:"mode"`
+	CommitStatus               string   `json:"commit_status"`
+	StateStreamsStaged         int      `json:"state_streams_staged"`
+	StateStreamsCommitted      int      `json:"state_streams_committed"`
+	StateStreamsWithheld       []string `json:"state_streams_withheld"`
+	BufferedRecordsDropped     int64    `json:"buffered_records_dropped"`
+	RecordsAttempted           int64    `json:"records_attempted"`
+	RecordsAccepted            int64    `json:"records_accepted"`
+	RecordsFlushed             int64    `json:"records_flushed"`
+	RecordsPermanentlyRejected int64    `json:"records_permanently_rejected"`
+	RecordsUnresolvedRetryable int64    `json:"records_unresolved_retryable"`
+}
+
+// The commit statuses of R83.
+const (
+	CommitDisabled  = "disabled"
+	CommitDone      = "committed"
+	CommitPartial   = "partially_committed"
+	CommitNone      = "not_committed"
+	checkpointMode  = "checkpointed_streaming"
+	intentOnSuccess = "commit_on_success"
+	intentNone      = "do_not_persist"
+)
+
+// A GapNote is a detail gap as the result lists it.
+type GapNote struct {
+	GapID        string `json:"gap_id"`
+	Stream       string `json:"stream"`
+	ParentStream string `json:"parent_stream,omitempty"`
+	Reason       string `json:"reason,omitempty"`
+	Status       string `json:"status"`
+	AttemptCount int    `json:"attempt_count"`
+}
+
+// Usage is what the run cost (S31). Times are milliseconds.
+type Usage struct {
+	CPU         int64 `json:"cpu_ms"`
+	PeakMemory  int64 `json:"peak_memory_bytes"`
+	GuestMemory int64 `json:"guest_memory_bytes"`
+	Wall        int64 `json:"wall_ms"`
+	OwnerWait   int64 `json:"owner_wait_ms"`
+	RateWait    int64 `json:"rate_wait_ms"`
+	Paused      int64 `json:"paused_ms"`
+	HostCalls   int64 `json:"host_calls"`
+	BytesIn     int64 `json:"bytes_in"`
+}
+
+// cursors maps a checkpoint stream to its staged cursor.
+type cursors map[string]json.RawMessage

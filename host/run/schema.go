@@ -1,0 +1,176 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A reducedSchema is what the timeline keeps of an input schema (R129).
+type reducedSchema struct {
+	Type       string                 `json:"type"`
+	Properties map[string]schemaField `json:"properties"`
+	Required   []string               `json:"required,omitempty"`
+}
+
+type schemaField struct {
+	Type     string            `json:"type,omitempty"`
+	Format   string            `json:"format,omitempty"`
+	Title    string            `json:"title,omitempty"`
+	Secret   bool              `json:"secret,omitempty"`
+	Delivery string            `json:"delivery,omitempty"`
+	Enum     []json.RawMessage `json:"enum,omitempty"`
+}
+
+// secretNames are the parts of a field's name that make it secret (R130).
+var secretNames = []string{
+	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
+	"otp", "api_key", "apikey", "private_key", "qr",
+}
+
+// secretLooking is R130.
+func secretLooking(kind, name string, spec abi.Value) bool {
+	format, _ := spec.Member("format")
+	if format.Equal("password") {
+		return true
+	}
+	for _, flag := range []string{"writeOnly", "secret"} {
+		v, _ := spec.Member(flag)
+		if on, _ := v.Bool(); on {
+			return true
+		}
+	}
+	lower := strings.ToLower(name)
+	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) {
+		return true
+	}
+	typ, _ := spec.Member("type")
+	return kind == abi.KindOTP && (typ.Absent() || typ.Equal("string"))
+}
+
+// deliveryOf is R155 to R157: how a field of an answer reaches the guest.
+func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
+	if m.Sluice == nil {
+		return "plain"
+	}
+	if d := m.Sluice.InteractionFields[kind+"."+name]; d.Delivery != "" {
+		return d.Delivery
+	}
+	if secret {
+		return "sealed"
+	}
+	return "plain"
+}
+
+// reduce builds the schema an owner is shown for an interaction or an
+// assistance (§15.3, R129). Names outside of the pattern become field_<n>.
+func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
+	if kind == abi.KindApproval {
+		return approvalSchema()
+	}
+	schema, err := abi.Parse(raw, abi.ParseOptions{})
+	props, _ := schema.Member("properties")
+	if err != nil || !props.Is(abi.KindObject) {
+		return r.defaultSchema(kind)
+	}
+	out := &reducedSchema{Type: "object", Properties: map[string]schemaField{}}
+	renamed := map[string]string{}
+	n := 0
+	for name, spec := range props.Members() {
+		if len(out.Properties) == abi.MaxSchemaFields {
+			break
+		}
+		shown := name
+		if !fieldName(name) {
+			n++
+			shown = "field_" + itoa(n)
+		}
+		renamed[name] = shown
+		out.Properties[shown] = r.reduceField(kind, name, spec)
+	}
+	required, _ := schema.Member("required")
+	for item := range required.Items() {
+		if name, ok := item.Text(); ok && renamed[name] != "" && !slices.Contains(out.Required, renamed[name]) {
+			out.Required = append(out.Required, renamed[name])
+		}
+	}
+	return out
+}
+
+func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
+	f := schemaField{Secret: secretLooking(kind, name, spec)}
+	if t, _ := spec.Member("type"); t.Is(abi.KindString) {
+		text, _ := t.Text()
+		f.Type = r.assistanceText(text, 20)
+	}
+	if t, _ := spec.Member("format"); t.Is(abi.KindString) {
+		text, _ := t.Text()
+		f.Format = r.assistanceText(text, 40)
+	}
+	if t, _ := spec.Member("title"); t.Is(abi.KindString) {
+		text, _ := t.Text()
+		f.Title = r.assistanceText(text, 80)
+	}
+	if f.Secret && kind != "" {
+		f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+	}
+	if enum, _ := spec.Member("enum"); !f.Secret {
+		for item := range enum.Items() {
+			if text, ok := item.Text(); ok && len(f.Enum) < 20 {
+				f.Enum = append(f.Enum, abi.AppendQuote(nil, r.assistanceText(text, 80)))
+			}
+		}
+	}
+	return f
+}
+
+func approvalSchema() *reducedSchema {
+	return &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{
+		"action":  {Type: "string", Enum: []json.RawMessage{json.RawMessage(`"accept"`), json.RawMessage(`"reject"`)}},
+		"comment": {Type: "string"},
+	}}
+}
+
+// defaultSchema is the default fields of §15.3; nil for manual_action.
+func (r *run) defaultSchema(kind string) *reducedSchema {
+	field := func(name string, secret bool) schemaField {
+		f := schemaField{Type: "string", Secret: secret}
+		if secret {
+			f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+		}
+		return f
+	}
+	switch kind {
+	case abi.KindCredentials:
+		return &reducedSchema{Type: "object", Required: []string{"username", "password"},
+			Properties: map[string]schemaField{"username": field("username", false), "password": field("password", true)}}
+	case abi.KindOTP:
+		return &reducedSchema{Type: "object", Required: []string{"code"}, Properties: map[string]schemaField{"code": field("code", true)}}
+	case abi.KindClarification:
+		return &reducedSchema{Type: "object", Required: []string{"answer"}, Properties: map[string]schemaField{"answer": field("answer", false)}}
+	}
+	return nil
+}
+
+func (s *reducedSchema) secret() bool {
+	if s == nil {
+		return false
+	}
+	for _, f := range s.Properties {
+		if f.Secret {
+			return true
+		}
+	}
+	return false
+}
+
+func fieldName(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}

@@ -1,0 +1,210 @@
+package run
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// secretFields lists the secrets a manifest declares. A manifest without a
+// sluice block declares them by setup.credential_capture (R156).
+func secretFields(m *abi.Manifest) []abi.SecretField {
+	if m.Sluice != nil {
+		return m.Sluice.Secrets
+	}
+	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f abi.SecretField) bool { return !f.Secret })
+}
+
+// deliveredSecrets are what a guest gets of its secrets: handles or values.
+type deliveredSecrets struct {
+	values map[string]string
+	env    []string
+}
+
+// deliver decides per declared secret between handle and value (R155, R156)
+// and registers both kinds with the canary (R165).
+func (p *Plan) deliver(c *canary) {
+	for _, f := range secretFields(p.manifest) {
+		value, ok := p.Secrets[f.Name]
+		if !ok {
+			continue
+		}
+		c.protect(value)
+		if p.manifest.Sluice != nil && f.Delivery != "plain" {
+			value = newHandle()
+		}
+		if p.secrets.values == nil {
+			p.secrets.values = map[string]string{}
+		}
+		p.secrets.values[f.Name] = value
+		for _, name := range f.Env {
+			p.secrets.env = append(p.secrets.env, name+"="+value)
+		}
+	}
+}
+
+// environment is R33: TZ and the names the manifest declares, nothing else.
+func (p *Plan) environment() []string {
+	env := append([]string{"TZ=UTC"}, p.secrets.env...)
+	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
+		return env
+	}
+	config, err := abi.Parse(p.config, abi.ParseOptions{})
+	if err != nil {
+		return env
+	}
+	for _, s := range p.manifest.Sluice.Settings.Properties {
+		v, _ := config.Member(s.Name)
+		if v.Absent() {
+			continue
+		}
+		text, ok := v.Text()
+		if !ok {
+			text = string(v.Raw)
+		}
+		if strings.IndexByte(text, 0) >= 0 {
+			continue
+		}
+		for _, name := range s.Env {
+			env = append(env, name+"="+text)
+		}
+	}
+	return env
+}
+
+// newHandle makes a handle of R158: 128 random bits, no padding.
+func newHandle() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "sluice-sealed-v1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// A canary finds protected values in what a guest emits (R165 to R167, S93).
+// Without protected values it costs one comparison.
+type canary struct {
+	off     bool     // leak_canary: off; redaction goes on (R168)
+	within  [][]byte // forms of values of 8 bytes or more, found anywhere
+	whole   []string // values of 4 to 7 bytes, found as a whole string only
+	longest int
+	Hits    int64 // redactions so far
+}
+
+// protect remembers a value until the run ends.
+func (c *canary) protect(value string) {
+	switch {
+	case len(value) >= 8:
+		for _, form := range forms(value) {
+			if len(form) >= 8 && !slices.ContainsFunc(c.within, func(o []byte) bool { return bytes.Equal(o, form) }) {
+				c.within = append(c.within, form)
+				c.longest = max(c.longest, len(form))
+			}
+		}
+	case len(value) >= 4:
+		if !slices.Contains(c.whole, value) {
+			c.whole = append(c.whole, value)
+		}
+	}
+}
+
+// forms lists the encodings that are searched for: raw, JSON, percent, hex and
+// base64 in its three alignments.
+func forms(value string) [][]byte {
+	raw := []byte(value)
+	quoted := abi.AppendQuote(nil, value)
+	out := [][]byte{
+		raw, quoted[1 : len(quoted)-1],
+		[]byte(url.QueryEscape(value)), []byte(url.PathEscape(value)),
+		[]byte(hex.EncodeToString(raw)), []byte(strings.ToUpper(hex.EncodeToString(raw))),
+	}
+	for shift := range 3 {
+		padded := append(make([]byte, shift), raw...)
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			e := enc.EncodeToString(padded)
+			// Characters that also hold bits of the neighbours do not count.
+			from, to := []int{0, 2, 3}[shift], len(e)
+			if len(padded)%3 != 0 {
+				to--
+			}
+			out = append(out, []byte(e[from:to]))
+		}
+	}
+	return out
+}
+
+// armed reports whether there is anything to look for.
+func (c *canary) armed() bool { return len(c.within) > 0 || len(c.whole) > 0 }
+
+// leaks reports whether JSON text contains a protected value (R167).
+func (c *canary) leaks(raw []byte) bool {
+	if c.off || !c.armed() {
+		return false
+	}
+	return c.find(raw)
+}
+
+func (c *canary) find(raw []byte) bool {
+	for _, w := range c.within {
+		if bytes.Contains(raw, w) {
+			return true
+		}
+	}
+	for _, w := range c.whole {
+		if bytes.Contains(raw, abi.AppendQuote(nil, w)) {
+			return true
+		}
+	}
+	return false
+}
+
+// locate returns the JSON pointer of the first member that leaks, "" when only
+// the whole does.
+func (c *canary) locate(v abi.Value) string {
+	i := 0
+	for item := range v.Items() {
+		if c.find(item.Raw) {
+			return "/" + itoa(i) + c.locate(item)
+		}
+		i++
+	}
+	for name, m := range v.Members() {
+		if c.find(m.Raw) {
+			return "/" + abi.Cut(abi.Clean(name), 64) + c.locate(m)
+		}
+	}
+	return ""
+}
+
+// redact replaces protected values in a text (R166).
+func (c *canary) redact(s string) string {
+	if !c.armed() {
+		return s
+	}
+	for _, w := range c.within {
+		if n := strings.Count(s, string(w)); n > 0 {
+			c.Hits += int64(n)
+			s = strings.ReplaceAll(s, string(w), "[REDACTED_SECRET]")
+		}
+	}
+	if slices.Contains(c.whole, s) {
+		c.Hits++
+		return "[REDACTED_SECRET]"
+	}
+	return s
+}
+
+// redactJSON redacts every string of a JSON value, names included.
+func (c *canary) redactJSON(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || !c.armed() || !c.find(raw) {
+		return raw
+	}
+	c.Hits++
+	return json.RawMessage(`"[REDACTED_SECRET]"`)
+}

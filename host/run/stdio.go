@@ -1,0 +1,119 @@
+package run
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+)
+
+// stdio is the stdio profile's two pipes (G18).
+type stdio struct {
+	line   []byte // of fd 1, not ended yet
+	out    []byte // for fd 0, not read yet
+	parts  []part // what out consists of
+	eof    bool   // after DONE was accepted
+	closed bool   // the guest closed fd 0
+	read   uint32 // the read that waits; valid when reading
+	room   int
+	wants  bool
+}
+
+// A part is one line on its way to the guest.
+type part struct {
+	name string // start or interaction_response
+	left int
+}
+
+// feed queues a line for the guest's fd 0.
+func (s *stdio) feed(line []byte, name string) {
+	s.out = append(s.out, line...)
+	s.parts = append(s.parts, part{name, len(line)})
+}
+
+// undelivered names the line the guest has not read, for connector_stdin_closed.
+func (s *stdio) undelivered() string {
+	if !s.closed || len(s.parts) == 0 {
+		return ""
+	}
+	return s.parts[0].name
+}
+
+// stdin is a read of fd 0: it waits until there is a byte or the end.
+func (r *run) stdin(in sandbox.Inbound) {
+	if len(in.Payload) != 4 {
+		r.replyError(in.ID, abi.EINVAL, "invalid_request", "a read wants a size")
+		return
+	}
+	s := &r.stdio
+	s.read, s.wants = in.ID, true
+	s.room = int(min(binary.LittleEndian.Uint32(in.Payload), abi.MaxReadChunk))
+	r.serveStdin()
+}
+
+// serveStdin answers a waiting read if there is something to say.
+func (r *run) serveStdin() {
+	s := &r.stdio
+	if !s.wants || len(s.out) == 0 && !s.eof {
+		return
+	}
+	n := min(s.room, len(s.out))
+	s.wants = false
+	r.reply(s.read, s.out[:n])
+	s.out = s.out[n:]
+	for n > 0 {
+		taken := min(n, s.parts[0].left)
+		s.parts[0].left -= taken
+		if n -= taken; s.parts[0].left == 0 {
+			s.parts = s.parts[1:]
+		}
+	}
+}
+
+// stdout takes what the guest wrote to fd 1 and processes every line that is
+// complete (R36). The write returns when they are (R38).
+func (r *run) stdout(p []byte) {
+	s := &r.stdio
+	for r.latched == nil && r.cancel == nil {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			break
+		}
+		line := p[:i]
+		if len(s.line) > 0 {
+			s.line = append(s.line, line...)
+			line = s.line
+		}
+		p = p[i+1:]
+		r.line(line)
+		s.line = s.line[:0]
+	}
+	if len(s.line)+len(p) > r.plan.Limits.FrameBytes+1 { // one byte for a CR
+		r.violate(r.proto.Fault(abi.VFrameTooLarge, "", "limit "+itoa(r.plan.Limits.FrameBytes)))
+		return
+	}
+	s.line = append(s.line, p...)
+}
+
+// line processes one line without its line feed.
+func (r *run) line(line []byte) {
+	line = bytes.TrimSuffix(line, []byte{'\r'})
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	m, v := r.proto.Line(line)
+	if v != nil {
+		r.violate(v)
+		return
+	}
+	r.handle(m, 0)
+}
+
+// lastLine processes a line that the guest's exit ended.
+func (r *run) lastLine() {
+	if line := r.stdio.line; len(line) > 0 && r.latched == nil && r.cancel == nil {
+		r.stdio.line = nil
+		r.line(line)
+	}
+}

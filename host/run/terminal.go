@@ -1,0 +1,208 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// terminalRetry bounds how long a terminal event is tried to be written (R96).
+const terminalRetry = 30 * time.Second
+
+// perStream reports whether the store commits cursors one by one (R92).
+func (r *run) perStream() bool {
+	s, ok := r.deps.Store.(interface{ PerStream() bool })
+	return ok && s.PerStream()
+}
+
+// terminate writes what a run leaves behind: eligible cursors, closed gaps, the
+// terminal event (R92). A store that refuses a cursor makes the run a failed
+// one, told by a second commit (R93).
+func (r *run) terminate(end ending) *Result {
+	dropped := r.dropBuffers()
+	if code := r.grantNow(); code != "" && end.commit {
+		end = ending{status: abi.Failed, event: "run.failed",
+			cause: &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}}
+	}
+	eligible, lead := r.checkpoints(end, dropped)
+	lead = append(lead, r.closeAssistances(end.status, end.reason(), end.timedOut())...)
+	if r.perStream() {
+		for len(eligible) > 0 {
+			if err := r.advance(eligible[0]); err != nil {
+				return r.refused(end, lead, eligible[0], err)
+			}
+			eligible = eligible[1:]
+		}
+	}
+	gaps := r.gaps.clone()
+	commit, result := r.final(end, lead, eligible)
+	err := r.write(commit)
+	if err == nil {
+		return result
+	}
+	if len(eligible) > 0 && !gone(err) {
+		r.gaps, r.states.committed = gaps, r.states.committed[:len(r.states.committed)-len(eligible)]
+		r.reopen(commit.Gaps)
+		return r.refused(end, lead, refusedStream(err, eligible[0]), err)
+	}
+	slog.Error("terminal event not written", "run", r.id, "error", err)
+	return r.unwritten(result, err)
+}
+
+// checkpoints decides which staged cursors may commit (§12.2, §12.3).
+func (r *run) checkpoints(end ending, dropped map[string]bool) (eligible []string, events []store.Event) {
+	if !end.commit {
+		return nil, nil
+	}
+	short, events := r.shortfalls()
+	eligible = r.eligible(end.status == abi.Failed, short, dropped)
+	if !r.plan.persist {
+		return nil, events
+	}
+	for _, s := range r.states.order {
+		if !slices.Contains(eligible, s) {
+			r.states.withheld = append(r.states.withheld, s)
+		}
+	}
+	return eligible, events
+}
+
+func (r *run) state(stream string) store.State {
+	return store.State{Stream: store.Stream(stream), Cursor: r.states.cursors[stream], CommittedAt: time.Now(), RunID: r.id}
+}
+
+// advanced is run.state_advanced for the next committed stream.
+func (r *run) advanced(stream string) store.Event {
+	return r.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
+		"cursor": shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode,
+		"grant_id": nullable(string(r.plan.grant)), "state_streams_committed": len(r.states.committed) + 1,
+	})
+}
+
+// advance commits one cursor, in a store that cannot commit them together.
+func (r *run) advance(stream string) error {
+	err := r.write(&store.Commit{Advance: []store.State{r.state(stream)}, Events: []store.Event{r.advanced(stream)}})
+	if err == nil {
+		r.states.committed = append(r.states.committed, stream)
+	}
+	return err
+}
+
+// final builds the terminal commit and the result that goes with it.
+func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
+	c := &store.Commit{End: true, Events: slices.Clone(lead)}
+	for _, s := range eligible {
+		c.Advance = append(c.Advance, r.state(s))
+		c.Events = append(c.Events, r.advanced(s))
+		r.states.committed = append(r.states.committed, s)
+	}
+	if end.status == abi.Succeeded {
+		gaps, events := r.closedGaps()
+		c.Gaps, c.Events = gaps, append(c.Events, events...)
+		g := r.plan.Connection.Grant
+		c.ConsumeGrant = g != nil && g.AccessMode == "single_use"
+	}
+	r.closingGaps(end)
+	now := time.Now()
+	result := r.result(end, now)
+	if r.guest != nil {
+		c.Events = append(c.Events, r.nodeEnd(end, result, now))
+	}
+	c.Events = append(c.Events, r.terminalEvent(end, result, now))
+	r.rec.Status, r.rec.Phase, r.rec.FinishedAt = end.status, "", &now
+	if raw, err := marshal(result); err == nil {
+		r.rec.Result = raw
+	}
+	c.Run = ptr(r.rec)
+	return c, result
+}
+
+// refused is R93: stream X could not be committed, so the run failed.
+func (r *run) refused(end ending, lead []store.Event, stream string, err error) *Result {
+	c := storeCause(err)
+	c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
+	failed := r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
+		"cursor": shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
+		"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
+		"state_streams_committed": len(r.states.committed),
+	})
+	end = ending{status: abi.Failed, cause: c, event: "run.failed"}
+	commit, result := r.final(end, append(lead, failed), nil)
+	if err := r.write(commit); err != nil {
+		slog.Error("terminal event not written", "run", r.id, "error", err)
+		return r.unwritten(result, err)
+	}
+	return result
+}
+
+func refusedStream(err error, first string) string {
+	var s *store.StateError
+	if errors.As(err, &s) {
+		return string(s.Stream)
+	}
+	return first
+}
+
+// gone says that the run may write nothing more.
+func gone(err error) bool {
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed)
+}
+
+// reopen takes back gaps whose closing was not committed.
+func (r *run) reopen(gaps []store.DetailGap) {
+	for _, g := range gaps {
+		if kept := r.details.byID[g.ID]; kept != nil {
+			kept.Status = gapPending
+		}
+	}
+}
+
+// unwritten is a result whose terminal event is not durable: never a success
+// (R96). The next start of the host closes the run.
+func (r *run) unwritten(result *Result, err error) *Result {
+	if result.Status == abi.Succeeded {
+		result.Status, result.TerminalReason = abi.Failed, ptr("runtime_error")
+		result.CheckpointSummary.CommitStatus = CommitNone
+		result.CheckpointSummary.StateStreamsCommitted = 0
+	}
+	result.Failure = &Failure{Reason: *result.TerminalReason, Origin: "storage",
+		Message: abi.Cut("The end of the run could not be written: "+err.Error(), 500)}
+	return result
+}
+
+// write makes a commit durable, with back-off while the store is unwell.
+func (r *run) write(c *store.Commit) error {
+	ctx, cancel := context.WithTimeout(context.Background(), terminalRetry)
+	defer cancel()
+	c.Lease, c.Grant = r.lease, r.plan.grant
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := r.attempt(ctx, c)
+		var state *store.StateError
+		var sink *store.SinkError
+		if err == nil || gone(err) || errors.As(err, &state) || errors.As(err, &sink) || errors.Is(err, store.ErrReadOnly) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (r *run) attempt(ctx context.Context, c *store.Commit) error {
+	receipt, err := r.deps.Store.Submit(ctx, c)
+	if err != nil {
+		return err
+	}
+	ack, err := receipt.Result()
+	if err == nil {
+		r.announce(c.Events, ack)
+	}
+	return err
+}
