@@ -52,6 +52,7 @@ func disorder() []Case {
 		ends("exit-0-without-done", NoDone, func(c *Connector) Code { return c.Exit(0) }),
 		ends("exit-1-without-done", NoDone, func(c *Connector) Code { return Seq(c.Start(), c.Exit(1)) }),
 		ends("exit-negative", NoDone, func(c *Connector) Code { return Seq(c.Start(), c.Exit(-1)) }),
+		ends("exit-engine-code", NoDone, func(c *Connector) Code { return Seq(c.Start(), c.Exit(-0x10000001)) }), // 0xefffffff
 		ends("returns-without-done", NoDone, func(c *Connector) Code { return c.Start() }),
 		ends("fails-and-traps", Failed, func(c *Connector) Code { return Seq(c.Start(), c.Send("done", failed), Unreachable) }),
 	}

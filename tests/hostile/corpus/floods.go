@@ -37,7 +37,7 @@ func floods() []Case {
 		calls("live-text-20k", 20_000, "message", `{"chunk":"`+strings.Repeat("y", 1_000)+`","is_last":false}`),
 		writes("stderr-64m", 1_000, 2, strings.Repeat("z", 64<<10)),
 		calls("emit-empty-frames", 50_000, "emit", string(frame())),
-		calls("checkpoints-20k", 20_000, "checkpoint", `{"stream":"items","cursor":{"n":1}}`),
+		calls("checkpoints-2k", 2_000, "checkpoint", `{"stream":"items","cursor":{"n":1}}`),
 		calls("cursor-250k", 20, "checkpoint", `{"stream":"items","cursor":{"n":"`+strings.Repeat("c", 250<<10)+`"}}`),
 		tooMany("cursor-257k", 1, "checkpoint", `{"stream":"items","cursor":{"n":"`+strings.Repeat("c", 257<<10)+`"}}`, "state_cursor_too_large"),
 		tooMany("skips", 2_001, "skip", `{"stream":"items","reason":"x"}`, "message_limit_exceeded"),

@@ -24,7 +24,7 @@ func systemCalls() []Case {
 			var all Code
 			for fd := range int32(12) {
 				for _, p := range []string{"etc/passwd", "/etc/passwd", "..", "."} {
-					all = Seq(all, f.open(fd, p, 0, rightsRead), Must())
+					all = Seq(all, f.open(I32(fd), p, 0, rightsRead), Must())
 				}
 			}
 			return all

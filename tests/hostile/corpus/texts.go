@@ -65,7 +65,7 @@ func hostileTexts() []hostileText {
 		{"number-huge", `{"message":"x","count":1e400}`, "progress_invalid_count"},
 		{"number-negative", `{"message":"x","count":-1}`, "progress_invalid_count"},
 		{"case-folded", `{"Message":"x"}`, "progress_invalid_message"},
-		{"name-with-nul-suffix", `{"message ":"x"}`, "progress_invalid_message"},
+		{"name-with-blank", `{"message ":"x"}`, "progress_invalid_message"},
 		{"message-number", `{"message":1}`, "progress_invalid_message"},
 		{"message-9k", `{"message":"` + strings.Repeat("a", 9<<10) + `"}`, "field_limit_exceeded"},
 		{"stream-unknown", `{"message":"x","stream":"../items"}`, "progress_for_undeclared_stream"},
