@@ -173,10 +173,7 @@ func tryExecMemory(targets) error {
 		return err
 	}
 	defer closeFD(fd)
-	// A header that no loader takes: the loader's own refusal means it was asked.
-	if _, err := unix.Write(fd, []byte("not a program")); err != nil {
-		return err
-	}
+	// No loader takes an empty file: its refusal means that it was asked.
 	empty, argv := []byte{0}, []*byte{nil}
 	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
 		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&argv[0])), unix.AT_EMPTY_PATH, 0)

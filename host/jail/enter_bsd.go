@@ -21,6 +21,9 @@ type Inside struct {
 // Isolation is what holds: level "process" (S23).
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
+// Prepare does nothing here.
+func Prepare() {}
+
 // Enter sets the limits that the system honours (S23). dir is the open directory
 // that the worker may see, or [NoDir]. Memory is watched by the worker itself,
 // because address-space limits are not dependable here. The error is [ErrPromise]

@@ -23,6 +23,11 @@ type Inside struct {
 // Isolation is what holds; its Seccomp is "load" until [Inside.Seal].
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
+// Prepare does what a worker can do before it knows anything about its run, so
+// that a pre-spawned one has it behind it. A worker calls it first of all; one
+// that does not only enters a few milliseconds later.
+func Prepare() { dropBounding() }
+
 // Enter builds the inner half of the walls around the calling process, in the
 // order of S14: limits, an empty root, no identity, no new privileges, Landlock,
 // seccomp filter A. dir is the open directory that the worker may see, at

@@ -15,6 +15,7 @@ import (
 
 // S22: no way leads out of a worker with every layer, for the uid these tests run under.
 func TestNoEscape(t *testing.T) {
+	need(t, "namespaces", "landlock", "seccomp")
 	test := selfTest(t, jail.Walls{})
 	if len(test.Attempts) < 15 {
 		t.Fatalf("only %d attempts", len(test.Attempts))
@@ -44,6 +45,7 @@ func selfTest(t *testing.T, walls jail.Walls) jail.SelfTest {
 // S2, S22: each layer holds without the others: what only it can have blocked is
 // blocked, and no reported layer is found broken.
 func TestEachLayerAlone(t *testing.T) {
+	need(t, "namespaces", "landlock", "seccomp")
 	files := []string{"open_passwd", "open_data_directory", "open_host_proc", "create_file", "exec"}
 	for _, tc := range []struct {
 		name  string
@@ -92,8 +94,9 @@ func TestCanaryFliesWithoutWalls(t *testing.T) {
 // S14, S20, S22: an ordinary user gets the same walls through a user namespace.
 // It runs the tests above again as a user with no rights.
 func TestUnprivileged(t *testing.T) {
+	need(t, "namespaces", "landlock", "seccomp")
 	if os.Geteuid() != 0 {
-		return // these tests run without privileges already
+		t.Skip("SKIPPED: root, to become an ordinary user; the tests it repeats run without privileges already")
 	}
 	// #nosec G204: the running test binary
 	again := exec.Command("/proc/self/exe", "-test.v", "-test.count=1", "-test.run="+

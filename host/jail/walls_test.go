@@ -98,6 +98,7 @@ func links(t *testing.T, pid int) []string {
 
 // S15: no_new_privs, both filters and the identity hold for every thread.
 func TestEveryThread(t *testing.T) {
+	need(t, "namespaces", "landlock", "seccomp")
 	w, r := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "live"}, nil)
 	if got := w.reply(t).Result; !cmp.Equal(got, []string{"alive"}) {
 		t.Fatalf("runtime: %q", got)
@@ -125,7 +126,7 @@ func TestEveryThread(t *testing.T) {
 }
 
 // status reads the wanted fields of a /proc status file.
-func status(t *testing.T, path string, want map[string]string) map[string]string {
+func status(t testing.TB, path string, want map[string]string) map[string]string {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -144,6 +145,7 @@ func status(t *testing.T, path string, want map[string]string) map[string]string
 
 // S14: the root has one entry, the compiled code, and it can be read there.
 func TestRootHoldsOnlyCode(t *testing.T) {
+	need(t, "namespaces")
 	l := launcher(t, jail.Options{})
 	w, r := run(t, l, order{Do: "list directory"}, codeDir(t, l))
 	want := []string{"/code", "/code/entry", `entry: "machine code" <nil>`}
@@ -162,6 +164,7 @@ func TestRootHoldsOnlyCode(t *testing.T) {
 
 // S14: without Landlock, the root itself shows that nothing else is in it.
 func TestRootWithoutLandlock(t *testing.T) {
+	need(t, "namespaces")
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true}})
 	w, _ := run(t, l, order{Do: "list directory"}, codeDir(t, l))
 	want := []string{"/code", "/code/entry", `entry: "machine code" <nil>`}
@@ -172,6 +175,7 @@ func TestRootWithoutLandlock(t *testing.T) {
 
 // S14: without namespaces, Landlock alone lets the worker read its directory.
 func TestDirectoryWithoutNamespaces(t *testing.T) {
+	need(t, "landlock")
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoNamespaces: true}})
 	w, r := run(t, l, order{Do: "list directory"}, codeDir(t, l))
 	want := []string{"/: open /: permission denied", r.Dir + "/entry", `entry: "machine code" <nil>`}
@@ -183,6 +187,7 @@ func TestDirectoryWithoutNamespaces(t *testing.T) {
 // S14: the directory's descriptor does not lead out of the new root, by the
 // mount namespace alone.
 func TestDirectoryDoesNotLeadOut(t *testing.T) {
+	need(t, "namespaces")
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true}})
 	w, _ := run(t, l, order{Do: "climb"}, codeDir(t, l))
 	if got := w.reply(t).Result; len(got) > 0 {
@@ -226,6 +231,7 @@ func TestRunWorkerDoesNotWrite(t *testing.T) {
 
 // S17: after Seal no mapping can be or become executable.
 func TestSealForbidsMachineCode(t *testing.T) {
+	need(t, "seccomp")
 	for _, action := range []string{"map executable", "protect executable"} {
 		t.Run(action, func(t *testing.T) {
 			l := launcher(t, jail.Options{})

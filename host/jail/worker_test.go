@@ -20,6 +20,7 @@ import (
 // acts, reports again and waits for the host to hang up.
 func workerMain(args []string) int {
 	here := arrival{Args: args, Env: os.Environ(), FDs: openDescriptors()}
+	jail.Prepare()
 	socket := os.NewFile(jail.SocketFD, "host")
 	var o order
 	if err := receive(socket, &o); err != nil {

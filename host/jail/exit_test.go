@@ -1,0 +1,36 @@
+//go:build linux
+
+package jail_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// S32: the table of ends.
+func TestCause(t *testing.T) {
+	limits := jail.RunLimits(64<<20, 0, 10*time.Second)
+	for _, tc := range []struct {
+		name string
+		exit jail.Exit
+		want jail.Cause
+	}{
+		{"killed by the host", jail.Exit{Code: -1, Signal: syscall.SIGKILL, Killed: true, User: time.Hour}, jail.CauseKilled},
+		{"ended in peace", jail.Exit{}, jail.CauseExited},
+		{"forbidden call", jail.Exit{Code: -1, Signal: syscall.SIGSYS}, jail.CauseViolation},
+		{"CPU limit", jail.Exit{Code: -1, Signal: syscall.SIGKILL, User: 14 * time.Second, System: time.Second}, jail.CauseCPU},
+		{"CPU signal", jail.Exit{Code: -1, Signal: syscall.SIGXCPU}, jail.CauseCPU},
+		{"kernel out of memory", jail.Exit{Code: -1, Signal: syscall.SIGKILL, User: time.Second}, jail.CauseMemory},
+		{"runtime out of memory", jail.Exit{Code: 2, Stderr: []byte("fatal error: runtime: out of memory\n")}, jail.CauseMemory},
+		{"odd death near the wall", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: limits.DataBytes - 1<<20}, jail.CauseMemory},
+		{"crash", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: 1 << 20}, jail.CauseCrashed},
+		{"fatal error", jail.Exit{Code: 2, Stderr: []byte("fatal error: concurrent map writes\n")}, jail.CauseCrashed},
+	} {
+		if got := tc.exit.Cause(limits); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package jail_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// S20: the members and their names are part of run.started.
+func TestIsolationJSON(t *testing.T) {
+	i := jail.Isolation{Level: jail.LevelPartial, Namespaces: []string{}, Landlock: 7, Seccomp: jail.SeccompLoad, Rlimits: true, UID: jail.UIDShared}
+	got, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"level":"partial","namespaces":[],"landlock":7,"seccomp":"load","rlimits":true,"uid":"shared"}`
+	if string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// S21: a level is met by itself and by stronger ones.
+func TestMeets(t *testing.T) {
+	levels := []string{jail.LevelProcess, jail.LevelPartial, jail.LevelFull}
+	for have, level := range levels {
+		for want, required := range levels {
+			if got := (jail.Isolation{Level: level}).Meets(required); got != (have >= want) {
+				t.Errorf("%s meets %s: %v", level, required, got)
+			}
+		}
+		if (jail.Isolation{Level: level}).Meets("strong") {
+			t.Errorf("%s meets a level that does not exist", level)
+		}
+	}
+}
+
+// S14: whatever is less than promised is named.
+func TestLacks(t *testing.T) {
+	promised := jail.Isolation{Namespaces: []string{"network", "mount"}, Landlock: 7, Seccomp: jail.SeccompStrict, Rlimits: true, UID: jail.UIDOwn}
+	if got := promised.Lacks(promised); len(got) > 0 {
+		t.Errorf("lacks of itself: %q", got)
+	}
+	got := jail.Isolation{Namespaces: []string{"network"}, Landlock: 6, Seccomp: jail.SeccompLoad, UID: jail.UIDShared}.Lacks(promised)
+	if d := cmp.Diff([]string{"mount namespace", "landlock", "seccomp", "rlimits", "uid"}, got); d != "" {
+		t.Errorf("lacks (-want +got):\n%s", d)
+	}
+}
