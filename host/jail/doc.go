@@ -13,8 +13,9 @@
 // It trusts a worker only until [Enter] has returned there: nothing a worker
 // says afterwards changes what it may do.
 //
-// Linux has every layer. Elsewhere a worker is a process with limits and
-// nothing more, and says so: its [Isolation] level is "process" (S23).
+// Linux has every layer. On macOS and the BSDs a worker is a process with limits
+// and nothing more, and says so: its [Isolation] level is "process" (S23). On
+// other systems no worker starts: [ErrUnsupported].
 //
 // A build with cgo cannot run a system call on all of its threads, so it goes
 // without Landlock; builds with CGO_ENABLED=0 have every layer (S15).

@@ -1,0 +1,84 @@
+//go:build !linux && !darwin && !freebsd && !netbsd && !openbsd
+
+package jail
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// On other systems there is no channel that hands descriptors to a worker yet,
+// so no worker starts: what cannot be confined at all is refused (S6). The rest
+// of the host works.
+
+// MaxDescriptors is the most that one message carries.
+const MaxDescriptors = 4
+
+// Inside is a worker behind its walls; here there is none.
+type Inside struct {
+	// Dir is where the worker finds the directory it was handed.
+	Dir string
+}
+
+// Isolation is what holds.
+func (*Inside) Isolation() Isolation { return none() }
+
+// Seal fails with [ErrUnsupported].
+func (*Inside) Seal() (Isolation, error) { return none(), ErrUnsupported }
+
+// Prepare does nothing here.
+func Prepare() {}
+
+// Enter fails with [ErrUnsupported].
+func Enter(Config, int) (*Inside, error) { return nil, ErrUnsupported }
+
+// SendFDs fails with [ErrUnsupported].
+func SendFDs(*os.File, []byte, ...*os.File) error { return ErrUnsupported }
+
+// ReceiveFDs fails with [ErrUnsupported].
+func ReceiveFDs(*os.File, []byte) (int, []*os.File, error) { return 0, nil, ErrUnsupported }
+
+// Place fails with [ErrUnsupported].
+func Place(*os.File, int) error { return ErrUnsupported }
+
+// Suspend fails with [ErrUnsupported].
+func (*Process) Suspend() error { return ErrUnsupported }
+
+// Resume fails with [ErrUnsupported].
+func (*Process) Resume() error { return ErrUnsupported }
+
+type namespaceSet struct{}
+
+func (namespaceSet) names() []string { return []string{} }
+
+func canChangeUID() bool { return false }
+
+func (l *Launcher) negotiate() (namespaceSet, error) { return namespaceSet{}, ErrUnsupported }
+
+type executable struct{}
+
+func openExecutable(string) (*executable, error) { return nil, ErrUnsupported }
+
+func (*executable) close() error { return nil }
+
+func (*executable) start([]string, []string, []*os.File, namespaceSet) (*os.Process, error) {
+	return nil, ErrUnsupported
+}
+
+func socketPair() (host, worker *os.File, err error) { return nil, nil, ErrUnsupported }
+
+const (
+	signalViolation = syscall.Signal(0)
+	signalCPU       = syscall.Signal(0)
+)
+
+func (p *Process) await() (*os.ProcessState, error) { return p.handle.Wait() }
+
+func exitOf(state *os.ProcessState) Exit { return Exit{Code: state.ExitCode()} }
+
+func ownPeak() uint64 { return 0 }
+
+func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
+
+func processPeak(int) (uint64, error) { return 0, ErrUnsupported }
