@@ -53,7 +53,7 @@ func (e *ModuleError) EscapeAttempt() bool {
 }
 
 // EscapeKind names what a refused import would have reached, in the words of
-// A179, as far as its name tells. It is empty when Escape is false.
+// A179, as far as its name tells. It is empty when EscapeAttempt is false.
 func (e *ModuleError) EscapeKind() string {
 	if !e.EscapeAttempt() {
 		return ""

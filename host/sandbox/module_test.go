@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -163,7 +162,7 @@ var buildGoGuest = sync.OnceValues(func() ([]byte, error) {
 	if err := os.WriteFile(source, []byte(goGuestSource), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(filepath.Join(runtime.GOROOT(), "bin", "go"), "build", "-o", out, source)
+	cmd := exec.Command("go", "build", "-o", out, source)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build guest: %w: %s", err, text)
