@@ -188,7 +188,7 @@ func TestDirectoryWithoutNamespaces(t *testing.T) {
 // mount namespace alone.
 func TestDirectoryDoesNotLeadOut(t *testing.T) {
 	need(t, "namespaces")
-	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true}})
+	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true, NoUID: true}})
 	w, _ := run(t, l, order{Do: "climb"}, codeDir(t, l))
 	if got := w.reply(t).Result; len(got) > 0 {
 		t.Errorf("climbing from the directory %s", got)
