@@ -20,7 +20,9 @@ type Error struct {
 	Want   string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("scope member %s: %s (%s)", e.Member, e.Want, e.Code) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("scope member %s: %s (%s)", e.Member, e.Want, e.Code)
+}
 
 // A Request is what the scope of a run is made from.
 type Request struct {

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The exit codes of the command line.
+const (
+	exitOK        = 0
+	exitConnector = 1
+	exitUsage     = 2
+	exitViolation = 3
+	exitLimit     = 4
+	exitCancelled = 5
+	exitHost      = 6
+)
+
+// exit reports an error and maps it to an exit code: the one table of this
+// boundary.
+func (c *command) exit(err error) int {
+	if err == nil {
+		return c.code
+	}
+	var refused *run.Refusal
+	if errors.As(err, &refused) {
+		c.report(refused.Code, refused.Message, refused.Details)
+		return refusalCode(refused.Code)
+	}
+	code, name := exitHost, "runtime_error"
+	var bad usage
+	var busy *store.BusyError
+	var damage *store.DamageError
+	switch {
+	case errors.As(err, &bad), isCobra(err):
+		code, name = exitUsage, "invalid_request"
+	case errors.Is(err, store.ErrNotFound):
+		code, name = exitUsage, "not_found"
+	case errors.As(err, &busy):
+		name = "store_in_use"
+	case errors.As(err, &damage):
+		name = damage.Code
+	}
+	c.report(name, err.Error(), nil)
+	return code
+}
+
+// isCobra recognises what cobra itself refuses: it has no types for that.
+func isCobra(err error) bool {
+	for _, p := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires "} {
+		if strings.HasPrefix(err.Error(), p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *command) report(code, message string, details map[string]any) {
+	if !c.json {
+		fmt.Fprintf(c.errs, "sluice: %s (%s)\n", abi.CleanLines(message), code)
+		return
+	}
+	out := map[string]any{"error": code, "message": message}
+	if len(details) > 0 {
+		out["details"] = details
+	}
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(out) // nothing is left to say when stdout is gone
+}
+
+// refusalCode maps the code of a refused start.
+func refusalCode(code string) int {
+	switch {
+	case strings.HasPrefix(code, "grant_"), code == "binding_not_approved":
+		return exitLimit
+	case code == "runtime_error", code == "store_no_space", code == "quota_exceeded",
+		code == "engine_unavailable", strings.HasPrefix(code, "isolation_"), code == "worker_start_failed":
+		return exitHost
+	}
+	return exitUsage
+}
+
+// resultCode maps how a run ended.
+func resultCode(r *run.Result) int {
+	reason := ""
+	if r.TerminalReason != nil {
+		reason = *r.TerminalReason
+	}
+	switch {
+	case r.Status == abi.Succeeded:
+		return exitOK
+	case reason == "connector_protocol_violation":
+		return exitViolation
+	case strings.HasPrefix(reason, "connector_"):
+		return exitConnector
+	case reason == "run_timed_out", reason == "assistance_timed_out", reason == "memory_limit_exceeded", strings.HasPrefix(reason, "grant_"):
+		return exitLimit
+	case strings.HasPrefix(reason, "owner_"):
+		return exitCancelled
+	}
+	return exitHost
+}

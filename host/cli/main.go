@@ -1,0 +1,103 @@
+// Package cli holds the commands. A command parses flags, opens a host, calls
+// it, prints, and ends with a documented exit code; nothing is decided here.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+// Main runs the command line and returns the exit code. In a worker process it
+// runs the worker instead.
+func Main(args []string) int {
+	if code, worker := host.Worker(args); worker {
+		return code
+	}
+	return Execute(args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// Execute runs one command with the given streams.
+func Execute(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := interruptible()
+	defer stop()
+	c := &command{in: in, out: out, errs: errs}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	return c.exit(err)
+}
+
+// interruptible returns a context that the first interrupt ends; the second
+// kills the process.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// command is one invocation.
+type command struct {
+	in        io.Reader
+	out, errs io.Writer
+	json      bool
+	store     string
+	code      int // set by a command that ends with a code of its own
+}
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sluice",
+		Short:         "Run connectors that nobody has to trust",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Long: `Sluice runs a connector, one .wasm file that collects somebody's data, in a jail:
+it gets what you granted, every record is checked against the granted scope, and
+you see all of it live.
+
+Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
+3 protocol violation; 4 a limit or a denied grant; 5 cancelled; 6 the host failed.`,
+	}
+	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"), "where data is kept: badger:DIR or memory: (default: the user's data directory; SLUICE_STORE)")
+	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON for machines")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
+	root.AddCommand(c.commands()...)
+	return root
+}
+
+// usage marks an error of the command line itself.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+// open opens the host for a command.
+func (c *command) open(ctx context.Context, o host.Options) (*host.Host, error) {
+	o.Store = c.store
+	if o.CacheDir == "" {
+		o.CacheDir = os.Getenv("SLUICE_CACHE")
+	}
+	return host.Open(ctx, o)
+}
+
+// with opens the host, does the work and closes it.
+func (c *command) with(ctx context.Context, o host.Options, do func(*host.Host) error) (err error) {
+	h, err := c.open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	return do(h)
+}

@@ -1,0 +1,241 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/host/worker"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger"
+)
+
+// Options configure a Host. The zero value uses the user's data directory.
+type Options struct {
+	// Store is badger:DIR or memory:; "" is badger: and the default directory.
+	Store string
+	// CacheDir holds compiled modules; "" is DIR/cache, or the user's cache
+	// directory for memory:.
+	CacheDir string
+	// Require is the least isolation: "", partial or full (S21).
+	Require        string
+	AllowNetworkFS bool
+	AcceptLoss     bool
+	Log            *slog.Logger
+
+	Limits  abi.Limits
+	Budgets run.Budgets
+	Quotas  filesystem.Quotas
+	Module  sandbox.ModuleLimits
+	// MemoryBytes caps a guest's linear memory; 0 is 256 MiB.
+	MemoryBytes uint64
+	// Prespawn is how many blank workers wait; -1 for none.
+	Prespawn int
+	// Walls are for benchmarks of the price of the jail; the zero value is all.
+	Walls jail.Walls
+	// NoSandbox opens the store alone, for commands that only read.
+	NoSandbox bool
+}
+
+// A Host is one open data directory with everything that works on it.
+type Host struct {
+	Store   store.Store
+	Sandbox *sandbox.Sandbox
+	// DataDir is "" for memory:.
+	DataDir string
+	Options Options
+	ID      string // of this installation
+	Epoch   string // of this start (R189)
+	temp    string // scratch space of a memory: host
+}
+
+// DefaultDataDir is where a user's data lives unless a store is named.
+func DefaultDataDir() (string, error) {
+	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "sluice"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find data directory: %w; name one with --store badger:DIR", err)
+	}
+	return filepath.Join(home, ".local", "share", "sluice"), nil
+}
+
+// Open opens the store, reconciles runs that an earlier host left behind
+// (R188) and starts the sandbox.
+func Open(ctx context.Context, o Options) (*Host, error) {
+	o = o.settled()
+	restrictUmask()
+	h := &Host{Options: o, Epoch: randomID("boot_")}
+	if err := h.openStore(); err != nil {
+		return nil, err
+	}
+	if err := h.openRest(ctx); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (o Options) settled() Options {
+	if o.Limits == (abi.Limits{}) {
+		o.Limits = abi.DefaultLimits()
+	}
+	if o.Budgets == (run.Budgets{}) {
+		o.Budgets = run.DefaultBudgets()
+	}
+	if o.Quotas == (filesystem.Quotas{}) {
+		o.Quotas = filesystem.DefaultQuotas()
+	}
+	if o.Module == (sandbox.ModuleLimits{}) {
+		o.Module = sandbox.DefaultModuleLimits()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (h *Host) openStore() error {
+	url := h.Options.Store
+	if url == "" {
+		dir, err := DefaultDataDir()
+		if err != nil {
+			return err
+		}
+		url = "badger:" + dir
+	}
+	scheme, rest, _ := strings.Cut(url, ":")
+	dir, _, _ := strings.Cut(rest, "?")
+	switch {
+	case scheme == "postgres" || scheme == "postgresql":
+		return errors.New("store: this build keeps data in badger:DIR or memory: only")
+	case scheme == "badger" && dir != "":
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return fmt.Errorf("store %s: %w", url, err)
+		}
+		h.DataDir = abs
+		url = strings.Replace(url, dir, abs, 1)
+	}
+	s, err := badger.OpenURL(url, badger.Options{
+		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
+	})
+	if err != nil {
+		return err
+	}
+	h.Store = s
+	return nil
+}
+
+func (h *Host) openRest(ctx context.Context) error {
+	if h.Options.NoSandbox {
+		return nil
+	}
+	if err := h.identify(); err != nil {
+		return err
+	}
+	if err := h.clearScratch(); err != nil {
+		return err
+	}
+	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
+		return fmt.Errorf("close runs of an earlier start: %w", err)
+	}
+	cache, err := h.cacheDir()
+	if err != nil {
+		return err
+	}
+	wire := abi.DefaultWireLimits()
+	h.Sandbox, err = sandbox.Open(ctx, sandbox.Options{
+		CacheDir: cache, BuildID: worker.BuildID(), Engine: worker.EngineVersion(), Jail: jail.Options{Walls: h.Options.Walls},
+		Require: h.Options.Require, Prespawn: h.Options.Prespawn, Limits: wire, Log: h.Options.Log,
+		Audit: func(event string, details map[string]string) { h.Options.Log.Warn(event, "details", details) },
+	})
+	return err
+}
+
+// identify reads or makes the id of this installation.
+func (h *Host) identify() error {
+	if h.DataDir == "" {
+		h.ID = randomID("host_")
+		return nil
+	}
+	path := filepath.Join(h.DataDir, "host-id")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b = []byte(randomID("host_"))
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("read installation id: %w", err)
+	}
+	h.ID = strings.TrimSpace(string(b))
+	return nil
+}
+
+func (h *Host) cacheDir() (string, error) {
+	switch {
+	case h.Options.CacheDir != "":
+		return h.Options.CacheDir, nil
+	case h.DataDir != "":
+		return filepath.Join(h.DataDir, "cache"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find cache directory: %w; set SLUICE_CACHE to one", err)
+	}
+	return filepath.Join(dir, "sluice"), nil
+}
+
+// scratchDir holds the /tmp directories of runs; they are erased at boot
+// (S60, S149).
+func (h *Host) scratchDir() string {
+	if h.DataDir != "" {
+		return filepath.Join(h.DataDir, "runs")
+	}
+	return h.temp
+}
+
+func (h *Host) clearScratch() error {
+	if h.DataDir == "" {
+		dir, err := os.MkdirTemp("", "sluice-runs-")
+		h.temp = dir
+		return err
+	}
+	if err := os.RemoveAll(h.scratchDir()); err != nil {
+		return fmt.Errorf("clear scratch space: %w", err)
+	}
+	return nil
+}
+
+// Close ends all workers and closes the store.
+func (h *Host) Close() error {
+	var errs []error
+	if h.Sandbox != nil {
+		errs = append(errs, h.Sandbox.Close())
+	}
+	if h.Store != nil {
+		errs = append(errs, h.Store.Close())
+	}
+	if h.temp != "" {
+		errs = append(errs, os.RemoveAll(h.temp))
+	}
+	return errors.Join(errs...)
+}
+
+func randomID(prefix string) string {
+	var b [8]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Loaded connector is a module that passed its checks and its manifest.
+type Loaded struct {
+	Wasm      []byte
+	Module    sandbox.Module
+	Manifest  *abi.Manifest
+	Connector store.Connector
+	Warnings  []sandbox.Warning
+}
+
+// Load takes a connector from a .wasm file, a source directory, which is built
+// first, or an installed name. sidecar is a manifest file that wins over the
+// module's own (G2). The error is a *run.Refusal.
+func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
+	fi, err := os.Stat(arg)
+	switch {
+	case err == nil && fi.IsDir():
+		wasm, err := Build(ctx, arg)
+		if err != nil {
+			return nil, err
+		}
+		return h.check(wasm, sidecar)
+	case err == nil:
+		wasm, err := readModule(arg, h.Options.Module)
+		if err != nil {
+			return nil, err
+		}
+		return h.check(wasm, sidecar)
+	case filepath.Base(arg) != arg || filepath.Ext(arg) == ".wasm":
+		return nil, refusal("connector_not_runnable", fmt.Errorf("no module or source directory at %s", arg))
+	}
+	return h.installed(ctx, arg, sidecar)
+}
+
+// readModule reads at most the size limit and one byte.
+func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, refusal("connector_not_runnable", err)
+	}
+	defer f.Close()
+	wasm, err := io.ReadAll(io.LimitReader(f, lim.Effective().Bytes+1))
+	if err != nil {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("read %s: %w", path, err))
+	}
+	return wasm, nil
+}
+
+// check walks a module and reads its manifest (S34, R14).
+func (h *Host) check(wasm []byte, sidecar string) (*Loaded, error) {
+	l := &Loaded{Wasm: wasm}
+	var err error
+	if l.Module, err = sandbox.CheckModule(wasm, h.Options.Module); err != nil {
+		return nil, moduleRefusal(err)
+	}
+	raw := l.Module.Manifest
+	if sidecar != "" {
+		if raw, err = os.ReadFile(sidecar); err != nil {
+			return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))
+		}
+	}
+	if raw == nil {
+		return nil, refusal("connector_invalid", errors.New("the module carries no manifest; embed one with sluice build, or give --manifest FILE"))
+	}
+	if l.Manifest, err = abi.ReadManifest(raw); err != nil {
+		return nil, manifestRefusal(err)
+	}
+	var declared []string
+	required := map[string]bool{}
+	for name, b := range l.Manifest.Bindings {
+		declared = append(declared, name)
+		required[name] = b.Required
+	}
+	if err := sandbox.CheckBindings(l.Module, declared); err != nil {
+		return nil, moduleRefusal(err)
+	}
+	l.Warnings = sandbox.Warnings(l.Module, required)
+	l.Connector = store.Connector{
+		ID: store.ConnectorID(l.Manifest.ConnectorID), Name: l.Manifest.Name(), Version: l.Manifest.Version,
+		DisplayName: l.Manifest.DisplayName, Digest: store.Digest(l.Module.Digest),
+		Transport: string(l.Module.Transport), Manifest: l.Manifest.Raw,
+	}
+	return l, nil
+}
+
+func refusal(code string, err error) *run.Refusal {
+	return &run.Refusal{Code: code, Message: err.Error(), Err: err}
+}
+
+func moduleRefusal(err error) error {
+	var m *sandbox.ModuleError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: map[string]any{"rule": m.Rule, "offset": m.Offset}, Err: err}
+	}
+	return refusal(sandbox.CodeModuleInvalid, err)
+}
+
+func manifestRefusal(err error) error {
+	var m *abi.ManifestError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: "connector_invalid", Message: m.Error(), Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
+	}
+	return refusal("connector_invalid", err)
+}

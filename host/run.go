@@ -1,0 +1,230 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A RunRequest is a start as a caller asks for it.
+type RunRequest struct {
+	Connector  *Loaded
+	Connection store.ConnectionID // "" is the connector's name
+
+	Mode       string
+	Scope      json.RawMessage
+	Config     json.RawMessage // nil keeps the connection's settings
+	State      json.RawMessage
+	ResetState bool
+	NoPersist  bool
+	// Approved adds to what the connection is granted, for this run.
+	Approved store.Approved
+	Secrets  map[string]string
+	Owner    run.Owner // nil: not interactive
+	Trigger  string    // "" is manual
+	Watch    func(store.Event)
+	// Interpreter is for conformance tests; see sandbox.Spec.
+	Interpreter bool
+}
+
+// Start makes the checks of §6.1 and returns a run that is ready to go. The
+// error is a *run.Refusal; then nothing was started.
+func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
+	l := q.Connector
+	conn, err := h.connection(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.idle(ctx, conn.ID); err != nil {
+		return nil, err
+	}
+	if q.Config != nil {
+		conn.Settings = q.Config
+	}
+	conn.Approved.Hosts = append(slices.Clone(conn.Approved.Hosts), q.Approved.Hosts...)
+	conn.Approved.Mounts = mergeMounts(conn.Approved.Mounts, q.Approved.Mounts)
+	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
+	trigger := q.Trigger
+	if trigger == "" {
+		trigger = "manual"
+	}
+	budgets := h.Options.Budgets
+	if l.Manifest.Sluice != nil {
+		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
+	}
+	plan, err := run.Prepare(ctx, h.Store, run.Input{
+		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
+		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
+		Secrets: q.Secrets, Interactive: q.Owner != nil, Mounts: mounts,
+		Trigger: trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
+	})
+	if err != nil {
+		return nil, err
+	}
+	code, err := h.code(ctx, l, q.Interpreter)
+	if err != nil {
+		return nil, err
+	}
+	return run.New(plan, run.Deps{
+		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch,
+		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
+			return h.launch(ctx, l, code, roots, budgets, q.Interpreter, n)
+		},
+	}), nil
+}
+
+// connection finds the connection, or makes one with the connector's name
+// (R1). A connection belongs to one connector.
+func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, error) {
+	l := q.Connector
+	id := q.Connection
+	if id == "" {
+		id = store.ConnectionID(l.Manifest.Name())
+	}
+	if !abi.IsSlug(string(id)) {
+		return store.Connection{}, refusal("connection_not_found", fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
+	}
+	c, err := h.Store.Connection(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		now := time.Now()
+		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: q.Config, Manifest: l.Manifest.Raw,
+			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}
+		return c, h.Store.PutConnection(ctx, c)
+	case err != nil:
+		return c, fmt.Errorf("load connection %s: %w", id, err)
+	case c.ConnectorID != l.Connector.ID:
+		return c, refusal("connection_not_found", fmt.Errorf("connection %s belongs to connector %s; name another with --connection", id, c.ConnectorID))
+	case !c.Enabled:
+		return c, refusal("connection_disabled", fmt.Errorf("connection %s is disabled", id))
+	}
+	return c, nil
+}
+
+// idle is check 2 of §6.1, for a clear answer before any work is done; the
+// lease decides the race.
+func (h *Host) idle(ctx context.Context, id store.ConnectionID) error {
+	leases, err := h.Store.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list active runs: %w", err)
+	}
+	for _, l := range leases {
+		if l.ConnectionID == id {
+			return &run.Refusal{Code: "run_already_active", Message: fmt.Sprintf("connection %s is being collected by run %s", id, l.RunID),
+				Details: map[string]any{"activeRunId": l.RunID}}
+		}
+	}
+	return nil
+}
+
+// code compiles the module unless the cache has it: at install, or at the first
+// use of a file.
+func (h *Host) code(ctx context.Context, l *Loaded, interpreter bool) (sandbox.Code, error) {
+	if interpreter {
+		return sandbox.Code{}, nil
+	}
+	code, err := h.Sandbox.Prepare(ctx, l.Module, l.Wasm)
+	if err != nil {
+		return code, prepareRefusal(err)
+	}
+	return code, nil
+}
+
+func (h *Host) launch(ctx context.Context, l *Loaded, code sandbox.Code, roots []filesystem.Root, b run.Budgets, interpreter bool, n run.Launch) (run.Guest, run.Files, error) {
+	var files run.Files
+	var mounts []abi.Mount
+	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
+		fs, err := filesystem.Open(roots, filepath.Join(h.scratchDir(), string(n.RunID)), h.Options.Quotas)
+		if err != nil {
+			code := "host_resources"
+			if errors.Is(err, filesystem.ErrMountChanged) {
+				code = "mount_changed"
+			}
+			return nil, nil, &run.LaunchError{Code: code, Err: err}
+		}
+		files = fs
+		for i, m := range fs.Mounts() {
+			mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
+		}
+	}
+	guest, err := h.Sandbox.Start(ctx, sandbox.Spec{
+		Name: n.Name, Env: n.Env, Module: l.Module, Wasm: l.Wasm, Code: code, Mounts: mounts,
+		MemoryBytes: h.Options.MemoryBytes, Compute: b.Compute, Interpreter: interpreter,
+	})
+	if err != nil {
+		if c, ok := files.(io.Closer); ok {
+			err = errors.Join(err, c.Close())
+		}
+		return nil, nil, launchError(err)
+	}
+	return guest, files, nil
+}
+
+// launchError gives a failed start its failure_code (R187).
+func launchError(err error) error {
+	code := "host_resources"
+	var f *sandbox.Failure
+	if errors.As(err, &f) {
+		switch f.Code {
+		case sandbox.CodeEngineUnavailable, sandbox.CodeIsolationUnavailable:
+			code = f.Code
+		case sandbox.CodeCompileFailed, sandbox.CodeCompileMemory, sandbox.CodeCompileTimeout:
+			code = "module_invalid"
+		}
+	}
+	return &run.LaunchError{Code: code, Err: err}
+}
+
+// mergeMounts lets this run's directories win over stored ones of that name.
+func mergeMounts(stored, added []store.Mount) []store.Mount {
+	out := slices.DeleteFunc(slices.Clone(stored), func(m store.Mount) bool {
+		return slices.ContainsFunc(added, func(a store.Mount) bool { return a.Name == m.Name })
+	})
+	return append(out, added...)
+}
+
+// guestMounts is the part of the approved directories that the manifest asks
+// for, as the guest sees it, and /tmp (G16). Nothing is mounted that the
+// manifest does not name.
+func guestMounts(m *abi.Manifest, approved []store.Mount) (roots []filesystem.Root, mounts []abi.GuestMount) {
+	b, declared := m.Bindings[abi.BindingFilesystem]
+	if !declared {
+		return nil, nil
+	}
+	for _, a := range approved {
+		i := slices.IndexFunc(b.Mounts, func(w abi.MountRequest) bool { return w.Name == a.Name })
+		if i < 0 {
+			continue
+		}
+		r := filesystem.Root{Path: a.Path, Writable: a.Writable && b.Mounts[i].Writable, Device: a.Device, Inode: a.Inode}.Named(a.Name)
+		roots = append(roots, r)
+		mounts = append(mounts, abi.GuestMount{Path: r.GuestPath, Mode: mode(r.Writable)})
+	}
+	return roots, append(mounts, abi.GuestMount{Path: filesystem.ScratchPath, Mode: mode(true)})
+}
+
+func mode(writable bool) string { return filesystem.Mount{Writable: writable}.Mode() }
+
+func usesABI(m sandbox.Module) bool {
+	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
+}
+
+// ApproveMount checks a directory the owner named for a run (S56).
+func (h *Host) ApproveMount(name, path string, writable bool) (store.Mount, error) {
+	r, err := filesystem.Approve(path, writable, h.DataDir)
+	if err != nil {
+		return store.Mount{}, err
+	}
+	return store.Mount{Name: name, Path: r.Path, Writable: writable, Device: r.Device, Inode: r.Inode}, nil
+}
