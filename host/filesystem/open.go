@@ -175,6 +175,9 @@ func (m *mount) create(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo, 
 	}
 	file, err := m.root.OpenFile(p.name, mode, 0o600)
 	if errors.Is(err, fs.ErrExist) {
+		if flags&abi.FileExclusive != 0 {
+			return nil, nil, errExists
+		}
 		return nil, nil, errChanged
 	}
 	if err != nil {
