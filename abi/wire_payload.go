@@ -40,9 +40,8 @@ func ParseHello(b []byte) (h Hello, err error) {
 type Task uint8
 
 const (
-	TaskRun      Task = 1 // load compiled code, run one guest
-	TaskCompile  Task = 2 // compile the module into the directory, then exit
-	TaskSelfTest Task = 3 // try to get out of the jail, report, exit (S22)
+	TaskRun     Task = 1 // load compiled code, run one guest
+	TaskCompile Task = 2 // compile the module into the directory, then exit
 )
 
 // A Mount is a virtual directory of a guest (G16).
@@ -118,7 +117,7 @@ func ParseLoad(b []byte) (l Load, err error) {
 			l.Mounts[i] = Mount{ID: d.u32(), Path: d.str(maxWireString)}
 		}
 	}
-	d.check(l.Task >= TaskRun && l.Task <= TaskSelfTest, "task")
+	d.check(l.Task >= TaskRun && l.Task <= TaskCompile, "task")
 	d.check(flags&^loadFlags == 0, "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
 	d.check(l.Limits.Valid(), "limits")
@@ -236,7 +235,7 @@ const (
 	ExitExited  ExitKind = 1 // _start returned or proc_exit was called (R39)
 	ExitTrapped ExitKind = 2
 	ExitFailed  ExitKind = 3 // the worker could not do its task: Detail says why
-	ExitDone    ExitKind = 4 // a compile or self-test finished
+	ExitDone    ExitKind = 4 // a compilation finished
 )
 
 // The stages in which a task can fail, as Exit.TrapKind of ExitFailed.
@@ -266,14 +265,6 @@ type Exit struct {
 	Detail           string // for diagnostics; text of the engine, names chosen by the guest
 	GuestMemoryBytes uint64 // peak linear memory
 	Instantiate      time.Duration
-	Findings         []Finding // of a self-test
-}
-
-// A Finding is one attempt of the self-test (S22).
-type Finding struct {
-	Name    string
-	Refused bool
-	Detail  string
 }
 
 // Append appends the encoded form to b. Detail is cut to its limit.
@@ -284,16 +275,8 @@ func (e Exit) Append(b []byte) []byte {
 	b = appendString(b, e.TrapKind)
 	b = appendString(b, e.Detail[:min(len(e.Detail), maxWireText)])
 	b = le.AppendUint64(b, e.GuestMemoryBytes)
-	b = le.AppendUint64(b, uint64(e.Instantiate))
-	b = le.AppendUint32(b, uint32(len(e.Findings)))
-	for _, f := range e.Findings {
-		b = append(appendString(b, f.Name), boolByte(f.Refused))
-		b = appendString(b, f.Detail[:min(len(f.Detail), maxWireFinding)])
-	}
-	return b
+	return le.AppendUint64(b, uint64(e.Instantiate))
 }
-
-const maxWireFinding = 256
 
 // ParseExit decodes exactly b.
 func ParseExit(b []byte) (e Exit, err error) {
@@ -304,12 +287,6 @@ func ParseExit(b []byte) (e Exit, err error) {
 	e.Detail = d.str(maxWireText)
 	e.GuestMemoryBytes = d.u64()
 	e.Instantiate = d.duration()
-	if n := d.count(maxWireMounts); n > 0 {
-		e.Findings = make([]Finding, n)
-		for i := range e.Findings {
-			e.Findings[i] = Finding{Name: d.str(64), Refused: d.boolean(), Detail: d.str(maxWireFinding)}
-		}
-	}
 	d.check(e.Kind >= ExitExited && e.Kind <= ExitDone, "kind")
 	d.check(e.GuestMemoryBytes <= 1<<32, "memory")
 	return e, d.end("exit")

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -175,9 +174,7 @@ func (s *Sandbox) accept(key, out string) error {
 	if err != nil {
 		return fmt.Errorf("compiler left something else: %w", err)
 	}
-	const place = "bare/"
-	name, ok := strings.CutPrefix(path, place)
-	if !ok || !codeName.MatchString(name) {
+	if !codeName.MatchString(path) {
 		return fmt.Errorf("compiler left a file called %q", path)
 	}
 	f, err := root.Open(path)
@@ -193,7 +190,7 @@ func (s *Sandbox) accept(key, out string) error {
 		return fmt.Errorf("compiler left a file of %d bytes and %d links: at most %d bytes and one link",
 			info.Size(), links(info), s.options.EntryBytes)
 	}
-	return s.cache.store(key, name, f)
+	return s.cache.store(key, path, f)
 }
 
 // lockPoll is how often a lock held by another process is tried.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -36,23 +37,26 @@ func (w *worker) compile(ctx context.Context, bytes []byte) (abi.Exit, error) {
 	}
 	module, skeleton := bytes[:w.load.ModuleBytes], bytes[w.load.ModuleBytes:]
 	began := time.Now()
-	full, err := compileInto(ctx, module, filepath.Join(w.walls.Dir, "full"))
+	full, err := w.compileOne(ctx, module, "")
 	if err != nil {
 		return abi.Exit{}, err
 	}
-	bare, err := compileInto(ctx, skeleton, filepath.Join(w.walls.Dir, "bare"))
+	bare, err := w.compileOne(ctx, skeleton, full)
 	if err != nil {
 		return abi.Exit{}, err
 	}
-	if err := os.Rename(full, bare); err != nil {
-		return abi.Exit{}, stage(abi.StageCode, err)
+	if bare != "" { // else the module is its own skeleton
+		if err := os.Rename(filepath.Join(w.walls.Dir, full), filepath.Join(w.walls.Dir, bare)); err != nil {
+			return abi.Exit{}, stage(abi.StageCode, err)
+		}
 	}
 	return abi.Exit{Kind: abi.ExitDone, Instantiate: time.Since(began)}, nil
 }
 
-// compileInto compiles module and returns the file that the engine made.
-func compileInto(ctx context.Context, module []byte, dir string) (string, error) {
-	cache, err := wazero.NewCompilationCacheWithDir(dir)
+// compileOne compiles module and returns the file that the engine made, "" if it
+// made none besides other.
+func (w *worker) compileOne(ctx context.Context, module []byte, other string) (string, error) {
+	cache, err := wazero.NewCompilationCacheWithDir(w.walls.Dir)
 	if err != nil {
 		return "", stage(abi.StageCode, err)
 	}
@@ -72,9 +76,16 @@ func compileInto(ctx context.Context, module []byte, dir string) (string, error)
 		}
 		return "", stage(abi.StageModule, err)
 	}
-	files, err := listing(dir)
-	if err != nil || len(files) != 1 {
-		return "", stage(abi.StageCode, fmt.Errorf("the engine left %d files: %w", len(files), err))
+	files, err := listing(w.walls.Dir)
+	if err != nil {
+		return "", stage(abi.StageCode, err)
 	}
-	return filepath.Join(dir, files[0]), nil
+	files = slices.DeleteFunc(files, func(f string) bool { return f == other })
+	switch {
+	case len(files) == 1:
+		return files[0], nil
+	case len(files) == 0 && other != "":
+		return "", nil
+	}
+	return "", stage(abi.StageCode, fmt.Errorf("the engine left %d files", len(files)))
 }

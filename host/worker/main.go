@@ -24,8 +24,11 @@ const (
 // Main is the hidden command: it makes this process the worker of whatever the
 // host sends over descriptor 3, and returns the exit status. It must be called
 // before the program does anything else, in a process that host/jail started;
-// args carry nothing (S12).
-func Main([]string) int {
+// args carry nothing (S12), or make it the canary of the self-test (S22).
+func Main(args []string) int {
+	if len(args) > 0 && args[0] == jail.CanaryArg {
+		return jail.Canary(args[1:])
+	}
 	if err := prepareSocket(jail.SocketFD); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		return statusOrphan
