@@ -73,13 +73,13 @@ func basis(pid int) policy {
 	const otherNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	return policy{
-		plain: []uint32{
+		plain: append([]uint32{
 			unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_EPOLL_PWAIT, unix.SYS_NANOSLEEP,
 			unix.SYS_SCHED_YIELD, unix.SYS_CLOCK_GETTIME, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_RT_SIGRETURN,
 			unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_SIGALTSTACK, unix.SYS_GETPID, unix.SYS_GETTID,
 			unix.SYS_CLOSE, unix.SYS_FCNTL, unix.SYS_GETRANDOM, unix.SYS_RESTART_SYSCALL, unix.SYS_EPOLL_CREATE1,
 			unix.SYS_EPOLL_CTL, unix.SYS_EVENTFD2, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
-		},
+		}, libc...),
 		checked: []check{
 			equal(unix.SYS_TGKILL, 0, uint32(pid)),
 			{call: unix.SYS_CLONE, mask: unix.CLONE_THREAD | otherNamespaces, value: unix.CLONE_THREAD},
