@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A record frame (G11), little-endian, without padding:
@@ -222,11 +223,14 @@ func (w *FrameWriter) Open(rec *FrameRecord) []byte {
 	if len(w.buf) == 0 {
 		w.Begin()
 	}
-	b := append(w.buf, byte(rec.Op), byte(rec.KeyKind))
-	b = binary.LittleEndian.AppendUint16(b, rec.Stream)
-	b = binary.LittleEndian.AppendUint64(b, uint64(rec.EmittedAt))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(rec.Key)))
-	b = append(b, 0, 0, 0, 0)
+	// One check of room for the whole header: guests pay for each.
+	at := len(w.buf)
+	b := slices.Grow(w.buf, RecordHeaderSize+len(rec.Key))[:at+RecordHeaderSize]
+	h := b[at : at+RecordHeaderSize : at+RecordHeaderSize]
+	h[0], h[1] = byte(rec.Op), byte(rec.KeyKind)
+	binary.LittleEndian.PutUint16(h[2:], rec.Stream)
+	binary.LittleEndian.PutUint64(h[4:], uint64(rec.EmittedAt))
+	binary.LittleEndian.PutUint32(h[12:], uint32(len(rec.Key)))
 	w.key = len(rec.Key)
 	return append(b, rec.Key...)
 }

@@ -37,12 +37,12 @@ func TimeOf(raw []byte) (micros int64, ok bool) {
 
 // epochMillis reads a number of milliseconds.
 func epochMillis(raw []byte) (micros int64, ok bool) {
-	if n, ok := Int64(raw); ok {
-		return n * 1000, -maxEpochMillis <= n && n <= maxEpochMillis
-	}
 	f, ok := Float64(raw)
 	if !ok || math.Abs(f) > maxEpochMillis {
 		return 0, false
+	}
+	if n, ok := Int64(raw); ok {
+		return n * 1000, true
 	}
 	return int64(math.Floor(f * 1000)), true
 }
@@ -73,17 +73,21 @@ func parseTime[T string | []byte](s T) (int64, bool) {
 		}
 	}
 	midnight := daysToDate(year, month, day) * microsPerDay
-	if len(s) <= 10 {
-		return midnight, len(s) == 4 || len(s) == 7 || len(s) == 10
+	switch len(s) {
+	case 4, 7, 10:
+		return midnight, true
 	}
 	clock, ok := parseClock(s)
-	return midnight + clock, ok
+	if !ok {
+		return 0, false
+	}
+	return midnight + clock, true
 }
 
 // parseClock reads what follows the date, the T included, as µs since
 // midnight UTC of that date.
 func parseClock[T string | []byte](s T) (int64, bool) {
-	if s[10] != 'T' && s[10] != 't' {
+	if len(s) < 11 || s[10] != 'T' && s[10] != 't' {
 		return 0, false
 	}
 	hour, ok := digitsAt(s, 11, 2)
