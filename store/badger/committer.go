@@ -29,13 +29,22 @@ type committer struct {
 	next     uint64   // sequence of the next group
 	maxBytes int64    // of one group: half the engine's transaction limit
 	grants   map[store.ConnectionID]*store.Grant
+	streams  map[streamKey]*stream
+	chores   []*item // the store's own work, done before what is queued
+	job      bool    // a job is running
+	hash     *hasher
+	cands    []candidate // scratch of ingest
+	unknown  []int
+	keep     []int
+	packed   []byte
 	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
 func newCommitter(s *Store, seq uint64) *committer {
 	return &committer{
 		s: s, base: newReader(s.db, seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
-		grants: make(map[store.ConnectionID]*store.Grant),
+		grants:  make(map[store.ConnectionID]*store.Grant),
+		streams: make(map[streamKey]*stream), hash: newHasher(),
 	}
 }
 
@@ -53,7 +62,7 @@ func (c *committer) run() {
 			c.collect()
 			continue
 		}
-		if c.cur == nil && len(c.inflight) == 0 && c.s.queue.drained() {
+		if c.cur == nil && len(c.inflight) == 0 && len(c.chores) == 0 && c.s.queue.drained() {
 			return
 		}
 		select {
@@ -78,7 +87,7 @@ func (c *committer) sendable(more bool) bool {
 }
 
 func (c *committer) full() bool {
-	return c.cur != nil && (c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2)
+	return c.cur != nil && (c.cur.closed || c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2)
 }
 
 func (c *committer) send() {
@@ -105,7 +114,7 @@ func (c *committer) prepareOne() bool {
 	if c.full() {
 		return false
 	}
-	it := c.s.queue.pop(c.accepts)
+	it := c.nextItem()
 	if it == nil {
 		return false
 	}
@@ -130,6 +139,20 @@ func (c *committer) prepareOne() bool {
 	return true
 }
 
+// nextItem takes a chore or else the first queued item, if the current group
+// may hold it; if not, the group is closed.
+func (c *committer) nextItem() *item {
+	if len(c.chores) == 0 {
+		return c.s.queue.pop(c.accepts)
+	}
+	it := c.chores[0]
+	if !c.accepts(it) {
+		return nil
+	}
+	c.chores = c.chores[1:]
+	return it
+}
+
 func (c *committer) prepare(g *group, it *item) error {
 	if it.op != nil {
 		return it.op(g)
@@ -143,7 +166,8 @@ func (c *committer) accepts(it *item) bool {
 	if c.cur == nil {
 		return !it.barrier || len(c.inflight) == 0
 	}
-	return !it.barrier && c.cur.bytes+it.bytes <= c.maxBytes
+	c.cur.closed = it.barrier || c.cur.bytes+it.bytes > c.maxBytes
+	return !c.cur.closed
 }
 
 func (c *committer) inflightNewestFirst() []*group {

@@ -190,3 +190,14 @@ func (r reader) raw(k []byte) ([]byte, error) {
 	}
 	return item.ValueCopy(nil)
 }
+
+// lastKey returns the greatest key with prefix that is not above at, nil when
+// there is none.
+func (r reader) lastKey(prefix, at []byte) ([]byte, error) {
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
+	defer it.Close()
+	if it.Seek(at); !it.ValidForPrefix(prefix) {
+		return nil, nil
+	}
+	return it.Item().KeyCopy(nil), nil
+}

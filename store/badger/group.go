@@ -20,6 +20,7 @@ type group struct {
 	bytes    int64
 	records  int
 	terminal bool // holds a terminal commit
+	closed   bool // takes no further item
 	wake     map[store.RunID]bool
 	undo     []func() // to take back its effects on memory, in order of effect
 	publish  []func() // to show its effects to readers

@@ -67,6 +67,14 @@ func lastNumber(k []byte) uint64 {
 	return binary.BigEndian.Uint64(k[len(k)-8:])
 }
 
+// lastPart is the bare last part of a key of two parts.
+func lastPart(k []byte) string {
+	if len(k) < 3 {
+		return ""
+	}
+	return string(k[min(len(k), 3+int(binary.BigEndian.Uint16(k[1:]))):])
+}
+
 func eventKey(id store.RunID, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(key(kindEvent, string(id), ""), sequence)
 }

@@ -94,7 +94,7 @@ func (s *Store) prove() error {
 		return nil
 	}
 	dir := filepath.Join(s.dir, "witness")
-	s.witness = witness{dir: dir, roll: witnessRoll}
+	s.witness.dir, s.witness.roll = dir, witnessRoll
 	t, err := readWitness(filepath.Join(dir, witnessName))
 	if err != nil && !errors.Is(err, errWitnessBroken) {
 		return err

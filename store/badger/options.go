@@ -45,6 +45,8 @@ type Options struct {
 	FreeSpace func(dir string) (uint64, error)
 	// Now replaces the clock.
 	Now func() time.Time
+
+	memRows int // rows in memory that become an index run
 }
 
 // Fault points of S152.
@@ -60,6 +62,12 @@ const (
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.memRows == 0 {
+		o.memRows = memRows
+		if o.Small {
+			o.memRows = memRows / 2
+		}
 	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = defaultQueueBytes

@@ -36,6 +36,7 @@ type Store struct {
 	closing      chan struct{}
 	closeOnce    sync.Once
 	closeErr     error
+	jobs         sync.WaitGroup // maintenance beside the committer
 
 	chain   chain   // writer only
 	witness witness // writer only
@@ -44,9 +45,10 @@ type Store struct {
 	gate sync.RWMutex // held for reading while db is in use outside the committer
 	db   *engine.DB
 
-	view      sync.RWMutex   // guards published, readers and what is shown to readers
-	published uint64         // newest commit that readers see
-	readers   map[uint64]int // open snapshots by commit
+	view      sync.RWMutex          // guards published, readers and what is shown to readers
+	published uint64                // newest commit that readers see
+	readers   map[uint64]int        // open snapshots by commit
+	streams   map[streamKey]*stream // those in memory
 
 	watchers watchers
 }
@@ -60,6 +62,7 @@ func newStore(dir string, opts Options) *Store {
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
 		readers: make(map[uint64]int),
+		streams: make(map[streamKey]*stream),
 	}
 	s.space.init(s)
 	return s
@@ -119,11 +122,16 @@ func (s *Store) writable() error {
 
 // do runs op in the committer and waits until what it wrote is durable.
 func (s *Store) do(ctx context.Context, barrier bool, op func(*group) error) error {
+	return s.doSized(ctx, 4096, barrier, op)
+}
+
+// doSized is do for an op that writes about so many bytes.
+func (s *Store) doSized(ctx context.Context, bytes int64, barrier bool, op func(*group) error) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
 	receipt, settle := store.NewReceipt()
-	it := &item{op: op, settle: settle, barrier: barrier, bytes: 4096}
+	it := &item{op: op, settle: settle, barrier: barrier, bytes: bytes}
 	if err := s.queue.push(ctx, it); err != nil {
 		return err
 	}
@@ -168,6 +176,7 @@ func (s *Store) close() error {
 	s.queue.close()
 	close(s.closing)
 	<-s.done
+	s.jobs.Wait()
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	var errs []error

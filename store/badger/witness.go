@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The witness proves that no acknowledged commit is missing from the engine
@@ -32,6 +33,7 @@ type witness struct {
 	roll int64
 	f    *os.File // nil in memory
 	size int64
+	mu   sync.Mutex // held while files change names, and while they are read
 }
 
 // append adds the entry of next, whose predecessor is last, and syncs it.
@@ -44,7 +46,7 @@ func (w *witness) append(next, last chain) error {
 			return fmt.Errorf("roll witness: %w", err)
 		}
 	}
-	if _, err := w.f.WriteAt(entry(next, last.link), w.size); err != nil {
+	if _, err := w.f.WriteAt(witnessLine(next, last.link), w.size); err != nil {
 		return fmt.Errorf("append witness: %w", err)
 	}
 	if err := w.f.Sync(); err != nil {
@@ -54,7 +56,7 @@ func (w *witness) append(next, last chain) error {
 	return nil
 }
 
-func entry(c chain, prev [sha256.Size]byte) []byte {
+func witnessLine(c chain, prev [sha256.Size]byte) []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, witnessEntry), c.seq)
 	b = binary.LittleEndian.AppendUint64(b, entryCheck(c, prev))
 	return append(b, c.link[:]...)
@@ -71,6 +73,8 @@ func entryCheck(c chain, prev [sha256.Size]byte) uint64 {
 // rotate starts a new file with last as its first entry. The old one is named
 // after the last sequence in it.
 func (w *witness) rotate(last chain) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	old := filepath.Join(w.dir, witnessName)
 	if err := os.Rename(old, filepath.Join(w.dir, fmt.Sprintf("commits.%020d.log", last.seq))); err != nil {
 		return err
@@ -98,7 +102,7 @@ func (w *witness) create(c chain) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(entry(c, c.link))
+	_, err = f.Write(witnessLine(c, c.link))
 	if err == nil {
 		err = f.Sync()
 	}

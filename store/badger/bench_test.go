@@ -1,0 +1,129 @@
+package badger_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger"
+)
+
+// A feeder submits pipelined flushes of new records, as a run does.
+type feeder struct {
+	tb    testing.TB
+	s     *badger.Store
+	lease store.Lease
+	next  int // number of the next key
+	data  []byte
+	queue []*store.Receipt
+	spare []*store.Batch
+	sent  []*store.Batch
+}
+
+const pipeline = 16 // flushes of a run that wait for the disk
+
+func newFeeder(tb testing.TB, s *badger.Store) *feeder {
+	tb.Helper()
+	l, err := s.Acquire(tb.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", time.Now().UnixNano())), ConnectionID: "bench", Status: "active"}, "h", "b", time.Hour)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f := &feeder{tb: tb, s: s, lease: l, data: make([]byte, 184)}
+	for i := range f.data {
+		f.data[i] = byte('a' + i%26)
+	}
+	return f
+}
+
+// send submits one flush of n records with keys from from on.
+func (f *feeder) send(from, n, round int) {
+	if len(f.queue) == pipeline {
+		f.wait(1)
+	}
+	var b *store.Batch
+	if k := len(f.spare); k > 0 {
+		b, f.spare = f.spare[k-1], f.spare[:k-1]
+	} else {
+		b = new(store.Batch)
+	}
+	b.Reset("s")
+	var key [16]byte
+	for i := range n {
+		k := strconv.AppendUint(key[:0], uint64(from+i)*0x9E3779B97F4A7C15, 36)
+		binary.LittleEndian.PutUint64(f.data[8:], uint64(from+i+round<<40))
+		b.Append(store.Change{Key: k, Data: f.data, EmittedAt: int64(from)})
+	}
+	r, err := f.s.Submit(f.tb.Context(), &store.Commit{
+		Lease: f.lease, Batches: []*store.Batch{b},
+		Events: []store.Event{{ID: "evt_0", Type: "run.batch_ingested", RunID: f.lease.RunID, Data: []byte(`{"records":500}`)}},
+	})
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	f.queue, f.sent = append(f.queue, r), append(f.sent, b)
+}
+
+func (f *feeder) wait(n int) {
+	for range n {
+		if _, err := f.queue[0].Result(); err != nil {
+			f.tb.Fatal(err)
+		}
+		f.spare = append(f.spare, f.sent[0])
+		f.queue, f.sent = f.queue[1:], f.sent[1:]
+	}
+}
+
+// feed sends n new records.
+func (f *feeder) feed(n int) {
+	for range n / 500 {
+		f.send(f.next, 500, 0)
+		f.next += 500
+	}
+}
+
+func (f *feeder) drain() { f.wait(len(f.queue)) }
+
+// benchDir is on a real disk: BENCH_DIR, or the working directory.
+func benchDir(tb testing.TB) string {
+	dir, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "sluice-bench-")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// BenchmarkIngest measures durable ingest of new 200-byte records in pipelined
+// flushes of 500, into a store that holds so many already. BENCH_LONG=1 adds
+// five million.
+func BenchmarkIngest(b *testing.B) {
+	sizes := []int{0, 1_000_000}
+	if os.Getenv("BENCH_LONG") != "" {
+		sizes = append(sizes, 5_000_000)
+	}
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("existing=%d", size), func(b *testing.B) {
+			s, err := badger.Open(benchDir(b), badger.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			f := newFeeder(b, s)
+			f.feed(size)
+			f.drain()
+			const n = 500_000
+			start := time.Now()
+			b.ResetTimer()
+			for range b.N {
+				f.feed(n)
+				f.drain()
+			}
+			b.ReportMetric(float64(n*b.N)/time.Since(start).Seconds(), "records/s")
+			b.ReportMetric(float64(s.Memory())/1e6, "index-MB")
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package badger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"math/bits"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// counters are what a stream's content must add up to (S123). They are written
+// in every transaction that changes the stream.
+type counters struct {
+	number     uint64 // of the stream in keys
+	live       uint64
+	tombstones uint64
+	last       uint64 // newest version
+	bytes      uint64 // keys and data of all versions ever stored
+	updated    int64  // µs
+	sum        sum
+}
+
+// A sum is the order-free sum of the elements of all current records and
+// tombstones, modulo 2^128.
+type sum struct{ lo, hi uint64 }
+
+func (s *sum) add(e1, e2 uint64) {
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, e1, 0)
+	s.hi, _ = bits.Add64(s.hi, e2, carry)
+}
+
+func (s *sum) sub(e1, e2 uint64) {
+	var borrow uint64
+	s.lo, borrow = bits.Sub64(s.lo, e1, 0)
+	s.hi, _ = bits.Sub64(s.hi, e2, borrow)
+}
+
+// A hasher computes elements; it is not safe for concurrent use.
+type hasher struct {
+	h   hash.Hash
+	buf [sha256.Size]byte
+}
+
+func newHasher() *hasher { return &hasher{h: sha256.New()} }
+
+// element is the first 128 bits of SHA-256 over version, kind, key and data.
+// It stands for one version of one key: it tells in the index whether data that
+// comes in is what is stored already, and adds up to the stream's sum.
+func (e *hasher) element(version uint64, c store.Change) (e1, e2 uint64) {
+	e.h.Reset()
+	binary.LittleEndian.PutUint64(e.buf[:], version)
+	e.buf[8] = byte(c.Op)
+	binary.LittleEndian.PutUint32(e.buf[9:], uint32(len(c.Key)))
+	e.h.Write(e.buf[:13])
+	e.h.Write(c.Key)
+	e.h.Write(c.Data)
+	digest := e.h.Sum(e.buf[:0])
+	return binary.BigEndian.Uint64(digest), binary.BigEndian.Uint64(digest[8:])
+}
+
+const countersBytes = 8 * 8
+
+func (n counters) put(g *group, k []byte) {
+	v := newValue(countersBytes)
+	for _, f := range []uint64{n.number, n.live, n.tombstones, n.last, n.bytes, uint64(n.updated), n.sum.lo, n.sum.hi} {
+		v = binary.LittleEndian.AppendUint64(v, f)
+	}
+	g.put(k, v)
+}
+
+func decodeCounters(b []byte) (counters, error) {
+	if len(b) != countersBytes {
+		return counters{}, damagef("counters have %d bytes", len(b))
+	}
+	f := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	return counters{
+		number: f(0), live: f(1), tombstones: f(2), last: f(3), bytes: f(4), updated: int64(f(5)), sum: sum{f(6), f(7)},
+	}, nil
+}
+
+func (n counters) stats(s store.Stream) store.StreamStats {
+	return store.StreamStats{
+		Stream: s, Live: n.live, Tombstones: n.tombstones, LastVersion: n.last, Bytes: n.bytes,
+		UpdatedAt: time.UnixMicro(n.updated).UTC(),
+	}
+}
+
+func countersKey(c store.ConnectionID, s store.Stream) []byte {
+	return key(kindCounters, string(c), string(s))
+}

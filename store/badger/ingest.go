@@ -1,0 +1,234 @@
+package badger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A candidate is one change of a batch while it is being placed.
+type candidate struct {
+	change store.Change
+	raw    []byte // its packed form
+	h1, h2 uint64
+	old    row // what the index runs hold of the key
+	had    bool
+	runs   uint64 // bit i: the filter of run i did not rule the key out
+}
+
+// ingest lays one batch into g (R77). It reads first, and only then changes
+// the stream's memory, in a way that g.undo takes back.
+func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time.Time) (changed, unchanged int, err error) {
+	st, err := c.stream(g, lease.ConnectionID, b.Stream)
+	if err != nil {
+		return 0, 0, err
+	}
+	cands := c.candidates(st, b)
+	if err := c.resolve(st, cands); err != nil {
+		return 0, 0, damaged(err, st.name)
+	}
+	changed = c.place(g, st, lease.RunID, b, cands, now)
+	g.records += b.Len()
+	c.maintain(g, st)
+	return changed, b.Len() - changed, nil
+}
+
+// candidates hashes the keys and looks them up in memory.
+func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
+	cands, packed := c.cands[:0], b.Packed()
+	for off, change := range b.Changes() {
+		n := off + len(change.Key) + len(change.Data) + changeHeader
+		k := candidate{change: change, raw: packed[off:n]}
+		k.h1, k.h2 = hashKey(change.Key)
+		cands = append(cands, k)
+	}
+	c.cands = cands
+	return cands
+}
+
+// changeHeader is the length of a packed change without key and data.
+const changeHeader = 16
+
+// resolve looks up in the runs what memory does not know. Filters are asked run
+// by run for the whole batch, so that their cache misses overlap.
+func (c *committer) resolve(st *stream, cands []candidate) error {
+	unknown := c.unknown[:0]
+	for i := range cands {
+		k := &cands[i]
+		if _, ok := st.mem.get(k.h1, k.h2); ok {
+			continue
+		}
+		if k.old, k.had = st.thaw(k.h1, k.h2); !k.had {
+			unknown = append(unknown, i)
+		}
+	}
+	c.unknown = unknown
+	for j, run := range st.runs[:min(len(st.runs), 64)] {
+		for _, i := range unknown {
+			if k := &cands[i]; run.filter.has(k.h1, k.h2) {
+				k.runs |= 1 << j
+			}
+		}
+	}
+	for _, i := range unknown {
+		if err := c.lookup(st, &cands[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thaw looks a key up in the tables that are becoming runs.
+func (st *stream) thaw(h1, h2 uint64) (row, bool) {
+	for i := len(st.frozen) - 1; i >= 0; i-- {
+		if r, ok := st.frozen[i].get(h1, h2); ok {
+			return r, true
+		}
+	}
+	return row{}, false
+}
+
+// lookup reads the pages that may hold the key; the newest row wins.
+func (c *committer) lookup(st *stream, k *candidate) error {
+	for j := range st.runs {
+		if j < 64 && k.runs&(1<<j) == 0 || j >= 64 && !st.runs[j].filter.has(k.h1, k.h2) {
+			continue
+		}
+		r, ok, err := st.runs[j].find(c.base, st.n.number, k.h1, k.h2)
+		if err != nil {
+			return err
+		}
+		if ok && (!k.had || r.at() > k.old.at()) {
+			k.old, k.had = r, true
+		}
+	}
+	return nil
+}
+
+// A replacement is a row that was put into memory, and what it replaced there.
+type replacement struct {
+	row, old row
+	had      bool
+}
+
+// place gives versions to the changes that are real, writes their segment, and
+// updates counters, memory and the set of superseded versions.
+func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch, cands []candidate, now time.Time) int {
+	before, fresh := st.n, st.fresh
+	p := part{run: string(run), ingested: now.UnixMicro(), first: st.n.last + 1}
+	var dead []uint64
+	done := make([]replacement, 0, len(cands))
+	keep := c.keep[:0]
+	mem := st.mem
+	st.rows.Lock()
+	for i := range cands {
+		k := &cands[i]
+		old, had := mem.get(k.h1, k.h2)
+		if !had {
+			old, had = k.old, k.had
+		}
+		if !c.real(k.change, old, had) {
+			continue
+		}
+		r := st.count(c.hash, k, old, had)
+		if had {
+			dead = append(dead, old.at())
+		}
+		prev, inMem := mem.put(r)
+		done = append(done, replacement{r, prev, inMem})
+		keep = append(keep, i)
+	}
+	st.rows.Unlock()
+	c.keep = keep
+	if len(keep) == 0 {
+		return 0
+	}
+	for _, v := range dead {
+		if ch := st.dead.set(v); ch.heavy() {
+			st.heavy[v>>chunkShift] = true
+		}
+	}
+	g.undo = append(g.undo, func() {
+		st.rows.Lock()
+		for _, r := range slices.Backward(done) {
+			mem.unput(r.row, r.old, r.had)
+		}
+		st.rows.Unlock()
+		for _, v := range dead {
+			st.dead.unset(v)
+		}
+		st.n, st.fresh = before, fresh
+	})
+	last := st.n.last
+	g.publish = append(g.publish, func() { st.shown = last })
+	p.count, p.packed = len(keep), b.Packed()
+	if len(keep) < len(cands) {
+		p.packed = c.packed[:0]
+		for _, i := range keep {
+			p.packed = append(p.packed, cands[i].raw...)
+		}
+		c.packed = p.packed
+	}
+	c.writeSegment(g, st, p)
+	c.writeDead(g, st, dead)
+	st.n.updated = now.UnixMicro()
+	st.n.put(g, st.counters)
+	return len(keep)
+}
+
+func (c *committer) writeSegment(g *group, st *stream, p part) {
+	v := newValue(partHeader + len(p.run) + len(p.packed))
+	g.put(numbered(kindSegment, st.n.number, p.first), p.append(v))
+	st.fresh += int64(len(p.packed))
+	st.tiny[p.first>>chunkShift]++
+}
+
+// real says whether a change changes anything (R77).
+func (c *committer) real(ch store.Change, old row, had bool) bool {
+	if ch.Op == store.Delete {
+		return had && !old.deleted()
+	}
+	if !had || old.deleted() {
+		return true
+	}
+	e1, e2 := c.hash.element(old.at(), ch)
+	return e1 != old.e1 || e2 != old.e2
+}
+
+// count gives the change the next version and moves the counters.
+func (st *stream) count(e *hasher, k *candidate, old row, had bool) row {
+	n := &st.n
+	n.last++
+	r := row{h1: k.h1, h2: k.h2, version: n.last}
+	r.e1, r.e2 = e.element(n.last, k.change)
+	if had {
+		n.sum.sub(old.e1, old.e2)
+		if old.deleted() {
+			n.tombstones--
+		} else {
+			n.live--
+		}
+	}
+	n.sum.add(r.e1, r.e2)
+	if k.change.Op == store.Delete {
+		r.version |= tombstone
+		n.tombstones++
+	} else {
+		n.live++
+	}
+	n.bytes += uint64(len(k.change.Key) + len(k.change.Data))
+	return r
+}
+
+// writeDead writes the versions that a commit superseded as a list.
+func (c *committer) writeDead(g *group, st *stream, dead []uint64) {
+	if len(dead) == 0 {
+		return
+	}
+	lists, listed := len(st.lists), st.listed
+	g.undo = append(g.undo, func() { st.lists, st.listed = st.lists[:lists], listed })
+	g.put(numbered(kindDeadList, st.n.number, st.n.last), encodeDeadList(dead))
+	st.lists = append(st.lists, st.n.last)
+	st.listed += len(dead)
+}

@@ -1,0 +1,187 @@
+package badger
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// maintain is called after every batch. What is short is queued as a chore;
+// what is long becomes a job beside the committer.
+func (c *committer) maintain(g *group, st *stream) {
+	if !st.flushing && (st.mem.used >= c.s.opts.memRows || st.fresh >= memBytes) {
+		st.flushing = true
+		c.chores = append(c.chores, &item{
+			op:     func(g *group) error { return c.flush(g, st) },
+			bytes:  int64(st.mem.used)*(rowBytes+4) + 64<<10,
+			settle: func(store.Ack, error) { st.flushing = false },
+		})
+	}
+	if len(st.lists) >= listsMax || st.listed >= listsMaxDead {
+		c.checkpointDead(g, st)
+	}
+	c.startJob(st)
+}
+
+// flush turns the rows in memory into an index run.
+func (c *committer) flush(g *group, st *stream) error {
+	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.used == 0 {
+		return nil
+	}
+	rows := st.mem.rows()
+	lay := st.lay.clone()
+	w := newRunWriter(st.n.number, lay.NextRun, uint64(len(rows)), func(k, v []byte) error {
+		g.put(k, v)
+		return nil
+	})
+	for _, r := range rows {
+		if err := w.add(r); err != nil {
+			return err
+		}
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+	lay.NextRun++
+	lay.Indexed = st.n.last
+	lay.Runs = append(lay.Runs, w.info)
+	if err := c.setLayout(g, st, lay); err != nil {
+		return err
+	}
+	old, frozen, fresh := st.mem, st.frozen, st.fresh
+	c.s.swap(func() { st.mem, st.frozen = newTable(), append(slices.Clone(frozen), old) })
+	st.footprint.Store(st.memory())
+	st.fresh = 0
+	g.undo = append(g.undo, func() {
+		c.s.swap(func() { st.mem, st.frozen = old, frozen })
+		st.fresh = fresh
+	})
+	g.publish = append(g.publish, func() {
+		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *table) bool { return t == old })
+		st.runs = append(slices.Clone(st.runs), &indexRun{w.info, w.filter})
+	})
+	return nil
+}
+
+// swap runs fn while no reader looks.
+func (s *Store) swap(fn func()) {
+	s.view.Lock()
+	defer s.view.Unlock()
+	fn()
+}
+
+func (c *committer) setLayout(g *group, st *stream, lay layout) error {
+	old := st.lay
+	if err := lay.put(g, st.n.number); err != nil {
+		return err
+	}
+	st.lay = lay
+	g.undo = append(g.undo, func() { st.lay = old })
+	return nil
+}
+
+// checkpointDead writes the chunks that changed and drops the lists.
+func (c *committer) checkpointDead(g *group, st *stream) {
+	var written []*deadChunk
+	for i, ch := range st.dead {
+		if !ch.dirty {
+			continue
+		}
+		g.put(numbered(kindDeadChunk, st.n.number, i), ch.encode())
+		ch.dirty = false
+		written = append(written, ch)
+	}
+	for _, n := range st.lists {
+		g.set(numbered(kindDeadList, st.n.number, n), nil)
+	}
+	lists, listed := st.lists, st.listed
+	st.lists, st.listed = nil, 0
+	g.undo = append(g.undo, func() {
+		for _, ch := range written {
+			ch.dirty = true
+		}
+		st.lists, st.listed = lists, listed
+	})
+}
+
+// startJob starts the job a stream needs most, unless one is running.
+func (c *committer) startJob(st *stream) {
+	if c.job || c.broken != nil {
+		return
+	}
+	work := c.pick(st)
+	if work == nil {
+		return
+	}
+	c.job = true
+	s := c.s
+	s.jobs.Go(func() {
+		err := work(context.Background())
+		if err != nil && !errors.Is(err, store.ErrClosed) && s.stopped() == nil {
+			s.opts.Logger.Warn("maintenance failed", "stream", st.name, "err", err)
+		}
+		_ = s.do(context.Background(), false, func(*group) error {
+			c.job = false
+			if err == nil {
+				for _, other := range c.streams {
+					c.startJob(other)
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (c *committer) pick(st *stream) func(context.Context) error {
+	if len(st.lay.Doomed) > 0 {
+		return func(ctx context.Context) error { return c.dropRun(ctx, st, st.lay.Doomed[0]) }
+	}
+	if inputs := mergeable(st, c.s.opts.memRows); len(inputs) > 0 {
+		j := mergeJob{c: c, st: st, number: st.n.number, inputs: inputs}
+		return j.run
+	}
+	if chunk, ok := st.rewritable(); ok {
+		j := rewriteJob{c: c, st: st, number: st.n.number, chunk: chunk}
+		return j.run
+	}
+	return nil
+}
+
+// current says that st is still the memory of its stream.
+func (c *committer) current(st *stream) bool {
+	return c.streams[streamKey{st.connection, st.name}] == st
+}
+
+var errStale = errors.New("stream left memory")
+
+// dropRun deletes the pages of a run that is no longer used, some at a time.
+func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error {
+	const some = 1000
+	for removed := run.Removed; ; {
+		last := false
+		err := c.s.doSized(ctx, some*200, false, func(g *group) error {
+			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
+				return errStale
+			}
+			to := min(removed+some, run.pages())
+			for p := removed; p < to; p++ {
+				g.set(pageKey(st.n.number, run.ID, p), nil)
+			}
+			lay := st.lay.clone()
+			lay.Doomed[0].Removed = to
+			if last = to == run.pages(); last {
+				for i := range filterParts(run.Blocks) {
+					g.set(numbered(kindFilter, st.n.number, run.ID, uint64(i)), nil)
+				}
+				lay.Doomed = lay.Doomed[1:]
+			}
+			removed = to
+			return c.setLayout(g, st, lay)
+		})
+		if err != nil || last {
+			return err
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package badger
+
+import (
+	"context"
+	"slices"
+)
+
+// mergeFan is how many index runs of one level become one of the next.
+const mergeFan = 8
+
+// level is how often the rows of a run have been merged, judged by its size;
+// base is the size of a run that was not.
+func (i runInfo) level(base int) int {
+	l := 0
+	for rows := i.Rows / uint64(base); rows >= mergeFan/2; rows /= mergeFan {
+		l++
+	}
+	return l
+}
+
+// mergeable returns the runs to merge next, none when all is in order: all of
+// them when most rows are superseded, else mergeFan of one level.
+func mergeable(st *stream, base int) []runInfo {
+	var all []runInfo
+	rows, levels := uint64(0), make(map[int][]runInfo)
+	for _, r := range st.runs {
+		rows += r.Rows
+		all = append(all, r.runInfo)
+		l := r.level(base)
+		if levels[l] = append(levels[l], r.runInfo); len(levels[l]) == mergeFan {
+			return levels[l]
+		}
+	}
+	if len(all) > 1 && rows > 3*(st.n.live+st.n.tombstones)+uint64(mergeFan*base) {
+		return all
+	}
+	return nil
+}
+
+// A mergeJob turns several runs into one. It reads from a snapshot and writes
+// through the committer, a few pages at a time; the last step swaps the runs.
+type mergeJob struct {
+	c      *committer
+	st     *stream
+	number uint64
+	inputs []runInfo
+
+	out   runInfo
+	batch []write // finished and not yet written
+	bytes int64
+}
+
+// mergeStep is how many bytes of pages go into one transaction.
+const mergeStep = 384 << 10
+
+func (j *mergeJob) run(ctx context.Context) error {
+	rows := uint64(0)
+	for _, in := range j.inputs {
+		rows += in.Rows
+	}
+	if err := j.begin(ctx, rows); err != nil {
+		return err
+	}
+	w, err := j.merge(ctx, rows)
+	if err == nil {
+		err = j.swap(ctx, w)
+	}
+	if err != nil {
+		j.abandon(ctx)
+	}
+	return err
+}
+
+// begin notes the run that will be written, so that its pages are found and
+// deleted should the process end before swap.
+func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
+	return j.c.s.do(ctx, false, func(g *group) error {
+		if !j.c.current(j.st) {
+			return errStale
+		}
+		lay := j.st.lay.clone()
+		j.out = newRunWriter(j.number, lay.NextRun, rows, nil).info
+		lay.NextRun++
+		lay.Building = &j.out
+		return j.c.setLayout(g, j.st, lay)
+	})
+}
+
+func (j *mergeJob) merge(ctx context.Context, rows uint64) (*runWriter, error) {
+	r, err := j.c.s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	var cursors []*rowCursor
+	for _, in := range j.inputs {
+		cur, err := newRowCursor(r.reader, j.number, in)
+		if err != nil {
+			return nil, damaged(err, j.st.name)
+		}
+		cursors = append(cursors, cur)
+	}
+	w := newRunWriter(j.number, j.out.ID, rows, func(k, v []byte) error {
+		j.batch = append(j.batch, write{k, v})
+		if j.bytes += int64(len(k) + len(v)); j.bytes < mergeStep {
+			return nil
+		}
+		return j.write(ctx)
+	})
+	if err := mergeRows(cursors, w.add); err != nil {
+		return nil, damaged(err, j.st.name)
+	}
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
+	return w, j.write(ctx)
+}
+
+func (j *mergeJob) write(ctx context.Context) error {
+	batch, bytes := j.batch, j.bytes
+	j.batch, j.bytes = nil, 0
+	return j.c.s.doSized(ctx, bytes, false, func(g *group) error {
+		for _, w := range batch {
+			g.put(w.key, slices.Clone(w.value)) // sealed in place, and prepared anew after a failure
+		}
+		return nil
+	})
+}
+
+func (j *mergeJob) swap(ctx context.Context, w *runWriter) error {
+	st := j.st
+	input := func(id uint64) bool {
+		return slices.ContainsFunc(j.inputs, func(in runInfo) bool { return in.ID == id })
+	}
+	return j.c.s.do(ctx, false, func(g *group) error {
+		if !j.c.current(st) {
+			return errStale
+		}
+		lay := st.lay.clone()
+		lay.Building = nil
+		lay.Doomed = append(lay.Doomed, j.inputs...)
+		lay.Runs = slices.DeleteFunc(lay.Runs, func(r runInfo) bool { return input(r.ID) })
+		lay.Runs = slices.Insert(lay.Runs, 0, w.info)
+		g.publish = append(g.publish, func() {
+			runs := slices.DeleteFunc(slices.Clone(st.runs), func(r *indexRun) bool { return input(r.ID) })
+			st.runs = slices.Insert(runs, 0, &indexRun{w.info, w.filter})
+		})
+		return j.c.setLayout(g, st, lay)
+	})
+}
+
+func (j *mergeJob) abandon(ctx context.Context) {
+	_ = j.c.s.do(ctx, false, func(g *group) error {
+		if !j.c.current(j.st) || j.st.lay.Building == nil {
+			return nil
+		}
+		lay := j.st.lay.clone()
+		lay.Building, lay.Doomed = nil, append(lay.Doomed, j.out)
+		return j.c.setLayout(g, j.st, lay)
+	})
+}

@@ -1,0 +1,152 @@
+package badger
+
+import (
+	"context"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Record implements store.Store.
+func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
+	h1, h2 := hashKey([]byte(k))
+	var seen sight
+	r, err := s.snapshot(ctx, func() { seen.take(s.streams[streamKey{connection, stream}]) })
+	if err != nil {
+		return store.Record{}, err
+	}
+	defer r.close()
+	n, ok, err := r.counters(connection, stream)
+	if err != nil || !ok {
+		return store.Record{}, missing(err, "record %q of stream %s", k, stream)
+	}
+	at, ok, err := seen.find(r.reader, n, h1, h2)
+	if err != nil || !ok {
+		return store.Record{}, missing(damaged(err, stream), "record %q of stream %s", k, stream)
+	}
+	e, err := r.entryAt(n.number, at.at())
+	if err == nil && string(e.Key) != k {
+		err = damagef("version %d has another key than the index says", at.at())
+	}
+	if err != nil {
+		return store.Record{}, damaged(err, stream)
+	}
+	return e.record(stream), nil
+}
+
+// entryAt reads one version.
+func (r reader) entryAt(number, version uint64) (entry, error) {
+	k, err := r.lastKey(numbered(kindSegment, number), numbered(kindSegment, number, version))
+	if err != nil {
+		return entry{}, err
+	}
+	if k != nil {
+		payload, _, err := r.get(k)
+		if err != nil {
+			return entry{}, err
+		}
+		for e, err := range entries(payload) {
+			if err != nil || e.version == version {
+				return e, err
+			}
+		}
+	}
+	return entry{}, damagef("version %d is missing", version)
+}
+
+// A sight is what a reader takes of a stream's memory along with its snapshot.
+type sight struct {
+	st     *stream
+	tables []*table // newest first
+	runs   []*indexRun
+	shown  uint64
+}
+
+// take is called with Store.view held. st is nil when the stream is not in memory.
+func (v *sight) take(st *stream) {
+	if st == nil {
+		return
+	}
+	v.st, v.runs, v.shown = st, st.runs, st.shown
+	v.tables = append(v.tables, st.mem)
+	for i := len(st.frozen) - 1; i >= 0; i-- {
+		v.tables = append(v.tables, st.frozen[i])
+	}
+}
+
+// find returns the row of a key as of the snapshot r.
+func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
+	if v.st == nil {
+		return r.search(n, h1, h2)
+	}
+	for _, t := range v.tables {
+		v.st.rows.RLock()
+		found, ok := t.get(h1, h2)
+		v.st.rows.RUnlock()
+		if ok && found.at() > v.shown {
+			return r.search(n, h1, h2) // a commit in flight writes this very key
+		}
+		if ok {
+			return found, true, nil
+		}
+	}
+	var newest row
+	var had bool
+	for _, run := range v.runs {
+		if !run.filter.has(h1, h2) {
+			continue
+		}
+		found, ok, err := run.find(r, n.number, h1, h2)
+		if err != nil {
+			return row{}, false, err
+		}
+		if ok && (!had || found.at() > newest.at()) {
+			newest, had = found, true
+		}
+	}
+	return newest, had, nil
+}
+
+// search finds a key without the help of memory: in the segments that no run
+// covers, then in every run. It costs some milliseconds.
+func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
+	lay, err := readLayout(r.get, n.number)
+	if err != nil {
+		return row{}, false, err
+	}
+	var newest row
+	err = r.scan(numbered(kindSegment, n.number), numbered(kindSegment, n.number, lay.Indexed+1), false, func(_, payload []byte) (bool, error) {
+		for e, err := range entries(payload) {
+			if err != nil {
+				return false, err
+			}
+			if k1, k2 := hashKey(e.Key); k1 == h1 && k2 == h2 {
+				newest = row{h1: h1, h2: h2, version: e.version}
+			}
+		}
+		return true, nil
+	})
+	if err != nil || newest.version != 0 {
+		return newest, err == nil, err
+	}
+	for _, info := range lay.Runs {
+		found, ok, err := info.find(r, n.number, h1, h2)
+		if err != nil {
+			return row{}, false, err
+		}
+		if ok && found.at() > newest.at() {
+			newest = found
+		}
+	}
+	return newest, newest.version != 0, nil
+}
+
+// Memory says what the indexes of the streams in use take, in bytes.
+func (s *Store) Memory() int64 {
+	s.view.RLock()
+	defer s.view.RUnlock()
+	n := int64(0)
+	for _, st := range s.streams {
+		n += st.footprint.Load()
+	}
+	return n
+}

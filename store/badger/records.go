@@ -1,0 +1,214 @@
+package badger
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// pageBytes bounds the data in one page of records, beside its first record.
+const pageBytes = 8 << 20
+
+// Streams implements store.Store.
+func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	prefix := countersKey(connection, "")
+	var all []store.StreamStats
+	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
+		n, err := decodeCounters(payload)
+		if err != nil {
+			return false, damaged(err, store.Stream(k[len(prefix):]))
+		}
+		all = append(all, n.stats(store.Stream(k[len(prefix):])))
+		return true, ctx.Err()
+	})
+	return all, err
+}
+
+// Records implements store.Store. A page ends early when its data exceeds 8 MiB.
+func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	var page store.RecordPage
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return page, err
+	}
+	defer r.close()
+	n, ok, err := r.counters(q.Connection, q.Stream)
+	if err != nil || !ok {
+		return page, err
+	}
+	page.Version = n.last
+	if q.After > n.last {
+		return page, store.ErrCursorExpired
+	}
+	limit, bytes := bounded(q.Limit), 0
+	err = r.walk(n, q.After, q.Descending, func(e entry) (bool, error) {
+		if e.Op == store.Delete && !q.Deleted {
+			return true, nil
+		}
+		if len(page.Records) == limit || bytes > pageBytes {
+			page.More = true
+			return false, nil
+		}
+		bytes += len(e.Data)
+		page.Records = append(page.Records, e.record(q.Stream))
+		return true, ctx.Err()
+	})
+	return page, damaged(err, q.Stream)
+}
+
+func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, error) {
+	b, ok, err := r.get(countersKey(c, s))
+	if err != nil || !ok {
+		return counters{}, false, damaged(err, s)
+	}
+	n, err := decodeCounters(b)
+	return n, err == nil, damaged(err, s)
+}
+
+// record copies an entry out.
+func (e entry) record(s store.Stream) store.Record {
+	rec := store.Record{
+		Stream: s, Key: string(e.Key), Compound: e.Compound, Version: e.version, RunID: store.RunID(e.run),
+		EmittedAt: time.UnixMicro(e.EmittedAt).UTC(), IngestedAt: time.UnixMicro(e.ingested).UTC(),
+		Deleted: e.Op == store.Delete,
+	}
+	if !rec.Deleted {
+		rec.Data = json.RawMessage(slices.Clone(e.Data))
+	}
+	return rec
+}
+
+// walk calls fn for the current records and tombstones of a stream behind the
+// version after, in version order, or before it when descending (0 is the end),
+// until fn returns false.
+//
+// Every version between the bounds is either in a segment or superseded. A walk
+// checks that as it goes, so a segment that the engine lost is damage and never
+// a short list (S123).
+func (r reader) walk(n counters, after uint64, descending bool, fn func(entry) (bool, error)) error {
+	dead, err := newDeadView(r, n.number)
+	if err != nil {
+		return err
+	}
+	w := walker{r: r, n: n, dead: dead, fn: fn}
+	if descending {
+		return w.down(after)
+	}
+	return w.up(after)
+}
+
+type walker struct {
+	r    reader
+	n    counters
+	dead *deadView
+	fn   func(entry) (bool, error)
+	done bool
+}
+
+func (w *walker) up(after uint64) error {
+	next := after + 1
+	from, err := w.r.segmentOf(w.n.number, next)
+	if err != nil {
+		return err
+	}
+	err = w.r.scan(numbered(kindSegment, w.n.number), from, false, func(_, payload []byte) (bool, error) {
+		for e, err := range entries(payload) {
+			if err != nil {
+				return false, err
+			}
+			if e.version < next {
+				continue
+			}
+			if err := w.hole(next, e.version); err != nil {
+				return false, err
+			}
+			next = e.version + 1
+			if err := w.visit(e); err != nil || w.done {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil || w.done {
+		return err
+	}
+	return w.hole(next, w.n.last+1)
+}
+
+func (w *walker) down(before uint64) error {
+	if before == 0 {
+		before = w.n.last + 1
+	}
+	next := before // the version above the one expected
+	if next <= 1 {
+		return nil
+	}
+	seek := numbered(kindSegment, w.n.number, before-1)
+	err := w.r.scan(numbered(kindSegment, w.n.number), seek, true, func(_, payload []byte) (bool, error) {
+		var all []entry
+		for e, err := range entries(payload) {
+			if err != nil {
+				return false, err
+			}
+			all = append(all, e)
+		}
+		for _, e := range slices.Backward(all) {
+			if e.version >= next {
+				continue
+			}
+			if err := w.hole(e.version+1, next); err != nil {
+				return false, err
+			}
+			next = e.version
+			if err := w.visit(e); err != nil || w.done {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil || w.done {
+		return err
+	}
+	return w.hole(1, next)
+}
+
+// hole checks that the versions from a up to, not including, b are superseded.
+func (w *walker) hole(a, b uint64) error {
+	if a >= b {
+		return nil
+	}
+	ok, err := w.dead.span(a, b-1)
+	if err == nil && !ok {
+		err = damagef("records of versions %d to %d are missing", a, b-1)
+	}
+	return err
+}
+
+func (w *walker) visit(e entry) error {
+	superseded, err := w.dead.has(e.version)
+	if err != nil || superseded {
+		return err
+	}
+	more, err := w.fn(e)
+	w.done = !more
+	return err
+}
+
+// segmentOf returns the key of the segment that holds version v, or of the
+// first one behind it.
+func (r reader) segmentOf(number, v uint64) ([]byte, error) {
+	at := numbered(kindSegment, number, v)
+	k, err := r.lastKey(numbered(kindSegment, number), at)
+	if err != nil || k == nil {
+		return at, err
+	}
+	return k, nil
+}

@@ -1,0 +1,168 @@
+package badger
+
+import (
+	"context"
+	"slices"
+)
+
+// Shape of segments: what a rewrite aims at, and how many segments in a chunk
+// of versions are too many.
+const (
+	segmentBytes = 256 << 10
+	tinySegments = 64
+)
+
+// rewritable returns a chunk of versions whose segments are worth rewriting:
+// half of what they hold is superseded, or they are many and small. Only
+// versions that an index run covers are rewritten.
+func (st *stream) rewritable() (chunk uint64, ok bool) {
+	for i := range st.heavy {
+		if (i+1)<<chunkShift <= st.lay.Indexed {
+			return i, true
+		}
+	}
+	for i, n := range st.tiny {
+		if (i+1)<<chunkShift > st.lay.Indexed {
+			continue
+		}
+		if n >= tinySegments {
+			return i, true
+		}
+		delete(st.tiny, i)
+	}
+	return 0, false
+}
+
+// A rewriteJob writes the segments that begin in one chunk of versions again,
+// without the records that were superseded when it started. Nothing else
+// touches segments that old, so what it read is still so when it writes. Every
+// step replaces whole segments, so the job may stop after any.
+type rewriteJob struct {
+	c      *committer
+	st     *stream
+	number uint64
+	chunk  uint64
+
+	pack    repack
+	old     [][]byte       // keys of the segments read
+	fresh   []write        // their replacements
+	dropped map[uint64]int // purged versions by chunk
+	bytes   int64
+}
+
+func (j *rewriteJob) run(ctx context.Context) error {
+	r, err := j.c.s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	dead, err := newDeadView(r.reader, j.number)
+	if err != nil {
+		return damaged(err, j.st.name)
+	}
+	j.dropped = make(map[uint64]int)
+	from, to := j.chunk<<chunkShift, (j.chunk+1)<<chunkShift
+	err = r.scan(numbered(kindSegment, j.number), numbered(kindSegment, j.number, from), false, func(k, payload []byte) (bool, error) {
+		if lastNumber(k) >= to {
+			return false, nil
+		}
+		j.old = append(j.old, k)
+		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.bytes) < 2*segmentBytes {
+			return true, err
+		}
+		return true, j.write(ctx)
+	})
+	if err == nil {
+		err = j.write(ctx)
+	}
+	if err != nil {
+		return damaged(err, j.st.name)
+	}
+	return j.finish(ctx)
+}
+
+// read takes over what is needed of one segment.
+func (j *rewriteJob) read(payload []byte, dead *deadView) error {
+	for e, err := range entries(payload) {
+		if err != nil {
+			return err
+		}
+		gone, err := dead.has(e.version)
+		if err != nil {
+			return err
+		}
+		if gone {
+			j.dropped[e.version>>chunkShift]++
+			continue
+		}
+		if j.pack.add(e); j.pack.bytes >= segmentBytes {
+			j.close()
+		}
+	}
+	return nil
+}
+
+func (j *rewriteJob) close() {
+	first, v := j.pack.value()
+	j.fresh = append(j.fresh, write{numbered(kindSegment, j.number, first), v})
+	j.bytes += int64(len(v))
+	j.pack = repack{}
+}
+
+// write replaces the segments read so far, if that gains anything.
+func (j *rewriteJob) write(ctx context.Context) error {
+	if len(j.pack.parts) > 0 {
+		j.close()
+	}
+	old, fresh, dropped := j.old, j.fresh, j.dropped
+	bytes := j.bytes + int64(256*len(old))
+	j.old, j.fresh, j.dropped, j.bytes = nil, nil, make(map[uint64]int), 0
+	if len(dropped) == 0 && len(fresh) >= len(old) {
+		return nil
+	}
+	return j.c.s.doSized(ctx, bytes, false, func(g *group) error {
+		if !j.c.current(j.st) {
+			return errStale
+		}
+		for _, k := range old {
+			if err := g.remove(k); err != nil {
+				return err
+			}
+		}
+		for _, w := range fresh {
+			g.put(w.key, slices.Clone(w.value)) // sealed in place, and prepared anew after a failure
+		}
+		for chunk, n := range dropped {
+			j.purge(g, chunk, n)
+		}
+		return nil
+	})
+}
+
+// purge counts n more versions of a chunk as gone from disk.
+func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
+	st := j.st
+	was := st.dead[chunk]
+	now := *was
+	now.purged += n
+	if chunk == 0 && now.purged == chunkVersions-1 {
+		now.purged++ // there is no version 0
+	}
+	st.dead[chunk] = &now
+	if now.purged == chunkVersions {
+		st.dead[chunk] = gone
+	}
+	g.undo = append(g.undo, func() { st.dead[chunk] = was })
+	// The bits that are on lists only are written with it: they are superseded all the same.
+	g.put(numbered(kindDeadChunk, st.n.number, chunk), now.encode())
+	now.dirty = false
+}
+
+// finish forgets the chunk until more of it is superseded.
+func (j *rewriteJob) finish(ctx context.Context) error {
+	return j.c.s.do(ctx, false, func(*group) error {
+		delete(j.st.heavy, j.chunk)
+		delete(j.st.tiny, j.chunk)
+		return nil
+	})
+}

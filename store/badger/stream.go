@@ -1,0 +1,239 @@
+package badger
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Bounds of what a stream keeps in memory before it becomes an index run.
+const (
+	memRows  = 32 << 10
+	memBytes = 16 << 20 // of records not indexed on disk yet: what a restart reads again
+)
+
+// A layout is where the parts of a stream's index are.
+type layout struct {
+	// Indexed is the version up to which index runs cover the stream; newer ones
+	// are found by reading their segments again.
+	Indexed uint64    `json:"indexed"`
+	NextRun uint64    `json:"next_run"`
+	Runs    []runInfo `json:"runs,omitempty"`
+	// Doomed runs are being deleted, or were being built when the process ended.
+	Doomed []runInfo `json:"doomed,omitempty"`
+	// Building is the run that a merge writes.
+	Building *runInfo `json:"building,omitempty"`
+}
+
+func (l layout) clone() layout {
+	l.Runs, l.Doomed = slices.Clone(l.Runs), slices.Clone(l.Doomed)
+	return l
+}
+
+func (l layout) put(g *group, number uint64) error {
+	return g.putJSON(numbered(kindLayout, number), l)
+}
+
+func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, error) {
+	var l layout
+	b, ok, err := get(numbered(kindLayout, number))
+	if err != nil || !ok {
+		return l, err
+	}
+	if err := json.Unmarshal(b, &l); err != nil {
+		return l, damagef("layout of stream %d: %v", number, err)
+	}
+	return l, nil
+}
+
+// A stream is what the committer keeps in memory of one stream. It is ahead of
+// what readers see by the groups in flight.
+type stream struct {
+	connection store.ConnectionID
+	name       store.Stream
+	counters   []byte // their key
+
+	n      counters
+	lay    layout
+	dead   deadSet
+	lists  []uint64        // numbers of the lists on disk
+	listed int             // versions in them
+	heavy  map[uint64]bool // chunks worth rewriting
+	tiny   map[uint64]int  // segments per chunk, of those written since the store opened
+	fresh  int64           // bytes of segments above lay.Indexed
+	used   uint64          // last group that touched the stream
+
+	flushing  bool         // a flush is queued
+	footprint atomic.Int64 // bytes in memory, as last measured
+
+	rows sync.RWMutex // guards what is in mem; the committer reads without it
+
+	// Guarded by Store.view: readers look up keys here.
+	mem    *table
+	frozen []*table // rows on their way into a run
+	runs   []*indexRun
+	shown  uint64 // newest version that readers see
+}
+
+// streamKey names a stream in maps.
+type streamKey struct {
+	connection store.ConnectionID
+	stream     store.Stream
+}
+
+// stream returns a stream's memory, loading or creating it.
+func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream) (*stream, error) {
+	id := streamKey{conn, name}
+	if st := c.streams[id]; st != nil {
+		st.used = g.seq
+		return st, nil
+	}
+	st := &stream{
+		connection: conn, name: name, counters: countersKey(conn, name),
+		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: newTable(), used: g.seq,
+	}
+	b, ok, err := g.get(st.counters)
+	if err != nil {
+		return nil, damaged(err, name)
+	}
+	if ok {
+		err = st.load(c.base, b)
+	} else {
+		st.n.number, err = nextNumber(g, key(kindNumber))
+		g.undo = append(g.undo, func() { c.forget(id) })
+	}
+	if err != nil {
+		return nil, damaged(err, name)
+	}
+	c.remember(id, st)
+	return st, nil
+}
+
+func (c *committer) remember(id streamKey, st *stream) {
+	c.streams[id] = st
+	c.s.view.Lock()
+	c.s.streams[id] = st
+	c.s.view.Unlock()
+}
+
+func (c *committer) forget(id streamKey) {
+	delete(c.streams, id)
+	c.s.view.Lock()
+	delete(c.s.streams, id)
+	c.s.view.Unlock()
+}
+
+// damaged names the stream in a DamageError.
+func damaged(err error, s store.Stream) error {
+	var d *store.DamageError
+	if errors.As(err, &d) && d.Stream == "" {
+		d.Stream = s
+	}
+	return err
+}
+
+// load reads a stream that is not in memory. It costs the layout, the filters,
+// the bits of superseded versions, and the segments that no run covers yet.
+func (st *stream) load(r reader, counters []byte) error {
+	var err error
+	if st.n, err = decodeCounters(counters); err != nil {
+		return err
+	}
+	st.shown = st.n.last
+	if st.lay, err = readLayout(r.get, st.n.number); err != nil {
+		return err
+	}
+	if b := st.lay.Building; b != nil { // the process ended in the middle of a merge
+		st.lay.Doomed, st.lay.Building = append(st.lay.Doomed, *b), nil
+	}
+	for _, info := range st.lay.Runs {
+		run, err := loadRun(r, st.n.number, info)
+		if err != nil {
+			return err
+		}
+		st.runs = append(st.runs, run)
+	}
+	if err := st.loadDead(r); err != nil {
+		return err
+	}
+	return st.replay(r)
+}
+
+func (st *stream) loadDead(r reader) error {
+	err := r.scan(numbered(kindDeadChunk, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+		c, err := decodeDeadChunk(payload)
+		st.dead[lastNumber(k)] = c
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	err = r.scan(numbered(kindDeadList, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+		st.lists = append(st.lists, lastNumber(k))
+		return true, decodeDeadList(payload, func(v uint64) {
+			st.dead.set(v)
+			st.listed++
+		})
+	})
+	for i, c := range st.dead {
+		if c.heavy() {
+			st.heavy[i] = true
+		}
+	}
+	return err
+}
+
+// replay puts the rows of all versions above lay.Indexed into mem.
+func (st *stream) replay(r reader) error {
+	e, next := newHasher(), st.lay.Indexed+1
+	err := r.scan(numbered(kindSegment, st.n.number), numbered(kindSegment, st.n.number, next), false, func(k, payload []byte) (bool, error) {
+		st.fresh += int64(len(payload))
+		for en, err := range entries(payload) {
+			if err != nil {
+				return false, err
+			}
+			if en.version != next {
+				return false, damagef("version %d is missing", next)
+			}
+			next++
+			st.mem.put(e.row(en.Change, en.version))
+		}
+		return true, nil
+	})
+	if err == nil && next != st.n.last+1 {
+		err = damagef("%d versions after %d are missing", st.n.last+1-next, next-1)
+	}
+	return err
+}
+
+// row is the row of a change that got a version.
+func (e *hasher) row(c store.Change, version uint64) row {
+	r := row{version: version}
+	r.h1, r.h2 = hashKey(c.Key)
+	r.e1, r.e2 = e.element(version, c)
+	if c.Op == store.Delete {
+		r.version |= tombstone
+	}
+	return r
+}
+
+// memory is what the stream's index takes in memory, in bytes.
+func (st *stream) memory() int64 {
+	n := st.mem.memory()
+	for _, t := range st.frozen {
+		n += t.memory()
+	}
+	for _, r := range st.runs {
+		n += r.filter.memory()
+	}
+	for _, c := range st.dead {
+		if c != gone {
+			n += chunkVersions/8 + 32
+		}
+	}
+	return n
+}

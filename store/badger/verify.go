@@ -1,0 +1,191 @@
+package badger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+
+	engine "github.com/dgraph-io/badger/v4"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Verify implements store.Store: it checks every value's checksum, recounts
+// every stream from its segments and again from its index, and compares the
+// chain with all of the witness (S124).
+func (s *Store) Verify(ctx context.Context) error {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.verifyValues(ctx); err != nil {
+		return err
+	}
+	err = r.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {
+		n, err := decodeCounters(payload)
+		if err == nil {
+			err = r.verifyStream(ctx, n)
+		}
+		return true, damaged(err, store.Stream(lastPart(k)))
+	})
+	if err != nil {
+		return err
+	}
+	return s.verifyWitness(r.reader)
+}
+
+// verifyValues reads everything, and counts the events of every run.
+func (r reader) verifyValues(ctx context.Context) error {
+	it := r.txn.NewIterator(engine.IteratorOptions{})
+	defer it.Close()
+	next := uint64(0)
+	var run []byte
+	for it.Rewind(); it.Valid(); it.Next() {
+		k := it.Item().KeyCopy(nil)
+		payload, err := r.value(it.Item(), k)
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if k[0] != kindEvent {
+			continue
+		}
+		of := k[:len(k)-8]
+		if !bytes.Equal(of, run) {
+			run, next = of, 0
+		}
+		if lastNumber(k) != next {
+			return damagef("run %.40q lacks event %d", of[3:], next)
+		}
+		next++
+		_ = payload
+	}
+	return nil
+}
+
+// verifyStream recounts one stream.
+func (r reader) verifyStream(ctx context.Context, n counters) error {
+	e, got := newHasher(), counters{}
+	err := r.walk(n, 0, false, func(en entry) (bool, error) {
+		e1, e2 := e.element(en.version, en.Change)
+		got.sum.add(e1, e2)
+		if en.Op == store.Delete {
+			got.tombstones++
+		} else {
+			got.live++
+		}
+		return true, ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	if err := got.compare(n, "segments"); err != nil {
+		return err
+	}
+	return r.verifyIndex(n)
+}
+
+func (got counters) compare(n counters, where string) error {
+	if got.live != n.live || got.tombstones != n.tombstones || got.sum != n.sum {
+		return damagef("%s hold %d records and %d tombstones, the counters say %d and %d; sums equal: %v",
+			where, got.live, got.tombstones, n.live, n.tombstones, got.sum == n.sum)
+	}
+	return nil
+}
+
+// verifyIndex recounts a stream from its index: what the runs say, corrected
+// by the versions they do not cover yet.
+func (r reader) verifyIndex(n counters) error {
+	lay, err := readLayout(r.get, n.number)
+	if err != nil {
+		return err
+	}
+	st := &stream{n: n, lay: lay, mem: newTable()}
+	if err := st.replay(r); err != nil {
+		return err
+	}
+	var got counters
+	tally := func(row row) error {
+		got.sum.add(row.e1, row.e2)
+		if row.deleted() {
+			got.tombstones++
+		} else {
+			got.live++
+		}
+		return nil
+	}
+	var cursors []*rowCursor
+	for _, info := range lay.Runs {
+		c, err := newRowCursor(r, n.number, info)
+		if err != nil {
+			return err
+		}
+		cursors = append(cursors, c)
+		if _, err := loadRun(r, n.number, info); err != nil {
+			return err
+		}
+	}
+	err = mergeRows(cursors, func(row row) error {
+		if _, newer := st.mem.get(row.h1, row.h2); newer {
+			return nil
+		}
+		return tally(row)
+	})
+	if err != nil {
+		return err
+	}
+	for _, row := range st.mem.rows() {
+		_ = tally(row)
+	}
+	return got.compare(n, "index runs")
+}
+
+// verifyWitness reads all witness files: each must continue the one before, and
+// the last must have the snapshot's commit with its link.
+func (s *Store) verifyWitness(r reader) error {
+	if s.dir == "" || s.damage != nil {
+		return nil
+	}
+	b, _, err := r.get(key(kindChain))
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		return nil // nothing was written yet
+	}
+	head, err := decodeChain(b)
+	if err != nil {
+		return err
+	}
+	s.witness.mu.Lock()
+	defer s.witness.mu.Unlock()
+	names, err := rolled(s.witness.dir)
+	if err != nil {
+		return err
+	}
+	var last chain
+	for _, name := range append(names, witnessName) {
+		t, err := readWitness(filepath.Join(s.witness.dir, name))
+		if errors.Is(err, errWitnessBroken) {
+			return damagef("%s: %v", name, err)
+		}
+		if err != nil {
+			return err
+		}
+		if last != (chain{}) && t.first != last {
+			return damagef("%s does not continue the file before", name)
+		}
+		last = t.last
+	}
+	if last.seq < head.seq {
+		return damagef("the witness ends at %d, the store at %d", last.seq, head.seq)
+	}
+	if last.seq == head.seq && last.link != head.link {
+		return damagef("commit %d differs between the store and its witness", head.seq)
+	}
+	return nil
+}
