@@ -2,9 +2,9 @@ package guest
 
 import (
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -86,15 +86,14 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	if key == "" || len(key) > abi.MaxKeyBytes {
 		return ErrKey
 	}
-	rec := abi.FrameRecord{KeyKind: kind, Stream: index, EmittedAt: at, Key: append(r.key[:0], key...)}
-	r.key = rec.Key
+	rec := abi.FrameRecord{KeyKind: kind, Stream: index, EmittedAt: at, Key: unsafe.Slice(unsafe.StringData(key), len(key))}
 	if _, ok := v.(deletion); ok {
 		rec.Op = abi.OpDelete
 		return r.add(&rec, r.frame.Open(&rec), 0)
 	}
 	buf := r.frame.Open(&rec)
 	start := len(buf)
-	buf, err := appendObject(buf, v)
+	buf, err := appendObject(buf, v, &r.tops)
 	if err != nil {
 		return err
 	}
@@ -108,7 +107,7 @@ func (r *Run) add(rec *abi.FrameRecord, buf []byte, size int) error {
 		return ErrTooLarge
 	}
 	err := r.frame.Seal(buf)
-	if errors.Is(err, abi.ErrFrameFull) {
+	if err == abi.ErrFrameFull {
 		rec.Data = buf[len(buf)-size:] // lies behind the frame, which is sent first
 		if err = r.flush(); err == nil {
 			err = r.frame.Append(rec)
@@ -138,7 +137,7 @@ func (r *Run) flush() error {
 }
 
 // appendObject appends the JSON object that v is.
-func appendObject(b []byte, v any) ([]byte, error) {
+func appendObject(b []byte, v any, known *tops) ([]byte, error) {
 	start := len(b)
 	var err error
 	switch v := v.(type) {
@@ -152,7 +151,7 @@ func appendObject(b []byte, v any) ([]byte, error) {
 	case []byte:
 		b, err = appendRaw(b, v)
 	default:
-		b, err = appendJSON(b, v)
+		b, err = known.append(b, v)
 	}
 	if err == nil && (len(b) == start || b[start] != '{') {
 		err = ErrNotObject

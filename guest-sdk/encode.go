@@ -43,23 +43,95 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	return appendValue(b, v, 0)
 }
 
+// appendValue appends the JSON of what an interface holds. The types that JSON
+// decodes to need no look-up.
 func appendValue(b []byte, v any, depth int) ([]byte, error) {
-	t := reflect.TypeOf(v)
-	enc := encoderFor(t)
-	// An interface is two words: the type, and a pointer to the value or, for
-	// what is a pointer itself, the value.
-	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
+	switch v := v.(type) {
+	case string:
+		return appendText(b, v), nil
+	case bool:
+		return appendBool(b, v), nil
+	case int:
+		return appendInt(b, int64(v)), nil
+	case float64:
+		return appendFloat(b, v, 64)
+	case map[string]any:
+		return appendMap(b, v, depth)
+	case []any:
+		return appendList(b, v, depth)
+	}
+	t := topFor(reflect.TypeOf(v))
+	return t.append(b, v, depth)
+}
+
+// A top is the program for values in an interface. An interface is two words:
+// the type, and a pointer to the value or, for what is a pointer itself, the
+// value.
+type top struct {
+	typ  unsafe.Pointer // the first word of such interfaces
+	enc  encoder
+	form form
+}
+
+type form uint8
+
+const (
+	behind  form = iota // the second word points to the value
+	pointer             // it is a pointer, and enc is for what it points to
+	either              // neither can be told
+)
+
+// topFor returns the program for interfaces that hold a t.
+func topFor(t reflect.Type) top {
+	c := top{}
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
-		return enc(b, unsafe.Pointer(&words[1]), depth)
+	case reflect.Pointer:
+		c.form, c.enc = pointer, encoderFor(t.Elem())
+		return c
+	case reflect.Map, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		c.form = either
 	case reflect.Struct, reflect.Array:
-		if t.Size() == unsafe.Sizeof(uintptr(0)) { // may be either
-			c := reflect.New(t)
-			c.Elem().Set(reflect.ValueOf(v))
-			return enc(b, c.UnsafePointer(), depth)
+		if t.Size() == unsafe.Sizeof(uintptr(0)) {
+			c.form = either
 		}
 	}
-	return enc(b, words[1], depth)
+	c.enc = encoderFor(t)
+	return c
+}
+
+func (c *top) append(b []byte, v any, depth int) ([]byte, error) {
+	word := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]
+	switch {
+	case c.form == pointer && word == nil:
+		return append(b, nullBytes...), nil
+	case c.form == pointer && depth >= maxPointers*onePointer:
+		return b, errDepth
+	case c.form == pointer:
+		return c.enc(b, word, depth+onePointer)
+	case c.form == either:
+		copied := reflect.New(reflect.TypeOf(v))
+		copied.Elem().Set(reflect.ValueOf(v))
+		return c.enc(b, copied.UnsafePointer(), depth)
+	default:
+		return c.enc(b, word, depth)
+	}
+}
+
+// tops remembers the programs of the types that one run emits, so that a record
+// costs no look-up that is shared.
+type tops [4]top
+
+func (c *tops) append(b []byte, v any) ([]byte, error) {
+	typ := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[0]
+	if typ == nil {
+		return append(b, nullBytes...), nil
+	}
+	t := &c[uintptr(typ)>>6%uintptr(len(c))]
+	if t.typ != typ {
+		*t = topFor(reflect.TypeOf(v))
+		t.typ = typ
+	}
+	return t.append(b, v, 0)
 }
 
 // encoderFor returns the program of a type.
@@ -145,6 +217,9 @@ func (c compiler) slice(t reflect.Type) encoder {
 	if t.Elem().Kind() == reflect.Uint8 && !isMarshaler(reflect.PointerTo(t.Elem())) {
 		return base64Text
 	}
+	if t.Elem().Kind() == reflect.String && special(t.Elem()) == nil {
+		return textsOf
+	}
 	elem, size := c.compile(t.Elem()), t.Elem().Size()
 	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
 		s := (*sliceHeader)(p)
@@ -159,6 +234,31 @@ func (c compiler) slice(t reflect.Type) encoder {
 type sliceHeader struct {
 	data     unsafe.Pointer
 	len, cap int
+}
+
+// appendList is items for the list that everybody uses.
+func appendList(b []byte, list []any, depth int) ([]byte, error) {
+	if list == nil {
+		return append(b, nullBytes...), nil
+	}
+	if tooDeep(depth) {
+		return b, errDepth
+	}
+	b = append(b, '[')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if v == nil {
+			b = append(b, nullBytes...)
+			continue
+		}
+		var err error
+		if b, err = appendValue(b, v, depth+1); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
 }
 
 func (c compiler) array(t reflect.Type) encoder {

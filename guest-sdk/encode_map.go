@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
-
-	"github.com/sluicehost/sluice/abi"
 )
 
 // mapping writes a map with its names in byte order, as encoding/json does.
@@ -48,7 +46,7 @@ func (c compiler) mapping(t reflect.Type) encoder {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(abi.AppendQuote(b, e.name), ':')
+			b = append(appendText(b, e.name), ':')
 			slot.Elem().Set(e.value)
 			if b, err = elem(b, slot.UnsafePointer(), depth+1); err != nil {
 				return b, err
@@ -58,9 +56,12 @@ func (c compiler) mapping(t reflect.Type) encoder {
 	}
 }
 
-// anyMap is mapping for the map that everybody uses, without reflection.
 func anyMap(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
-	m := *(*map[string]any)(p)
+	return appendMap(b, *(*map[string]any)(p), depth)
+}
+
+// appendMap is mapping for the map that everybody uses, without reflection.
+func appendMap(b []byte, m map[string]any, depth int) ([]byte, error) {
 	if m == nil {
 		return append(b, nullBytes...), nil
 	}
@@ -78,7 +79,7 @@ func anyMap(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(abi.AppendQuote(b, name), ':')
+		b = append(appendText(b, name), ':')
 		v := m[name]
 		if v == nil {
 			b = append(b, nullBytes...)

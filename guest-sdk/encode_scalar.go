@@ -17,10 +17,10 @@ var errFloat = errors.New("guest: JSON has no infinity and no NaN")
 func scalar(t reflect.Type) encoder {
 	switch t.Kind() {
 	case reflect.String:
-		return func(b []byte, p unsafe.Pointer, _ int) ([]byte, error) { return abi.AppendQuote(b, *(*string)(p)), nil }
+		return textOf
 	case reflect.Bool:
 		return func(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
-			return strconv.AppendBool(b, *(*bool)(p)), nil
+			return appendBool(b, *(*bool)(p)), nil
 		}
 	case reflect.Int:
 		return integerOf[int]
@@ -61,12 +61,39 @@ func refuse(t reflect.Type) encoder {
 	return func(b []byte, _ unsafe.Pointer, _ int) ([]byte, error) { return b, err }
 }
 
+func textOf(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
+	return appendText(b, *(*string)(p)), nil
+}
+
+// textsOf is the program of a slice of texts.
+func textsOf(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+	list := *(*[]string)(p)
+	if list == nil {
+		return append(b, nullBytes...), nil
+	}
+	if tooDeep(depth) {
+		return b, errDepth
+	}
+	return appendTexts(b, list), nil
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, s)
+	}
+	return append(b, ']')
+}
+
 func integerOf[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
-	return strconv.AppendInt(b, int64(*(*T)(p)), 10), nil
+	return appendInt(b, int64(*(*T)(p))), nil
 }
 
 func naturalOf[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
-	return strconv.AppendUint(b, uint64(*(*T)(p)), 10), nil
+	return appendUint(b, uint64(*(*T)(p))), nil
 }
 
 // appendFloat writes a number as ECMAScript does, which is what encoding/json

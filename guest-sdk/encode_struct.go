@@ -27,9 +27,11 @@ type field struct {
 // embedded in.
 type hop uintptr
 
-// A member is a field, compiled.
+// A member is a field, compiled. Texts and small numbers, most of what records
+// are made of, are written without a call through enc.
 type member struct {
-	head   []byte // ,"name":
+	head   literal // ,"name":
+	kind   reflect.Kind
 	enc    encoder
 	skip   func(p unsafe.Pointer) bool // nil when the member is never left out
 	hops   []hop
@@ -40,12 +42,15 @@ func (c compiler) structure(t reflect.Type) encoder {
 	members := make([]member, 0, t.NumField())
 	for _, f := range fieldsOf(t) {
 		m := member{hops: f.hops, offset: f.offset}
-		m.head = append(abi.AppendQuote([]byte{','}, f.name), ':')
+		m.head = literalOf(append(abi.AppendQuote([]byte{','}, f.name), ':'))
 		m.enc = c.compile(f.typ)
 		if f.quoted {
 			m.enc = quoted(f.typ, m.enc)
 		}
 		m.skip = skipper(f)
+		if special(f.typ) == nil && !f.quoted {
+			m.kind = f.typ.Kind()
+		}
 		members = append(members, m)
 	}
 	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
@@ -71,9 +76,18 @@ func appendMembers(b []byte, base unsafe.Pointer, depth int, members []member) (
 		if m.skip != nil && m.skip(p) {
 			continue
 		}
-		b = append(b, m.head...)
-		if b, err = m.enc(b, p, depth); err != nil {
-			return b, err
+		b = m.head.append(b)
+		switch m.kind {
+		case reflect.String:
+			b = appendText(b, *(*string)(p))
+		case reflect.Int:
+			b = appendInt(b, int64(*(*int)(p)))
+		case reflect.Bool:
+			b = appendBool(b, *(*bool)(p))
+		default:
+			if b, err = m.enc(b, p, depth); err != nil {
+				return b, err
+			}
 		}
 	}
 	if len(b) == start {

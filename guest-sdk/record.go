@@ -2,10 +2,7 @@ package guest
 
 import (
 	"errors"
-	"strconv"
 	"time"
-
-	"github.com/sluicehost/sluice/abi"
 )
 
 // A Record builds the data of one record member by member. It is the fastest
@@ -55,20 +52,20 @@ func (r *Record) Emit(key string) error {
 
 // name appends what comes before a value.
 func (r *Record) name(name string) {
-	r.b = append(abi.AppendQuote(append(r.b, ','), name), ':')
+	r.b = append(appendText(append(r.b, ','), name), ':')
 }
 
 // String adds a text.
 func (r *Record) String(name, v string) *Record {
 	r.name(name)
-	r.b = abi.AppendQuote(r.b, v)
+	r.b = appendText(r.b, v)
 	return r
 }
 
 // Int adds an integer.
 func (r *Record) Int(name string, v int64) *Record {
 	r.name(name)
-	r.b = strconv.AppendInt(r.b, v, 10)
+	r.b = appendInt(r.b, v)
 	return r
 }
 
@@ -82,7 +79,7 @@ func (r *Record) Float(name string, v float64) *Record {
 // Bool adds true or false.
 func (r *Record) Bool(name string, v bool) *Record {
 	r.name(name)
-	r.b = strconv.AppendBool(r.b, v)
+	r.b = appendBool(r.b, v)
 	return r
 }
 
@@ -114,14 +111,7 @@ func (r *Record) Null(name string) *Record {
 // Strings adds an array of texts.
 func (r *Record) Strings(name string, v []string) *Record {
 	r.name(name)
-	r.b = append(r.b, '[')
-	for i, s := range v {
-		if i > 0 {
-			r.b = append(r.b, ',')
-		}
-		r.b = abi.AppendQuote(r.b, s)
-	}
-	r.b = append(r.b, ']')
+	r.b = appendTexts(r.b, v)
 	return r
 }
 

@@ -29,7 +29,7 @@ type Run struct {
 
 	mu      sync.Mutex // guards all below, and is held during a call
 	frame   abi.FrameWriter
-	key     []byte
+	tops    tops
 	last    int // index of the stream emitted to last
 	emitted int64
 	asked   int   // questions so far, for their ids

@@ -1,0 +1,130 @@
+package guest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// buildGuest compiles a program of testdata as connectors are compiled.
+func buildGuest(t testing.TB, name string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name+".wasm")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", out, "./testdata/"+name)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, b)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// A wasmHost is the least that runs a module: wazero without a jail, and the
+// imports of abi.Functions. It is for what this package must know of a wasm
+// build; hosts are elsewhere.
+type wasmHost struct {
+	runtime wazero.Runtime
+	module  wazero.CompiledModule
+	// call does one call. A nil one replies nothing to everything.
+	call    func(call abi.Call, request []byte) (reply []byte, errno abi.Errno)
+	pending []byte
+}
+
+func newWasmHost(t testing.TB, wasm []byte) *wasmHost {
+	t.Helper()
+	ctx := context.Background()
+	h := &wasmHost{runtime: wazero.NewRuntime(ctx)}
+	t.Cleanup(func() { _ = h.runtime.Close(ctx) })
+	wasi_snapshot_preview1.MustInstantiate(ctx, h.runtime)
+	builders := map[string]wazero.HostModuleBuilder{}
+	for _, f := range abi.Functions {
+		b := builders[f.Module]
+		if b == nil {
+			b = h.runtime.NewHostModuleBuilder(f.Module)
+			builders[f.Module] = b
+		}
+		h.export(b, f)
+	}
+	for _, b := range builders {
+		if _, err := b.Instantiate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if h.module, err = h.runtime.CompileModule(ctx, wasm); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *wasmHost) export(b wazero.HostModuleBuilder, f abi.Function) {
+	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
+	switch f.Call {
+	case abi.CallReply:
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(h.reply), []api.ValueType{i32, i32}, []api.ValueType{i32}).Export(f.Name)
+	case abi.CallRead:
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32, i32, i32}, []api.ValueType{i64}).Export(f.Name)
+	case abi.CallClose:
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(refuse), []api.ValueType{i32}, []api.ValueType{i64}).Export(f.Name)
+	default:
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
+			request, ok := m.Memory().Read(uint32(stack[0]), uint32(stack[1]))
+			if !ok {
+				panic("pointer outside of memory")
+			}
+			reply, errno := h.call(f.Call, request)
+			h.pending = reply
+			stack[0] = uint64(len(reply))
+			if errno != 0 {
+				stack[0] = uint64(-int64(errno))
+			}
+		}), []api.ValueType{i32, i32}, []api.ValueType{i64}).Export(f.Name)
+	}
+}
+
+func (h *wasmHost) reply(_ context.Context, m api.Module, stack []uint64) {
+	n := min(uint32(len(h.pending)), uint32(stack[1]))
+	if !m.Memory().Write(uint32(stack[0]), h.pending[:n]) {
+		panic("pointer outside of memory")
+	}
+	h.pending = h.pending[n:]
+	stack[0] = uint64(n)
+}
+
+func refuse(_ context.Context, _ api.Module, stack []uint64) {
+	stack[0] = ^uint64(abi.ENOENT) + 1
+}
+
+// run executes the module once and returns its exit code.
+func (h *wasmHost) run(t testing.TB, args ...string) uint32 {
+	t.Helper()
+	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).WithSysNanotime().WithSysWalltime().WithStderr(os.Stderr)
+	m, err := h.runtime.InstantiateModule(context.Background(), h.module, config)
+	if m != nil {
+		defer m.Close(context.Background())
+	}
+	if err == nil {
+		return 0
+	}
+	exit, ok := err.(*sys.ExitError)
+	if !ok {
+		t.Fatal(err)
+	}
+	return exit.ExitCode()
+}
+
+const wasmStart = `{"run_id":"run_1","connection_id":"c","connector_id":"c","collection_mode":"full_refresh",
+ "scope":{"streams":[{"name":"messages"}]},"state":null,"bindings":{"network":{"hosts":[]},"filesystem":{"mounts":[]}},
+ "detail_gaps":[],"abi":{"major":1,"minor":0}}`
