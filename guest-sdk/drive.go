@@ -30,6 +30,9 @@ func drive(ctx context.Context, c Connector, p port) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := newRun(p, start, cancel)
+	if c.Verbatim {
+		clear(r.projections)
+	}
 	return r.finish(ctx, r.collect(ctx, c))
 }
 

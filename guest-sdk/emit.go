@@ -21,6 +21,8 @@ const (
 // returns, and reaches the host with the next full frame or the next other
 // call, whichever is first.
 //
+// Members that the scope does not grant are left out (see Connector.Verbatim).
+//
 // The error is ErrNotInScope, ErrKey, ErrTooLarge, ErrNotObject or one of
 // encoding v, after which the run goes on; or an *Error, after which it is over.
 func (r *Run) Emit(stream, key string, v any) error {
@@ -96,6 +98,11 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	buf, err := appendObject(buf, v, &r.tops)
 	if err != nil {
 		return err
+	}
+	if p := r.projections[index]; p != nil {
+		if buf, err = p.apply(buf, start); err != nil {
+			return err
+		}
 	}
 	return r.add(&rec, buf, len(buf)-start)
 }

@@ -16,6 +16,10 @@ type Connector struct {
 	// (see Fail), and any error once ctx is done as cancelled. ctx is done as
 	// soon as a call finds out that the host cancels the run.
 	Collect func(ctx context.Context, run *Run) error
+	// Verbatim sends records as they are emitted. Without it Emit leaves out
+	// members that the scope does not grant; with it the connector does, and one
+	// that it forgets ends the run (R48).
+	Verbatim bool
 }
 
 // A Run is the connector's side of one run. Its methods may be called from
@@ -30,6 +34,8 @@ type Run struct {
 	mu      sync.Mutex // guards all below, and is held during a call
 	frame   abi.FrameWriter
 	tops    tops
+	// projections has one entry per stream of the scope.
+	projections []*projection
 	last    int // index of the stream emitted to last
 	emitted int64
 	asked   int   // questions so far, for their ids
@@ -38,6 +44,7 @@ type Run struct {
 
 func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
 	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
+	r.projections = projections(start.Scope)
 	for i, s := range start.Scope.Streams {
 		r.streams[s.Name] = i
 	}

@@ -162,7 +162,7 @@ func TestViolations(t *testing.T) {
 			l.StatePerRun = 1
 			o.Limits = &l
 		}
-		res := guesttest.Run(t, collects(c.collect), o)
+		res := guesttest.Run(t, guest.Connector{Collect: c.collect, Verbatim: true}, o)
 		if res.Status != abi.Failed || res.Done != nil || res.ExitCode == 0 {
 			t.Errorf("%s: status %s, exit %d, done %v", c.want, res.Status, res.ExitCode, res.Done)
 		}
@@ -298,4 +298,21 @@ func TestNetwork(t *testing.T) {
 		}
 		return nil
 	}), o)
+}
+
+// TestProjection: records keep to the fields of the scope, whatever the
+// connector emits (R48).
+func TestProjection(t *testing.T) {
+	o := options()
+	o.Scope = `{"streams":[{"name":"notes","fields":["id"]}]}`
+	res := guesttest.Run(t, collects(func(_ context.Context, run *guest.Run) error {
+		return errors.Join(
+			run.Emit("notes", "a", note{ID: "a", Text: "left out"}),
+			run.Emit("notes", "b", map[string]any{"text": "left out", "id": "b", "more": []int{1}}),
+			run.Delete("notes", "c"),
+		)
+	}), o)
+	if len(res.Records["notes"]) != 3 || string(res.Records["notes"][0].Data) != `{"id":"a"}` || string(res.Records["notes"][1].Data) != `{"id":"b"}` {
+		t.Error(res.Transcript)
+	}
 }
