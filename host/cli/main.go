@@ -29,7 +29,7 @@ func Main(args []string) int {
 func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
-	c := &command{in: in, out: out, errs: errs}
+	c := &command{in: in, out: out, errs: errs, screen: newScreen(errs)}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -51,6 +51,8 @@ func interruptible() (context.Context, context.CancelFunc) {
 type command struct {
 	in        io.Reader
 	out, errs io.Writer
+	screen    *screen // over errs: progress, questions
+	stdout    *screen // see screenOut
 	json      bool
 	store     string
 	code      int // set by a command that ends with a code of its own
@@ -100,4 +102,12 @@ func (c *command) with(ctx context.Context, o host.Options, do func(*host.Host) 
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	return do(h)
+}
+
+// screenOut is standard output as a screen: whether results are for people.
+func (c *command) screenOut() *screen {
+	if c.stdout == nil {
+		c.stdout = newScreen(c.out)
+	}
+	return c.stdout
 }

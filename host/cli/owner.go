@@ -121,31 +121,43 @@ func quoted(s string) json.RawMessage { return abi.AppendQuote(nil, s) }
 // terminal asks on the terminal. What the host says stands apart from the
 // connector's own text (S53); secrets are read without echo.
 type terminal struct {
-	in  *os.File
-	out io.Writer
+	in     *os.File
+	screen *screen
+}
+
+// terminal is the owner at the keyboard, if there is one.
+func (c *command) terminal() (terminal, bool) {
+	in, ok := c.in.(*os.File)
+	return terminal{in, c.screen}, ok && term.IsTerminal(int(in.Fd()))
 }
 
 // Ask draws the question and reads an answer per field.
 func (t terminal) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+	defer t.screen.hold()()
+	state, _ := term.GetState(int(t.in.Fd())) // nil when it is no terminal any more
 	done := make(chan run.Answer, 1)
-	go func() { done <- t.ask(q) }()
+	go func() { done <- t.ask(q) }() // a read of a terminal cannot be called off: it ends with the process
 	select {
 	case a := <-done:
 		return a, nil
 	case <-ctx.Done():
+		if state != nil {
+			_ = term.Restore(int(t.in.Fd()), state) // echo, if a secret was being read
+		}
 		return run.Answer{}, ctx.Err()
 	}
 }
 
 func (t terminal) ask(q run.Question) run.Answer {
 	out := run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}
-	fmt.Fprintf(t.out, "\n── %s asks you: %s\n", abi.Clean(q.DisplayName), kindText[q.Kind])
+	t.say("")
+	t.say("── %s asks you: %s", abi.Clean(q.DisplayName), kindText[q.Kind])
 	if q.Undeclared {
-		fmt.Fprintln(t.out, "   Careful: its manifest does not announce questions of this kind.")
+		t.say("   Careful: its manifest does not announce questions of this kind.")
 	}
-	fmt.Fprintln(t.out, "   It says:")
-	for _, line := range strings.Split(q.RawMessage, "\n") {
-		fmt.Fprintf(t.out, "   │ %s\n", line)
+	t.say("   It says:")
+	for _, line := range strings.Split(abi.CleanLines(q.RawMessage), "\n") {
+		t.say("   │ %s", line)
 	}
 	if q.Kind == abi.KindManualAction {
 		if t.choose("Done? [yes/no] ") {
@@ -174,12 +186,12 @@ var kindText = map[string]string{
 
 // field reads one value; no value and true for an optional one left empty.
 func (t terminal) field(f run.Field) (json.RawMessage, bool) {
-	label := f.Title
+	label := abi.Clean(f.Title)
 	if label == "" {
-		label = f.Shown
+		label = abi.Clean(f.Shown)
 	}
 	if len(f.Enum) > 0 {
-		label += " [" + strings.Join(f.Enum, "/") + "]"
+		label += " [" + abi.Clean(strings.Join(f.Enum, "/")) + "]"
 	}
 	switch {
 	case f.Secret && f.Sealed:
@@ -190,7 +202,7 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 		label += " (optional)"
 	}
 	for {
-		fmt.Fprintf(t.out, "   %s: ", label)
+		t.prompt(label + ": ")
 		text, err := t.read(f.Secret)
 		switch {
 		case err != nil:
@@ -198,9 +210,9 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 		case text == "" && !f.Required:
 			return nil, true
 		case text == "":
-			fmt.Fprintln(t.out, "   A value is needed; Ctrl-D gives up.")
+			t.say("   A value is needed; Ctrl-D gives up.")
 		case len(f.Enum) > 0 && !slices.Contains(f.Enum, text):
-			fmt.Fprintf(t.out, "   One of %s, please.\n", strings.Join(f.Enum, ", "))
+			t.say("   One of %s, please.", abi.Clean(strings.Join(f.Enum, ", ")))
 		default:
 			return typed(f.Type, text), true
 		}
@@ -217,8 +229,14 @@ func typed(typ, text string) json.RawMessage {
 	return quoted(text)
 }
 
+func (t terminal) say(format string, args ...any) { t.screen.line(fmt.Sprintf(format, args...)) }
+
+// prompt starts a line that the answer completes.
+func (t terminal) prompt(text string) { fmt.Fprint(t.screen.out, "   "+text) }
+
+// choose asks for a yes or a no.
 func (t terminal) choose(prompt string) bool {
-	fmt.Fprint(t.out, "   "+prompt)
+	t.prompt(prompt)
 	text, err := t.read(false)
 	return err == nil && (text == "y" || text == "yes")
 }
@@ -226,7 +244,7 @@ func (t terminal) choose(prompt string) bool {
 func (t terminal) read(secret bool) (string, error) {
 	if secret {
 		b, err := term.ReadPassword(int(t.in.Fd()))
-		fmt.Fprintln(t.out)
+		t.say("")
 		return strings.TrimSpace(string(b)), err
 	}
 	line, err := readLine(t.in)

@@ -3,14 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -39,7 +36,7 @@ installed name. Progress and questions appear on the terminal; a second run
 collects only what is new.`,
 		Example: `  sluice run examples/git --mount repo=.
   sluice run mailbox.wasm --answer otp=123456 --json`,
-		Args: cobra.ExactArgs(1),
+		Args: args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.doRun(cmd.Context(), args[0], f) },
 	}
 	fl := cmd.Flags()
@@ -63,40 +60,77 @@ collects only what is new.`,
 	return cmd
 }
 
-func (c *command) doRun(ctx context.Context, connector string, f *runFlags) (err error) {
+func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {
 	request, err := c.runRequest(f)
 	if err != nil {
 		return err
 	}
+	out, err := openSinks(f)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
 	return c.with(ctx, host.Options{Require: f.require}, func(h *host.Host) error {
 		if request.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
 			return err
 		}
-		for _, w := range request.Connector.Warnings {
-			fmt.Fprintf(c.errs, "warning: %s (%s)\n", w.Detail, w.Code)
-		}
-		if request.Approved.Mounts, err = approveMounts(h, request.Connector, f.mounts); err != nil {
+		c.warn(request.Connector)
+		if request.Approved.Mounts, err = c.mounts(ctx, h, request, f); err != nil {
 			return err
 		}
-		sinks, err := c.openSinks(f, request.Connector.Manifest)
+		done, err := c.follow(ctx, h, request, out)
 		if err != nil {
 			return err
 		}
-		request.Watch = sinks.event
-		r, err := h.Start(ctx, request)
-		if err != nil {
-			return err
-		}
-		result, err := r.Do(ctx)
-		if err != nil {
-			return err
-		}
-		if err := sinks.finish(ctx, h, result); err != nil {
-			return err
-		}
-		c.code = resultCode(result)
-		return c.printResult(result, sinks)
+		c.code = resultCode(done.result)
+		return c.printResult(done)
 	})
+}
+
+// A finished run is what there is to tell of one.
+type finished struct {
+	result  *run.Result
+	changed changes
+	logs    []string // the latest lines of the connector's log
+}
+
+// follow does a run and shows it while it lasts.
+func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, out *sinks) (*finished, error) {
+	before, err := streamStats(ctx, h, connectionOf(q))
+	if err != nil {
+		return nil, err
+	}
+	var p *progress
+	q.Watch = func(e store.Event) {
+		out.event(e)
+		p.event(e)
+	}
+	r, err := h.Start(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	p = c.newProgress(q.Connector.Manifest)
+	stop := context.AfterFunc(ctx, p.cancelling)
+	result, err := r.Do(ctx)
+	stop()
+	p.close()
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithoutCancel(ctx) // what the run left is still written
+	after, err := streamStats(ctx, h, connectionOf(q))
+	if err != nil {
+		return nil, err
+	}
+	changed := compare(before, after)
+	return &finished{result, changed, p.logs}, out.finish(ctx, h.Store, result, changed.since(result, q.Connector.Manifest))
+}
+
+// warn prints what the module's checks found odd (G25).
+func (c *command) warn(l *host.Loaded) {
+	for _, w := range l.Warnings {
+		c.warnf("warning: %s (%s)", abi.Clean(w.Detail), w.Code)
+	}
 }
 
 // runRequest reads the flags that need no host.
@@ -119,6 +153,12 @@ func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
 			return q, usagef("%s: want JSON, or @FILE with JSON: %w", v.flag, err)
 		}
 		*v.into = json.RawMessage(text)
+	}
+	if f.mode != "" && f.mode != abi.FullRefresh && f.mode != abi.Incremental {
+		return q, usagef("--mode %s: want %s or %s", abi.Clean(f.mode), abi.FullRefresh, abi.Incremental)
+	}
+	if f.reset && f.state != "" {
+		return q, usagef("--reset-state and --state contradict each other")
 	}
 	if f.require != "" && f.require != "full" && f.require != "partial" {
 		return q, usagef("--require-isolation=%s: want full or partial", f.require)
@@ -146,8 +186,8 @@ func (c *command) owner(f *runFlags) (run.Owner, error) {
 		return nil, nil
 	}
 	var asker run.Owner
-	if in, ok := c.in.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
-		asker = terminal{in, c.errs}
+	if t, ok := c.terminal(); ok {
+		asker = t
 	}
 	if len(answers) == 0 {
 		return asker, nil
@@ -196,42 +236,6 @@ func readSecrets(args []string) (map[string]string, error) {
 		out[name] = text
 	}
 	return out, nil
-}
-
-// approveMounts reads NAME=DIR[:rw] and checks the directories (S56).
-func approveMounts(h *host.Host, l *host.Loaded, args []string) ([]store.Mount, error) {
-	var out []store.Mount
-	requested := l.Manifest.Bindings[abi.BindingFilesystem].Mounts
-	for _, a := range args {
-		name, dir, ok := strings.Cut(a, "=")
-		if !ok || name == "" || dir == "" {
-			return nil, usagef("--mount %s: want NAME=DIR or NAME=DIR:rw", a)
-		}
-		dir, writable := strings.CutSuffix(dir, ":rw")
-		dir = strings.TrimSuffix(dir, ":ro")
-		known := []string{}
-		for _, m := range requested {
-			known = append(known, m.Name)
-		}
-		if !contains(known, name) {
-			return nil, usagef("--mount %s: the connector asks for no directory of that name; it asks for: %s", name, orNone(known))
-		}
-		m, err := h.ApproveMount(name, filepath.Clean(dir), writable)
-		if err != nil {
-			return nil, usage{fmt.Errorf("--mount %s: %w", name, err)}
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 func orNone(list []string) string {

@@ -7,41 +7,38 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// sinks are the places a run's events and records go to besides the store.
+// sinks are the files that a run's events and records go to besides the store.
 type sinks struct {
 	timeline *os.File
-	err      error
-	progress *progress
-	events   int
-	export   *exporter
+	records  *recordFile
+	err      error // the first one of writing the timeline
+	finished bool
 }
 
-func (c *command) openSinks(f *runFlags, m *abi.Manifest) (*sinks, error) {
-	s := &sinks{progress: c.newProgress(m)}
+// openSinks opens the files before anything is started.
+func openSinks(f *runFlags) (*sinks, error) {
+	s := &sinks{}
 	var err error
-	if f.timeline != "" {
-		if s.timeline, err = os.Create(f.timeline); err != nil {
-			return nil, usagef("--timeline: %w", err)
+	if f.out != "" {
+		if s.records, err = createRecords("--out", f.out); err != nil {
+			return nil, err
 		}
 	}
-	if f.out != "" {
-		if s.export, err = newExporter(f.out); err != nil {
-			return nil, err
+	if f.timeline != "" {
+		if s.timeline, err = os.Create(f.timeline); err != nil {
+			s.abandon()
+			return nil, usagef("--timeline: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// event takes one durable event, in order.
+// event takes one durable event, in order: the envelope as stored.
 func (s *sinks) event(e store.Event) {
-	s.events++
-	s.progress.event(e)
 	if s.timeline == nil || s.err != nil {
 		return
 	}
@@ -53,17 +50,39 @@ func (s *sinks) event(e store.Event) {
 }
 
 // finish completes the files of a run.
-func (s *sinks) finish(ctx context.Context, h *host.Host, r *run.Result) error {
-	s.progress.close()
+func (s *sinks) finish(ctx context.Context, st store.Store, r *run.Result, stored selection) error {
+	s.finished = true
 	err := s.err
 	if s.timeline != nil {
 		err = errors.Join(err, s.timeline.Close())
 	}
-	if s.export != nil {
-		err = errors.Join(err, s.export.run(ctx, h.Store, r))
+	if s.records != nil {
+		err = errors.Join(err, s.export(ctx, st, stored))
 	}
 	if err != nil {
-		return fmt.Errorf("write output of run %s: %w", r.RunID, err)
+		return fmt.Errorf("run %s is stored, its files are not complete: %w", r.RunID, err)
 	}
 	return nil
+}
+
+func (s *sinks) export(ctx context.Context, st store.Store, stored selection) error {
+	if err := s.records.write(ctx, st, stored); err != nil {
+		s.records.abandon()
+		return fmt.Errorf("write %s: %w", s.records.path, err)
+	}
+	return s.records.commit()
+}
+
+// abandon removes the files of a run that was not started.
+func (s *sinks) abandon() {
+	if s.finished {
+		return
+	}
+	if s.records != nil {
+		s.records.abandon()
+	}
+	if s.timeline != nil {
+		s.timeline.Close()
+		os.Remove(s.timeline.Name())
+	}
 }

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// changes are what a run did to the stored streams of its connection.
+type changes map[store.Stream]streamChange
+
+// A streamChange is what a run did to one stored stream.
+type streamChange struct {
+	before   uint64 // last version before the run
+	versions uint64 // records that got a new version: new, changed or deleted
+	live     uint64 // records there are now
+}
+
+// connectionOf is the connection that a request is about (R1).
+func connectionOf(q host.RunRequest) store.ConnectionID {
+	if q.Connection != "" {
+		return q.Connection
+	}
+	return store.ConnectionID(q.Connector.Manifest.Name())
+}
+
+// streamStats reads the counters of a connection, none when it is new.
+func streamStats(ctx context.Context, h *host.Host, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
+	list, err := h.Store.Streams(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read counters of %s: %w", id, err)
+	}
+	out := map[store.Stream]store.StreamStats{}
+	for _, s := range list {
+		out[s.Stream] = s
+	}
+	return out, nil
+}
+
+// compare subtracts counters. Only one run of a connection is active, so the
+// difference is that run's.
+func compare(before, after map[store.Stream]store.StreamStats) changes {
+	out := changes{}
+	for name, a := range after {
+		b := before[name]
+		out[name] = streamChange{before: b.LastVersion, versions: a.LastVersion - b.LastVersion, live: a.Live}
+	}
+	return out
+}
+
+// since selects the records that the run stored.
+func (c changes) since(r *run.Result, m *abi.Manifest) selection {
+	s := selection{connection: r.ConnectionID, deleted: true, manifest: m}
+	for _, spec := range m.Streams {
+		if ch := c[store.Stream(spec.Name)]; ch.versions > 0 {
+			s.streams = append(s.streams, streamFrom{store.Stream(spec.Name), ch.before})
+		}
+	}
+	return s
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// commands are all commands, in the order of the help.
+func (c *command) commands() []*cobra.Command {
+	return []*cobra.Command{
+		c.run(),
+	}
+}
+
+// args checks the number of arguments; want names them in the refusal.
+func args(least, most int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("sluice %s takes %s, not %d arguments; see sluice %s --help", cmd.Name(), want, len(args), cmd.Name())
+		}
+		return nil
+	}
+}
+
+// warnf prints a line that is not the result.
+func (c *command) warnf(format string, args ...any) { c.screen.line(fmt.Sprintf(format, args...)) }

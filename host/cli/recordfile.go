@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A recordFile is a file of records that is written under another name and
+// gets its own once it is complete, so that a file that exists is whole.
+type recordFile struct {
+	path    string
+	format  string // .jsonl or .csv
+	file    *os.File
+	buffer  *bufio.Writer
+	sum     hash.Hash
+	records int64
+}
+
+// recordFormat refuses what cannot be written, before anything is done.
+func recordFormat(flag, path string) error {
+	switch ext := filepath.Ext(path); ext {
+	case ".jsonl", ".csv":
+		return nil
+	case ".sqlite", ".parquet":
+		return usagef("%s %s: this build writes .jsonl and .csv", flag, path)
+	default:
+		return usagef("%s %s: the name must end in .jsonl or .csv", flag, path)
+	}
+}
+
+// createRecords opens the file; whoever calls it ends with commit or abandon.
+func createRecords(flag, path string) (*recordFile, error) {
+	if err := recordFormat(flag, path); err != nil {
+		return nil, err
+	}
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return nil, usagef("%s %s: not a regular file", flag, path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, usagef("%s: %w", flag, err)
+	}
+	sum := sha256.New()
+	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
+}
+
+// commit makes the file durable and gives it its name.
+func (f *recordFile) commit() error {
+	err := errors.Join(f.buffer.Flush(), f.file.Sync(), f.file.Close())
+	if err == nil {
+		err = os.Rename(f.file.Name(), f.path)
+	}
+	if err != nil {
+		os.Remove(f.file.Name())
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// abandon removes the unfinished file.
+func (f *recordFile) abandon() {
+	f.file.Close()
+	os.Remove(f.file.Name())
+}
+
+func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.sum.Sum(nil)) }
+
+// A selection says which records of a connection are meant.
+type selection struct {
+	connection store.ConnectionID
+	streams    []streamFrom
+	deleted    bool
+	manifest   *abi.Manifest // for the order of columns; may be nil
+}
+
+// A streamFrom is one stream's records with a version above after.
+type streamFrom struct {
+	name  store.Stream
+	after uint64
+}
+
+// each calls do with every selected record, by stream, in version order.
+func (s selection) each(ctx context.Context, st store.Store, do func(store.Record) error) error {
+	for _, from := range s.streams {
+		q := store.RecordQuery{Connection: s.connection, Stream: from.name, After: from.after, Deleted: s.deleted, Limit: 1000}
+		for {
+			page, err := st.Records(ctx, q)
+			if err != nil {
+				return fmt.Errorf("read records of %s: %w", from.name, err)
+			}
+			for _, r := range page.Records {
+				if err := do(r); err != nil {
+					return err
+				}
+				q.After = r.Version
+			}
+			if !page.More {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the selected records.
+func (f *recordFile) write(ctx context.Context, st store.Store, s selection) error {
+	if f.format == ".csv" {
+		return f.writeCSV(ctx, st, s)
+	}
+	e := json.NewEncoder(f.buffer)
+	e.SetEscapeHTML(false)
+	return s.each(ctx, st, func(r store.Record) error {
+		f.records++
+		return e.Encode(lineOf(s.connection, r))
+	})
+}
