@@ -34,6 +34,9 @@ type RunRequest struct {
 	Owner    run.Owner // nil: not interactive
 	Trigger  string    // "" is manual
 	Watch    func(store.Event)
+	// Budgets and MemoryBytes replace the host's; zero values keep them.
+	Budgets     run.Budgets
+	MemoryBytes uint64
 	// Interpreter is for conformance tests; see sandbox.Spec.
 	Interpreter bool
 }
@@ -59,7 +62,10 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if trigger == "" {
 		trigger = "manual"
 	}
-	budgets := h.Options.Budgets
+	budgets := q.Budgets
+	if budgets == (run.Budgets{}) {
+		budgets = h.Options.Budgets
+	}
 	if l.Manifest.Sluice != nil {
 		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
 	}
@@ -79,7 +85,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	return run.New(plan, run.Deps{
 		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
-			return h.launch(ctx, l, code, roots, budgets, q.Interpreter, n)
+			return h.launch(ctx, q, code, roots, budgets, n)
 		},
 	}), nil
 }
@@ -141,7 +147,11 @@ func (h *Host) code(ctx context.Context, l *Loaded, interpreter bool) (sandbox.C
 	return code, nil
 }
 
-func (h *Host) launch(ctx context.Context, l *Loaded, code sandbox.Code, roots []filesystem.Root, b run.Budgets, interpreter bool, n run.Launch) (run.Guest, run.Files, error) {
+func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, roots []filesystem.Root, b run.Budgets, n run.Launch) (run.Guest, run.Files, error) {
+	l, memory := q.Connector, q.MemoryBytes
+	if memory == 0 {
+		memory = h.Options.MemoryBytes
+	}
 	var files run.Files
 	var mounts []abi.Mount
 	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
@@ -160,7 +170,7 @@ func (h *Host) launch(ctx context.Context, l *Loaded, code sandbox.Code, roots [
 	}
 	guest, err := h.Sandbox.Start(ctx, sandbox.Spec{
 		Name: n.Name, Env: n.Env, Module: l.Module, Wasm: l.Wasm, Code: code, Mounts: mounts,
-		MemoryBytes: h.Options.MemoryBytes, Compute: b.Compute, Interpreter: interpreter,
+		MemoryBytes: memory, Compute: b.Compute, Interpreter: q.Interpreter,
 	})
 	if err != nil {
 		if c, ok := files.(io.Closer); ok {

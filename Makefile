@@ -1,0 +1,46 @@
+# Sluice. `make help` lists the targets.
+
+GO ?= go
+# One compile cache for all tests, so that a module is compiled once.
+export SLUICE_CACHE ?= $(CURDIR)/.cache/modules
+
+.PHONY: help demo test check bench soak fuzz clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## collect this repository's history with examples/git, twice
+	$(GO) run . demo
+
+test: ## all tests, as CI runs them
+	@mkdir -p -m 700 $(SLUICE_CACHE)
+	$(GO) test -shuffle=on -timeout 20m ./...
+
+check: ## format, vet, static checks, tidy modules, layout; fails on a dirty tree
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "run gofmt -w on these files"; exit 1; }
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./abi ./guest-sdk ./examples/...
+	GOOS=darwin $(GO) vet ./host/... ./store/...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+	$(GO) test -shuffle=on ./tests
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is dirty: commit first"; exit 1; }
+
+bench: ## ingest, memory and latency beside their alternatives
+	@mkdir -p -m 700 $(SLUICE_CACHE)
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
+
+soak: ## long crash, fault and fuzz campaigns; SOAK_CYCLES sets the length
+	@mkdir -p -m 700 $(SLUICE_CACHE)
+	SLUICE_SOAK_CYCLES=$${SOAK_CYCLES:-200} $(GO) test -count=1 -timeout 0 -run 'Crash|Kill|Flip' ./store/badger ./tests/...
+
+fuzz: ## every fuzz target for FUZZTIME each (default 60s)
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
+	  done; \
+	done
+
+clean: ## remove what the build and the tests left
+	rm -rf sluice dist .cache

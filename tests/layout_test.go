@@ -1,0 +1,153 @@
+// Package tests holds what looks at the whole tree.
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sluicehost/sluice"
+
+// A room is a package, what it may import of ours, and which third-party
+// modules it alone owns. The table is docs/ARCHITECTURE.md as a test.
+type room struct {
+	imports []string
+	owns    []string
+}
+
+var rooms = map[string]room{
+	"":                    {imports: []string{"host/cli"}},
+	"abi":                 {},
+	"guest-sdk":           {imports: []string{"abi"}},
+	"guest-sdk/guesttest": {imports: []string{"abi", "guest-sdk", "host/scope"}},
+	"store":               {imports: []string{"abi"}},
+	"store/badger":        {imports: []string{"abi", "store"}, owns: []string{"github.com/dgraph-io/badger/v4", "golang.org/x/sys"}},
+	"store/storetest":     {imports: []string{"abi", "store"}, owns: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},
+	"host/worker":         {imports: []string{"abi", "host/jail"}, owns: []string{"github.com/tetratelabs/wazero", "golang.org/x/sys"}},
+	"host/jail":           {owns: []string{"golang.org/x/sys", "golang.org/x/net"}},
+	"host/sandbox":        {imports: []string{"abi", "host/jail"}, owns: []string{"golang.org/x/sys"}},
+	"host/scope":          {imports: []string{"abi"}},
+	"host/run":            {imports: []string{"abi", "store", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
+	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
+	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem"}},
+	"host/cli":            {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
+}
+
+// Examples may import the SDK and whatever their job needs; tests see all.
+func roomOf(path string) (room, bool) {
+	if r, ok := rooms[path]; ok {
+		return r, true
+	}
+	switch top, _, _ := strings.Cut(path, "/"); top {
+	case "examples":
+		return room{imports: []string{"abi", "guest-sdk"}, owns: []string{"*"}}, true
+	case "tests":
+		return room{imports: []string{"*"}, owns: []string{"*"}}, true
+	}
+	return room{}, false
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Standard   bool
+}
+
+// TestLayout fails for a package that is not on the table, an import that is
+// not in its row, and a dependency outside of its room.
+func TestLayout(t *testing.T) {
+	for _, target := range []string{"linux/amd64", "wasip1/wasm"} {
+		goos, goarch, _ := strings.Cut(target, "/")
+		for _, p := range list(t, goos, goarch) {
+			path := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+			r, ok := roomOf(path)
+			if !ok {
+				t.Errorf("package %s is in no room: add it to the table in tests/layout_test.go and docs/ARCHITECTURE.md, or put it elsewhere", p.ImportPath)
+				continue
+			}
+			for _, imported := range p.Imports {
+				checkImport(t, path, r, imported)
+			}
+		}
+	}
+}
+
+func checkImport(t *testing.T, path string, r room, imported string) {
+	t.Helper()
+	if ours, ok := strings.CutPrefix(imported, module+"/"); ok {
+		if !slices.Contains(r.imports, ours) && !slices.Contains(r.imports, "*") && !strings.HasPrefix(ours, path+"/") {
+			t.Errorf("room %q may not import %q", path, ours)
+		}
+		return
+	}
+	if !strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
+		return // standard library
+	}
+	owned := slices.ContainsFunc(r.owns, func(o string) bool {
+		return o == "*" || imported == o || strings.HasPrefix(imported, o+"/")
+	})
+	if !owned {
+		t.Errorf("room %q may not use %s: one third-party dependency, one room", path, imported)
+	}
+}
+
+func list(t *testing.T, goos, goarch string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,Standard", "./...")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, said.String())
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestTopLevel fails for a folder that the layout does not have.
+func TestTopLevel(t *testing.T) {
+	allowed := []string{
+		"host", "abi", "guest-sdk", "dashboard", "store", "examples", "tests", "docs", ".ci", ".git",
+		"main.go", "go.mod", "go.sum", "README.md", "Makefile", "CHANGELOG.md", "LICENSE", ".gitignore",
+	}
+	entries, err := os.ReadDir("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if slices.Contains(allowed, e.Name()) {
+			continue
+		}
+		if exec.Command("git", "-C", "..", "check-ignore", "-q", e.Name()).Run() == nil {
+			continue
+		}
+		t.Errorf("%s does not belong at the top level", e.Name())
+	}
+}
+
+// TestNoDrawers fails for packages named after nothing in particular.
+func TestNoDrawers(t *testing.T) {
+	for _, p := range list(t, "linux", "amd64") {
+		for _, part := range strings.Split(p.ImportPath, "/") {
+			if slices.Contains([]string{"util", "utils", "common", "types", "helpers", "models", "misc"}, part) {
+				t.Errorf("package %s: name it after what it holds", p.ImportPath)
+			}
+		}
+	}
+}
