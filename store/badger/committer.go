@@ -30,8 +30,11 @@ type committer struct {
 	maxBytes int64    // of one group: half the engine's transaction limit
 	grants   map[store.ConnectionID]*store.Grant
 	streams  map[streamKey]*stream
-	chores   []*item // the store's own work, done before what is queued
-	job      bool    // a job is running
+	tail     tail              // of the bulk files
+	buffers  [][]byte          // of bulk, to use again
+	reaping  map[uint32]uint64 // empty bulk files, and the group after which they may go
+	chores   []*item           // the store's own work, done before what is queued
+	job      bool              // a job is running
 	hash     *hasher
 	cands    []candidate // scratch of ingest
 	unknown  []int
@@ -40,11 +43,12 @@ type committer struct {
 	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
-func newCommitter(s *Store, seq uint64) *committer {
+func newCommitter(s *Store, seq uint64, t tail) *committer {
 	return &committer{
-		s: s, base: newReader(s.db, seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
+		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
 		streams: make(map[streamKey]*stream), hash: newHasher(),
+		tail: t, reaping: make(map[uint32]uint64),
 	}
 }
 
@@ -191,11 +195,13 @@ func (c *committer) landed(g *group) {
 		c.s.queue.finish(it, nil)
 	}
 	c.rebase(g.seq)
+	c.recycle(g)
+	c.reap()
 }
 
 func (c *committer) rebase(seq uint64) {
 	c.base.txn.Discard()
-	c.base = newReader(c.s.db, seq)
+	c.base = c.s.reader(seq)
 	c.s.discardBefore(seq)
 }
 

@@ -62,12 +62,13 @@ func openEngine(dir string, opts Options) (db *engine.DB, err error) {
 // A reader is a view of the engine as of one commit. It is not safe for
 // concurrent use.
 type reader struct {
-	txn *engine.Txn
-	ts  uint64
+	txn  *engine.Txn
+	bulk *bulk
+	ts   uint64
 }
 
-func newReader(db *engine.DB, ts uint64) reader {
-	return reader{txn: db.NewTransactionAt(ts, false), ts: ts}
+func (s *Store) reader(ts uint64) reader {
+	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: &s.bulk, ts: ts}
 }
 
 // get returns a copy of the value of k; ok is false when there is none.
@@ -93,8 +94,15 @@ func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	if err != nil {
 		return nil, damagef("key %.40q: %v", k, err)
 	}
-	if form == formChunks {
+	switch form {
+	case formChunks:
 		return r.chunks(payload)
+	case formExtent:
+		p, ok := decodePlace(payload)
+		if !ok {
+			return nil, damagef("key %.40q: bad place", k)
+		}
+		return r.bulk.read(k, p)
 	}
 	return payload, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -17,6 +18,7 @@ type group struct {
 	writes   []write
 	index    map[string]int // key to its write
 	journal  []overwritten  // since the last savepoint
+	bulk     []chunkOf      // goes to the bulk files before the transaction
 	bytes    int64
 	records  int
 	terminal bool // holds a terminal commit
@@ -49,8 +51,11 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, damagef("key %.40q in flight: %v", k, err)
 	}
-	if form == formPlain {
+	switch form {
+	case formPlain:
 		return payload, true, nil
+	case formExtent:
+		return nil, false, fmt.Errorf("key %.40q is on its way to disk", k)
 	}
 	total, id, n, ok := parseChunkRef(payload)
 	if !ok {
@@ -134,8 +139,11 @@ func (g *group) dropParts(k []byte) error {
 	if err != nil {
 		return damagef("key %.40q: %v", k, err)
 	}
-	if form == formPlain {
+	switch form {
+	case formPlain:
 		return nil
+	case formExtent:
+		return g.dropExtent(k, payload)
 	}
 	_, id, n, ok := parseChunkRef(payload)
 	if !ok {

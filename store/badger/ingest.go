@@ -178,8 +178,7 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 }
 
 func (c *committer) writeSegment(g *group, st *stream, p part) {
-	v := newValue(partHeader + len(p.run) + len(p.packed))
-	g.put(numbered(kindSegment, st.n.number, p.first), p.append(v))
+	g.putExtent(numbered(kindSegment, st.n.number, p.first), partHeader+len(p.run)+len(p.packed), p.append)
 	st.fresh += int64(len(p.packed))
 	st.tiny[p.first>>chunkShift]++
 }

@@ -30,6 +30,7 @@ const (
 	kindFilter     = 'S' // stream number, index run, part
 	kindDeadList   = 'T' // stream number, first version of the commit
 	kindDeadChunk  = 'U' // stream number, chunk
+	kindFile       = 'V' // bulk file
 	kindChunk      = 'Z' // commit sequence, part of a long value
 )
 

@@ -33,7 +33,7 @@ func (c *committer) flush(g *group, st *stream) error {
 	rows := st.mem.rows()
 	lay := st.lay.clone()
 	w := newRunWriter(st.n.number, lay.NextRun, uint64(len(rows)), func(k, v []byte) error {
-		g.put(k, v)
+		g.putBulk(k, v)
 		return nil
 	})
 	for _, r := range rows {
@@ -135,6 +135,10 @@ func (c *committer) startJob(st *stream) {
 }
 
 func (c *committer) pick(st *stream) func(context.Context) error {
+	if n, ok := c.tail.wasteful(); ok {
+		j := compactJob{c: c, file: n, end: c.tail.files[n].end}
+		return j.run
+	}
 	if len(st.lay.Doomed) > 0 {
 		return func(ctx context.Context) error { return c.dropRun(ctx, st, st.lay.Doomed[0]) }
 	}
@@ -167,13 +171,17 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error 
 			}
 			to := min(removed+some, run.pages())
 			for p := removed; p < to; p++ {
-				g.set(pageKey(st.n.number, run.ID, p), nil)
+				if err := g.remove(pageKey(st.n.number, run.ID, p)); err != nil {
+					return err
+				}
 			}
 			lay := st.lay.clone()
 			lay.Doomed[0].Removed = to
 			if last = to == run.pages(); last {
 				for i := range filterParts(run.Blocks) {
-					g.set(numbered(kindFilter, st.n.number, run.ID, uint64(i)), nil)
+					if err := g.remove(numbered(kindFilter, st.n.number, run.ID, uint64(i))); err != nil {
+						return err
+					}
 				}
 				lay.Doomed = lay.Doomed[1:]
 			}

@@ -121,7 +121,7 @@ func (j *mergeJob) write(ctx context.Context) error {
 	j.batch, j.bytes = nil, 0
 	return j.c.s.doSized(ctx, bytes, false, func(g *group) error {
 		for _, w := range batch {
-			g.put(w.key, slices.Clone(w.value)) // sealed in place, and prepared anew after a failure
+			g.putBulk(w.key, w.value)
 		}
 		return nil
 	})

@@ -17,7 +17,7 @@ import (
 // Damage says why, and every write returns store.ErrReadOnly (S121, S122).
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	for _, d := range []string{dir, filepath.Join(dir, "db"), filepath.Join(dir, "witness")} {
+	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), filepath.Join(dir, "witness")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
@@ -47,7 +47,9 @@ func OpenMemory(opts Options) (*Store, error) {
 
 func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
+	s.bulk.files = make(map[uint32]*os.File)
 	if dir != "" {
+		s.bulk.dir = bulkDir(dir)
 		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
 		if err := s.markUnclean(); err != nil {
 			return nil, err
@@ -61,12 +63,36 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s.db = db
-	if err := s.prove(); err != nil {
+	t, err := s.examine()
+	if err != nil {
 		db.Close()
 		return nil, err
 	}
-	s.start()
+	s.start(t)
 	return s, nil
+}
+
+// bulkDir is beside the engine's files and no concern of the engine.
+func bulkDir(dir string) string { return filepath.Join(dir, "db", "bulk") }
+
+// examine proves that the store is complete, or makes it read-only.
+func (s *Store) examine() (tail, error) {
+	if err := s.prove(); err != nil {
+		return tail{}, err
+	}
+	r := s.reader(s.published)
+	defer r.txn.Discard()
+	t, err := s.loadBulk(r)
+	var damage *store.DamageError
+	if errors.As(err, &damage) {
+		s.opts.Logger.Error(damage.Error())
+		s.damage = damage
+		return t, nil
+	}
+	if err != nil || s.damage != nil {
+		return t, err
+	}
+	return t, s.dropOrphans(t)
 }
 
 // markUnclean leaves the marker of S126; Close removes it.
@@ -163,7 +189,7 @@ func (s *Store) resumeWitness(d chain, t testimony, v finding) error {
 
 // readChain is the head of the chain in the engine, whichever commit it is of.
 func (s *Store) readChain() (chain, error) {
-	r := newReader(s.db, s.db.MaxVersion())
+	r := s.reader(s.db.MaxVersion())
 	defer r.txn.Discard()
 	b, ok, err := r.get(key(kindChain))
 	if err != nil || !ok {

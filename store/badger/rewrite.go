@@ -1,9 +1,6 @@
 package badger
 
-import (
-	"context"
-	"slices"
-)
+import "context"
 
 // Shape of segments: what a rewrite aims at, and how many segments in a chunk
 // of versions are too many.
@@ -130,7 +127,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 			}
 		}
 		for _, w := range fresh {
-			g.put(w.key, slices.Clone(w.value)) // sealed in place, and prepared anew after a failure
+			g.putBulk(w.key, w.value)
 		}
 		for chunk, n := range dropped {
 			j.purge(g, chunk, n)

@@ -163,7 +163,7 @@ func (c *committer) resume() error {
 		return err
 	}
 	s.db = db
-	c.base = newReader(db, c.next-1)
+	c.base = s.reader(c.next - 1)
 	s.opts.Logger.Info("store resumed", "dir", s.dir)
 	return s.prepareBallast()
 }

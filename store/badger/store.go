@@ -26,7 +26,8 @@ type Store struct {
 	damage  *store.DamageError
 
 	queue   *queue
-	writes  chan *group // committer to writer
+	writes  chan *group // committer to writer, bulk first
+	spilled chan *group // then the transaction
 	written chan *group // and back
 	// writerBroken: a group failed, and the writer refuses the ones behind it
 	// until the committer has taken them back.
@@ -40,6 +41,7 @@ type Store struct {
 
 	chain   chain   // writer only
 	witness witness // writer only
+	bulk    bulk
 	space   space
 
 	gate sync.RWMutex // held for reading while db is in use outside the committer
@@ -58,6 +60,7 @@ func newStore(dir string, opts Options) *Store {
 		dir: dir, opts: opts,
 		queue:   newQueue(opts.QueueBytes),
 		writes:  make(chan *group, groupInflight),
+		spilled: make(chan *group, groupInflight),
 		written: make(chan *group, groupInflight),
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
@@ -75,10 +78,11 @@ func (s *Store) engineDir() string {
 	return filepath.Join(s.dir, "db")
 }
 
-func (s *Store) start() {
+func (s *Store) start(t tail) {
 	s.discardBefore(s.published)
+	go s.spill()
 	go s.write()
-	c := newCommitter(s, s.published)
+	c := newCommitter(s, s.published, t)
 	go func() {
 		c.run()
 		for range s.written { // closed when the writer has ended
@@ -184,6 +188,7 @@ func (s *Store) close() error {
 		errs = append(errs, s.db.Close())
 		s.db = nil
 	}
+	errs = append(errs, s.bulk.close())
 	if s.witness.f != nil {
 		errs = append(errs, s.witness.f.Close())
 	}
@@ -220,7 +225,7 @@ func (s *Store) snapshot(ctx context.Context, also func()) (*snapshot, error) {
 		also()
 	}
 	s.view.Unlock()
-	return &snapshot{newReader(s.db, ts), s}, nil
+	return &snapshot{s.reader(ts), s}, nil
 }
 
 // absent says why there is no engine.

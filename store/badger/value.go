@@ -15,7 +15,8 @@ import (
 // uncovers a value that turns up under a key it was not written for (S123).
 const (
 	formPlain  = 0 // the payload is the value
-	formChunks = 1 // the payload is u32 length, u64 commit sequence, u32 first part
+	formChunks = 1 // the payload is u32 length, u64 commit and first part: chunk keys hold the value
+	formExtent = 2 // the payload is a place: a bulk file holds the value
 )
 
 // chunkBytes is the size above which a value is split over several keys, so
@@ -42,7 +43,7 @@ func unseal(key, value []byte) (form byte, payload []byte, err error) {
 		return 0, nil, errBadValue
 	}
 	body, sum := value[:len(value)-4], binary.LittleEndian.Uint32(value[len(value)-4:])
-	if checksum(key, body) != sum || body[0] > formChunks {
+	if checksum(key, body) != sum || body[0] > formExtent {
 		return 0, nil, errBadValue
 	}
 	return body[0], body[1:], nil

@@ -14,12 +14,28 @@ import (
 // failed.
 var errRequeue = errors.New("a group before this one failed")
 
-// write brings groups to disk, one after the other, until s.writes is closed.
-func (s *Store) write() {
+// spill brings the bulk of groups to disk, while the transaction of the group
+// before is written, until s.writes is closed.
+func (s *Store) spill() {
 	for g := range s.writes {
-		if s.writerBroken.Load() {
+		if g.err = s.bulk.write(g.bulk); errors.Is(g.err, errSync) {
+			s.stop(g.err)
+		}
+		s.spilled <- g
+	}
+	close(s.spilled)
+}
+
+// write brings the transactions of groups to disk, one after the other.
+func (s *Store) write() {
+	for g := range s.spilled {
+		switch {
+		case s.writerBroken.Load():
 			g.err = errRequeue
-		} else if g.err = s.writeGroup(g); g.err != nil {
+		case g.err == nil:
+			g.err = s.writeGroup(g)
+		}
+		if g.err != nil {
 			s.writerBroken.Store(true)
 		}
 		s.written <- g
