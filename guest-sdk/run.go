@@ -31,15 +31,15 @@ type Run struct {
 	cancel  context.CancelCauseFunc
 	port    port
 
-	mu      sync.Mutex // guards all below, and is held during a call
-	frame   abi.FrameWriter
-	tops    tops
+	mu    sync.Mutex // guards all below, and is held during a call
+	frame abi.FrameWriter
+	tops  tops
 	// projections has one entry per stream of the scope.
 	projections []*projection
-	last    int // index of the stream emitted to last
-	emitted int64
-	asked   int   // questions so far, for their ids
-	ended   error // why no further call can have an effect
+	last        int // index of the stream emitted to last
+	emitted     int64
+	asked       int   // questions so far, for their ids
+	ended       error // why no further call can have an effect
 }
 
 func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
