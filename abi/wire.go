@@ -17,7 +17,7 @@ import (
 //	 +--------+--------+-------+-------+---------…
 //
 // The worker numbers its messages 1, 2, 3 …; a reply repeats the id and the
-// call of what it answers. emit, credit, hello, load and exit have no reply.
+// call of what it answers. emit, credit, hello and load have no reply.
 
 // WireHeaderBytes is the size of the header of a message.
 const WireHeaderBytes = 12
@@ -146,9 +146,9 @@ func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 		return MaxLoadBytes, true
 	case CallCredit:
 		return creditBytes, true
-	case CallReady:
+	case CallReady, CallExit:
 		return 0, true
-	case CallHello, CallExit, CallEmit, CallReply:
+	case CallHello, CallEmit, CallReply:
 		return 0, false
 	case CallStart:
 		return l.Reply, true

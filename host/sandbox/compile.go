@@ -106,6 +106,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 			s.options.Log.Warn("compiler output not removed", "err", removeErr)
 		}
 	}()
+	began := time.Now()
 	b, err := s.nursery.take(ctx)
 	if err != nil {
 		return launchFailure(err)
@@ -120,6 +121,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 	if err := s.accept(key, out); err != nil {
 		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
 	}
+	s.options.Log.Info("module compiled", "key", key, "bytes", len(wasm), "took", time.Since(began))
 	return nil
 }
 

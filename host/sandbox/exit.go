@@ -66,11 +66,11 @@ func (g *Guest) Usage() Usage {
 	if cpu, err := g.process.CPU(); err == nil {
 		u.CPU = max(0, cpu-g.readyCPU)
 	}
-	if peak, err := g.process.PeakMemory(); err == nil {
-		u.PeakMemoryBytes = peak
-	}
+	peak, _ := g.process.PeakMemory() // it is gone, or was seen before
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.peak = max(g.peak, peak)
+	u.PeakMemoryBytes = g.peak
 	u.HostCalls, u.BytesIn = g.hostCalls, g.bytesIn
 	if g.last != nil {
 		u.GuestMemoryBytes = g.last.GuestMemoryBytes

@@ -68,6 +68,7 @@ type Guest struct {
 	last      *abi.Exit     // the worker's own account
 	hostCalls uint64
 	bytesIn   uint64
+	peak      uint64 // largest resident set seen
 	steps     Steps
 	exit      Exit
 }

@@ -55,7 +55,7 @@ func (g *Guest) relay() error {
 		}
 		if h.Call == abi.CallExit {
 			defer giveBuffer(buf)
-			return g.account(buf.b[:h.Length])
+			return g.account(h.ID, buf.b[:h.Length])
 		}
 		in := Inbound{ID: h.ID, Call: h.Call, Payload: buf.b[:h.Length], buffer: buf}
 		if err := g.admit(in); err != nil {
@@ -119,12 +119,14 @@ func wellFormed(in Inbound) (err error) {
 }
 
 // account takes the worker's last message: nothing follows it.
-func (g *Guest) account(payload []byte) error {
+func (g *Guest) account(id uint32, payload []byte) error {
 	e, err := abi.ParseExit(payload)
 	if err != nil {
 		return err
 	}
+	peak, _ := g.process.PeakMemory() // it is gone, or was seen before
 	g.mu.Lock()
+	g.peak = max(g.peak, peak)
 	if g.waiting != 0 {
 		g.mu.Unlock()
 		return fmt.Errorf("%w: exit while call %d waits for its reply", abi.ErrWire, g.waiting)
@@ -132,6 +134,9 @@ func (g *Guest) account(payload []byte) error {
 	g.last = &e
 	g.steps.Instantiate = e.Instantiate
 	g.mu.Unlock()
+	if err := g.write(abi.WireHeader{ID: id, Call: abi.CallExit}, nil); err != nil {
+		return err
+	}
 	_ = g.process.Socket.SetReadDeadline(time.Now().Add(endGrace)) // a closed socket fails the read
 	_, buf, err := g.channel.next()
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/host/jail"
 )
@@ -14,7 +15,8 @@ type Sandbox struct {
 	launcher *jail.Launcher
 	nursery  *nursery
 	cache    *cache
-	promised *jail.Isolation
+	promised atomic.Pointer[jail.Isolation] // what Probe found; nil before
+	broken   atomic.Bool                    // Probe found a hole
 }
 
 // Open opens the cache and starts blank workers. It fails if the cache's

@@ -41,13 +41,17 @@ type Spec struct {
 // Start brings a guest to where its first instruction would run, and stops
 // there: the code is loaded, the jail is shut, nothing of the guest has run. The
 // caller makes run.started durable and calls [Guest.Go] (R32). ctx bounds the
-// start only. A module that cannot run is a *Failure.
+// start only. A module that cannot run is a *Failure; after Probe found a hole
+// nothing runs, ErrIsolationBroken.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 	if spec.MemoryBytes == 0 {
 		spec.MemoryBytes = defaultMemory
 	}
 	if spec.MemoryBytes > maxMemory {
 		return nil, &Failure{Code: CodeWorkerFailed, Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
+	}
+	if s.broken.Load() {
+		return nil, ErrIsolationBroken
 	}
 	g, err := s.start(ctx, spec)
 	if !errors.Is(err, errBadEntry) {
@@ -143,7 +147,7 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits, files []*os.File) (abi.Ready, uint32, error) {
 	l.Directory = len(files) > 1
 	config := b.process.Config()
-	config.Limits, config.Promised, config.Writable = limits, s.promised, l.Task == abi.TaskCompile
+	config.Limits, config.Promised, config.Writable = limits, s.promised.Load(), l.Task == abi.TaskCompile
 	var err error
 	if l.Jail, err = json.Marshal(config); err != nil {
 		return abi.Ready{}, 0, launchFailure(err)
@@ -186,6 +190,9 @@ func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err er
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", errSlow, err)
+	}
+	if errors.Is(err, abi.ErrWire) {
+		return launchFailure(err)
 	}
 	timer := time.AfterFunc(endGrace, func() { _ = b.process.Kill() })
 	defer timer.Stop()

@@ -78,8 +78,18 @@ func (w *worker) live(ctx context.Context) error {
 		exit = failure(err)
 	}
 	exit.GuestMemoryBytes = w.peak.bytes
-	w.relay.id++
-	return w.link.send(abi.WireHeader{ID: w.relay.id, Call: abi.CallExit}, exit.Append(nil))
+	return w.leave(exit)
+}
+
+// leave gives the account of the task and waits until the host has it: what the
+// process used can be seen from outside only while it lives (S31).
+func (w *worker) leave(exit abi.Exit) error {
+	w.relay.send(abi.CallExit, exit.Append(nil))
+	for {
+		if h := w.relay.receive(); h.Call == abi.CallExit {
+			return nil
+		}
+	}
 }
 
 // hello says which build this is (S10).
