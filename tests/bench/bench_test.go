@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+func TestMain(m *testing.M) {
+	if code, worker := host.Worker(os.Args[1:]); worker {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// records is how many one run ingests; SLUICE_BENCH_RECORDS changes it.
+func records() int {
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_BENCH_RECORDS")); err == nil && n >= 1000 {
+		return n
+	}
+	return 1_000_000
+}
+
+func open(b *testing.B, walls jail.Walls) *host.Host {
+	b.Helper()
+	h, err := host.Open(context.Background(), host.Options{
+		Store: "badger:" + b.TempDir(), CacheDir: os.Getenv("SLUICE_CACHE"), Walls: walls,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return h
+}
+
+func build(b *testing.B, h *host.Host, dir string) *host.Loaded {
+	b.Helper()
+	wasm, err := host.Build(context.Background(), dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(b.TempDir(), "guest.wasm")
+	if err := os.WriteFile(path, wasm, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	l, err := h.Load(context.Background(), path, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// ingest runs a guest once and returns the wall time from Do to its result.
+func ingest(b *testing.B, h *host.Host, l *host.Loaded, path string, n, first int) (time.Duration, *run.Result) {
+	b.Helper()
+	r, err := h.Start(context.Background(), host.RunRequest{
+		Connector: l, Config: fmt.Appendf(nil, `{"records":%d,"first":%d,"path":%q}`, n, first, path),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return finish(b, r, int64(n))
+}
+
+func finish(b *testing.B, r *run.Run, n int64) (time.Duration, *run.Result) {
+	b.Helper()
+	began := time.Now()
+	result, err := r.Do(context.Background())
+	took := time.Since(began)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if result.Status != abi.Succeeded || result.RecordsFlushed != n {
+		b.Fatalf("ended as %s with %d records: %+v", result.Status, result.RecordsFlushed, result.Failure)
+	}
+	return took, result
+}
+
+func rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
+
+// BenchmarkIngest: a Go guest over the SDK, as structs and with the builder,
+// and a guest that only replays frames, into synced Badger; beside the same
+// connector as a native program, piped as JSON lines into the same run engine
+// and store. Goals: at least as fast as the native one and 150,000 records a
+// second; replayed frames 300,000.
+func BenchmarkIngest(b *testing.B) {
+	n := records()
+	for b.Loop() {
+		native := nativeRate(b, n)
+		b.ReportMetric(native, "native-jsonl-rec/s")
+		for _, g := range []struct{ name, dir, path string }{
+			{"struct", "ingest", "struct"}, {"builder", "ingest", "builder"}, {"frames", "frames", ""},
+		} {
+			h := open(b, jail.Walls{})
+			l := build(b, h, g.dir)
+			took, result := ingest(b, h, l, g.path, n, 0)
+			b.ReportMetric(rate(n, took), g.name+"-rec/s")
+			b.ReportMetric(rate(n, took)/native, g.name+"/native")
+			b.ReportMetric(float64(result.Usage.CPU)/took.Seconds()/10, g.name+"-guest-cpu-%")
+		}
+	}
+}
+
+// BenchmarkGrowth: the rate of the fifth million beside the first, and the peak
+// memory of host and worker. Goals: less than 20 % slower, under 400 MB.
+func BenchmarkGrowth(b *testing.B) {
+	n := records()
+	for b.Loop() {
+		h := open(b, jail.Walls{})
+		l := build(b, h, "ingest")
+		var first, last float64
+		var worker int64
+		for million := range 5 {
+			took, result := ingest(b, h, l, "builder", n, million*n)
+			last = rate(n, took)
+			if million == 0 {
+				first = last
+			}
+			worker = max(worker, result.Usage.PeakMemory)
+		}
+		b.ReportMetric(first, "first-rec/s")
+		b.ReportMetric(last, "fifth-rec/s")
+		b.ReportMetric(last/first, "fifth/first")
+		b.ReportMetric(float64(peakRSS(b))/1e6, "host-peak-MB")
+		b.ReportMetric(float64(worker)/1e6, "worker-peak-MB")
+	}
+}
+
+// peakRSS is the host's own peak resident memory in bytes.
+func peakRSS(b *testing.B) int64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// BenchmarkOneRecord: from start to durable result of a run that emits one
+// record, module warm, with the share of each step. Goal: under 60 ms.
+func BenchmarkOneRecord(b *testing.B) {
+	h := open(b, jail.Walls{})
+	l := build(b, h, "ingest")
+	ingest(b, h, l, "struct", 1, 0) // warm
+	const rounds = 20
+	for b.Loop() {
+		var start, do time.Duration
+		var wall, cpu int64
+		for i := range rounds {
+			began := time.Now()
+			r, err := h.Start(context.Background(), host.RunRequest{Connector: l, Config: fmt.Appendf(nil, `{"records":1,"first":%d}`, i+1)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			start += time.Since(began)
+			took, result := finish(b, r, 1)
+			do += took
+			wall += result.Usage.Wall
+			cpu += result.Usage.CPU
+		}
+		b.ReportMetric(float64((start+do).Microseconds())/1000/rounds, "total-ms")
+		b.ReportMetric(float64(start.Microseconds())/1000/rounds, "checks-ms")
+		b.ReportMetric(float64(do.Microseconds())/1000/rounds, "run-ms")
+		b.ReportMetric(float64(cpu)/rounds, "guest-cpu-ms")
+	}
+}
+
+// BenchmarkJail: the same run with the worker's walls and without.
+func BenchmarkJail(b *testing.B) {
+	n := records()
+	for b.Loop() {
+		rates := map[string]float64{}
+		for _, w := range []struct {
+			name  string
+			walls jail.Walls
+		}{{"walls-off", jail.Walls{Off: true}}, {"walls-on", jail.Walls{}}} {
+			h := open(b, w.walls)
+			took, _ := ingest(b, h, build(b, h, "ingest"), "builder", n, 0)
+			rates[w.name] = rate(n, took)
+			b.ReportMetric(rates[w.name], w.name+"-rec/s")
+		}
+		b.ReportMetric(rates["walls-on"]/rates["walls-off"], "on/off")
+	}
+}
