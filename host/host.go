@@ -107,28 +107,54 @@ func (o Options) settled() Options {
 	return o
 }
 
-func (h *Host) openStore() error {
-	url := h.Options.Store
+// DataDir is the directory that a store's name means, "" for memory:. It need
+// not exist.
+func DataDir(store string) (string, error) {
+	h := &Host{Options: Options{Store: store}}
+	_, err := h.locate()
+	return h.DataDir, err
+}
+
+// ErrStoreURL: the store's name is not one that this build understands.
+var ErrStoreURL = errors.New("want badger:DIR or memory:")
+
+// locate settles which store is meant, and the data directory.
+func (h *Host) locate() (url string, err error) {
+	url = h.Options.Store
 	if url == "" {
 		dir, err := DefaultDataDir()
 		if err != nil {
-			return err
+			return "", err
 		}
 		url = "badger:" + dir
 	}
 	scheme, rest, _ := strings.Cut(url, ":")
-	dir, _, _ := strings.Cut(rest, "?")
+	dir, query, _ := strings.Cut(rest, "?")
 	switch {
-	case scheme == "postgres" || scheme == "postgresql":
-		return errors.New("store: this build keeps data in badger:DIR or memory: only")
 	case scheme == "badger" && dir != "":
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			return fmt.Errorf("store %s: %w", url, err)
+			return "", fmt.Errorf("store %s: %w", url, err)
 		}
 		h.DataDir = abs
-		url = strings.Replace(url, dir, abs, 1)
+		if url = "badger:" + abs; query != "" {
+			url += "?" + query
+		}
+	case scheme != "memory" || dir != "":
+		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
 	}
+	return url, nil
+}
+
+func (h *Host) openStore() error {
+	url, err := h.locate()
+	if err != nil {
+		return err
+	}
+	return h.openURL(url)
+}
+
+func (h *Host) openURL(url string) error {
 	s, err := badger.OpenURL(url, badger.Options{
 		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
 	})
@@ -152,6 +178,10 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}
+	return h.openSandbox(ctx)
+}
+
+func (h *Host) openSandbox(ctx context.Context) error {
 	cache, err := h.cacheDir()
 	if err != nil {
 		return err
