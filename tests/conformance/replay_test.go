@@ -1,0 +1,71 @@
+package conformance
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every transcript, on every transport it is for, ends as it says (R34), and
+// every run keeps the rules that hold for all.
+func TestTranscripts(t *testing.T) {
+	for _, f := range readTranscripts(t) {
+		name := strings.TrimSuffix(filepath.Base(f.path), ".txt")
+		got := map[*playedRun]string{}
+		t.Run(name, func(t *testing.T) {
+			for _, c := range f.cases {
+				replayed := make(chan map[*playedRun]string, 1)
+				t.Run(c.name, func(t *testing.T) {
+					if !*update {
+						t.Parallel()
+					}
+					replayed <- replay(t, c, false)
+				})
+				if *update {
+					select {
+					case r := <-replayed:
+						for k, v := range r {
+							got[k] = v
+						}
+					default: // filtered out by -run, or failed
+					}
+				}
+			}
+		})
+		if *update && !t.Failed() {
+			if err := f.write(got); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// replay plays a case on its transports and returns the outcomes of the first.
+func replay(t *testing.T, c *scenario, interpreter bool) map[*playedRun]string {
+	out := map[*playedRun]string{}
+	for _, transport := range c.transports() {
+		g := &stage{scenario: c, transport: transport, interpreter: interpreter}
+		refused := g.open(t)
+		for i, r := range c.runs {
+			p := &played{refused: refused}
+			if refused == nil {
+				p = g.play(t, r)
+				g.invariants(t, p)
+			}
+			text := g.outcome(t, p)
+			want, seen := r.want, false
+			if *update {
+				if want, seen = out[r]; !seen {
+					out[r] = text
+					continue
+				}
+			}
+			if diff := cmp.Diff(want, text); diff != "" {
+				t.Errorf("%s, run %d, on %s (-want +got):\n%s\nin full:\n%s", c.name, i+1, transport, diff, text)
+			}
+		}
+	}
+	return out
+}
