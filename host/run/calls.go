@@ -16,7 +16,7 @@ func (r *run) call(in sandbox.Inbound) {
 		in.Release()
 		return
 	}
-	r.clocks.begin(time.Now(), false)
+	r.clocks.begin(time.Now(), r.asking != nil)
 	if r.cancel != nil {
 		r.callCancelled(in)
 		in.Release()
@@ -348,8 +348,7 @@ func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
 	if r.latched != nil {
 		return
 	}
-	now := time.Now()
-	r.clocks.end(now)
+	r.rest(time.Now())
 	r.clocks.touch()
 	err := r.guest.Reply(id, errno, payload)
 	if err != nil && !errors.Is(err, sandbox.ErrGone) {
@@ -357,11 +356,21 @@ func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
 	}
 }
 
+// rest ends the span of a call. While a question is open the time is the
+// owner's, on stdio too, where the guest goes on and waits at its input (R169).
+func (r *run) rest(now time.Time) {
+	if r.asking != nil {
+		r.clocks.begin(now, true)
+		return
+	}
+	r.clocks.end(now)
+}
+
 func (r *run) credit(bytes int) {
 	if r.latched != nil {
 		return
 	}
-	r.clocks.end(time.Now())
+	r.rest(time.Now())
 	err := r.guest.Credit(1, bytes)
 	if err != nil && !errors.Is(err, sandbox.ErrGone) {
 		r.latch(hostFault("give credit", err))

@@ -27,12 +27,13 @@ type asking struct {
 // answer closes an interaction; by says who did: owner or host.
 type answer struct {
 	Answer
+	to  *asking
 	by  string
 	err error
 }
 
 func answerOf(a *asking, status, by string) answer {
-	return answer{Answer: Answer{InteractionID: a.id, Status: status}, by: by}
+	return answer{Answer: Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
 // interact is INTERACTION (R135): flush, escalate, record, ask.
@@ -67,7 +68,7 @@ func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 	go func() {
 		got, err := r.deps.Owner.Ask(ctx, r.shown(a))
 		select {
-		case r.answers <- answer{got, "owner", err}:
+		case r.answers <- answer{got, a, "owner", err}:
 		case <-r.ctx.Done():
 		}
 	}()
@@ -153,8 +154,8 @@ func (r *run) shown(a *asking) Question {
 // answered takes an answer of the owner's channel (§16.2, R141).
 func (r *run) answered(a answer) {
 	q := r.asking
-	if q == nil || r.latched != nil {
-		return
+	if q == nil || a.to != q || r.latched != nil {
+		return // late: the question was closed before (R136)
 	}
 	if a.err != nil {
 		a = answerOf(q, abi.AnswerCancelled, "host")
@@ -198,6 +199,7 @@ func (r *run) closeQuestion(a answer) {
 		r.proto.Step(abi.StepAnswer)
 	}
 	r.respond(q, response)
+	r.rest(time.Now())
 }
 
 func (r *run) interactionGap(q *asking, status string) KnownGap {
