@@ -34,6 +34,8 @@ type Exit struct {
 	PeakMemory uint64
 	// Stderr is the end of its diagnostics, never shown to the guest's side.
 	Stderr []byte
+	// head is the beginning of them, where a dying runtime says why.
+	head []byte
 }
 
 // CPU is all CPU time used.
@@ -62,5 +64,10 @@ func (e Exit) outOfMemory(wall uint64) bool {
 	if wall > 0 && e.PeakMemory >= wall-wall/10 {
 		return true
 	}
-	return bytes.Contains(e.Stderr, []byte("out of memory")) || bytes.Contains(e.Stderr, []byte("cannot allocate memory"))
+	for _, text := range [][]byte{e.head, e.Stderr} {
+		if bytes.Contains(text, []byte("out of memory")) || bytes.Contains(text, []byte("cannot allocate memory")) {
+			return true
+		}
+	}
+	return false
 }

@@ -94,7 +94,7 @@ func (p *Process) reap() {
 		p.settlePeak()
 	}
 	p.exit.Killed = p.killed
-	p.exit.Stderr = p.stderr.bytes()
+	p.exit.Stderr, p.exit.head = p.stderr.bytes(), p.stderr.start()
 	p.mu.Unlock()
 	close(p.done)
 	p.launcher.delist(p)

@@ -9,11 +9,16 @@ import (
 // StderrBytes is how much of a worker's diagnostics the host keeps: the end (S11).
 const StderrBytes = 16 << 10
 
+// stderrHead is how much of the beginning is kept besides: a dying Go runtime says
+// why in its first line, and the traces after it may push that out of the end.
+const stderrHead = 1 << 10
+
 // tail keeps the last StderrBytes of what a worker writes to descriptor 2.
 type tail struct {
 	done chan struct{} // closed at the end of the pipe
 
-	mu   sync.Mutex // guards kept
+	mu   sync.Mutex // guards what follows
+	head []byte
 	kept []byte
 }
 
@@ -33,6 +38,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(p)
+	t.head = append(t.head, p[:min(n, stderrHead-len(t.head))]...)
 	if n >= StderrBytes {
 		t.kept, p = t.kept[:0], p[n-StderrBytes:]
 	}
@@ -48,4 +54,11 @@ func (t *tail) bytes() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]byte(nil), t.kept...)
+}
+
+// start returns a copy of the first stderrHead bytes.
+func (t *tail) start() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]byte(nil), t.head...)
 }

@@ -26,5 +26,8 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		if got := kept.bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("kept %d bytes of %d, not the end", len(got), len(all))
 		}
+		if got, want := kept.start(), all[:min(len(all), stderrHead)]; !bytes.Equal(got, want) {
+			t.Fatalf("kept %d bytes of %d, not the beginning", len(got), len(all))
+		}
 	}
 }
