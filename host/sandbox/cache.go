@@ -289,7 +289,7 @@ func (c *cache) adopt(key string, skeleton []byte) error {
 	}
 	before, err := stampOf(path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errBadEntry, err)
+		return fmt.Errorf("%w: %v", errBadEntry, err) // there is an entry, so it is no matter of absence
 	}
 	size, err := c.examine(key)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -158,7 +159,7 @@ func compileFailure(ctx context.Context, err error) error {
 	case errors.Is(err, errMemory):
 		return &Failure{Code: CodeCompileMemory, Detail: "compiling took too much memory"}
 	case errors.Is(err, errBadEntry):
-		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
+		return &Failure{Code: CodeCompileFailed, Detail: strings.TrimPrefix(err.Error(), errBadEntry.Error()+": ")}
 	}
 	return err
 }

@@ -66,8 +66,7 @@ func (c *cache) codePath(key string) (string, error) {
 }
 
 // examine checks an entry completely: authenticator, owner, modes, links, that
-// there is nothing else in it, and every byte of the code. An absent entry is
-// fs.ErrNotExist, a bad one errBadEntry besides.
+// there is nothing else in it, and every byte of the code.
 func (c *cache) examine(key string) (size int64, err error) {
 	m, err := readEntry(filepath.Join(c.dir, key, entryFile))
 	if err != nil {

@@ -1,0 +1,93 @@
+package sandbox_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+)
+
+// until waits for a condition that other processes bring about.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s never came about", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestBlankWorkersWait(t *testing.T) { // S10
+	s := open(t, func(o *sandbox.Options) { o.Prespawn = 2 })
+	spec := prepared(t, s, raw().bytes())
+	until(t, "two blank workers", func() bool { return len(s.Idle()) == 2 })
+	was := s.Idle()
+	g := started(t, s, spec)
+	if took := g.Steps().Spawn; took != 0 {
+		t.Errorf("a process was started, in %v", took)
+	}
+	drain(g)
+	until(t, "a full nursery", func() bool { return len(s.Idle()) == 2 })
+	if now := s.Idle(); now[0] != was[1] || slices.Contains(was, now[1]) {
+		t.Errorf("blank workers %v, before %v: the oldest is used, nothing twice", now, was)
+	}
+}
+
+func TestBlankWorkersGrowOld(t *testing.T) { // S10
+	s := open(t, func(o *sandbox.Options) { o.Prespawn, o.BlankLife = 1, 200*time.Millisecond })
+	until(t, "a blank worker", func() bool { return len(s.Idle()) == 1 })
+	was := s.Idle()
+	until(t, "a younger one", func() bool { now := s.Idle(); return len(now) == 1 && now[0] != was[0] })
+}
+
+func TestClosedSandboxStartsNothing(t *testing.T) {
+	s := open(t)
+	spec := prepared(t, s, raw(forever()...).bytes())
+	g := started(t, s, spec)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	drain(g)
+	if _, err := s.Start(t.Context(), spec); err == nil {
+		t.Error("started after close")
+	}
+}
+
+func TestInterpreterAgrees(t *testing.T) { // S45
+	s := open(t)
+	for _, interpret := range []bool{false, true} {
+		g := doing(t, s, "echo", func(spec *sandbox.Spec) { spec.Interpreter = interpret })
+		got := transcript(t, g, func(c abi.Call, _ string) (abi.Errno, string) {
+			if c == abi.CallStart {
+				return abi.OK, "{}"
+			}
+			return abi.OK, ""
+		})
+		if want := []string{`1 ""`, `12 "2 bytes"`, `4 "{}"`, `13 "{}"`}; !slices.Equal(got, want) {
+			t.Errorf("interpreter %v: %q", interpret, got)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) { // S20, S21, S22
+	s := open(t, func(o *sandbox.Options) { o.Require = "process" })
+	report, err := s.Probe(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Attempts) == 0 || len(report.Layers) == 0 {
+		t.Errorf("an empty report: %+v", report)
+	}
+	g := started(t, s, prepared(t, s, raw().bytes()))
+	drain(g)
+	if missing := g.Isolation().Lacks(report.Isolation); len(missing) > 0 {
+		t.Errorf("the guest lacks %q", missing)
+	}
+}
