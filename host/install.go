@@ -20,11 +20,9 @@ import (
 // connector (S138, S37). Nothing is granted by installing. Replacing a newer
 // version, or the same version by another module, needs force (S141).
 func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
-	if old, ok, err := h.connector(ctx, string(l.Connector.ID), false); err != nil {
-		return err
-	} else if ok && !force && old.Digest != l.Connector.Digest {
-		if compareVersions(l.Connector.Version, old.Version) <= 0 {
-			return refusal("connector_invalid", fmt.Errorf("%s %s is installed; installing %s with another module needs --force", old.Name, old.Version, l.Connector.Version))
+	if !force {
+		if err := h.suspicious(ctx, l.Connector); err != nil {
+			return err
 		}
 	}
 	if _, err := h.Sandbox.Prepare(ctx, l.Module, l.Wasm); err != nil {
@@ -35,6 +33,37 @@ func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
 	}
 	l.Connector.InstalledAt = time.Now()
 	return h.Store.PutConnector(ctx, l.Connector)
+}
+
+// ErrSuspicious: installing this needs the owner's second look (S141).
+var ErrSuspicious = errors.New("needs confirmation")
+
+// suspicious refuses what an attacker who swaps modules would do: an older
+// version, the same version with another module, a name that looks like
+// another's.
+func (h *Host) suspicious(ctx context.Context, c store.Connector) error {
+	all, err := h.Store.Connectors(ctx)
+	if err != nil {
+		return fmt.Errorf("list connectors: %w", err)
+	}
+	for _, old := range all {
+		order := compareVersions(c.Version, old.Version)
+		var why string
+		switch {
+		case old.Bundled || old.ID == c.ID && old.Digest == c.Digest:
+			continue
+		case old.ID == c.ID && order < 0:
+			why = fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version)
+		case old.ID == c.ID && order == 0:
+			why = fmt.Sprintf("%s %s is installed with another module under the same version", old.Name, old.Version)
+		case old.ID != c.ID && skeleton(string(old.ID)) == skeleton(string(c.ID)):
+			why = fmt.Sprintf("%s looks like the installed %s but is another connector", c.ID, old.ID)
+		default:
+			continue
+		}
+		return refusal("connector_invalid", fmt.Errorf("%s: %w; use --force if you mean it", why, ErrSuspicious))
+	}
+	return nil
 }
 
 func (h *Host) modulePath(d store.Digest) string {
@@ -142,10 +171,12 @@ func compareVersions(a, b string) int {
 		if i < len(bs) {
 			y = bs[i]
 		}
-		if len(x) != len(y) && isDigits(x) && isDigits(y) {
-			return cmp.Compare(len(strings.TrimLeft(x, "0")), len(strings.TrimLeft(y, "0")))
+		c := cmp.Compare(x, y)
+		if isDigits(x) && isDigits(y) {
+			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			c = cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
 		}
-		if c := cmp.Compare(x, y); c != 0 {
+		if c != 0 {
 			return c
 		}
 	}
