@@ -36,11 +36,12 @@ func (r *Run) EmitAt(stream, key string, v any, at time.Time) error {
 
 // EmitKey is Emit with a compound key (R46): at most 16 texts, none empty.
 func (r *Run) EmitKey(stream string, key []string, v any) error {
-	k, err := compoundKey(key)
-	if err != nil {
-		return err
-	}
-	return r.emit(stream, k, abi.KeyCompound, 0, v)
+	return r.emitKey(stream, key, 0, v)
+}
+
+// EmitKeyAt is EmitKey for a record that was emitted at another time than now.
+func (r *Run) EmitKeyAt(stream string, key []string, v any, at time.Time) error {
+	return r.emitKey(stream, key, at.UnixMicro(), v)
 }
 
 // Delete sends the deletion of a record.
@@ -50,11 +51,15 @@ func (r *Run) Delete(stream, key string) error {
 
 // DeleteKey is Delete with a compound key.
 func (r *Run) DeleteKey(stream string, key []string) error {
+	return r.emitKey(stream, key, 0, deletion{})
+}
+
+func (r *Run) emitKey(stream string, key []string, at int64, v any) error {
 	k, err := compoundKey(key)
 	if err != nil {
 		return err
 	}
-	return r.emit(stream, k, abi.KeyCompound, 0, deletion{})
+	return r.emit(stream, k, abi.KeyCompound, at, v)
 }
 
 // deletion stands for the data of a record that is deleted.
