@@ -22,6 +22,7 @@ const inputBytes = 4 << 10
 // may write.
 type channel struct {
 	socket *os.File
+	from   io.Reader // the socket
 	limits abi.WireLimits
 	lastID uint32 // of the worker's messages; they count up by one
 
@@ -33,7 +34,7 @@ type channel struct {
 }
 
 func newChannel(socket *os.File, limits abi.WireLimits) *channel {
-	return &channel{socket: socket, limits: limits}
+	return &channel{socket: socket, from: socket, limits: limits}
 }
 
 // next reads one message, its payload into a buffer that the caller gives back.
@@ -85,7 +86,7 @@ func (c *channel) read(b []byte, mayEnd bool) error {
 		if len(b) >= len(into) {
 			into = b
 		}
-		n, err := c.socket.Read(into)
+		n, err := c.from.Read(into)
 		if n == 0 && err != nil {
 			return c.ended(err, mayEnd && len(b) == whole)
 		}
