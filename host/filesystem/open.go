@@ -242,8 +242,12 @@ func (f *FS) opened(ctx context.Context, h *handle, fi fs.FileInfo, ahead int) (
 }
 
 // begin adds the first bytes of a file, and reports whether more is to come or
-// can be.
+// can be. A file that says it is empty is believed only after a look: some
+// file systems do not know better.
 func (h *handle) begin(b []byte, size int64, ahead int) ([]byte, bool, error) {
+	if size > 0 {
+		ahead = int(min(int64(ahead), size))
+	}
 	n, err := h.file.ReadAt(b[len(b):len(b)+ahead], 0)
 	if err != nil && err != io.EOF {
 		return b, true, err

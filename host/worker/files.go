@@ -2,6 +2,7 @@ package worker
 
 import (
 	"io/fs"
+	"strings"
 	"time"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
@@ -94,21 +95,28 @@ func fileErrno(e abi.Errno, reply []byte) experimentalsys.Errno {
 	return experimentalsys.EIO
 }
 
-// tooLong keeps a path from the wire that the host would refuse as it does any
-// path that is too long.
-func tooLong(paths ...string) bool {
-	for _, p := range paths {
-		if len(p) > abi.MaxFilePath {
-			return true
-		}
+// inMount returns path relative to the mount. The engine has checked what the
+// guest wrote, but joins a name to an open root directory as "/name". A path
+// that the host would refuse for its length does not go on the wire.
+func inMount(path string) (string, experimentalsys.Errno) {
+	path = strings.TrimLeft(path, "/")
+	switch {
+	case path == "" || path == "./":
+		return ".", 0
+	case len(path) > abi.MaxFilePath:
+		return "", experimentalsys.EACCES
 	}
-	return false
+	return path, 0
 }
 
 // OpenFile opens a path with one call, whose answer brings what is known about
 // the file and the beginning of its content. The directory of the mount itself
 // is opened without asking, since the engine takes a failure there for a bug.
 func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
+	path, errno := inMount(path)
+	if errno != 0 {
+		return nil, errno
+	}
 	flags := fileFlags(flag)
 	if path == "." {
 		if flags&(abi.FileWrite|abi.FileCreate|abi.FileTruncate) != 0 {
@@ -131,9 +139,6 @@ func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMo
 
 // open asks for a file and as much of its content as is worth having.
 func (r *remoteFS) open(path string, flags abi.FileFlags) (abi.FileOpenReply, experimentalsys.Errno) {
-	if tooLong(path) {
-		return abi.FileOpenReply{}, experimentalsys.EACCES
-	}
 	q := abi.FileOpenRequest{Mount: r.mount, Flags: flags, Path: path}
 	if flags&abi.FileRead != 0 && flags&(abi.FileWrite|abi.FileTruncate) == 0 && r.kept < maxKept {
 		q.Ahead = abi.FileBlock
@@ -193,8 +198,9 @@ func (r *remoteFS) Lstat(path string) (sys.Stat_t, experimentalsys.Errno) {
 }
 
 func (r *remoteFS) look(c abi.Call, path string) (abi.FileStat, experimentalsys.Errno) {
-	if tooLong(path) {
-		return abi.FileStat{}, experimentalsys.EACCES
+	path, errno := inMount(path)
+	if errno != 0 {
+		return abi.FileStat{}, errno
 	}
 	if c == abi.CallFileStat {
 		return statReply(ask(r, c, abi.FileStatRequest{Mount: r.mount, Path: path}))
@@ -250,26 +256,32 @@ func (r *remoteFS) Rmdir(path string) experimentalsys.Errno {
 }
 
 func (r *remoteFS) entry(c abi.Call, path string) experimentalsys.Errno {
-	if tooLong(path) {
-		return experimentalsys.EACCES
+	path, errno := inMount(path)
+	if errno != 0 {
+		return errno
 	}
-	_, errno := change(r, c, abi.FilePathRequest{Mount: r.mount, Path: path})
+	_, errno = change(r, c, abi.FilePathRequest{Mount: r.mount, Path: path})
 	return errno
 }
 
 // Rename moves a file or directory within the mount.
 func (r *remoteFS) Rename(from, to string) experimentalsys.Errno {
-	if tooLong(from, to) {
-		return experimentalsys.EACCES
+	from, errno := inMount(from)
+	if errno != 0 {
+		return errno
 	}
-	_, errno := change(r, abi.CallFileRename, abi.FileRenameRequest{Mount: r.mount, From: from, To: to})
+	if to, errno = inMount(to); errno != 0 {
+		return errno
+	}
+	_, errno = change(r, abi.CallFileRename, abi.FileRenameRequest{Mount: r.mount, From: from, To: to})
 	return errno
 }
 
 // Utimens sets times.
 func (r *remoteFS) Utimens(path string, atim, mtim int64) experimentalsys.Errno {
-	if tooLong(path) {
-		return experimentalsys.EACCES
+	path, errno := inMount(path)
+	if errno != 0 {
+		return errno
 	}
 	q := abi.FileTimesRequest{Mount: r.mount, Path: path}
 	if q.SetAtime = atim != experimentalsys.UTIME_OMIT; q.SetAtime {
@@ -278,7 +290,7 @@ func (r *remoteFS) Utimens(path string, atim, mtim int64) experimentalsys.Errno 
 	if q.SetMtime = mtim != experimentalsys.UTIME_OMIT; q.SetMtime {
 		q.Mtime = mtim
 	}
-	_, errno := change(r, abi.CallFileTimes, q)
+	_, errno = change(r, abi.CallFileTimes, q)
 	return errno
 }
 
