@@ -5,8 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
@@ -128,3 +131,95 @@ func (h *wasmHost) run(t testing.TB, args ...string) uint32 {
 const wasmStart = `{"run_id":"run_1","connection_id":"c","connector_id":"c","collection_mode":"full_refresh",
  "scope":{"streams":[{"name":"messages"}]},"state":null,"bindings":{"network":{"hosts":[]},"filesystem":{"mounts":[]}},
  "detail_gaps":[],"abi":{"major":1,"minor":0}}`
+
+// TestEmptyConnector: a connector that does nothing imports nothing that would let it do
+// something (G4), and none grows over 3.5 MB by the SDK alone (G22).
+func TestEmptyConnector(t *testing.T) {
+	wasm := buildGuest(t, "empty")
+	t.Logf("%d bytes", len(wasm))
+	if len(wasm) > 3_500_000 {
+		t.Errorf("an empty connector has %d bytes, G22 allows 3.5 MB", len(wasm))
+	}
+	h := newWasmHost(t, wasm)
+	var got []string
+	for _, f := range h.module.ImportedFunctions() {
+		if module, name, _ := f.Import(); module != abi.ModuleWASI {
+			got = append(got, module+"."+name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"sluice_v1.done", "sluice_v1.emit", "sluice_v1.log", "sluice_v1.reply", "sluice_v1.start"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if h.module.ExportedMemories()["memory"] == nil || h.module.ExportedFunctions()["_start"] == nil {
+		t.Error("memory or _start is not exported (G1)")
+	}
+}
+
+// TestProbe goes through the imports of a wasm build: replies in pieces, error
+// texts, cancellation, exit codes (G6, G7, G19).
+func TestProbe(t *testing.T) {
+	h := newWasmHost(t, buildGuest(t, "probe"))
+	for _, c := range []struct {
+		arg   string
+		errno abi.Errno
+		text  string
+		exit  uint32
+		want  []string
+	}{
+		{"all", 0, "", 0, []string{
+			"start", `interact {"request_id":"otp-1","kind":"otp","message":"Code?"}`,
+			`emit {"id":"1","text":"424242"} {"id":"2"}`, `checkpoint {"stream":"messages","cursor":{"after":"2","large":"` + strings.Repeat("x", 100_000) + `"}}`,
+			`done {"status":"succeeded","records_emitted":2}`}},
+		{"panic", 0, "", 1, []string{"start", "log", `done {"status":"failed","records_emitted":0,"error":{"message":"panic: as told","code":"panic","retryable":false}}`}},
+		{"refused", abi.EBUSY, `{"code":"c","message":"m","detail":{"d":1}}`, 1, []string{"start", `progress {"message":"p"}`,
+			`done {"status":"failed","records_emitted":0,"error":{"message":"c|m|{\"d\":1}|true","code":"refused","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`}},
+		{"refused", abi.EBUSY, "no JSON", 1, []string{"start", `progress {"message":"p"}`,
+			`done {"status":"failed","records_emitted":0,"error":{"message":"|||true","code":"refused","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`}},
+		{"cancelled", abi.ECANCELED, "", 1, []string{"start", `progress {"message":"p"}`, `done {"status":"cancelled","records_emitted":0}`}},
+		{"violated", abi.EPROTO, "", 1, []string{"start", `progress {"message":"p"}`}},
+	} {
+		var got []string
+		h.call = func(call abi.Call, request []byte) ([]byte, abi.Errno) {
+			got = append(got, called(t, call, request))
+			switch call {
+			case abi.CallStart:
+				return []byte(strings.Replace(wasmStart, `"network"`, `"interactive":{},"network"`, 1) + strings.Repeat(" ", 100_000)), 0
+			case abi.CallInteract:
+				return []byte(`{"request_id":"otp-1","status":"success","data":{"code":"424242"}}`), 0
+			case abi.CallProgress:
+				return []byte(c.text), c.errno
+			}
+			return nil, 0
+		}
+		if exit := h.run(t, "probe", c.arg); exit != c.exit {
+			t.Errorf("%s: exit %d, want %d", c.arg, exit, c.exit)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s:\n%s", c.arg, diff)
+		}
+	}
+}
+
+// called is a call as text: the records of a frame, no stack of a log line.
+func called(t *testing.T, call abi.Call, request []byte) string {
+	t.Helper()
+	i := slices.IndexFunc(abi.Functions, func(f abi.Function) bool { return f.Call == call })
+	name := abi.Functions[i].Name
+	switch {
+	case call == abi.CallLog || len(request) == 0:
+		return name
+	case call != abi.CallEmit:
+		return name + " " + string(request)
+	}
+	frame, err := abi.NewFrameReader(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec abi.FrameRecord
+	for frame.Next(&rec) {
+		name += " " + string(rec.Data)
+	}
+	return name
+}
