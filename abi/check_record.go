@@ -36,10 +36,15 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	if !utf8.Valid(rec.Key) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
 	}
+	object := m.Delete
 	if len(rec.Data) > 0 {
-		if bad := p.members(m); bad != nil {
+		var bad *Violation
+		if object, bad = p.members(m); bad != nil {
 			return nil, bad
 		}
+	}
+	if bad := p.oneMore(); bad != nil {
+		return nil, bad
 	}
 	if bad := p.frameKey(rec); bad != "" {
 		return nil, p.recordFault(bad, "key")
@@ -47,7 +52,7 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	if rec.Op > OpDelete {
 		return nil, p.recordFault(VRecordInvalidOp, "op")
 	}
-	if len(rec.Data) == 0 && !m.Delete {
+	if !object {
 		return nil, p.recordFault(VRecordInvalidData, "data")
 	}
 	if m.Stream >= len(p.names) {
@@ -57,8 +62,18 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	return p.admit(m)
 }
 
-// members scans m.Data and keeps its top-level members.
-func (p *Protocol) members(m *RecordMessage) *Violation {
+// oneMore is the limit of records per run; like every such limit it is looked
+// at before the checks of the message (R43, R213).
+func (p *Protocol) oneMore() *Violation {
+	if max := p.Limits.RecordsPerRun; max > 0 && p.records >= max {
+		return p.fail(&Violation{Subtype: VMessageLimitExceeded, MessageType: "RECORD", Detail: "limit " + itoa(max)})
+	}
+	return nil
+}
+
+// members scans m.Data, keeps its top-level members and reports whether it is
+// an object. What is no JSON at all is a violation, before every check.
+func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	members, err := p.data.Object(m.Data)
 	sub := Subtype("")
 	if err != nil {
@@ -67,14 +82,14 @@ func (p *Protocol) members(m *RecordMessage) *Violation {
 	p.crowded = sub == VRecordTooLarge
 	if err == nil || p.crowded {
 		m.Members = members
-		return nil
+		return true, nil
 	}
 	if sub == VFrameNotObject {
-		sub = VRecordInvalidData
+		return false, nil
 	}
 	v := p.recordFault(sub, "data")
 	v.Detail = err.Error()
-	return v
+	return false, v
 }
 
 func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
@@ -105,6 +120,9 @@ func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
 func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 	if v := p.step(StepMessage, "RECORD"); v != nil {
 		return nil, p.fail(v)
+	}
+	if bad := p.oneMore(); bad != nil {
+		return nil, bad
 	}
 	m := &p.record
 	*m, p.crowded = RecordMessage{Stream: -1}, false
@@ -174,14 +192,9 @@ func lineOp(m *RecordMessage, op Member) (bad bool) {
 	if op.Value == nil || op.Kind == KindNull {
 		return false
 	}
-	switch string(op.Value) {
-	case `"upsert"`:
-	case `"delete"`:
-		m.Delete = true
-	default:
-		return true
-	}
-	return false
+	v := op.Tree()
+	m.Delete = v.Equal("delete")
+	return !m.Delete && !v.Equal("upsert")
 }
 
 func (p *Protocol) lineData(m *RecordMessage, data Member) *Violation {
@@ -195,7 +208,8 @@ func (p *Protocol) lineData(m *RecordMessage, data Member) *Violation {
 		return p.recordFault(VRecordInvalidData, "data")
 	}
 	m.Data = data.Value
-	return p.members(m)
+	_, bad := p.members(m)
+	return bad
 }
 
 // admit runs what is left once shape, key and stream are known.
@@ -212,8 +226,11 @@ func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 		v.Detail = "limits: " + itoa(int64(p.Limits.RecordBytes)) + " bytes, " + itoa(MaxRecordValues) + " values"
 		return nil, v
 	}
-	if max := p.Limits.RecordsPerRun; max > 0 && p.records >= max {
-		return nil, p.fail(&Violation{Subtype: VMessageLimitExceeded, MessageType: "RECORD", Detail: "limit " + itoa(max)})
+	if p.Contract.Protected != nil {
+		if v := p.Contract.Protected(m); v != nil {
+			v.MessageType, v.Stream = "RECORD", p.names[m.Stream]
+			return nil, p.fail(v.Bound())
+		}
 	}
 	p.records++
 	return m, nil

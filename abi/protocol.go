@@ -12,9 +12,12 @@ type RecordFilter interface {
 // A Contract is what a run was promised and promised in return: everything the
 // checks of runtime.md §9 depend on.
 type Contract struct {
-	Scope       Scope
-	Manifest    *Manifest
-	Records     RecordFilter
+	Scope    Scope
+	Manifest *Manifest
+	Records  RecordFilter
+	// Protected looks for a protected value in a record, check 10 of RECORD; nil
+	// when there is nothing to protect. It must not keep the record.
+	Protected   func(*RecordMessage) *Violation
 	Interactive bool // START offered the binding
 	Stdio       bool
 	Limits      Limits

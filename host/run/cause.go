@@ -50,6 +50,9 @@ func (r *run) violate(v *abi.Violation) {
 	if r.latched != nil {
 		return
 	}
+	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // the guest's words (R165)
+		*text = r.canary.redact(*text)
+	}
 	v.Bound()
 	v.LastValidEventID, v.LastValidEventType = string(r.journal.last.ID), r.journal.last.Type
 	r.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})

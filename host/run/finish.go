@@ -90,10 +90,10 @@ type ending struct {
 // outcome decides how the run ends (R105, §13.2).
 func (r *run) outcome() ending {
 	switch {
+	case r.cancel != nil: // nothing latches a cause before it asks for one
+		return ending{status: abi.Cancelled, cause: r.cancel.cause(), event: "run.cancelled"}
 	case r.latched != nil:
 		return ending{status: r.latched.statusOr(), cause: r.latched, event: "run.failed"}
-	case r.cancel != nil:
-		return ending{status: abi.Cancelled, cause: r.cancel.cause(), event: "run.cancelled"}
 	case r.exitCause(*r.exit) != nil:
 		return ending{status: abi.Failed, cause: r.exitCause(*r.exit), event: "run.failed"}
 	case r.done == nil:

@@ -53,13 +53,9 @@ func (b *buffer) size() int {
 	return b.batch.Size()
 }
 
-// admit takes a record that passed the protocol: canary, identity, buffer.
+// admit takes a record that passed the protocol: identity, buffer.
 func (r *run) admit(m *abi.RecordMessage) {
 	b := &r.records.buffers[m.Stream]
-	if r.canary.armed() && (r.canary.leaks(m.Data) || r.canary.leaks(abi.AppendQuote(nil, m.Key))) {
-		r.leak("RECORD", b.stream, "/data", m.Data)
-		return
-	}
 	if b.len() == 0 {
 		r.records.order = append(r.records.order, m.Stream)
 	}
@@ -103,12 +99,31 @@ func (r *run) newBatch(stream string) *store.Batch {
 	return &store.Batch{Stream: store.Stream(stream)}
 }
 
-// leak is R166: a protected value in a record, cursor, progress or gap.
+// protected is check 10 of RECORD, before the record counts (R51, R166).
+func (r *run) protected(m *abi.RecordMessage) *abi.Violation {
+	if !r.canary.armed() {
+		return nil
+	}
+	if r.canary.leaks(abi.AppendQuote(nil, m.Key)) {
+		return r.leaked("RECORD", "", "/key", nil)
+	}
+	if r.canary.leaks(m.Data) {
+		return r.leaked("RECORD", "", "/data", m.Data)
+	}
+	return nil
+}
+
+// leak is R166: a protected value in a cursor, progress or gap.
 func (r *run) leak(typ, stream, at string, raw []byte) {
+	r.violate(r.leaked(typ, stream, at, raw))
+}
+
+// leaked says where in a message a protected value is, never the value.
+func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
 		at += r.canary.locate(v)
 	}
-	r.violate(&abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at})
+	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }
 
 // reject is R78: the code of a record that can never be stored.

@@ -161,7 +161,7 @@ func newRun(p *Plan, d Deps) *run {
 	r.canary.off = p.Connection.LeakCanary == "off"
 	p.deliver(&r.canary)
 	r.proto = abi.NewProtocol(abi.Contract{
-		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest),
+		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: r.protected,
 		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
 		NewID: func() string { return hexID("asst_", 8) },
 	})
@@ -297,6 +297,13 @@ func (r *run) tick(now time.Time) {
 	if r.latched != nil {
 		return
 	}
+	if r.cancel != nil { // the cancel came first: nothing else decides now (R105)
+		if now.After(r.cancel.until) && !r.cancel.forced {
+			r.cancel.forced = true
+			r.guest.Kill()
+		}
+		return
+	}
 	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
 		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
 		return
@@ -304,11 +311,7 @@ func (r *run) tick(now time.Time) {
 	r.assistanceTimeouts(now)
 	r.interactionTimeout(now)
 	r.flushProgress(now, false)
-	if r.cancel != nil && now.After(r.cancel.until) {
-		r.cancel.forced = true
-		r.guest.Kill()
-	}
-	if r.done != nil && r.cancel == nil && !r.doneAt.IsZero() && now.Sub(r.doneAt) > r.plan.Budgets.ExitGrace {
+	if r.done != nil && !r.doneAt.IsZero() && now.Sub(r.doneAt) > r.plan.Budgets.ExitGrace {
 		r.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
 	if now.After(r.renewAt) {

@@ -165,7 +165,7 @@ func (c *canary) find(raw []byte) bool {
 }
 
 // locate returns the JSON pointer of the first member that leaks, "" when only
-// the whole does.
+// the whole does. It stops above a name that is a protected value itself.
 func (c *canary) locate(v abi.Value) string {
 	i := 0
 	for item := range v.Items() {
@@ -175,12 +175,18 @@ func (c *canary) locate(v abi.Value) string {
 		i++
 	}
 	for name, m := range v.Members() {
+		if c.find(abi.AppendQuote(nil, name)) {
+			return ""
+		}
 		if c.find(m.Raw) {
-			return "/" + abi.Cut(abi.Clean(name), 64) + c.locate(m)
+			return "/" + pointer.Replace(abi.Cut(abi.Clean(name), 64)) + c.locate(m)
 		}
 	}
 	return ""
 }
+
+// pointer escapes a member name for a JSON pointer.
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // redact replaces protected values in a text (R166).
 func (c *canary) redact(s string) string {

@@ -94,6 +94,9 @@ func (r *run) stdout(p []byte) {
 		return
 	}
 	s.line = append(s.line, p...)
+	if phase := r.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
+		r.violate(r.proto.Step(abi.StepMessage)) // it need not be a whole line (R217)
+	}
 }
 
 // line processes one line without its line feed.
