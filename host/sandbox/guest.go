@@ -36,6 +36,7 @@ type Steps struct {
 	Enter       time.Duration // its walls, from inside
 	Load        time.Duration // mapping compiled code, and shutting the jail
 	Ready       time.Duration // all of it, as the host saw it
+	CPU         time.Duration // of the worker, until it was ready
 	Instantiate time.Duration // known at the end
 }
 

@@ -138,7 +138,7 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 		rate:    newBucket(s.options.CallsPerSecond, s.options.CallBurst),
 		waiting: abi.CallReady, waitingID: id,
 		frames: abi.CreditFrames, bytes: abi.CreditBytes,
-		steps: Steps{Enter: ready.Enter, Load: ready.Load},
+		steps: Steps{Enter: ready.Enter, Load: ready.Load, CPU: ready.CPU},
 	}, nil
 }
 
