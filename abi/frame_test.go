@@ -251,3 +251,15 @@ func FuzzFrameRecords(f *testing.F) {
 		}
 	})
 }
+
+func TestFrameErrorNamesThePlace(t *testing.T) {
+	for want, err := range map[string]*abi.FrameError{
+		"malformed frame: count at byte 4":            {Fault: abi.FrameCount, Record: -1, Offset: 4},
+		"malformed frame: data of record 2 at byte 9": {Fault: abi.FrameData, Record: 2, Offset: 9},
+		"malformed frame: frame fault(99) at byte 0":  {Fault: 99, Record: -1},
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err.Error(), want)
+		}
+	}
+}

@@ -146,4 +146,6 @@ sluice_v1_browser.call 48 ii>I false
 	}
 }
 
-func sortedLines(text string) []string { return slices.Sorted(slices.Values(strings.Split(text, "\n"))) }
+func sortedLines(text string) []string {
+	return slices.Sorted(slices.Values(strings.Split(text, "\n")))
+}

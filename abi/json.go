@@ -149,8 +149,9 @@ func (s *Scanner) check(src []byte) (Kind, *SyntaxError) {
 	return kind, s.err
 }
 
-// keepScratch is how many entries of each kind of scratch space outlive a call.
-const keepScratch = 4096
+// keepScratch is how many entries of each kind of scratch space outlive a
+// call: enough for a record with as many values as S47 allows.
+const keepScratch = 16 << 10
 
 // reset forgets the last text, and lets go of scratch space that one
 // extraordinary text made large.

@@ -109,6 +109,9 @@ func TestObjectMembersLieInTheInput(t *testing.T) {
 	if string(m[1].Name) != "b" || string(m[1].Value) != "[2]" || string(m[0].Value) != "1" {
 		t.Errorf("members %q", m)
 	}
+	if item := m[1].Tree(); item.Len() != 1 {
+		t.Errorf("tree of %s has %d items", item.Raw, item.Len())
+	}
 	for _, b := range [][]byte{m[0].Name, m[1].Name, m[0].Value, m[1].Value} {
 		if cap(b) != len(b) {
 			t.Errorf("%q has capacity %d", b, cap(b))
@@ -197,6 +200,38 @@ func TestEqualText(t *testing.T) {
 	} {
 		if got := abi.EqualText([]byte(c.raw), c.text); got != c.want {
 			t.Errorf("%s and %q: %v", c.raw, c.text, got)
+		}
+	}
+}
+
+// TestStringsByteByByte puts every byte at every place of a string and of a
+// word: what must not stand there is found, and where.
+func TestStringsByteByByte(t *testing.T) {
+	const text = "0123456789ABCDEFGHIJ"
+	var s abi.Scanner
+	for at := range text {
+		for c := range 256 {
+			src := []byte(`"` + text + `"`)
+			src[1+at] = byte(c)
+			_, err := s.Valid(src)
+			var syntax *abi.SyntaxError
+			switch {
+			case c == '"':
+				if !errors.As(err, &syntax) || syntax.Offset != at+2 {
+					t.Fatalf("quote at %d: %v", at, err)
+				}
+			case c < ' ', c >= 0x80:
+				if !errors.As(err, &syntax) || syntax.Offset != at+1 || (syntax.Fault == abi.FaultUTF8) != (c >= 0x80) {
+					t.Fatalf("byte %#02x at %d: %v", c, at, err)
+				}
+			case c == '\\':
+				// The next byte is no escape, or is the quote, which then is part of the string.
+				if !errors.As(err, &syntax) || syntax.Offset != at+1 && syntax.Offset != len(src) {
+					t.Fatalf("backslash at %d: %v", at, err)
+				}
+			case err != nil:
+				t.Fatalf("byte %#02x at %d: %v", c, at, err)
+			}
 		}
 	}
 }

@@ -37,12 +37,12 @@ func TimeOf(raw []byte) (micros int64, ok bool) {
 
 // epochMillis reads a number of milliseconds.
 func epochMillis(raw []byte) (micros int64, ok bool) {
+	if n, ok := Int64(raw); ok && -maxEpochMillis <= n && n <= maxEpochMillis {
+		return n * 1000, true
+	}
 	f, ok := Float64(raw)
 	if !ok || math.Abs(f) > maxEpochMillis {
 		return 0, false
-	}
-	if n, ok := Int64(raw); ok {
-		return n * 1000, true
 	}
 	return int64(math.Floor(f * 1000)), true
 }
