@@ -3,7 +3,9 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +33,7 @@ func Build(ctx context.Context, dir string) ([]byte, error) {
 	}
 	defer os.RemoveAll(out)
 	module := filepath.Join(out, "connector.wasm")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", module, ".")
+	cmd := exec.CommandContext(ctx, "go", append(buildArgs(dir), "-o", module, ".")...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	var said bytes.Buffer
@@ -48,4 +50,16 @@ func Build(ctx context.Context, dir string) ([]byte, error) {
 		return nil, refusal("module_invalid", fmt.Errorf("embed manifest: %w", err))
 	}
 	return embedded, nil
+}
+
+// buildArgs lets the toolchain complete the go.mod of a connector that has not
+// been built before, so that a fresh one needs no other command first.
+func buildArgs(dir string) []string {
+	out := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	_, noSum := os.Stat(filepath.Join(dir, "go.sum"))
+	if err == nil && errors.Is(noSum, fs.ErrNotExist) {
+		out = append(out, "-mod=mod")
+	}
+	return out
 }

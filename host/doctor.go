@@ -116,7 +116,7 @@ func (c *checkup) space(dir string) {
 
 // store opens the store, which proves its witness, and reports what it is.
 func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
-	err := h.openURL(url)
+	err := c.open(h, url)
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
@@ -146,6 +146,29 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		return
 	}
 	c.add("recount", StateOK, "", "every record, counter and chain agrees")
+}
+
+// open opens the store. Before losses are accepted it reports what they are.
+func (c *checkup) open(h *Host, url string) error {
+	accept := h.Options.AcceptLoss
+	h.Options.AcceptLoss = false
+	if err := h.openURL(url); err != nil || !accept {
+		return err
+	}
+	d := damageOf(h.Store)
+	if d == nil {
+		c.add("loss", StateOK, "", "nothing is lost")
+		return nil
+	}
+	if err := h.Store.Close(); err != nil {
+		return err
+	}
+	h.Options.AcceptLoss = true
+	err := h.openURL(url)
+	if err == nil {
+		c.add("loss", StateWeak, "run the connectors again; they fetch what is missing", "accepted: %v", d)
+	}
+	return err
 }
 
 // damageOf is what an opened store knows to be wrong with itself.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run"
@@ -41,11 +42,24 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 			return nil, err
 		}
 		return h.check(wasm, sidecar)
-	case filepath.Base(arg) != arg || filepath.Ext(arg) == ".wasm":
+	case !IsName(arg):
 		return nil, refusal("connector_not_runnable", fmt.Errorf("no module or source directory at %s", arg))
 	}
 	return h.installed(ctx, arg, sidecar)
 }
+
+// IsName reports whether Load would take arg as the name of an installed
+// connector: it names no file here and does not look like one. A connector's
+// id, a URL, is a name as well.
+func IsName(arg string) bool {
+	if _, err := os.Stat(arg); err == nil {
+		return false
+	}
+	return strings.Contains(arg, "://") || filepath.Base(arg) == arg && filepath.Ext(arg) != ".wasm"
+}
+
+// An Import is one function that a module asks for.
+type Import = sandbox.Import
 
 // readModule reads at most the size limit and one byte.
 func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {

@@ -10,6 +10,11 @@ import (
 func (c *command) commands() []*cobra.Command {
 	return []*cobra.Command{
 		c.run(),
+		c.newConnector(), c.build(), c.check(), c.inspect(),
+		c.install(), c.connectors(), c.uninstall(),
+		c.connections(), c.runs(), c.show(), c.events(),
+		c.records(), c.export(), c.state(),
+		c.doctor(), c.version(),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -38,7 +39,7 @@ func (c *command) exit(err error) int {
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
-	case errors.As(err, &bad), isCobra(err):
+	case errors.As(err, &bad), errors.Is(err, host.ErrStoreURL), isCobra(err):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound):
 		code, name = exitUsage, "not_found"
@@ -53,12 +54,7 @@ func (c *command) exit(err error) int {
 
 // isCobra recognises what cobra itself refuses: it has no types for that.
 func isCobra(err error) bool {
-	for _, p := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires "} {
-		if strings.HasPrefix(err.Error(), p) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(err.Error(), "unknown command")
 }
 
 func (c *command) report(code, message string, details map[string]any) {

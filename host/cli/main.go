@@ -88,11 +88,12 @@ func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, 
 // open opens the host for a command.
 func (c *command) open(ctx context.Context, o host.Options) (*host.Host, error) {
 	o.Store = c.store
-	if o.CacheDir == "" {
-		o.CacheDir = os.Getenv("SLUICE_CACHE")
-	}
+	o.CacheDir = cacheDir()
 	return host.Open(ctx, o)
 }
+
+// cacheDir is where compiled modules are kept, "" for the default.
+func cacheDir() string { return os.Getenv("SLUICE_CACHE") }
 
 // with opens the host, does the work and closes it.
 func (c *command) with(ctx context.Context, o host.Options, do func(*host.Host) error) (err error) {

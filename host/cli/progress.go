@@ -97,6 +97,7 @@ type eventData struct {
 	Total    *float64 `json:"total"`
 	Reason   string   `json:"reason"`
 	Level    string   `json:"level"`
+	Failure  string   `json:"failure_message"`
 }
 
 // event takes one durable event, in order.

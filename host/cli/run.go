@@ -40,24 +40,30 @@ collects only what is new.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.doRun(cmd.Context(), args[0], f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
+	f.addGrants(cmd)
 	fl.StringVar(&f.connection, "connection", "", "connection `ID` (default: the connector's name)")
-	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
-	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
 	fl.StringVar(&f.state, "state", "", "cursors to start from, `JSON|@FILE`")
 	fl.BoolVar(&f.reset, "reset-state", false, "start afresh, without stored cursors")
 	fl.BoolVar(&f.noPersist, "no-persist-state", false, "hand over and commit no cursors")
 	fl.StringVar(&f.mode, "mode", "", "full_refresh or incremental (default: incremental where a state exists)")
+	fl.StringVar(&f.out, "out", "", "also write the records this run stores: those that are new, changed or deleted, `FILE.{jsonl,csv}`")
+	fl.StringVar(&f.timeline, "timeline", "", "write every timeline event as one JSON line to `FILE`")
+	return cmd
+}
+
+// addGrants adds the flags that say what a connector gets.
+func (f *runFlags) addGrants(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
+	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
+	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "give a secret from a file, `NAME=@FILE`; repeatable")
 	fl.StringArrayVar(&f.answers, "answer", nil, "answer a question, `KIND=VALUE|@FILE`, in order; repeatable")
-	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (never directories)")
+	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories must always be named)")
 	fl.BoolVar(&f.noInteractive, "no-interactive", false, "offer the connector nobody to ask")
 	fl.StringVar(&f.require, "require-isolation", "", "refuse to run with less isolation: full or partial")
 	fl.Lookup("require-isolation").NoOptDefVal = "full"
-	fl.StringVar(&f.out, "out", "", "also write the collected records, `FILE.{jsonl,csv}`")
-	fl.StringVar(&f.timeline, "timeline", "", "write every timeline event as one JSON line to `FILE`")
-	return cmd
 }
 
 func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {

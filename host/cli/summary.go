@@ -20,7 +20,7 @@ func (c *command) printResult(f *finished) error {
 	s := c.screenOut()
 	s.line(s.paint(statusColor(r.Status), r.Status) + headline(r))
 	for _, fact := range factsOf(r) {
-		s.line("  " + factLine(fact, f.changed[store.Stream(fact.Stream)]))
+		s.line("  " + factLine(fact, f.changed[store.Stream(fact.Stream)], f.changed != nil))
 	}
 	for _, l := range resultLines(r, f.logs) {
 		s.line("  " + l)
@@ -53,8 +53,11 @@ func factsOf(r *run.Result) []run.StreamFact {
 	return r.CollectionFacts.Streams
 }
 
-func factLine(f run.StreamFact, c streamChange) string {
-	line := fmt.Sprintf("%s: %s collected, %s new or changed, %s stored", abi.Clean(f.Stream), count(f.Collected), count(c.versions), count(c.live))
+func factLine(f run.StreamFact, c streamChange, known bool) string {
+	line := fmt.Sprintf("%s: %s collected", abi.Clean(f.Stream), count(f.Collected))
+	if known {
+		line += fmt.Sprintf(", %s new or changed, %s stored", count(c.versions), count(c.live))
+	}
 	if f.Skipped != nil {
 		line += "; skipped: " + abi.Clean(f.Skipped.Reason)
 	}

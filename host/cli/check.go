@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) check() *cobra.Command {
+	f := &runFlags{}
+	var static bool
+	cmd := &cobra.Command{
+		Use: "check CONNECTOR", Short: "Audit a connector and try it out",
+		Long: `Checks a connector's imports and manifest, then runs it twice in the sandbox with
+a store that is thrown away: once from the beginning, once from the cursors it
+left. Grants are those of sluice run. Exit codes are those of sluice run too.`,
+		Example: "  sluice check examples/git --mount repo=.\n  sluice check mailbox.wasm --static",
+		Args:    args(1, 1, "one connector"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			q, err := c.runRequest(f)
+			if err != nil {
+				return err
+			}
+			l, err := c.load(cmd.Context(), a[0], f.manifest)
+			if err != nil {
+				return err
+			}
+			q.Connector = l
+			report := &checkReport{out: c}
+			report.static(l)
+			if !static {
+				if err := c.try(cmd.Context(), report, q, f); err != nil {
+					return err
+				}
+			}
+			return report.finish()
+		},
+	}
+	f.addGrants(cmd)
+	cmd.Flags().BoolVar(&static, "static", false, "do not run it")
+	return cmd
+}
+
+// A checkLine is one outcome of a check.
+type checkLine struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // ok, warning or failed
+	Detail string `json:"detail"`
+}
+
+// A checkReport prints its lines as they come, or all at once as JSON.
+type checkReport struct {
+	out   *command
+	lines []checkLine
+	runs  []*run.Result
+}
+
+func (r *checkReport) add(check, state, format string, args ...any) {
+	l := checkLine{check, state, abi.Clean(fmt.Sprintf(format, args...))}
+	r.lines = append(r.lines, l)
+	if r.out.json {
+		return
+	}
+	s := r.out.screenOut()
+	s.line(s.paint(checkColor[state], pad(state, 9)) + pad(check, 12) + l.Detail)
+}
+
+var checkColor = map[string]string{"ok": green, "warning": yellow, "failed": red}
+
+func (r *checkReport) finish() error {
+	if !r.out.json {
+		return nil
+	}
+	return printJSON(r.out.out, map[string]any{"checks": r.lines, "runs": r.runs})
+}
+
+// static reports what loading has proved: a module or manifest that fails does
+// not come this far.
+func (r *checkReport) static(l *host.Loaded) {
+	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
+	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(able(l), "; "))
+	r.add("manifest", "ok", "%s %s, %d streams", l.Manifest.Name(), l.Manifest.Version, len(l.Manifest.Streams))
+	if l.Manifest.Sluice == nil {
+		r.add("manifest", "warning", "it has no sluice block, so settings and budgets are not declared")
+	}
+	for _, w := range l.Warnings {
+		r.add("bindings", "warning", "%s (%s)", w.Detail, w.Code)
+	}
+}
+
+// try runs the connector twice.
+func (c *command) try(ctx context.Context, report *checkReport, q host.RunRequest, f *runFlags) (err error) {
+	h, err := host.Open(ctx, host.Options{Store: "memory:", CacheDir: cacheDir(), Require: f.require})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if q.Approved.Mounts, err = c.mounts(ctx, h, q, f); err != nil {
+		return err
+	}
+	first, err := c.tryOnce(ctx, h, q, report, "first run")
+	if err != nil || first.Status != abi.Succeeded {
+		return err
+	}
+	if first.CheckpointSummary.StateStreamsCommitted == 0 {
+		report.add("second run", "warning", "left out: the first committed no cursor, so every run starts from the beginning")
+		return nil
+	}
+	q.State, q.ResetState, q.Mode = nil, false, ""
+	second, err := c.tryOnce(ctx, h, q, report, "second run")
+	if err == nil && second.Status == abi.Succeeded && second.RecordsFlushed > 0 && second.RecordsFlushed >= first.RecordsFlushed {
+		report.add("second run", "warning", "it collected everything again although it had cursors")
+	}
+	return err
+}
+
+// tryOnce does one run and reports on it.
+func (c *command) tryOnce(ctx context.Context, h *host.Host, q host.RunRequest, report *checkReport, name string) (*run.Result, error) {
+	watch := &conformance{}
+	q.Watch = watch.event
+	r, err := h.Start(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	result, err := r.Do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report.runs = append(report.runs, result)
+	c.code = resultCode(result)
+	if result.Status != abi.Succeeded {
+		report.add(name, "failed", "%s", strings.Join(failureLines(result, watch.logs), "; "))
+		return result, nil
+	}
+	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result), result.Isolation.Level)
+	if n := result.RecordsPermanentlyRejected; n > 0 {
+		report.add(name, "warning", "%s records do not match the schema of their stream", count(n))
+	}
+	for _, g := range gapLines(result.KnownGaps) {
+		report.add(name, "warning", "%s", g)
+	}
+	for _, text := range watch.odd {
+		report.add(name, "warning", "%s", text)
+	}
+	return result, nil
+}
+
+// conformance watches a run for what is allowed but odd.
+type conformance struct {
+	odd  []string
+	logs []string
+}
+
+func (w *conformance) event(e store.Event) {
+	var d struct {
+		eventData
+		Kind       string `json:"kind"`
+		Undeclared bool   `json:"undeclared_kind"`
+	}
+	if json.Unmarshal(e.Data, &d) != nil {
+		return
+	}
+	switch {
+	case e.Type == "run.interaction_required" && d.Undeclared:
+		w.odd = append(w.odd, "it asks for "+d.Kind+", which its manifest does not announce")
+	case e.Type == "log.appended":
+		w.logs = append(w.logs[max(0, len(w.logs)-logTail+1):], abi.Clean(d.Level+" "+d.Message))
+	}
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+)
+
+func (c *command) doctor() *cobra.Command {
+	var deep, accept bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Check everything a run depends on",
+		Long: `Checks isolation, engine, store, space and file modes. Each line is ok, weak or
+bad; what is not ok says what to do. Ends with code 6 when something is bad.
+With --json: one array of findings.
+
+--accept-loss makes a store writable again that proved to have lost commits, from
+what is left: connectors fetch the rest again.`,
+		Example: "  sluice doctor\n  sluice doctor --deep --json",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.doDoctor(cmd.Context(), host.Options{Store: c.store, CacheDir: cacheDir(), AcceptLoss: accept}, deep)
+		},
+	}
+	cmd.Flags().BoolVar(&deep, "deep", false, "recount every record and compare")
+	cmd.Flags().BoolVar(&accept, "accept-loss", false, "go on from what is left of a damaged store")
+	return cmd
+}
+
+func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error {
+	if o.AcceptLoss {
+		if dir, err := host.DataDir(o.Store); err != nil || dir == "" {
+			return usagef("--accept-loss needs a store that is kept: --store badger:DIR")
+		}
+	}
+	findings := host.Doctor(ctx, o, deep)
+	s := c.screenOut()
+	var rows [][]string
+	for _, f := range findings {
+		if f.State == host.StateBad {
+			c.code = exitHost
+		}
+		detail := abi.Clean(f.Detail)
+		if f.Remedy != "" {
+			detail += " → " + abi.Clean(f.Remedy)
+		}
+		rows = append(rows, []string{f.State, f.Check, detail})
+	}
+	if c.json {
+		return printJSON(c.out, findings)
+	}
+	if !s.live {
+		return c.table(nil, rows)
+	}
+	for _, r := range rows {
+		s.line(s.paint(stateColor[r[0]], pad(r[0], 5)) + pad(r[1], 12) + r[2])
+	}
+	return nil
+}
+
+var stateColor = map[string]string{host.StateOK: green, host.StateWeak: yellow, host.StateBad: red}
+
+func pad(s string, width int) string {
+	for len(s) < width {
+		s += " "
+	}
+	return s
+}

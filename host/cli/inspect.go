@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+)
+
+func (c *command) inspect() *cobra.Command {
+	var manifest string
+	cmd := &cobra.Command{
+		Use: "inspect CONNECTOR", Short: "Show what a connector is, asks for and would get",
+		Long:    "Shows a .wasm file, a source directory or an installed connector without running\nit. With --json: one object.",
+		Example: "  sluice inspect mailbox.wasm\n  sluice inspect examples/git --json",
+		Args:    args(1, 1, "one connector"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			l, err := c.load(cmd.Context(), a[0], manifest)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.out, inspectionOf(l))
+			}
+			c.describe(l)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
+	return cmd
+}
+
+// load reads a connector without starting anything. A name needs the store, a
+// file does not.
+func (c *command) load(ctx context.Context, arg, manifest string) (l *host.Loaded, err error) {
+	if host.IsName(arg) {
+		err = c.reading(ctx, func(h *host.Host) error {
+			l, err = h.Load(ctx, arg, manifest)
+			return err
+		})
+		return l, err
+	}
+	h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Load(ctx, arg, manifest)
+}
+
+// An inspection is what sluice inspect --json prints.
+type inspection struct {
+	ConnectorID string             `json:"connector_id"`
+	Name        string             `json:"connector_name"`
+	Version     string             `json:"version"`
+	DisplayName string             `json:"display_name"`
+	Digest      string             `json:"digest"`
+	Bytes       int64              `json:"bytes"`
+	Transport   string             `json:"transport"`
+	Imports     []string           `json:"imports"`
+	Able        []string           `json:"able_to"`
+	Requests    []request          `json:"requests"`
+	Streams     []streamInspection `json:"streams"`
+	Settings    []settingLine      `json:"settings"`
+	Budgets     map[string]int64   `json:"budgets_ms"`
+	Warnings    []warningLine      `json:"warnings"`
+	Manifest    json.RawMessage    `json:"manifest"`
+}
+
+type streamInspection struct {
+	Name       string   `json:"name"`
+	Semantics  string   `json:"semantics"`
+	PrimaryKey []string `json:"primary_key"`
+	Fields     []string `json:"fields"`
+	Parents    []string `json:"parent_streams,omitempty"`
+}
+
+type settingLine struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Title    string `json:"title,omitempty"`
+	Required bool   `json:"required"`
+}
+
+type warningLine struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+func inspectionOf(l *host.Loaded) inspection {
+	m := l.Manifest
+	out := inspection{
+		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
+		Digest: l.Module.Digest, Bytes: l.Module.Size, Transport: string(l.Module.Transport),
+		Imports: []string{}, Able: able(l), Requests: requests(m), Streams: []streamInspection{}, Settings: []settingLine{},
+		Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
+	}
+	for _, i := range l.Module.Imports {
+		out.Imports = append(out.Imports, i.String())
+	}
+	for _, s := range m.Streams {
+		out.Streams = append(out.Streams, streamInspection{s.Name, s.Semantics, s.PrimaryKey, schemaFields(s), s.ParentStreams})
+	}
+	if m.Sluice == nil {
+		return out
+	}
+	maps.Copy(out.Budgets, m.Sluice.Budgets)
+	if set := m.Sluice.Settings; set != nil {
+		for _, s := range set.Properties {
+			out.Settings = append(out.Settings, settingLine{s.Name, s.Type, s.Title, slices.Contains(set.Required, s.Name)})
+		}
+	}
+	return out
+}
+
+func warningsOf(l *host.Loaded) []warningLine {
+	out := []warningLine{}
+	for _, w := range l.Warnings {
+		out = append(out, warningLine{w.Code, w.Detail})
+	}
+	return out
+}
+
+// describe prints an inspection for people.
+func (c *command) describe(l *host.Loaded) {
+	s, i := c.screenOut(), inspectionOf(l)
+	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
+	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
+	say("  %s, %s, %s", bytesText(i.Bytes), transportText[i.Transport], i.Digest)
+	say("It can, by what it imports:")
+	for _, a := range i.Able {
+		say("  %s", a)
+	}
+	say("It asks for:")
+	for _, r := range i.Requests {
+		say("  %s%s → %s", r.Wants, requiredText[r.Required], r.Granted)
+	}
+	if len(i.Requests) == 0 {
+		say("  nothing")
+	}
+	say("It collects:")
+	for _, st := range i.Streams {
+		say("  %s (%s): %s", st.Name, strings.ReplaceAll(st.Semantics, "_", " "), strings.Join(st.Fields, ", "))
+	}
+	c.describeSettings(i)
+	for _, w := range i.Warnings {
+		say("warning: %s (%s)", w.Detail, w.Code)
+	}
+}
+
+func (c *command) describeSettings(i inspection) {
+	s := c.screenOut()
+	if len(i.Settings) > 0 {
+		s.line("It can be set up with --config:")
+	}
+	for _, set := range i.Settings {
+		s.line(abi.Clean("  " + join(" — ", set.Name+" ("+set.Type+")"+requiredText[set.Required], set.Title)))
+	}
+	if len(i.Budgets) > 0 {
+		s.line("It limits itself to:")
+	}
+	for _, name := range sortedNames(i.Budgets) {
+		s.line(abi.Clean("  " + strings.TrimSuffix(name, "_ms") + " " + (time.Duration(i.Budgets[name]) * time.Millisecond).String()))
+	}
+}
+
+var (
+	requiredText  = map[bool]string{true: ", required", false: ""}
+	transportText = map[string]string{"abi": "speaks the ABI", "stdio": "speaks JSON lines"}
+)
+
+func sortedNames[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }

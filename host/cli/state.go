@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) state() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "state", Short: "Look at cursors, or forget them",
+		Long:    "A connector's cursors say where its next run goes on. They are committed when a\nrun succeeds.",
+		Example: "  sluice state show git\n  sluice state reset git commits",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("say sluice state show, or sluice state reset")
+		},
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "show CONNECTION", Short: "Print the cursors of a connection",
+		Long:    "Prints the cursors of a connection. With --json: one object with a member per\nstream.",
+		Example: "  sluice state show git --json",
+		Args:    args(1, 1, "one connection"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.reading(cmd.Context(), func(h *host.Host) error { return c.showState(cmd.Context(), h, a[0]) })
+		},
+	}, &cobra.Command{
+		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
+		Long:    "Forgets the cursor of one stream, or all of a connection's. Records stay; the next\nrun collects from the beginning, and what it finds unchanged is not stored twice.",
+		Example: "  sluice state reset git commits",
+		Args:    args(1, 2, "a connection and perhaps a stream"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.reading(cmd.Context(), func(h *host.Host) error { return c.resetState(cmd.Context(), h, a) })
+		},
+	})
+	return cmd
+}
+
+// stateOf is the state of one namespace (run-api.md A216).
+type stateOf struct {
+	ConnectionID store.ConnectionID     `json:"connectionId"`
+	GrantID      *store.GrantID         `json:"grantId"`
+	Streams      map[store.Stream]state `json:"streams"`
+}
+
+type state struct {
+	Cursor      json.RawMessage `json:"cursor"`
+	SHA256      string          `json:"sha256"`
+	CommittedAt string          `json:"committedAt"`
+	RunID       store.RunID     `json:"runId"`
+}
+
+func (c *command) showState(ctx context.Context, h *host.Host, connection string) error {
+	conn, states, err := states(ctx, h, connection)
+	if err != nil {
+		return err
+	}
+	out := stateOf{ConnectionID: conn.ID, Streams: map[store.Stream]state{}}
+	if g := namespace(conn); g != "" {
+		out.GrantID = &g
+	}
+	var rows [][]string
+	for _, s := range states {
+		sum := sha256.Sum256(s.Cursor)
+		out.Streams[s.Stream] = state{s.Cursor, hex.EncodeToString(sum[:]), store.Time(s.CommittedAt), s.RunID}
+		cursor := abi.Cut(string(s.Cursor), shownData)
+		if len(cursor) < len(s.Cursor) {
+			cursor += "…"
+		}
+		rows = append(rows, []string{string(s.Stream), c.when(s.CommittedAt), string(s.RunID), cursor})
+	}
+	if c.json {
+		return printJSON(c.out, out)
+	}
+	if len(rows) == 0 {
+		c.warnf("%s has no cursors; its next run starts afresh.", conn.ID)
+	}
+	return c.table([]string{"stream", "committed", "run", "cursor"}, rows)
+}
+
+func states(ctx context.Context, h *host.Host, connection string) (store.Connection, []store.State, error) {
+	conn, err := findConnection(ctx, h.Store, connection)
+	if err != nil {
+		return conn, nil, err
+	}
+	list, err := h.Store.States(ctx, conn.ID, namespace(conn))
+	if err != nil {
+		return conn, nil, fmt.Errorf("read state of %s: %w", conn.ID, err)
+	}
+	return conn, list, nil
+}
+
+func (c *command) resetState(ctx context.Context, h *host.Host, a []string) error {
+	conn, list, err := states(ctx, h, a[0])
+	if err != nil {
+		return err
+	}
+	var stream store.Stream
+	if len(a) == 2 {
+		stream = store.Stream(a[1])
+		var names []string
+		for _, s := range list {
+			names = append(names, string(s.Stream))
+		}
+		if !slices.Contains(names, a[1]) {
+			return usagef("%s has no cursor for stream %q; it has: %s", conn.ID, a[1], orNone(names))
+		}
+		list = list[:1]
+	}
+	err = h.Store.ResetState(ctx, conn.ID, namespace(conn), stream)
+	var active *store.ActiveError
+	if errors.As(err, &active) {
+		return usagef("run %s of %s is not over; wait for it, or cancel it", active.RunID, conn.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("reset state of %s: %w", conn.ID, err)
+	}
+	if c.json {
+		return printJSON(c.out, map[string]any{"connectionId": conn.ID, "reset": len(list)})
+	}
+	c.warnf("Forgot %d cursors of %s.", len(list), conn.ID)
+	return nil
+}
