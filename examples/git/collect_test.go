@@ -72,7 +72,7 @@ func (r *repo) commit(message string) string {
 	r.t.Helper()
 	r.now += 60
 	r.git("add", "-A")
-	r.gitIn([]byte(message), "commit", "-q", "--allow-empty", "-F", "-")
+	r.gitIn([]byte(message), "commit", "-q", "--allow-empty", "--allow-empty-message", "-F", "-")
 	return strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 

@@ -11,6 +11,7 @@ import (
 // A counter reads both sides of changes. It belongs to one walk.
 type counter struct {
 	objects *objects
+	lines   *lineCounter
 	lacking int // files that the repository has not got
 }
 
@@ -41,7 +42,7 @@ func (c *counter) measure(ch change) (measure, error) {
 	if isBinary(from) || isBinary(to) {
 		return measure{unknownLines, true}, nil
 	}
-	return measure{lineCount: countLines(from, to)}, nil
+	return measure{lineCount: c.lines.count(from, to)}, nil
 }
 
 // binary reports whether a file that only moved is binary.

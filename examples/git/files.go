@@ -29,7 +29,7 @@ func newFileWriter(s *stream, repo *repository, max int) *fileWriter {
 	return &fileWriter{
 		stream: s, repo: repo,
 		compare:  comparer{objects: repo.objects, max: max},
-		counter:  counter{objects: repo.objects},
+		counter:  counter{objects: repo.objects, lines: newLineCounter()},
 		trees:    newRecent[plumbing.Hash](1<<20, func(plumbing.Hash) int { return 64 }),
 		counting: s.wants("additions") || s.wants("deletions") || s.wants("binary"),
 	}

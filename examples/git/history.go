@@ -136,18 +136,25 @@ func (h *history) emit(ctx context.Context, o *order) (left int, err error) {
 		if err := h.one(hash); err != nil {
 			return 0, err
 		}
-		if n%checkpointEvery != 0 || n == total {
-			continue
-		}
-		if err := h.checkpoint(); err != nil {
-			return 0, err
-		}
-		err := h.run.Progress(fmt.Sprintf("Collected %d of %d commits", n, total), guest.Count(n), guest.Total(total))
-		if err != nil {
+		if err := h.passed(n, total); err != nil {
 			return 0, err
 		}
 	}
 	return o.total - total, nil
+}
+
+// passed is called after every commit: now and then there is a cursor and a word
+// to the owner.
+func (h *history) passed(n, total int) error {
+	if n%checkpointEvery != 0 && n != total {
+		return nil
+	}
+	if n != total { // the last cursor is another one
+		if err := h.checkpoint(); err != nil {
+			return err
+		}
+	}
+	return h.run.Progress(fmt.Sprintf("Collected %d of %d commits", n, total), guest.Count(n), guest.Total(total))
 }
 
 // one emits one commit and its files, and moves the tips up to it.

@@ -15,27 +15,36 @@ type lineCount struct{ added, deleted int }
 
 var unknownLines = lineCount{-1, -1}
 
-// countLines compares two texts line by line, as git's minimal diff does: what
-// is in neither of the counts is a longest common subsequence. The numbers
-// follow from its length, so no script is ever made, and what is not changed is
-// cut off first.
-func countLines(a, b []byte) lineCount {
+// A lineCounter compares texts. It keeps its memory for the next pair.
+type lineCounter struct {
+	table *interner
+	x, y  []int32
+}
+
+func newLineCounter() *lineCounter { return &lineCounter{table: newInterner()} }
+
+// count compares two texts line by line, as git's minimal diff does: what is in
+// neither of the counts is a longest common subsequence. The numbers follow from
+// its length, so no script is ever made, and what is not changed is cut off
+// first.
+func (c *lineCounter) count(a, b []byte) lineCount {
 	a, b = trimCommon(a, b)
-	if len(a) == 0 || len(b) == 0 {
-		return lineCount{added: lines(b), deleted: lines(a)}
+	all := lineCount{added: lines(b), deleted: lines(a)}
+	if all.added == 0 || all.deleted == 0 {
+		return all
 	}
-	x, y := number(a, b)
-	count := lineCount{added: len(y), deleted: len(x)}
+	c.table.reset(all.added + all.deleted)
+	c.x, c.y = c.table.numbers(c.x[:0], a), c.table.numbers(c.y[:0], b)
 	// A line that the other side lacks is in no common subsequence.
-	x, y = shared(x, y)
+	x, y := shared(c.x, c.y, len(c.table.lines))
 	if len(x) > len(y) {
 		x, y = y, x
 	}
 	if int64(len(y))*int64((len(x)+63)/64) > maxLineWork {
 		return unknownLines
 	}
-	common := commonLength(x, y)
-	return lineCount{added: count.added - common, deleted: count.deleted - common}
+	common := commonLength(x, y, len(c.table.lines))
+	return lineCount{added: all.added - common, deleted: all.deleted - common}
 }
 
 // lines counts lines; a last one without an end counts.
@@ -92,38 +101,22 @@ func commonSuffix(a, b []byte) int {
 	return i
 }
 
-// number replaces lines by numbers: the same for the same line.
-func number(a, b []byte) (x, y []int32) {
-	numbers := make(map[string]int32, 64)
-	assign := func(text []byte) []int32 {
-		out := make([]int32, 0, lines(text))
-		for len(text) > 0 {
-			end := bytes.IndexByte(text, '\n') + 1
-			if end == 0 {
-				end = len(text)
-			}
-			n, seen := numbers[string(text[:end])]
-			if !seen {
-				n = int32(len(numbers))
-				numbers[string(text[:end])] = n
-			}
-			out = append(out, n)
-			text = text[end:]
+// numbers appends the numbers of the lines of a text.
+func (t *interner) numbers(to []int32, text []byte) []int32 {
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, '\n') + 1
+		if end == 0 {
+			end = len(text)
 		}
-		return out
+		to = append(to, t.number(text[:end]))
+		text = text[end:]
 	}
-	return assign(a), assign(b)
+	return to
 }
 
-// shared drops the numbers that only one side has and makes the rest dense.
-func shared(x, y []int32) ([]int32, []int32) {
-	size := int32(0)
-	for _, side := range [][]int32{x, y} {
-		for _, n := range side {
-			size = max(size, n+1)
-		}
-	}
-	sides := make([]uint8, size)
+// shared drops, in place, the numbers that only one side has.
+func shared(x, y []int32, different int) ([]int32, []int32) {
+	sides := make([]uint8, different)
 	for _, n := range x {
 		sides[n] |= 1
 	}
@@ -149,11 +142,11 @@ func shared(x, y []int32) ([]int32, []int32) {
 //	u = v & m;  v = (v + u) | (v - u)
 //
 // where m marks the lines of x that equal the line of y at hand.
-func commonLength(x, y []int32) int {
+func commonLength(x, y []int32, different int) int {
 	if len(x) == 0 {
 		return 0
 	}
-	positions := positionsOf(x)
+	positions := positionsOf(x, different)
 	words := (len(x) + 63) / 64
 	v, m := make([]uint64, words), make([]uint64, words)
 	for i := range v {
@@ -192,16 +185,12 @@ func commonLength(x, y []int32) int {
 // A positionList holds where each number occurs.
 type positionList struct{ start, at []int32 }
 
-func positionsOf(x []int32) positionList {
-	size := int32(0)
-	for _, n := range x {
-		size = max(size, n+1)
-	}
-	p := positionList{start: make([]int32, size+1), at: make([]int32, len(x))}
+func positionsOf(x []int32, different int) positionList {
+	p := positionList{start: make([]int32, different+1), at: make([]int32, len(x))}
 	for _, n := range x {
 		p.start[n+1]++
 	}
-	for i := range size {
+	for i := range different {
 		p.start[i+1] += p.start[i]
 	}
 	next := append([]int32(nil), p.start...)
