@@ -16,7 +16,7 @@
 //	limit NAME=N, budget NAME=DURATION
 //	on abi | stdio             one transport only
 //	show TYPE MEMBER …         more members of an event
-//	brief                      the outcome without timeline and store
+//	brief                      no more of the outcome than the violation
 //	run                        one run; several share their store
 //	with OPTION …              its options: scope, state, mode, config, secret, answer, …
 //	STEP                       what the connector does, see below
@@ -32,12 +32,15 @@
 //	line TEXT                  bytes to standard output and a line feed, \x.. escapes allowed
 //	bytes TEXT                 the same without a line feed
 //	request FN TEXT            bytes as the argument of a function
-//	frame HEX…                 a record frame
+//	frame HEX…                 a record frame; 'texts' in quotes
+//	long N STEP, deep N STEP   the step with N letters, or arrays, for each …
+//	repeat N STEP              the step N times; %d is the number
 //
 // An outcome is one line with status, reason, subtype and the exit code of the
 // command line; then what differs from an empty success. The timeline has one
 // commit per line.
 //
-// go test ./tests/conformance -update writes outcomes. They are specified by
-// spec, not by what the code does: read what changed.
+// The first line of an outcome is written by hand. go test -update completes the
+// rest and refuses to change that line; what the rest must be is in spec/, not
+// in what the code does: read what changed.
 package conformance

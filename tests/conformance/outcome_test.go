@@ -25,7 +25,10 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 	var b strings.Builder
 	r := p.result
 	fmt.Fprintf(&b, "%s, exit %d\n", headline(r), resultCode(r))
-	violationText(&b, r)
+	g.violation(&b, r)
+	if _, brief := g.scenario.one("brief"); brief {
+		return normal(strings.TrimRight(b.String(), "\n"))
+	}
 	countsText(&b, r)
 	checkpointText(&b, r)
 	for _, q := range p.asked {
@@ -38,10 +41,8 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 		fmt.Fprintf(&b, "detail gap %s %s attempt %d\n", orElse(d.ParentStream+" > "+d.Stream, d.Stream), d.Status, d.AttemptCount)
 	}
 	otherText(&b, r)
-	if _, brief := g.scenario.one("brief"); !brief {
-		g.timeline(&b, p.events)
-		g.stored(t, &b)
-	}
+	g.timeline(&b, p.events)
+	g.stored(t, &b)
 	return normal(strings.TrimRight(b.String(), "\n"))
 }
 
@@ -78,9 +79,15 @@ func headline(r *run.Result) string {
 	return out
 }
 
-func violationText(b *strings.Builder, r *run.Result) {
+// violation is what the fault was. Of a message that is none, the ABI knows
+// the type and where in a frame the fault is; a line has neither.
+func (g *stage) violation(b *strings.Builder, r *run.Result) {
 	v := r.Violation
 	if v == nil {
+		return
+	}
+	if strings.HasPrefix(string(v.Subtype), "frame_") && len(g.scenario.transports()) > 1 {
+		fmt.Fprintf(b, "violation, after %s\n", v.LastValidEventType)
 		return
 	}
 	parts := []string{"violation", orElse(v.MessageType, "-")}

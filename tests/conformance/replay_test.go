@@ -55,11 +55,15 @@ func replay(t *testing.T, c *scenario, interpreter bool) map[*playedRun]string {
 				g.invariants(t, p)
 			}
 			text := g.outcome(t, p)
-			want, seen := r.want, false
+			want := r.want
 			if *update {
-				if want, seen = out[r]; !seen {
+				want = out[r]
+				if want == "" && firstLine(r.want) == firstLine(text) {
 					out[r] = text
 					continue
+				}
+				if want == "" {
+					want = r.want
 				}
 			}
 			if diff := cmp.Diff(want, text); diff != "" {
@@ -68,4 +72,11 @@ func replay(t *testing.T, c *scenario, interpreter bool) map[*playedRun]string {
 		}
 	}
 	return out
+}
+
+// firstLine of an outcome is written by hand, from the spec; -update refuses to
+// change it.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

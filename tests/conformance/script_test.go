@@ -50,8 +50,8 @@ func expandStep(s string) (string, error) {
 	case "frame":
 		b, err := frame(rest)
 		return "call emit " + hex.EncodeToString(b), err
-	case "long":
-		return longText(rest)
+	case "long", "deep":
+		return stretched(word, rest)
 	}
 	for _, typ := range messageTypes {
 		if typ == word {
@@ -62,15 +62,19 @@ func expandStep(s string) (string, error) {
 	return s, nil
 }
 
-// longText is "long N STEP": in the step, … becomes N letters, so that limits
-// can be read in the transcript.
-func longText(s string) (string, error) {
+// stretched is "long N STEP" or "deep N STEP": in the step, … becomes N letters
+// or N arrays, so that limits can be read in the transcript.
+func stretched(how, s string) (string, error) {
 	count, step, _ := strings.Cut(s, " ")
 	n, err := strconv.Atoi(count)
 	if err != nil {
 		return "", err
 	}
-	return expandStep(strings.ReplaceAll(step, "…", strings.Repeat("x", n)))
+	with := strings.Repeat("x", n)
+	if how == "deep" {
+		with = strings.Repeat("[", n) + strings.Repeat("]", n)
+	}
+	return expandStep(strings.ReplaceAll(step, "…", with))
 }
 
 // message spells a message from its short form.
