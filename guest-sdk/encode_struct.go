@@ -76,10 +76,12 @@ func appendMembers(b []byte, base unsafe.Pointer, depth int, members []member) (
 		if m.skip != nil && m.skip(p) {
 			continue
 		}
+		if m.kind == reflect.String {
+			b = m.head.appendText(b, *(*string)(p))
+			continue
+		}
 		b = m.head.append(b)
 		switch m.kind {
-		case reflect.String:
-			b = appendText(b, *(*string)(p))
 		case reflect.Int:
 			b = appendInt(b, int64(*(*int)(p)))
 		case reflect.Bool:

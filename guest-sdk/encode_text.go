@@ -25,14 +25,51 @@ func escapes(w uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*' ')&^w | w) & highs
 }
 
+// A literal is text that is the same for every value, such as the name of a
+// member. It is padded to whole words, so that it can be copied by them.
+type literal struct {
+	text []byte // with its padding
+	size int
+}
+
+func literalOf(text []byte) literal {
+	return literal{append(text, make([]byte, 8-len(text)%8)...), len(text)}
+}
+
+var nothing = literalOf(nil)
+
+// append appends the text, and writes its padding behind it.
+func (l *literal) append(b []byte) []byte {
+	at := len(b)
+	if cap(b)-at < len(l.text) {
+		b = slices.Grow(b, len(l.text))
+	}
+	l.copy(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at))
+	return b[:at+l.size]
+}
+
+// copy writes the text and its padding to dst.
+func (l *literal) copy(dst unsafe.Pointer) {
+	src := unsafe.Pointer(unsafe.SliceData(l.text))
+	*(*uint64)(dst) = *(*uint64)(src)
+	for i := 8; i < len(l.text); i += 8 {
+		*(*uint64)(unsafe.Add(dst, i)) = *(*uint64)(unsafe.Add(src, i))
+	}
+}
+
 // appendText appends a text as a JSON string, exactly as abi.AppendQuote.
-func appendText(b []byte, s string) []byte {
-	n, at := len(s), len(b)
-	if cap(b)-at < n+10 {
-		b = slices.Grow(b, n+10)
+func appendText(b []byte, s string) []byte { return nothing.appendText(b, s) }
+
+// appendText appends the literal and then a text.
+func (l *literal) appendText(b []byte, s string) []byte {
+	n, at := len(s), len(b)+l.size
+	if cap(b)-len(b) < len(l.text)+n+10 {
+		b = slices.Grow(b, len(l.text)+n+10)
 	}
 	src := unsafe.Pointer(unsafe.StringData(s))
-	dst := unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)
+	dst := unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+	l.copy(dst)
+	dst = unsafe.Add(dst, l.size)
 	*(*byte)(dst) = '"'
 	dst = unsafe.Add(dst, 1)
 	var found uint64
@@ -75,31 +112,6 @@ func plainUTF8(s string) bool {
 		}
 	}
 	return utf8.ValidString(s)
-}
-
-// A literal is text that is the same for every value. It is padded to whole
-// words, so that it can be copied by them.
-type literal struct {
-	text []byte // with its padding
-	size int
-}
-
-func literalOf(text []byte) literal {
-	return literal{append(text, make([]byte, 8-len(text)%8)...), len(text)}
-}
-
-// append appends the text, and writes its padding behind it.
-func (l *literal) append(b []byte) []byte {
-	at, n := len(b), len(l.text)
-	if cap(b)-at < n {
-		b = slices.Grow(b, n)
-	}
-	src, dst := unsafe.Pointer(unsafe.SliceData(l.text)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), at)
-	*(*uint64)(dst) = *(*uint64)(src)
-	for i := 8; i < n; i += 8 {
-		*(*uint64)(unsafe.Add(dst, i)) = *(*uint64)(unsafe.Add(src, i))
-	}
-	return b[:at+l.size]
 }
 
 var (
