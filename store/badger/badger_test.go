@@ -51,6 +51,20 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+// TestTinyIndex runs the suite with index runs of a dozen rows.
+func TestTinyIndex(t *testing.T) {
+	storetest.Exercise(t, storetest.Driver{
+		Open: func(t *testing.T) store.Store {
+			s, err := badger.OpenMemory(badger.WithMemRows(badger.Options{Small: true}, 12))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		OpenFailing: failing,
+	})
+}
+
 func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
 	t.Helper()
 	s, err := badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,8 +40,11 @@ func newFeeder(tb testing.TB, s *badger.Store) *feeder {
 	return f
 }
 
-// send submits one flush of n records with keys from from on.
-func (f *feeder) send(from, n, round int) {
+// send submits one flush of n new records with keys from from on.
+func (f *feeder) send(from, n, round int) { f.sendStep(from, n, round, 1, 0) }
+
+// sendStep submits one flush of n records whose keys are step apart, modulo wrap.
+func (f *feeder) sendStep(from, n, round, step, wrap int) {
 	if len(f.queue) == pipeline {
 		f.wait(1)
 	}
@@ -53,8 +57,12 @@ func (f *feeder) send(from, n, round int) {
 	b.Reset("s")
 	var key [16]byte
 	for i := range n {
-		k := strconv.AppendUint(key[:0], uint64(from+i)*0x9E3779B97F4A7C15, 36)
-		binary.LittleEndian.PutUint64(f.data[8:], uint64(from+i+round<<40))
+		number := from + i*step
+		if wrap > 0 {
+			number %= wrap
+		}
+		k := strconv.AppendUint(key[:0], uint64(number)*0x9E3779B97F4A7C15, 36)
+		binary.LittleEndian.PutUint64(f.data[8:], uint64(number+round<<40))
 		b.Append(store.Change{Key: k, Data: f.data, EmittedAt: int64(from)})
 	}
 	r, err := f.s.Submit(f.tb.Context(), &store.Commit{
@@ -115,15 +123,62 @@ func BenchmarkIngest(b *testing.B) {
 			f := newFeeder(b, s)
 			f.feed(size)
 			f.drain()
-			const n = 500_000
-			start := time.Now()
-			b.ResetTimer()
-			for range b.N {
-				f.feed(n)
-				f.drain()
-			}
-			b.ReportMetric(float64(n*b.N)/time.Since(start).Seconds(), "records/s")
+			measure(b, f, func(n int) { f.feed(n) })
 			b.ReportMetric(float64(s.Memory())/1e6, "index-MB")
 		})
 	}
+}
+
+// BenchmarkRefresh measures a source that is read again from the start: a
+// million records, in the order of the first time or in another, all unchanged
+// or all changed.
+func BenchmarkRefresh(b *testing.B) {
+	const total = 1_000_000
+	for _, order := range []string{"same", "other"} {
+		for round, what := range []string{"unchanged", "changed"} {
+			b.Run(order+"-order/"+what, func(b *testing.B) {
+				s, err := badger.Open(benchDir(b), badger.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer s.Close()
+				f := newFeeder(b, s)
+				f.feed(total)
+				f.drain()
+				at := 0
+				measure(b, f, func(n int) {
+					for range n / 500 {
+						from := at * 500
+						if order == "other" {
+							from = at * 7919 % (total / 500) * 500 // other flushes, and within them other keys
+						}
+						f.sendStep(from, 500, round, map[string]int{"same": 1, "other": 3}[order], total)
+						at = (at + 1) % (total / 500)
+					}
+				})
+			})
+		}
+	}
+}
+
+// measure reports what n records cost: time, and processor time of the process.
+func measure(b *testing.B, f *feeder, feed func(n int)) {
+	const n = 500_000
+	start, cpu := time.Now(), cpuTime(b)
+	b.ResetTimer()
+	for range b.N {
+		feed(n)
+		f.drain()
+	}
+	b.ReportMetric(float64(n*b.N)/time.Since(start).Seconds(), "records/s")
+	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(n*b.N), "cpu-ns/record")
+	b.ReportMetric(0, "ns/op")
+}
+
+func cpuTime(tb testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

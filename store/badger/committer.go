@@ -36,6 +36,7 @@ type committer struct {
 	chores   []*item           // the store's own work, done before what is queued
 	job      bool              // a job is running
 	hash     *hasher
+	pages    *pageCache
 	cands    []candidate // scratch of ingest
 	unknown  []int
 	keep     []int
@@ -48,7 +49,8 @@ func newCommitter(s *Store, seq uint64, t tail) *committer {
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
 		streams: make(map[streamKey]*stream), hash: newHasher(),
-		tail: t, reaping: make(map[uint32]uint64),
+		pages: newPageCache(s.opts.pageCache()),
+		tail:  t, reaping: make(map[uint32]uint64),
 	}
 }
 

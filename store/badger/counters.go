@@ -3,7 +3,6 @@ package badger
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"math/bits"
 	"time"
 
@@ -39,26 +38,22 @@ func (s *sum) sub(e1, e2 uint64) {
 }
 
 // A hasher computes elements; it is not safe for concurrent use.
-type hasher struct {
-	h   hash.Hash
-	buf [sha256.Size]byte
-}
+type hasher struct{ buf []byte }
 
-func newHasher() *hasher { return &hasher{h: sha256.New()} }
+func newHasher() *hasher { return new(hasher) }
 
 // element is the first 128 bits of SHA-256 over version, kind, key and data.
 // It stands for one version of one key: it tells in the index whether data that
 // comes in is what is stored already, and adds up to the stream's sum.
 func (e *hasher) element(version uint64, c store.Change) (e1, e2 uint64) {
-	e.h.Reset()
-	binary.LittleEndian.PutUint64(e.buf[:], version)
-	e.buf[8] = byte(c.Op)
-	binary.LittleEndian.PutUint32(e.buf[9:], uint32(len(c.Key)))
-	e.h.Write(e.buf[:13])
-	e.h.Write(c.Key)
-	e.h.Write(c.Data)
-	digest := e.h.Sum(e.buf[:0])
-	return binary.BigEndian.Uint64(digest), binary.BigEndian.Uint64(digest[8:])
+	b := binary.LittleEndian.AppendUint64(e.buf[:0], version)
+	b = append(b, byte(c.Op))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Key)))
+	b = append(b, c.Key...)
+	b = append(b, c.Data...)
+	e.buf = b
+	digest := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(digest[:]), binary.BigEndian.Uint64(digest[8:])
 }
 
 const countersBytes = 8 * 8

@@ -15,9 +15,9 @@ import (
 
 // engineOptions are those of S114, S117 and S118.
 func engineOptions(dir string, opts Options) engine.Options {
-	table, cache := int64(32<<20), int64(32<<20)
+	table, cache := int64(32<<20), int64(16<<20)
 	if opts.Small {
-		table, cache = 16<<20, 16<<20
+		table, cache = 16<<20, 8<<20
 	}
 	o := engine.DefaultOptions(dir).
 		WithSyncWrites(true).

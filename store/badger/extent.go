@@ -60,7 +60,7 @@ func (g *group) putBulk(k, value []byte) {
 // extentBuffer returns the chunk at the end of the current bulk file, with room.
 func (g *group) extentBuffer(n int) *chunkOf {
 	t := &g.c.tail
-	if t.files[t.file].end >= bulkRoll {
+	if t.files[t.file].end >= g.c.s.opts.bulkRoll {
 		old := t.file
 		t.file++
 		g.undo = append(g.undo, func() { t.file = old })

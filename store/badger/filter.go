@@ -5,7 +5,8 @@ import (
 )
 
 // A filter is a Bloom filter in blocks of a cache line: a key costs one memory
-// access, 16 bits, and is taken for present when it is not about once in 700.
+// access and 21 bits, and is taken for present when it is not about once in
+// 2,000.
 type filter struct {
 	blocks []block
 }
@@ -14,7 +15,7 @@ type block [8]uint64
 
 const (
 	blockBytes    = 64
-	keysPerBlock  = 32
+	keysPerBlock  = 24
 	filterProbes  = 7
 	filterPartMax = 256 << 10 // bytes of a filter under one key
 )

@@ -14,6 +14,7 @@ type candidate struct {
 	h1, h2 uint64
 	old    row // what the index runs hold of the key
 	had    bool
+	same   bool   // it is what is stored already; old is not set then
 	runs   uint64 // bit i: the filter of run i did not rule the key out
 }
 
@@ -59,7 +60,13 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 		if _, ok := st.mem.get(k.h1, k.h2); ok {
 			continue
 		}
-		if k.old, k.had = st.thaw(k.h1, k.h2); !k.had {
+		if k.old, k.had = st.thaw(k.h1, k.h2); k.had {
+			continue
+		}
+		if err := st.habit.next(c, st, k); err != nil {
+			return err
+		}
+		if !k.had {
 			unknown = append(unknown, i)
 		}
 	}
@@ -89,21 +96,41 @@ func (st *stream) thaw(h1, h2 uint64) (row, bool) {
 	return row{}, false
 }
 
-// lookup reads the pages that may hold the key; the newest row wins.
+// lookup reads the pages that may hold the key, newest run first. Unless a key
+// before this one in the batch made the follower wait just where this one is.
 func (c *committer) lookup(st *stream, k *candidate) error {
-	for j := range st.runs {
+	if k.runs == 0 && len(st.runs) <= 64 {
+		return nil
+	}
+	if err := st.habit.next(c, st, k); err != nil || k.had {
+		return err
+	}
+	for j := len(st.runs) - 1; j >= 0; j-- {
 		if j < 64 && k.runs&(1<<j) == 0 || j >= 64 && !st.runs[j].filter.has(k.h1, k.h2) {
 			continue
 		}
-		r, ok, err := st.runs[j].find(c.base, st.n.number, k.h1, k.h2)
+		page, err := c.page(st.n.number, st.runs[j].runInfo, k.h1)
 		if err != nil {
 			return err
 		}
-		if ok && (!k.had || r.at() > k.old.at()) {
-			k.old, k.had = r, true
+		if k.old, k.had = findInPage(page, k.h1, k.h2); k.had {
+			return st.habit.found(c, st, k.old)
 		}
 	}
 	return nil
+}
+
+// page returns the page of a run for a hash.
+func (c *committer) page(number uint64, i runInfo, h1 uint64) ([]byte, error) {
+	id := pageID{number, i.ID, i.pageOf(h1)}
+	if b, ok := c.pages.get(id); ok {
+		return b, nil
+	}
+	b, err := i.page(c.base, number, h1)
+	if err == nil {
+		c.pages.put(id, b)
+	}
+	return b, err
 }
 
 // A replacement is a row that was put into memory, and what it replaced there.
@@ -125,6 +152,9 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	for i := range cands {
 		k := &cands[i]
 		old, had := mem.get(k.h1, k.h2)
+		if !had && k.same {
+			continue
+		}
 		if !had {
 			old, had = k.old, k.had
 		}

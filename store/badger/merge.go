@@ -19,16 +19,26 @@ func (i runInfo) level(base int) int {
 }
 
 // mergeable returns the runs to merge next, none when all is in order: all of
-// them when most rows are superseded, else mergeFan of one level.
+// them when most rows are superseded, else the newest ones up to some level as
+// soon as there are mergeFan.
+//
+// Invariant: only neighbours in age are merged, so of two runs one is newer
+// throughout, and the first of them to know a key, newest first, is right.
 func mergeable(st *stream, base int) []runInfo {
 	var all []runInfo
-	rows, levels := uint64(0), make(map[int][]runInfo)
+	rows, top := uint64(0), 0
 	for _, r := range st.runs {
 		rows += r.Rows
 		all = append(all, r.runInfo)
-		l := r.level(base)
-		if levels[l] = append(levels[l], r.runInfo); len(levels[l]) == mergeFan {
-			return levels[l]
+		top = max(top, r.level(base))
+	}
+	for l := range top + 1 {
+		from := len(all)
+		for from > 0 && all[from-1].level(base) <= l {
+			from--
+		}
+		if len(all)-from >= mergeFan {
+			return all[from:]
 		}
 	}
 	if len(all) > 1 && rows > 3*(st.n.live+st.n.tombstones)+uint64(mergeFan*base) {
@@ -139,11 +149,11 @@ func (j *mergeJob) swap(ctx context.Context, w *runWriter) error {
 		lay := st.lay.clone()
 		lay.Building = nil
 		lay.Doomed = append(lay.Doomed, j.inputs...)
-		lay.Runs = slices.DeleteFunc(lay.Runs, func(r runInfo) bool { return input(r.ID) })
-		lay.Runs = slices.Insert(lay.Runs, 0, w.info)
+		at := slices.IndexFunc(lay.Runs, func(r runInfo) bool { return input(r.ID) })
+		lay.Runs = slices.Replace(lay.Runs, at, at+len(j.inputs), w.info)
 		g.publish = append(g.publish, func() {
-			runs := slices.DeleteFunc(slices.Clone(st.runs), func(r *indexRun) bool { return input(r.ID) })
-			st.runs = slices.Insert(runs, 0, &indexRun{w.info, w.filter})
+			at := slices.IndexFunc(st.runs, func(r *indexRun) bool { return input(r.ID) })
+			st.runs = slices.Replace(slices.Clone(st.runs), at, at+len(j.inputs), &indexRun{w.info, w.filter})
 		})
 		return j.c.setLayout(g, st, lay)
 	})

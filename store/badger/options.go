@@ -46,7 +46,8 @@ type Options struct {
 	// Now replaces the clock.
 	Now func() time.Time
 
-	memRows int // rows in memory that become an index run
+	memRows  int    // rows in memory that become an index run
+	bulkRoll uint64 // size at which a bulk file is followed by the next
 }
 
 // Fault points of S152.
@@ -59,9 +60,20 @@ const (
 	FaultTerminalAfter  = "terminal.after"
 )
 
+// pageCache is how many bytes of index pages are kept in memory.
+func (o Options) pageCache() int {
+	if o.Small {
+		return 8 << 20
+	}
+	return 24 << 20
+}
+
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.bulkRoll == 0 {
+		o.bulkRoll = bulkRoll
 	}
 	if o.memRows == 0 {
 		o.memRows = memRows

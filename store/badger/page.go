@@ -43,16 +43,24 @@ func pageKey(number, run, page uint64) []byte { return numbered(kindPage, number
 
 // find looks a key up in one page.
 func (i runInfo) find(r reader, number, h1, h2 uint64) (row, bool, error) {
-	k := pageKey(number, i.ID, i.pageOf(h1))
-	page, ok, err := r.get(k)
+	page, err := i.page(r, number, h1)
 	if err != nil {
 		return row{}, false, err
 	}
-	if !ok || len(page)%rowBytes != 0 {
-		return row{}, false, damagef("page %d of index run %d is missing or cut", i.pageOf(h1), i.ID)
-	}
 	found, ok := findInPage(page, h1, h2)
 	return found, ok, nil
+}
+
+// page reads the page for a hash.
+func (i runInfo) page(r reader, number, h1 uint64) ([]byte, error) {
+	page, ok, err := r.get(pageKey(number, i.ID, i.pageOf(h1)))
+	if err != nil {
+		return nil, err
+	}
+	if !ok || len(page)%rowBytes != 0 {
+		return nil, damagef("page %d of index run %d is missing or cut", i.pageOf(h1), i.ID)
+	}
+	return page, nil
 }
 
 func findInPage(page []byte, h1, h2 uint64) (row, bool) {

@@ -2,6 +2,7 @@ package badger
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -89,21 +90,15 @@ func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
 			return found, true, nil
 		}
 	}
-	var newest row
-	var had bool
-	for _, run := range v.runs {
+	for _, run := range slices.Backward(v.runs) {
 		if !run.filter.has(h1, h2) {
 			continue
 		}
-		found, ok, err := run.find(r, n.number, h1, h2)
-		if err != nil {
-			return row{}, false, err
-		}
-		if ok && (!had || found.at() > newest.at()) {
-			newest, had = found, true
+		if found, ok, err := run.find(r, n.number, h1, h2); err != nil || ok {
+			return found, ok, err
 		}
 	}
-	return newest, had, nil
+	return row{}, false, nil
 }
 
 // search finds a key without the help of memory: in the segments that no run
@@ -128,16 +123,12 @@ func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
 	if err != nil || newest.version != 0 {
 		return newest, err == nil, err
 	}
-	for _, info := range lay.Runs {
-		found, ok, err := info.find(r, n.number, h1, h2)
-		if err != nil {
-			return row{}, false, err
-		}
-		if ok && found.at() > newest.at() {
-			newest = found
+	for _, info := range slices.Backward(lay.Runs) {
+		if found, ok, err := info.find(r, n.number, h1, h2); err != nil || ok {
+			return found, ok, err
 		}
 	}
-	return newest, newest.version != 0, nil
+	return row{}, false, nil
 }
 
 // Memory says what the indexes of the streams in use take, in bytes.

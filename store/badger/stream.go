@@ -66,6 +66,7 @@ type stream struct {
 	tiny   map[uint64]int  // segments per chunk, of those written since the store opened
 	fresh  int64           // bytes of segments above lay.Indexed
 	used   uint64          // last group that touched the stream
+	habit  follower
 
 	flushing  bool         // a flush is queued
 	footprint atomic.Int64 // bytes in memory, as last measured
@@ -212,8 +213,12 @@ func (st *stream) replay(r reader) error {
 
 // row is the row of a change that got a version.
 func (e *hasher) row(c store.Change, version uint64) row {
-	r := row{version: version}
-	r.h1, r.h2 = hashKey(c.Key)
+	h1, h2 := hashKey(c.Key)
+	return e.rowOf(h1, h2, c, version)
+}
+
+func (e *hasher) rowOf(h1, h2 uint64, c store.Change, version uint64) row {
+	r := row{h1: h1, h2: h2, version: version}
 	r.e1, r.e2 = e.element(version, c)
 	if c.Op == store.Delete {
 		r.version |= tombstone

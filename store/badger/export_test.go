@@ -1,0 +1,60 @@
+package badger
+
+import (
+	"context"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// WithMemRows makes index runs of so many rows, so that a test of a few hundred
+// records sees flushes, merges and lookups in several runs.
+func WithMemRows(o Options, rows int) Options {
+	o.memRows = rows
+	return o
+}
+
+// Settle waits until maintenance has nothing left to do.
+func (s *Store) Settle(ctx context.Context) error {
+	for {
+		s.jobs.Wait()
+		busy := false
+		err := s.do(ctx, true, func(g *group) error {
+			for _, st := range g.c.streams {
+				g.c.startJob(st)
+			}
+			g.c.reap()
+			busy = g.c.job || len(g.c.chores) > 0
+			return nil
+		})
+		if err != nil || !busy {
+			return err
+		}
+	}
+}
+
+// Runs is the number of index runs of a stream, and of its rows in them.
+func (s *Store) IndexRuns(c store.ConnectionID, name store.Stream) (runs int, rows uint64) {
+	s.view.RLock()
+	defer s.view.RUnlock()
+	for _, r := range s.streams[streamKey{c, name}].runs {
+		runs, rows = runs+1, rows+r.Rows
+	}
+	return runs, rows
+}
+
+// WithBulkRoll makes bulk files of that size.
+func WithBulkRoll(o Options, bytes uint64) Options {
+	o.bulkRoll = bytes
+	return o
+}
+
+// Segments counts the segments of a stream.
+func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return 0
+	}
+	defer r.close()
+	r.keys(numbered(kindSegment, s.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
+	return n
+}
