@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"slices"
 )
 
 // skeleton returns the module that run workers are given: wasm with every
@@ -90,10 +92,10 @@ func isNames(content []byte) bool {
 const joinGap = 512
 
 // joinData rewrites a data section so that neighbours are one segment. The Go
-// compiler makes tens of thousands of small ones. It declines whatever is not a
-// list of active segments of memory 0 at rising constant addresses: there the
-// order of writing could matter. Memory is zero before, so zeros may fill gaps;
-// without a section that counts them, no instruction names a segment.
+// compiler makes tens of thousands of small ones. Memory is zero before, so zeros
+// may fill gaps; without a section that counts them, no instruction names a
+// segment. It declines whatever is not a list of active segments of memory 0 at
+// constant addresses, and what would write a byte twice: there the order counts.
 func joinData(content []byte) ([]byte, bool) {
 	count, n, ok := uleb(content)
 	if !ok {
@@ -101,24 +103,22 @@ func joinData(content []byte) ([]byte, bool) {
 	}
 	content = content[n:]
 	var out, run []byte
-	var start, segments uint64
+	var runs []extent
+	start := uint64(0)
 	flush := func() {
 		if len(run) > 0 {
-			segments++
+			runs = append(runs, extent{start, start + uint64(len(run))})
 			out = appendSegment(out, start, run)
 		}
 	}
 	for range count {
 		at, data, rest, ok := segment(content)
-		end := start + uint64(len(run))
-		if !ok || at < end {
+		if !ok || len(data) == 0 { // even of an empty one the address counts
 			return nil, false
 		}
 		content = rest
-		if len(data) == 0 {
-			return nil, false // its address counts, even so
-		}
-		if len(run) == 0 || at-end > joinGap {
+		end := start + uint64(len(run))
+		if len(run) == 0 || at < end || at-end > joinGap {
 			flush()
 			start, run, end = at, run[:0], at
 		}
@@ -126,7 +126,23 @@ func joinData(content []byte) ([]byte, bool) {
 		run = append(run, data...)
 	}
 	flush()
-	return append(appendULEB(nil, segments), out...), len(content) == 0
+	if len(content) > 0 || overlapping(runs) {
+		return nil, false
+	}
+	return append(appendULEB(nil, uint64(len(runs))), out...), true
+}
+
+// extent is the memory from a first byte up to an end.
+type extent struct{ from, to uint64 }
+
+func overlapping(list []extent) bool {
+	slices.SortFunc(list, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
+	for i := 1; i < len(list); i++ {
+		if list[i].from < list[i-1].to {
+			return true
+		}
+	}
+	return false
 }
 
 // segment splits off the first segment: flags 0, i32.const at, end, bytes.
