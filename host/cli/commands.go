@@ -9,7 +9,7 @@ import (
 // commands are all commands, in the order of the help.
 func (c *command) commands() []*cobra.Command {
 	return []*cobra.Command{
-		c.run(),
+		c.demo(), c.run(),
 		c.newConnector(), c.build(), c.check(), c.inspect(),
 		c.install(), c.connectors(), c.uninstall(),
 		c.connections(), c.runs(), c.show(), c.events(),
