@@ -49,10 +49,21 @@ func (w *writer) commit(change func(b *store.Batch)) *store.Receipt {
 	return r
 }
 
-// check compares the stream with the model, listed and key by key.
+// check compares the stream with the model, and has it recounted.
 func (w *writer) check(s *badger.Store) {
 	w.t.Helper()
-	q := store.RecordQuery{Connection: "c", Stream: "s", Deleted: true, Limit: 1000}
+	w.s = s
+	w.compare("c")
+	if err := s.Verify(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// compare compares the stream with the model, listed and key by key.
+func (w *writer) compare(c store.ConnectionID) {
+	w.t.Helper()
+	s := w.s
+	q := store.RecordQuery{Connection: c, Stream: "s", Deleted: true, Limit: 1000}
 	seen := 0
 	for {
 		page, err := s.Records(w.t.Context(), q)
@@ -78,13 +89,10 @@ func (w *writer) check(s *badger.Store) {
 		if i++; i > 500 {
 			break
 		}
-		r, err := s.Record(w.t.Context(), "c", "s", k)
+		r, err := s.Record(w.t.Context(), c, "s", k)
 		if err != nil || string(r.Data) != want {
 			w.t.Fatalf("record %s = %.40q, %v", k, r.Data, err)
 		}
-	}
-	if err := s.Verify(w.t.Context()); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
