@@ -58,3 +58,9 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 	r.keys(numbered(kindSegment, s.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
 	return n
 }
+
+// RefuseFS is the test of a file system by its magic number.
+var RefuseFS = refuseFS
+
+// MeasureSpace measures free space now.
+func (s *Store) MeasureSpace() { s.space.measure() }
