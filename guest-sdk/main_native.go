@@ -15,7 +15,7 @@ import (
 func Main(Connector) {
 	fmt.Fprint(os.Stderr, `This is a native build of a Sluice connector. It has no host and no sandbox.
 
-  in a sandbox   sluice build && sluice run, or GOOS=wasip1 GOARCH=wasm go build
+  in a sandbox   sluice run DIR, which builds it with GOOS=wasip1 GOARCH=wasm
   in a debugger  go test, with guesttest.Run: unsandboxed, on this machine
 `)
 	os.Exit(2)
