@@ -112,7 +112,7 @@ func (r *reader) attachment(v Value, at string) Attachment {
 	switch a.Kind {
 	case "url":
 		a.URL = text(max, "url")
-		if l := strings.ToLower(a.URL); !strings.HasPrefix(l, "https://") && !strings.HasPrefix(l, "http://") {
+		if l := strings.ToLower(a.URL); l != "" && !strings.HasPrefix(l, "https://") && !strings.HasPrefix(l, "http://") {
 			r.fail(bad, at+".url")
 		}
 	case "qr":

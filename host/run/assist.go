@@ -20,7 +20,7 @@ func (r *run) assist(m *abi.AssistanceMessage) {
 		message = "Owner assistance requested."
 	}
 	d := data{
-		"assistance_request_id": m.ID, "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"assistance_request_id": r.canary.redact(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
 		"attachments": r.attachments(m.Attachments),
 	}
@@ -65,7 +65,7 @@ func (r *run) assistStatus(m *abi.AssistanceStatusMessage) {
 func (r *run) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(r.assists, o.ID)
 	d := data{
-		"assistance_request_id": o.ID, "status": status, "stream": nullable(o.Stream),
+		"assistance_request_id": r.canary.redact(o.ID), "status": status, "stream": nullable(o.Stream),
 		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,
 	}
 	d.set("reason", reason)
@@ -100,11 +100,11 @@ func (r *run) assistanceTimeouts(now time.Time) {
 	}
 }
 
-// closeAssistances ends what is open just before the terminal event (R106).
+// closeAssistances ends what is open just before the terminal event (R106). It
+// may be asked again for another end: nothing is forgotten.
 func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
 	var events []store.Event
 	for _, o := range r.proto.OpenAssistances() {
-		r.proto.CloseAssistance(o.ID)
 		switch {
 		case o.ID == timedOut:
 			events = append(events, r.assistanceEnd(o, "timed_out", "", ""))

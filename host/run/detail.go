@@ -156,7 +156,7 @@ func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
 	known = known && string(g.Stream) == m.Stream
 	if !known {
 		e := r.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, data{
-			"gap_id": redactGap(m.GapID, maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
+			"gap_id": redactGap(r.canary.redact(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
 		})
 		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 		return true
@@ -183,8 +183,7 @@ func (r *run) closedGaps() (gaps []store.DetailGap, events []store.Event) {
 	}
 	done := map[string]bool{}
 	for _, g := range d.met {
-		ref := gapRef{string(g.Stream), string(g.ParentStream), g.Ref}
-		if g.Status != gapPending || done[g.ID] || d.fresh[ref] && g.RunID == r.id {
+		if g.Status != gapPending || done[g.ID] {
 			continue
 		}
 		done[g.ID] = true

@@ -136,7 +136,7 @@ func (r *run) chunk(part string, last bool, meta abi.Value) {
 		return
 	}
 	d := data{"chunk": part, "isLast": last}
-	if m := messageMeta(meta); m != nil {
+	if m := messageMeta(&r.canary, meta); m != nil {
 		d["meta"] = m
 	}
 	e := r.nodeEvent("output.chunk", "in_progress", d)
@@ -146,8 +146,8 @@ func (r *run) chunk(part string, last bool, meta abi.Value) {
 
 // messageMeta keeps the known members; others move into providerExtensions
 // (A107).
-func messageMeta(meta abi.Value) map[string]any {
-	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB {
+func messageMeta(c *canary, meta abi.Value) map[string]any {
+	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB || c.armed() && c.find(meta.Raw) {
 		return nil
 	}
 	out, other := map[string]any{}, map[string]any{}

@@ -76,11 +76,7 @@ func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 
 // question gives an interaction its owner-visible id and its form.
 func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
-	r.asked[m.RequestID]++
-	a := &asking{id: m.RequestID, interruptID: hexID("int_", 16), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
-	if n := r.asked[m.RequestID]; n > 1 {
-		a.id += "#" + itoa(n)
-	}
+	a := &asking{id: r.interactionID(m.RequestID), interruptID: hexID("int_", 16), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
 	a.fields = r.fields(a)
 	now := time.Now()
 	if m.TimeoutSeconds != nil {
@@ -90,6 +86,23 @@ func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
 		a.deadline, a.timed = now.Add(left), true
 	}
 	return a
+}
+
+// interactionID is R136: the connector's own id, and a number from its second
+// use on. No two questions of a run share one.
+func (r *run) interactionID(request string) string {
+	request = r.canary.redact(request)
+	r.asked[request]++
+	n := r.asked[request]
+	if n == 1 {
+		return request
+	}
+	for r.asked[request+"#"+itoa(n)] > 0 {
+		n++
+	}
+	id := request + "#" + itoa(n)
+	r.asked[id]++
+	return id
 }
 
 // seconds bounds a duration that a guest chose.

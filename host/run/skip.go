@@ -57,7 +57,9 @@ func (r *run) skipScope(m *abi.SkipMessage) *GapScope {
 		s.ResourceIDs = append(s.ResourceIDs, redactGap(r.canary.redact(id), maxGapText))
 	}
 	if m.TimeRange != nil {
-		s.TimeRange = &abi.TimeRange{Since: redactGap(m.TimeRange.Since, maxGapText), Until: redactGap(m.TimeRange.Until, maxGapText)}
+		s.TimeRange = &abi.TimeRange{
+			Since: redactGap(r.canary.redact(m.TimeRange.Since), maxGapText), Until: redactGap(r.canary.redact(m.TimeRange.Until), maxGapText),
+		}
 	}
 	return s
 }

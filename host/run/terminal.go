@@ -30,13 +30,12 @@ func (r *run) terminate(end ending) *Result {
 			cause: &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}}
 	}
 	eligible, lead := r.checkpoints(end, dropped)
-	lead = append(lead, r.closeAssistances(end.status, end.reason(), end.timedOut())...)
 	if r.perStream() {
 		for len(eligible) > 0 {
-			if err := r.advance(eligible[0]); err != nil {
-				return r.refused(end, lead, eligible[0], err)
+			if err := r.advance(lead, eligible[0]); err != nil {
+				return r.refused(lead, eligible[0], err)
 			}
-			eligible = eligible[1:]
+			eligible, lead = eligible[1:], nil
 		}
 	}
 	gaps := r.gaps.clone()
@@ -48,7 +47,7 @@ func (r *run) terminate(end ending) *Result {
 	if len(eligible) > 0 && !gone(err) {
 		r.gaps, r.states.committed = gaps, r.states.committed[:len(r.states.committed)-len(eligible)]
 		r.reopen(commit.Gaps)
-		return r.refused(end, lead, refusedStream(err, eligible[0]), err)
+		return r.refused(lead, refusedStream(err, eligible[0]), err)
 	}
 	slog.Error("terminal event not written", "run", r.id, "error", err)
 	return r.unwritten(result, err)
@@ -84,9 +83,11 @@ func (r *run) advanced(stream string) store.Event {
 	})
 }
 
-// advance commits one cursor, in a store that cannot commit them together.
-func (r *run) advance(stream string) error {
-	err := r.write(&store.Commit{Advance: []store.State{r.state(stream)}, Events: []store.Event{r.advanced(stream)}})
+// advance commits one cursor behind lead, in a store that cannot commit them
+// together.
+func (r *run) advance(lead []store.Event, stream string) error {
+	events := append(slices.Clone(lead), r.advanced(stream))
+	err := r.write(&store.Commit{Advance: []store.State{r.state(stream)}, Events: events})
 	if err == nil {
 		r.states.committed = append(r.states.committed, stream)
 	}
@@ -95,7 +96,7 @@ func (r *run) advance(stream string) error {
 
 // final builds the terminal commit and the result that goes with it.
 func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
-	c := &store.Commit{End: true, Events: slices.Clone(lead)}
+	c := &store.Commit{End: true, Events: append(slices.Clone(lead), r.closeAssistances(end.status, end.reason(), end.timedOut())...)}
 	for _, s := range eligible {
 		c.Advance = append(c.Advance, r.state(s))
 		c.Events = append(c.Events, r.advanced(s))
@@ -123,7 +124,7 @@ func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.C
 }
 
 // refused is R93: stream X could not be committed, so the run failed.
-func (r *run) refused(end ending, lead []store.Event, stream string, err error) *Result {
+func (r *run) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
 	failed := r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
@@ -131,7 +132,7 @@ func (r *run) refused(end ending, lead []store.Event, stream string, err error) 
 		"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
 		"state_streams_committed": len(r.states.committed),
 	})
-	end = ending{status: abi.Failed, cause: c, event: "run.failed"}
+	end := ending{status: abi.Failed, cause: c, event: "run.failed"}
 	commit, result := r.final(end, append(lead, failed), nil)
 	if err := r.write(commit); err != nil {
 		slog.Error("terminal event not written", "run", r.id, "error", err)

@@ -224,7 +224,7 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Records) > 8 {
+		if len(page.Records) > 12 {
 			fmt.Fprintf(b, "store %s: %d records\n", s.Stream, len(page.Records))
 			continue
 		}

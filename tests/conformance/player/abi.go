@@ -125,6 +125,17 @@ func (p *player) say(message string) {
 	p.keep(call(typ, []byte("{"+b.String()+"}")))
 }
 
+// minified writes an array of texts as a frame wants it.
+func minified(array string) string {
+	parts := items(array)
+	for i, p := range parts {
+		if strings.HasPrefix(p, `"`) {
+			parts[i] = quote(text(p))
+		}
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
 // frame encodes one RECORD. What a frame cannot say becomes something as
 // wrong: an operation that does not exist, a stream beyond the scope, a key of
 // no known kind.
@@ -140,7 +151,7 @@ func (p *player) frame(message string) []byte {
 	case strings.HasPrefix(key, `"`):
 		kind, keyBytes = 0, []byte(text(key))
 	case strings.HasPrefix(key, "["):
-		kind = 1
+		kind, keyBytes = 1, []byte(minified(key))
 	}
 	stream := len(p.streams)
 	for i, name := range p.streams {
