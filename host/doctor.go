@@ -235,10 +235,10 @@ func (c *checkup) isolation(ctx context.Context, h *Host) {
 	}
 	for _, l := range report.Layers {
 		if l.State == "ok" {
-			c.add(l.Name, StateOK, "", "%s", l.Detail)
+			c.add("jail."+l.Name, StateOK, "", "%s", l.Detail)
 			continue
 		}
-		c.add(l.Name, StateWeak, l.Remedy, "%s", strings.TrimSuffix(l.Detail+": "+l.Cause, ": "))
+		c.add("jail."+l.Name, StateWeak, l.Remedy, "%s", strings.TrimSuffix(l.Detail+": "+l.Cause, ": "))
 	}
 	state, remedy := StateOK, ""
 	if report.Isolation.Level != "full" {
@@ -264,6 +264,6 @@ func (c *checkup) limits(o Options) {
 	if memory == 0 {
 		memory = 256 * abi.MiB
 	}
-	c.add("limits", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
+	c.add("bounds", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
 		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active, o.Budgets.OwnerWait, o.Budgets.Total)
 }

@@ -201,7 +201,8 @@ func (c *command) owner(f *runFlags) (run.Owner, error) {
 	return &scripted{answers: answers, next: asker}, nil
 }
 
-// valueOrFile returns the value, or the content of @FILE.
+// valueOrFile returns the value, or the content of @FILE without the end of its
+// last line.
 func valueOrFile(flag, v string) (string, error) {
 	path, isFile := strings.CutPrefix(v, "@")
 	if !isFile {
@@ -220,7 +221,7 @@ func valueOrFile(flag, v string) (string, error) {
 	if len(b) > most {
 		return "", usagef("%s: %s is larger than 64 MiB", flag, path)
 	}
-	return string(b), nil
+	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
 // readSecrets reads NAME=@FILE; a value is never an argument (S95).
@@ -235,7 +236,6 @@ func readSecrets(args []string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = strings.TrimRight(text, "\r\n")
 		if text == "" || len(text) > 16*abi.KiB {
 			return nil, usagef("--secret %s: the file must hold 1 byte to 16 KiB", name)
 		}

@@ -1,0 +1,189 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+// TestScripts runs testdata/script. Modules are built once, compiled code is
+// shared by all scripts.
+func TestScripts(t *testing.T) {
+	modules := t.TempDir()
+	for _, dir := range []string{"testdata/fixture", "../../examples/git", "../../examples/stdio"} {
+		wasm, err := host.Build(context.Background(), dir)
+		if err != nil {
+			t.Fatalf("build %s: %v", dir, err)
+		}
+		if err := os.WriteFile(filepath.Join(modules, filepath.Base(dir)+".wasm"), wasm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	toolchain := goEnvironment(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[heldKey{}] = &held{}
+			e.Vars = append(e.Vars, toolchain...)
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("SLUICE_CACHE", cache)
+			e.Setenv("SLUICE_STORE", "")
+			e.Setenv("MODULES", modules)
+			e.Setenv("CHECKOUT", checkout)
+			e.Setenv("PATH", os.Getenv("PATH"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": exitCode, "hold": hold, "interrupt": interrupt, "members": members, "lines": lines,
+		},
+	})
+}
+
+// goEnvironment is what the toolchain needs under another home.
+func goEnvironment(t *testing.T) []string {
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOFLAGS").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vars map[string]string
+	if err := json.Unmarshal(out, &vars); err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// exitCode is "code N COMMAND…": the command must end with N.
+func exitCode(ts *testscript.TestScript, _ bool, args []string) {
+	want := number(ts, args[0])
+	err := ts.Exec(args[1], args[2:]...)
+	if got := codeOf(ts, err); got != want {
+		ts.Fatalf("%s ended with code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+func number(ts *testscript.TestScript, s string) int {
+	n, err := strconv.Atoi(s)
+	ts.Check(err)
+	return n
+}
+
+func codeOf(ts *testscript.TestScript, err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	ts.Check(err)
+	return 0
+}
+
+// A held process goes on while the script does.
+type held struct {
+	cmd    *exec.Cmd
+	stderr *bufio.Reader
+}
+
+// heldKey finds the held process among the values of a script.
+type heldKey struct{}
+
+// hold is "hold WORD COMMAND…": it starts the command and returns once its
+// standard error has a line with the word.
+func hold(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(lookPath(ts, args[1]), args[2:]...)
+	cmd.Dir = ts.Getenv("WORK")
+	for _, name := range []string{"PATH", "HOME", "XDG_DATA_HOME", "SLUICE_CACHE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	pipe, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	h := ts.Value(heldKey{}).(*held)
+	h.cmd, h.stderr = cmd, bufio.NewReader(pipe)
+	ts.Defer(func() { cmd.Process.Kill() })
+	for {
+		line, err := h.stderr.ReadString('\n')
+		if strings.Contains(line, args[0]) {
+			break
+		}
+		if err != nil {
+			ts.Fatalf("%s ended before it said %q", args[1], args[0])
+		}
+	}
+}
+
+func lookPath(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if path := filepath.Join(dir, name); isFile(path) {
+			return path
+		}
+	}
+	ts.Fatalf("%s is not on the path", name)
+	return ""
+}
+
+func isFile(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// interrupt is "interrupt N": Ctrl-C for the held process, which must end with
+// code N.
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	h := ts.Value(heldKey{}).(*held)
+	ts.Check(h.cmd.Process.Signal(syscall.SIGINT))
+	rest, err := io.ReadAll(h.stderr)
+	ts.Check(err)
+	ts.Logf("%s", rest)
+	if got, want := codeOf(ts, h.cmd.Wait()), number(ts, args[0]); got != want {
+		ts.Fatalf("interrupted process ended with code %d, want %d", got, want)
+	}
+}
+
+// members is "members FILE NAME…": the JSON object in FILE has exactly these
+// members; those with a ? may be missing.
+func members(ts *testscript.TestScript, _ bool, args []string) {
+	var object map[string]json.RawMessage
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &object))
+	for _, want := range args[1:] {
+		name, optional := strings.CutSuffix(want, "?")
+		if _, ok := object[name]; !ok && !optional {
+			ts.Fatalf("%s has no member %s", args[0], name)
+		}
+		delete(object, name)
+	}
+	if len(object) > 0 {
+		ts.Fatalf("%s has other members: %s", args[0], strings.Join(slices.Sorted(maps.Keys(object)), ", "))
+	}
+}
+
+// lines is "lines N FILE": the file has N lines.
+func lines(ts *testscript.TestScript, _ bool, args []string) {
+	if got, want := strings.Count(ts.ReadFile(args[1]), "\n"), number(ts, args[0]); got != want {
+		ts.Fatalf("%s has %d lines, want %d", args[1], got, want)
+	}
+}
