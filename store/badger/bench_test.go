@@ -33,11 +33,15 @@ func newFeeder(tb testing.TB, s *badger.Store) *feeder {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	f := &feeder{tb: tb, s: s, lease: l, data: make([]byte, 184)}
-	for i := range f.data {
-		f.data[i] = byte('a' + i%26)
+	return &feeder{tb: tb, s: s, lease: l, data: testData()}
+}
+
+func testData() []byte {
+	data := make([]byte, 184)
+	for i := range data {
+		data[i] = byte('a' + i%26)
 	}
-	return f
+	return data
 }
 
 // send submits one flush of n new records with keys from from on.
@@ -54,6 +58,18 @@ func (f *feeder) sendStep(from, n, round, step, wrap int) {
 	} else {
 		b = new(store.Batch)
 	}
+	f.fill(b, from, n, round, step, wrap)
+	r, err := f.s.Submit(f.tb.Context(), &store.Commit{
+		Lease: f.lease, Batches: []*store.Batch{b},
+		Events: []store.Event{{ID: "evt_0", Type: "run.batch_ingested", RunID: f.lease.RunID, Data: []byte(`{"records":500}`)}},
+	})
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	f.queue, f.sent = append(f.queue, r), append(f.sent, b)
+}
+
+func (f *feeder) fill(b *store.Batch, from, n, round, step, wrap int) {
 	b.Reset("s")
 	var key [16]byte
 	for i := range n {
@@ -65,14 +81,6 @@ func (f *feeder) sendStep(from, n, round, step, wrap int) {
 		binary.LittleEndian.PutUint64(f.data[8:], uint64(number+round<<40))
 		b.Append(store.Change{Key: k, Data: f.data, EmittedAt: int64(from)})
 	}
-	r, err := f.s.Submit(f.tb.Context(), &store.Commit{
-		Lease: f.lease, Batches: []*store.Batch{b},
-		Events: []store.Event{{ID: "evt_0", Type: "run.batch_ingested", RunID: f.lease.RunID, Data: []byte(`{"records":500}`)}},
-	})
-	if err != nil {
-		f.tb.Fatal(err)
-	}
-	f.queue, f.sent = append(f.queue, r), append(f.sent, b)
 }
 
 func (f *feeder) wait(n int) {
@@ -123,7 +131,7 @@ func BenchmarkIngest(b *testing.B) {
 			f := newFeeder(b, s)
 			f.feed(size)
 			f.drain()
-			measure(b, f, func(n int) { f.feed(n) })
+			measure(b, f.feed, f.drain)
 			b.ReportMetric(float64(s.Memory())/1e6, "index-MB")
 		})
 	}
@@ -146,7 +154,7 @@ func BenchmarkRefresh(b *testing.B) {
 				f.feed(total)
 				f.drain()
 				at := 0
-				measure(b, f, func(n int) {
+				measure(b, func(n int) {
 					for range n / 500 {
 						from := at * 500
 						if order == "other" {
@@ -155,20 +163,23 @@ func BenchmarkRefresh(b *testing.B) {
 						f.sendStep(from, 500, round, map[string]int{"same": 1, "other": 3}[order], total)
 						at = (at + 1) % (total / 500)
 					}
-				})
+				}, f.drain)
 			})
 		}
 	}
 }
 
-// measure reports what n records cost: time, and processor time of the process.
-func measure(b *testing.B, f *feeder, feed func(n int)) {
-	const n = 500_000
+// measured is how many records one round of measure feeds.
+const measured = 500_000
+
+// measure reports what records cost: time, and processor time of the process.
+func measure(b *testing.B, feed func(n int), drain func()) {
+	const n = measured
 	start, cpu := time.Now(), cpuTime(b)
 	b.ResetTimer()
 	for range b.N {
 		feed(n)
-		f.drain()
+		drain()
 	}
 	b.ReportMetric(float64(n*b.N)/time.Since(start).Seconds(), "records/s")
 	b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/float64(n*b.N), "cpu-ns/record")

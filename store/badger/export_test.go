@@ -64,3 +64,9 @@ var RefuseFS = refuseFS
 
 // MeasureSpace measures free space now.
 func (s *Store) MeasureSpace() { s.space.measure() }
+
+// WithoutBulkFiles keeps segments and pages in the engine.
+func WithoutBulkFiles(o Options) Options {
+	o.noBulk = true
+	return o
+}

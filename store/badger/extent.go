@@ -24,7 +24,7 @@ type tail struct {
 // putExtent writes a value of about n bytes, which fill appends, to the bulk
 // file, and its place under k. In memory it is a value like any other.
 func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
-	if g.c.s.dir == "" {
+	if g.c.s.dir == "" || g.c.s.opts.noBulk {
 		g.put(k, fill(newValue(n)))
 		return
 	}

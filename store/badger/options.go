@@ -48,6 +48,7 @@ type Options struct {
 
 	memRows  int    // rows in memory that become an index run
 	bulkRoll uint64 // size at which a bulk file is followed by the next
+	noBulk   bool   // keep bulk in the engine, as in memory; for comparison
 }
 
 // Fault points of S152.

@@ -110,6 +110,7 @@ type walker struct {
 	n    counters
 	dead *deadView
 	fn   func(entry) (bool, error)
+	met  uint64 // current records and tombstones
 	done bool
 }
 
@@ -140,13 +141,17 @@ func (w *walker) up(after uint64) error {
 	if err != nil || w.done {
 		return err
 	}
-	return w.hole(next, w.n.last+1)
+	if err := w.hole(next, w.n.last+1); err != nil {
+		return err
+	}
+	return w.count(after == 0)
 }
 
 func (w *walker) down(before uint64) error {
 	if before == 0 {
 		before = w.n.last + 1
 	}
+	whole := before > w.n.last
 	next := before // the version above the one expected
 	if next <= 1 {
 		return nil
@@ -177,7 +182,18 @@ func (w *walker) down(before uint64) error {
 	if err != nil || w.done {
 		return err
 	}
-	return w.hole(1, next)
+	if err := w.hole(1, next); err != nil {
+		return err
+	}
+	return w.count(whole)
+}
+
+// count compares what a walk over the whole stream met with the counters.
+func (w *walker) count(whole bool) error {
+	if want := w.n.live + w.n.tombstones; whole && w.met != want {
+		return damagef("%d records and tombstones where the counters say %d", w.met, want)
+	}
+	return nil
 }
 
 // hole checks that the versions from a up to, not including, b are superseded.
@@ -197,6 +213,7 @@ func (w *walker) visit(e entry) error {
 	if err != nil || superseded {
 		return err
 	}
+	w.met++
 	more, err := w.fn(e)
 	w.done = !more
 	return err
