@@ -16,6 +16,8 @@ import (
 const (
 	helloDeadline = 10 * time.Second
 	spawnBackoff  = time.Second
+	// refillDelay leaves the processors to the run that just took a worker.
+	refillDelay = 100 * time.Millisecond
 )
 
 // A blank is a worker that has said hello and knows nothing yet (S10).
@@ -114,13 +116,20 @@ func (n *nursery) look() {
 func (n *nursery) tend(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := n.refill(ctx)
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-n.wake:
-		case <-timer.C:
+			sleep(ctx, refillDelay)
+		case <-time.After(pause):
 		}
-		timer.Stop()
+	}
+}
+
+// sleep returns after d or with ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
 	}
 }
 
