@@ -189,15 +189,15 @@ func compoundKey(parts []string) (string, error) {
 	return string(append(b, ']')), nil
 }
 
-// streamIndex returns the number of a stream in the scope. The same stream
-// comes many times in a row.
+// streamIndex returns the number of a stream in the scope. The same stream,
+// most often the same string, comes many times in a row.
 func (r *Run) streamIndex(stream string) (uint16, bool) {
-	if r.last < len(r.start.Scope.Streams) && r.start.Scope.Streams[r.last].Name == stream {
+	if len(stream) == len(r.lastName) && len(stream) > 0 && unsafe.StringData(stream) == unsafe.StringData(r.lastName) {
 		return uint16(r.last), true
 	}
 	i, ok := r.streams[stream]
 	if ok {
-		r.last = i
+		r.last, r.lastName = i, stream
 	}
 	return uint16(i), ok
 }

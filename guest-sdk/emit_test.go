@@ -84,6 +84,7 @@ func TestEmitRefused(t *testing.T) {
 		long := strings.Repeat("k", abi.MaxKeyBytes+1)
 		for name, c := range map[string]struct{ err, want error }{
 			"stream":          {run.Emit("c", "k", item{}), guest.ErrNotInScope},
+			"no stream":       {run.Emit("", "k", item{}), guest.ErrNotInScope},
 			"stream of state": {run.Checkpoint("c", nil), guest.ErrNotInScope},
 			"empty key":       {run.Emit("a", "", item{}), guest.ErrKey},
 			"long key":        {run.Emit("a", long, item{}), guest.ErrKey},

@@ -131,6 +131,9 @@ func (c *tops) append(b []byte, v any) ([]byte, error) {
 		*t = topFor(reflect.TypeOf(v))
 		t.typ = typ
 	}
+	if word := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]; t.form == pointer && word != nil {
+		return t.enc(b, word, onePointer)
+	}
 	return t.append(b, v, 0)
 }
 

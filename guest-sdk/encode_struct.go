@@ -53,50 +53,47 @@ func (c compiler) structure(t reflect.Type) encoder {
 		}
 		members = append(members, m)
 	}
-	return func(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
+	return func(b []byte, base unsafe.Pointer, depth int) ([]byte, error) {
 		if tooDeep(depth) {
 			return b, errDepth
 		}
-		return appendMembers(b, p, depth+1, members)
-	}
-}
-
-func appendMembers(b []byte, base unsafe.Pointer, depth int, members []member) ([]byte, error) {
-	start := len(b)
-	var err error
-	for i := range members {
-		m := &members[i]
-		p := base
-		if len(m.hops) > 0 {
-			if p = follow(p, m.hops); p == nil {
+		depth++
+		start := len(b)
+		var err error
+		for i := range members {
+			m := &members[i]
+			p := base
+			if m.hops != nil {
+				if p = follow(p, m.hops); p == nil {
+					continue
+				}
+			}
+			p = unsafe.Add(p, m.offset)
+			if m.skip != nil && m.skip(p) {
 				continue
 			}
-		}
-		p = unsafe.Add(p, m.offset)
-		if m.skip != nil && m.skip(p) {
-			continue
-		}
-		if m.kind == reflect.String {
-			b = m.head.appendText(b, *(*string)(p))
-			continue
-		}
-		b = m.head.append(b)
-		switch m.kind {
-		case reflect.Int:
-			b = appendInt(b, int64(*(*int)(p)))
-		case reflect.Bool:
-			b = appendBool(b, *(*bool)(p))
-		default:
-			if b, err = m.enc(b, p, depth); err != nil {
-				return b, err
+			if m.kind == reflect.String {
+				b = m.head.appendText(b, *(*string)(p))
+				continue
+			}
+			b = m.head.append(b)
+			switch m.kind {
+			case reflect.Int:
+				b = appendInt(b, int64(*(*int)(p)))
+			case reflect.Bool:
+				b = appendBool(b, *(*bool)(p))
+			default:
+				if b, err = m.enc(b, p, depth); err != nil {
+					return b, err
+				}
 			}
 		}
+		if len(b) == start {
+			return append(b, '{', '}'), nil
+		}
+		b[start] = '{' // where the first comma was
+		return append(b, '}'), nil
 	}
-	if len(b) == start {
-		return append(b, '{', '}'), nil
-	}
-	b[start] = '{' // where the first comma was
-	return append(b, '}'), nil
 }
 
 // follow goes through embedded pointers, and returns nil at one that is nil.

@@ -36,7 +36,8 @@ type Run struct {
 	tops  tops
 	// projections has one entry per stream of the scope.
 	projections []*projection
-	last        int // index of the stream emitted to last
+	last        int // index and name of the stream emitted to last
+	lastName    string
 	emitted     int64
 	asked       int   // questions so far, for their ids
 	ended       error // why no further call can have an effect
