@@ -186,3 +186,25 @@ func TestSuspendedGuestCanBeKilled(t *testing.T) {
 		t.Errorf("ended as %+v", e)
 	}
 }
+
+func TestWorkerEndsWithItsSocket(t *testing.T) { // S13: whatever the guest is doing
+	s := open(t)
+	for name, wasm := range map[string][]byte{
+		"looping": raw(forever()...).bytes(),
+		"waiting": raw(calling(rawProgress, 0, 0)...).bytes(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := started(t, s, prepared(t, s, wasm))
+			if name == "waiting" {
+				<-g.Calls()
+			}
+			if err := g.Hangup(); err != nil {
+				t.Fatal(err)
+			}
+			drain(g)
+			if e := g.Exit(); e.Kind != sandbox.ExitCrashed || !strings.Contains(e.Detail, "host") {
+				t.Errorf("ended as %+v", e)
+			}
+		})
+	}
+}

@@ -88,3 +88,71 @@ func TestGuestSpeaks(t *testing.T) {
 		})
 	}
 }
+
+func TestNothingIsFaked(t *testing.T) { // S42, S43
+	s := open(t)
+	seen := map[string]bool{}
+	for range 2 {
+		var text string
+		transcript(t, doing(t, s, "fakes"), func(_ abi.Call, p string) (abi.Errno, string) {
+			text += p[1:]
+			return abi.OK, ""
+		})
+		var ns int64
+		var random string
+		if _, err := fmt.Sscan(text, &ns, &random); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if off := time.Since(time.Unix(0, ns)); off < -time.Second || off > time.Minute {
+			t.Errorf("the guest's clock is off by %v", off)
+		}
+		if ns%int64(time.Millisecond) != 0 {
+			t.Errorf("the guest's clock steps by less than 1 ms: %d", ns)
+		}
+		if seen[random] {
+			t.Errorf("random bytes came twice: %s", random)
+		}
+		seen[random] = true
+	}
+}
+
+func TestRefusalsReachWASI(t *testing.T) { // G26
+	s := open(t)
+	refusals := []abi.Errno{abi.EDENIED, abi.ENOENT, abi.ETOOBIG, abi.ENOSPC, abi.ECANCELED, abi.EINVAL, abi.ENOTSUP, abi.EBUSY}
+	task := "files " + strings.Repeat(",", len(refusals)-1)
+	g := doing(t, s, task, func(spec *sandbox.Spec) { spec.Mounts = []abi.Mount{{ID: 1, Path: "/data"}} })
+	var asked int
+	var text strings.Builder
+	transcript(t, g, func(c abi.Call, p string) (abi.Errno, string) {
+		switch c {
+		case abi.CallFileOpen:
+			asked++
+			return refusals[asked-1], ""
+		case abi.CallDiag:
+			text.WriteString(p[1:])
+		case abi.CallFileStat, abi.CallFileLstat:
+			return abi.ENOENT, ""
+		}
+		return abi.OK, ""
+	})
+	want := "Permission denied\nNo such file or directory\nFile too large\nNo space left on device\nOperation canceled.\n" +
+		"Invalid argument\nNot supported\nI/O error\n"
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSocketsDoNotExist(t *testing.T) { // G15
+	s := open(t)
+	code := join(i32(0), i32(0), []byte{opCall, 0}, []byte{opCall, 1})
+	wasm := minimal().
+		with(1, vec([]byte{0x60, 0, 0}, []byte{0x60, 2, 0x7f, 0x7f, 1, 0x7f}, []byte{0x60, 1, 0x7f, 0})).
+		with(2, vec(imported(abi.ModuleWASI, "sock_shutdown", 0, 1), imported(abi.ModuleWASI, "proc_exit", 0, 2))).
+		with(7, vec(export("memory", 2, 0), export("_start", 0, 2))).
+		with(10, vec(body(append(code, opEnd)...)))
+	g := started(t, s, prepared(t, s, wasm.bytes()))
+	drain(g)
+	if e := g.Exit(); e.Code != 58 {
+		t.Errorf("sock_shutdown returned %d, want notsup", e.Code)
+	}
+}

@@ -6,6 +6,8 @@ package main
 
 import (
 	"bufio"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -109,6 +111,15 @@ func main() {
 		_, err := in.ReadString('\n')
 		fmt.Fprint(os.Stderr, err)
 		os.Stdin.Close()
+	case "fakes": // what the engine would fake by default
+		var b [8]byte
+		rand.Read(b[:])
+		fmt.Printf("%d %x", time.Now().UnixNano(), b)
+	case "files":
+		for range strings.Split(do[1], ",") {
+			_, err := os.Create("/data/x")
+			fmt.Println(errors.Unwrap(err))
+		}
 	case "exit":
 		var code int
 		fmt.Sscan(do[1], &code)
