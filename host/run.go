@@ -37,6 +37,8 @@ type RunRequest struct {
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64
+	// Launched sees the guest before it runs, for measurements; nil for none.
+	Launched func(run.Guest)
 	// Interpreter is for conformance tests; see sandbox.Spec.
 	Interpreter bool
 }
@@ -177,6 +179,9 @@ func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, root
 			err = errors.Join(err, c.Close())
 		}
 		return nil, nil, launchError(err)
+	}
+	if q.Launched != nil {
+		q.Launched(guest)
 	}
 	return guest, files, nil
 }

@@ -1,0 +1,119 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestREADME runs every shell command of README.md, in order, in a fresh clone
+// with an empty home: what it says must be true for a newcomer.
+func TestREADME(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: builds and compiles every example")
+	}
+	clone := cloneTree(t)
+	home := t.TempDir()
+	calendar := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\nBEGIN:VEVENT\r\nUID:1@example\r\n" +
+		"DTSTAMP:20260101T000000Z\r\nDTSTART:20260102T100000Z\r\nSUMMARY:Meeting\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	write(t, filepath.Join(home, "calendars", "work.ics"), calendar)
+	binary := filepath.Join(t.TempDir(), "sluice")
+	run(t, clone, nil, "go", "build", "-o", binary, ".")
+	cache := os.Getenv("SLUICE_CACHE")
+	if cache == "" {
+		cache = filepath.Join(home, "cache")
+	}
+	env := append(os.Environ(), "HOME="+home, "XDG_DATA_HOME=", "SLUICE_STORE=", "SLUICE_CACHE="+cache,
+		"GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+	for _, line := range commandsOf(t, filepath.Join(clone, "README.md")) {
+		line = strings.ReplaceAll(line, "go run .", binary)
+		t.Log(line)
+		run(t, clone, env, "sh", "-ec", line)
+	}
+	run(t, clone, env, binary, "demo")
+}
+
+// cloneTree clones what is committed, and lays the working tree's files over it.
+func cloneTree(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "sluice")
+	run(t, "..", nil, "git", "clone", "-q", "--local", "--no-hardlinks", ".", dir)
+	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.SplitSeq(strings.Trim(string(out), "\x00"), "\x00") {
+		b, err := os.ReadFile(filepath.Join("..", name))
+		if os.IsNotExist(err) {
+			continue // deleted and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), string(b))
+	}
+	return dir
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commandsOf lists the lines of the README's sh blocks.
+func commandsOf(t *testing.T, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	inside := false
+	for line := range strings.Lines(string(b)) {
+		switch line = strings.TrimSpace(line); {
+		case line == "```sh":
+			inside = true
+		case strings.HasPrefix(line, "```"):
+			inside = false
+		case inside && line != "":
+			out = append(out, line)
+		}
+	}
+	if len(out) < 10 {
+		t.Fatalf("only %d commands found in %s", len(out), path)
+	}
+	return out
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// run executes a command and fails the test with what it said.
+func run(t *testing.T, dir string, env []string, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, env
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, said.String())
+	}
+}
