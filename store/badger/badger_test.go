@@ -1,6 +1,8 @@
 package badger_test
 
 import (
+	"flag"
+	"strconv"
 	"testing"
 
 	"github.com/sluicehost/sluice/store"
@@ -18,6 +20,7 @@ func open(t *testing.T, dir string) store.Store {
 }
 
 func TestDisk(t *testing.T) {
+	fewer(t, 12)
 	dirs := map[store.Store]string{}
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
@@ -49,6 +52,19 @@ func TestMemory(t *testing.T) {
 		},
 		OpenFailing: failing,
 	})
+}
+
+// fewer makes rapid draw n cases, unless its flag says how many: a case on disk
+// takes a hundred syncs.
+func fewer(t *testing.T, n int) {
+	f := flag.Lookup("rapid.checks")
+	if f == nil || f.Value.String() != f.DefValue {
+		return
+	}
+	if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { flag.Set(f.Name, f.DefValue) })
 }
 
 // TestTinyIndex runs the suite with index runs of a dozen rows.

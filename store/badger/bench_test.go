@@ -1,10 +1,13 @@
 package badger_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -193,3 +196,80 @@ func cpuTime(tb testing.TB) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// BenchmarkRestart measures opening a store of a million records (5 with
+// BENCH_LONG) that was not closed, up to the first record read (S128).
+func BenchmarkRestart(b *testing.B) {
+	total := 1_000_000
+	if os.Getenv("BENCH_LONG") != "" {
+		total = 5_000_000
+	}
+	dir := benchDir(b)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "SLUICE_CHILD=fill", "SLUICE_DIR="+dir, fmt.Sprint("SLUICE_COUNT=", total))
+	cmd.Stderr = os.Stderr
+	start := time.Now()
+	if err := cmd.Run(); err == nil {
+		b.Fatal("the child did not kill itself")
+	}
+	u := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	b.ReportMetric(float64(total)/time.Since(start).Seconds(), "fill-records/s")
+	b.ReportMetric(float64(u.Maxrss)/1e3, "fill-peak-MB")
+	b.ResetTimer()
+	for range b.N {
+		s, err := badger.Open(dir, badger.Options{})
+		if err != nil || s.Damage() != nil {
+			b.Fatal(err, s.Damage())
+		}
+		page, err := s.Records(b.Context(), store.RecordQuery{Connection: "bench", Stream: "s"})
+		if err != nil || len(page.Records) != 100 {
+			b.Fatal(len(page.Records), err)
+		}
+		if _, err := s.Record(b.Context(), "bench", "s", page.Records[50].Key); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// childFill fills a store and kills itself.
+func childFill(dir string) {
+	count, _ := strconv.Atoi(os.Getenv("SLUICE_COUNT"))
+	s, err := badger.Open(dir, badger.Options{})
+	exitOn(err)
+	f := newFeeder(panicTB{}, s)
+	step := max(count/10/500*500, 500)
+	for f.next < count {
+		from, cpu := time.Now(), cpuTime(f.tb)
+		f.feed(step)
+		f.drain()
+		fmt.Fprintf(os.Stderr, "%9d records: %.0f/s, %d cpu-ns/record, index %.1f MB, %s\n", f.next, float64(step)/time.Since(from).Seconds(),
+			(cpuTime(f.tb)-cpu).Nanoseconds()/int64(step), float64(s.Memory())/1e6, resident())
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+// resident is what the kernel says of this process's memory.
+func resident() string {
+	text, _ := os.ReadFile("/proc/self/status")
+	var parts []string
+	for line := range strings.Lines(string(text)) {
+		for _, name := range []string{"VmHWM:", "RssAnon:", "RssFile:"} {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				parts = append(parts, name+" "+strings.TrimSpace(rest))
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// panicTB serves a feeder outside a test.
+type panicTB struct{ testing.TB }
+
+func (panicTB) Helper()                  {}
+func (panicTB) Context() context.Context { return context.Background() }
+func (panicTB) Fatal(args ...any)        { panic(fmt.Sprint(args...)) }

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("SLUICE_CHILD") {
 	case "ingest":
 		childIngest(os.Getenv("SLUICE_DIR"), os.Getenv("SLUICE_FAULT"))
+	case "fill":
+		childFill(os.Getenv("SLUICE_DIR"))
 	case "inspect":
 		childInspect(os.Getenv("SLUICE_DIR"))
 	default:

@@ -51,7 +51,7 @@ func (c *committer) flush(g *group, st *stream) error {
 		return err
 	}
 	old, frozen, fresh := st.mem, st.frozen, st.fresh
-	c.s.swap(func() { st.mem, st.frozen = newTable(), append(slices.Clone(frozen), old) })
+	c.s.swap(func() { st.mem, st.frozen = old.emptied(), append(slices.Clone(frozen), old) })
 	st.footprint.Store(st.memory())
 	st.fresh = 0
 	g.undo = append(g.undo, func() {

@@ -3,6 +3,7 @@ package badger
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"sort"
 )
 
@@ -184,29 +185,48 @@ func (c *rowCursor) advance() error {
 
 // mergeRows calls fn for the newest row of every key in the cursors, in order.
 func mergeRows(cursors []*rowCursor, fn func(row) error) error {
-	for {
-		var best *rowCursor
-		for _, c := range cursors {
-			if !c.done && (best == nil || c.row.order(best.row) < 0) {
-				best = c
+	live := slices.DeleteFunc(slices.Clone(cursors), func(c *rowCursor) bool { return c.done })
+	for len(live) > 0 {
+		best, tied := live[0], false
+		for _, c := range live[1:] {
+			switch {
+			case c.row.h1 < best.row.h1:
+				best, tied = c, false
+			case c.row.h1 == best.row.h1:
+				tied = true
 			}
-		}
-		if best == nil {
-			return nil
 		}
 		newest := best.row
-		for _, c := range cursors {
-			for !c.done && c.row.h1 == newest.h1 && c.row.h2 == newest.h2 {
-				if c.row.at() > newest.at() {
-					newest = c.row
-				}
-				if err := c.advance(); err != nil {
-					return err
-				}
-			}
+		if tied {
+			newest = newestOf(live, best.row.h1)
 		}
 		if err := fn(newest); err != nil {
 			return err
 		}
+		for i := len(live) - 1; i >= 0; i-- {
+			c := live[i]
+			if c != best && !tied || c.row.h1 != newest.h1 || c.row.h2 != newest.h2 {
+				continue
+			}
+			if err := c.advance(); err != nil {
+				return err
+			}
+			if c.done {
+				live = slices.Delete(live, i, i+1)
+			}
+		}
 	}
+	return nil
+}
+
+// newestOf picks, of the rows with this h1, the least h2 and there the newest.
+func newestOf(cursors []*rowCursor, h1 uint64) row {
+	var best row
+	for _, c := range cursors {
+		r := c.row
+		if r.h1 == h1 && (best.version == 0 || r.h2 < best.h2 || r.h2 == best.h2 && r.at() > best.at()) {
+			best = r
+		}
+	}
+	return best
 }

@@ -12,7 +12,7 @@ import (
 
 // Bounds of what a stream keeps in memory before it becomes an index run.
 const (
-	memRows  = 32 << 10
+	memRows  = 64 << 10
 	memBytes = 16 << 20 // of records not indexed on disk yet: what a restart reads again
 )
 

@@ -66,6 +66,9 @@ type table struct {
 	used  int   // slots that are not empty
 }
 
+// emptied returns an empty table that will hold as much without growing.
+func (t *table) emptied() *table { return sizedTable(64 - t.shift) }
+
 // slack is how many slots follow the last home slot.
 func slack(home int) int { return home/8 + 16 }
 
