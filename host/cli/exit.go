@@ -29,6 +29,11 @@ func (c *command) exit(err error) int {
 	if err == nil {
 		return c.code
 	}
+	var stopped interrupted
+	if errors.As(err, &stopped) {
+		c.report("cancelled", "interrupted", nil)
+		return exitCancelled
+	}
 	var refused *run.Refusal
 	if errors.As(err, &refused) {
 		c.report(refused.Code, refused.Message, refused.Details)

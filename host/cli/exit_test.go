@@ -46,6 +46,7 @@ func TestExit(t *testing.T) {
 		{fmt.Errorf("read: %w", store.ErrNotFound), exitUsage, "not_found"},
 		{&store.BusyError{Dir: "d", PID: 1}, exitHost, "store_in_use"},
 		{&store.DamageError{Code: "store_corrupt"}, exitHost, "store_corrupt"},
+		{interrupted{errors.New("context canceled")}, exitCancelled, "cancelled"},
 		{errors.New("disk on fire"), exitHost, "runtime_error"},
 		{&run.Refusal{Code: "scope_no_streams"}, exitUsage, "scope_no_streams"},
 		{&run.Refusal{Code: "run_already_active"}, exitUsage, "run_already_active"},

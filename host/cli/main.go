@@ -36,8 +36,14 @@ func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil && !c.ran {
+		err = interrupted{err}
+	}
 	return c.exit(err)
 }
+
+// interrupted marks what came of an interrupt, unless a run has taken it.
+type interrupted struct{ error }
 
 // interruptible returns a context that the first interrupt ends; the second
 // kills the process.
@@ -55,7 +61,8 @@ type command struct {
 	stdout    *screen // see screenOut
 	json      bool
 	store     string
-	code      int // set by a command that ends with a code of its own
+	ran       bool // a run was started and has a result
+	code      int  // set by a command that ends with a code of its own
 }
 
 func (c *command) root() *cobra.Command {

@@ -123,6 +123,7 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 	if err != nil {
 		return nil, err
 	}
+	c.ran = true
 	ctx = context.WithoutCancel(ctx) // what the run left is still written
 	after, err := streamStats(ctx, h, connectionOf(q))
 	if err != nil {
