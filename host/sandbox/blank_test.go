@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -62,16 +61,16 @@ func TestClosedSandboxStartsNothing(t *testing.T) {
 
 func TestInterpreterAgrees(t *testing.T) { // S45
 	s := open(t)
-	for _, interpret := range []bool{false, true} {
-		g := doing(t, s, "echo", func(spec *sandbox.Spec) { spec.Interpreter = interpret })
-		got := transcript(t, g, func(c abi.Call, _ string) (abi.Errno, string) {
-			if c == abi.CallStart {
-				return abi.OK, "{}"
-			}
-			return abi.OK, ""
-		})
-		if want := []string{`1 ""`, `12 "2 bytes"`, `4 "{}"`, `13 "{}"`}; !slices.Equal(got, want) {
-			t.Errorf("interpreter %v: %q", interpret, got)
+	code := join(calling(rawProgress, 0, 3), calling(rawEmit, 1, 4), calling(rawBrowser, 2, 5), i32(6), []byte{opCall, rawExit})
+	spec := prepared(t, s, raw(code...).bytes())
+	for _, spec.Interpreter = range []bool{false, true} {
+		g := started(t, s, spec)
+		want := []string{`4 "\x00\x00\x00"`, `2 "\x00\x00\x00\x00"`, `48 "\x00\x00\x00\x00\x00"`}
+		if got := transcript(t, g, nil); !slices.Equal(got, want) {
+			t.Errorf("interpreter %v: %q", spec.Interpreter, got)
+		}
+		if e := g.Exit(); e.Kind != sandbox.ExitExited || e.Code != 6 {
+			t.Errorf("interpreter %v: ended as %+v", spec.Interpreter, e)
 		}
 	}
 }

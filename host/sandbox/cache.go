@@ -280,31 +280,32 @@ func (c *cache) verify(key string) (*entry, error) {
 	return &fresh, nil
 }
 
-// adopt examines the entry on disk and remembers it with the skeleton that goes
-// with it.
-func (c *cache) adopt(key string, skeleton []byte) error {
+// inspect examines the entry on disk. An absent one is fs.ErrNotExist, a bad one
+// errBadEntry.
+func (c *cache) inspect(key string) (*entry, error) {
 	path, err := c.codePath(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	before, err := stampOf(path)
 	if err != nil {
-		return fmt.Errorf("%w: %v", errBadEntry, err) // there is an entry, so it is no matter of absence
+		return nil, fmt.Errorf("%w: %v", errBadEntry, err) // there is an entry, so it is no matter of absence
 	}
 	size, err := c.examine(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sealed, err := jail.MemFD("module", skeleton)
-	if err != nil {
+	return &entry{stamp: before, size: size, path: path, dir: filepath.Join(c.dir, key, codeDir)}, nil
+}
+
+// adopt remembers an entry that was found good, with the skeleton that goes with it.
+func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
+	if e.skeleton, err = jail.MemFD("module", skeleton); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	old := c.verified[key]
-	c.verified[key] = &entry{
-		stamp: before, size: size, path: path, skeleton: sealed,
-		dir: filepath.Join(c.dir, key, codeDir),
-	}
+	c.verified[key] = e
 	c.mu.Unlock()
 	if old != nil {
 		return old.skeleton.Close()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -67,30 +68,37 @@ func newSignal() chan struct{} { return make(chan struct{}) }
 
 // prepare looks on disk, and compiles what is not there.
 func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
-	bare, err := skeleton(wasm)
-	if err != nil {
-		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
-	}
+	var bare []byte
+	var bareErr error
+	var work sync.WaitGroup
+	work.Go(func() { bare, bareErr = skeleton(wasm) }) // beside the examination
+	defer work.Wait()
 	unlock, err := lockFile(ctx, filepath.Join(s.cache.dir, key+lockSuffix))
 	if err != nil {
 		return launchFailure(err)
 	}
 	defer unlock()
-	err = s.cache.adopt(key, bare)
-	if err == nil {
-		s.cache.touch(key)
-		return nil
+	e, err := s.cache.inspect(key)
+	work.Wait()
+	if bareErr != nil {
+		return &Failure{Code: CodeCompileFailed, Detail: bareErr.Error()}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		s.cache.drop(key, err)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.cache.drop(key, err)
+		}
+		if err := s.compile(ctx, key, wasm, bare); err != nil {
+			return err
+		}
+		if e, err = s.cache.inspect(key); err != nil {
+			return launchFailure(err)
+		}
+		defer s.cache.evict(key)
 	}
-	if err := s.compile(ctx, key, wasm, bare); err != nil {
-		return err
-	}
-	if err := s.cache.adopt(key, bare); err != nil {
+	if err := s.cache.adopt(key, e, bare); err != nil {
 		return launchFailure(err)
 	}
-	s.cache.evict(key)
+	s.cache.touch(key)
 	return nil
 }
 

@@ -91,6 +91,8 @@ func isNames(content []byte) bool {
 // joinGap is the most zeros put between two segments to make them one.
 const joinGap = 512
 
+var zeros [joinGap]byte
+
 // joinData rewrites a data section so that neighbours are one segment. The Go
 // compiler makes tens of thousands of small ones. Memory is zero before, so zeros
 // may fill gaps; without a section that counts them, no instruction names a
@@ -122,8 +124,7 @@ func joinData(content []byte) ([]byte, bool) {
 			flush()
 			start, run, end = at, run[:0], at
 		}
-		run = append(run, make([]byte, at-end)...)
-		run = append(run, data...)
+		run = append(append(run, zeros[:at-end]...), data...)
 	}
 	flush()
 	if len(content) > 0 || overlapping(runs) {
