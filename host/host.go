@@ -116,7 +116,7 @@ func DataDir(store string) (string, error) {
 }
 
 // ErrStoreURL: the store's name is not one that this build understands.
-var ErrStoreURL = errors.New("want badger:DIR or memory:")
+var ErrStoreURL = errors.New("want memory: or badger:DIR")
 
 // locate settles which store is meant, and the data directory.
 func (h *Host) locate() (url string, err error) {
