@@ -1,0 +1,116 @@
+package main
+
+import (
+	"strings"
+	"time"
+	_ "time/tzdata" // a sandbox has no zone files
+
+	ical "github.com/emersion/go-ical"
+)
+
+// A zone turns what a clock shows, written down as UTC, into an instant, and
+// back. Where a clock shows a time twice it is the first one, and a time that is
+// left out is counted with the offset before (RFC 5545 §3.3.5).
+type zone interface {
+	name() string
+	instant(clock time.Time) time.Time
+	clock(instant time.Time) time.Time
+}
+
+type utcZone struct{}
+
+func (utcZone) name() string                      { return "UTC" }
+func (utcZone) instant(clock time.Time) time.Time { return clock }
+func (utcZone) clock(instant time.Time) time.Time { return instant.UTC() }
+
+// A namedZone is one of the IANA database.
+type namedZone struct{ location *time.Location }
+
+func (z namedZone) name() string { return z.location.String() }
+
+func (z namedZone) instant(clock time.Time) time.Time {
+	offset := func(at time.Time) time.Duration {
+		_, seconds := at.In(z.location).Zone()
+		return time.Duration(seconds) * time.Second
+	}
+	before := clock.Add(-offset(clock.Add(-24 * time.Hour)))
+	if wall(before.In(z.location)).Equal(clock) {
+		return before.In(z.location)
+	}
+	after := clock.Add(-offset(clock.Add(24 * time.Hour)))
+	if wall(after.In(z.location)).Equal(clock) {
+		return after.In(z.location)
+	}
+	return before.In(z.location)
+}
+
+func (z namedZone) clock(instant time.Time) time.Time { return wall(instant.In(z.location)) }
+
+// wall is what a clock shows at t, as UTC.
+func wall(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+}
+
+// zones resolves the zone names of one calendar.
+type zones struct {
+	defined map[string]*block // VTIMEZONE, by name
+	found   map[string]zone
+	unknown []string
+}
+
+func newZones(calendar *block) *zones {
+	z := &zones{defined: map[string]*block{}, found: map[string]zone{}}
+	if calendar == nil {
+		return z
+	}
+	for _, b := range calendar.blocks {
+		if b.name == ical.CompTimezone {
+			z.defined[b.line(ical.PropTimezoneID)] = b
+		}
+	}
+	return z
+}
+
+// find returns a zone, or nil if nothing is known about it. A name that is known
+// everywhere counts more than what the file says it is: definitions in files are
+// mostly cut down to one pair of rules.
+func (z *zones) find(tzid string) zone {
+	if found, ok := z.found[tzid]; ok {
+		return found
+	}
+	found := publicZone(tzid)
+	if b := z.defined[tzid]; found == nil && b != nil {
+		if c, err := b.decode(); err == nil {
+			found = defineZone(c)
+		}
+	}
+	if found == nil {
+		z.unknown = append(z.unknown, tzid)
+	}
+	z.found[tzid] = found
+	return found
+}
+
+// publicZone knows IANA names, alone or at the end of a path as some programs
+// write them, and those of Windows.
+func publicZone(tzid string) zone {
+	name := strings.Trim(strings.TrimSpace(tzid), `"`)
+	switch strings.ToUpper(name) {
+	case "UTC", "GMT", "Z", "ETC/UTC", "COORDINATED UNIVERSAL TIME":
+		return utcZone{}
+	}
+	if iana, ok := windowsZones[name]; ok {
+		name = iana
+	}
+	for range 6 {
+		if location, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
+			return namedZone{location}
+		}
+		_, rest, more := strings.Cut(name, "/")
+		if !more {
+			return nil
+		}
+		name = rest
+	}
+	return nil
+}
