@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// openCache makes the directory fit for use. Anything that another user could
+// have written makes the whole content worthless (S40).
+func openCache(o Options, group int) (*cache, error) {
+	c := &cache{
+		dir: o.CacheDir, key: o.CacheKey, group: group, most: o.CacheBytes, mostEntry: o.EntryBytes,
+		audit: o.Audit, log: o.Log, verified: map[string]*entry{}, flights: map[string]*flight{},
+	}
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make cache: %w", err)
+	}
+	if why := c.suspicious(); why != "" {
+		c.audit("cache_dropped", map[string]string{"reason": why})
+		if err := c.empty(); err != nil {
+			return nil, fmt.Errorf("drop cache: %w", err)
+		}
+	}
+	if err := errors.Join(os.Chmod(c.dir, c.dirMode()), c.share(c.dir)); err != nil {
+		return nil, fmt.Errorf("make cache: %w", err)
+	}
+	if err := c.sweep(); err != nil {
+		return nil, fmt.Errorf("clean cache: %w", err)
+	}
+	if c.key == nil {
+		var err error
+		if c.key, err = loadKey(filepath.Join(c.dir, keyFile)); err != nil {
+			return nil, fmt.Errorf("open cache: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// dirMode and fileMode: the workers of a root host read through their group.
+func (c *cache) dirMode() fs.FileMode {
+	if c.group >= 0 {
+		return 0o750
+	}
+	return 0o700
+}
+
+func (c *cache) fileMode() fs.FileMode {
+	if c.group >= 0 {
+		return 0o640
+	}
+	return 0o600
+}
+
+// share gives path to the workers' group.
+func (c *cache) share(path string) error {
+	if c.group < 0 {
+		return nil
+	}
+	return os.Lchown(path, -1, c.group)
+}
+
+// suspicious returns why nothing in the directory can be trusted, or "".
+func (c *cache) suspicious() string {
+	why := ""
+	walk := func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // gone meanwhile, or unreadable and thus of no use
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if path != c.dir && filepath.Dir(path) == c.dir && isBuild(d.Name()) {
+			return fs.SkipDir // the workers' own; never used as it is
+		}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			why = "a link at " + path
+		case !owned(info):
+			why = "another owner of " + path
+		case info.Mode().Perm()&^c.allowed(path, d) != 0:
+			why = "loose mode of " + path
+		default:
+			return nil
+		}
+		return fs.SkipAll
+	}
+	if err := filepath.WalkDir(c.dir, walk); err != nil {
+		return err.Error()
+	}
+	return why
+}
+
+// allowed is the loosest mode that path may have. The top is put right at open,
+// so there only what others could have written counts.
+func (c *cache) allowed(path string, d fs.DirEntry) fs.FileMode {
+	switch {
+	case path == c.dir:
+		return 0o755
+	case d.IsDir():
+		return c.dirMode()
+	}
+	return c.fileMode()
+}
+
+func isBuild(name string) bool {
+	return len(name) > len(buildPrefix) && name[:len(buildPrefix)] == buildPrefix
+}
+
+// empty removes everything in the directory.
+func (c *cache) empty() error {
+	list, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+	}
+	return err
+}
+
+// sweep removes what earlier processes left unfinished. What is younger than an
+// hour may belong to one that still works.
+func (c *cache) sweep() error {
+	list, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		info, infoErr := e.Info()
+		unfinished := isBuild(e.Name()) || len(e.Name()) > len(newPrefix) && e.Name()[:len(newPrefix)] == newPrefix
+		if infoErr == nil && unfinished && time.Since(info.ModTime()) > time.Hour {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// loadKey reads the key, or makes it. Two processes that make it at once agree
+// on the first one.
+func loadKey(path string) ([]byte, error) {
+	key := make([]byte, keyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = f.Write(key)
+		return key, errors.Join(err, f.Close())
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	key, err = os.ReadFile(path)
+	if err == nil && len(key) != keyBytes {
+		err = errors.Join(fmt.Errorf("key of %d bytes, want %d", len(key), keyBytes), os.Remove(path))
+	}
+	return key, err
+}
+
