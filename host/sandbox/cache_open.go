@@ -162,4 +162,3 @@ func loadKey(path string) ([]byte, error) {
 	}
 	return key, err
 }
-
