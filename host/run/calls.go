@@ -281,18 +281,16 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 		r.reply(in.ID, nil)
 	case abi.CallStdin:
 		r.stdin(in)
+	case abi.CallSleep:
+		r.sleep(in) // for as long as it says: a runtime that wakes early only asks again
 	default:
 		r.replyError(in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 	}
 }
 
-// cancelCalls answers the call that waits when a cancel arrives.
+// cancelCalls ends the input of a guest that waits there when a cancel
+// arrives. A sleeping guest wakes in its own time or is stopped after the grace.
 func (r *run) cancelCalls() {
-	if s := r.sleeping; s != nil {
-		r.sleeping = nil
-		s.timer.Stop()
-		r.replyError(s.id, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
-	}
 	r.stdio.eof = true
 	r.serveStdin()
 }
