@@ -76,7 +76,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		return err
 	}
 	defer out.abandon()
-	return c.with(ctx, host.Options{Require: f.require}, func(h *host.Host) error {
+	return c.with(ctx, host.Options{Require: f.require, Prespawn: 1}, func(h *host.Host) error {
 		if request.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
 			return err
 		}
