@@ -42,7 +42,7 @@ func (r *run) checkpoint(m *abi.StateMessage) bool {
 		staged++
 	}
 	e := r.streamEvent("run.state_staged", abi.Succeeded, m.Stream, data{
-		"cursor": shownCursor(cursor), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
+		"cursor": r.shownCursor(cursor), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
 		"state_commit_intent": r.plan.intent(), "state_streams_staged": staged,
 	})
 	r.submit(&store.Commit{

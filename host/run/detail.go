@@ -141,7 +141,7 @@ func (r *run) gapNote(g *store.DetailGap) KnownGap {
 	stream := string(g.Stream)
 	return KnownGap{
 		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil), Stream: &stream, RecoveryHint: hint,
-		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redactGap(g.RecordKey, maxGapText)},
+		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redactGap(r.canary.redact(g.RecordKey), maxGapText)},
 	}
 }
 

@@ -32,15 +32,19 @@ func (r *run) finish() *Result {
 	return result
 }
 
-// leftWaiting closes a question whose guest is gone. A violation while waiting
-// leaves it open: the terminal event names it (R127).
+// leftWaiting closes a question whose guest is gone. A violation while waiting,
+// or an owner's channel that talks nonsense, leaves it open: the terminal event
+// names it (R127, R141).
 func (r *run) leftWaiting() {
-	if r.asking == nil || r.latched != nil && r.latched.violation != nil {
+	if r.asking == nil || r.latched != nil && (r.latched.violation != nil || r.latched.reason == badChannel) {
 		return
 	}
 	q := r.asking
 	if q.cancel != nil {
 		q.cancel()
+	}
+	if r.stdio.closed {
+		r.stdio.feed([]byte{'\n'}, "interaction_response") // never to be read
 	}
 	r.gaps.add(r.interactionGap(q, abi.AnswerCancelled))
 	events := r.answerEvents(q, answerOf(q, abi.AnswerCancelled, "host"))

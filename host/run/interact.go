@@ -164,6 +164,10 @@ func (r *run) shown(a *asking) Question {
 	return q
 }
 
+// badChannel is the reason of a run whose owner's channel answered something
+// that was not asked.
+const badChannel = "interaction_handler_invalid_response"
+
 // answered takes an answer of the owner's channel (§16.2, R141).
 func (r *run) answered(a answer) {
 	q := r.asking
@@ -175,7 +179,7 @@ func (r *run) answered(a answer) {
 	}
 	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
 	if a.InteractionID != q.id || !known {
-		r.latch(&cause{reason: "interaction_handler_invalid_response", origin: "runtime",
+		r.latch(&cause{reason: badChannel, origin: "runtime",
 			message: "The owner's channel answered another question or with an unknown status."})
 		return
 	}

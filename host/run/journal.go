@@ -66,9 +66,10 @@ func truncated(raw []byte) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
 }
 
-// shownCursor is R179.
-func shownCursor(c json.RawMessage) json.RawMessage {
-	if len(c) > 4*abi.KiB {
+// shownCursor is R179. A cursor with a protected value, which only an owner who
+// switched the canary off lets pass, is not shown either (R168, A103).
+func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
+	if len(c) > 4*abi.KiB || r.canary.armed() && r.canary.find(c) {
 		return truncated(c)
 	}
 	return c

@@ -46,7 +46,7 @@ func (r *run) progressed(m *abi.ProgressMessage) {
 		r.leak("PROGRESS", m.Stream, "/message", nil)
 		return
 	}
-	d := data{"message": redactProgress(m.Message)}
+	d := data{"message": redactProgress(r.canary.redact(m.Message))}
 	d.set("stream", m.Stream)
 	if m.Count != nil {
 		d["count"] = *m.Count

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -150,7 +151,24 @@ func (c *canary) leaks(raw []byte) bool {
 	return c.find(raw)
 }
 
+// find looks at raw, which is JSON, as it is spelled, and at its strings as
+// they are meant, since an escape hides a value from the first look.
 func (c *canary) find(raw []byte) bool {
+	if c.spelled(raw) {
+		return true
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return false
+	}
+	for token := range texts(raw) {
+		if c.meant(abi.String(token)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *canary) spelled(raw []byte) bool {
 	for _, w := range c.within {
 		if bytes.Contains(raw, w) {
 			return true
@@ -162,6 +180,15 @@ func (c *canary) find(raw []byte) bool {
 		}
 	}
 	return false
+}
+
+func (c *canary) meant(text string) bool {
+	for _, w := range c.within {
+		if strings.Contains(text, string(w)) {
+			return true
+		}
+	}
+	return slices.Contains(c.whole, text)
 }
 
 // locate returns the JSON pointer of the first member that leaks, "" when only
@@ -206,11 +233,44 @@ func (c *canary) redact(s string) string {
 	return s
 }
 
-// redactJSON redacts every string of a JSON value, names included.
+// redactJSON redacts every string of a JSON value, names included. A value that
+// hides elsewhere, such as in a number, takes the whole with it.
 func (c *canary) redactJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || !c.armed() || !c.find(raw) {
 		return raw
 	}
-	c.Hits++
-	return json.RawMessage(`"[REDACTED_SECRET]"`)
+	out := make(json.RawMessage, 0, len(raw))
+	at := 0
+	for token, from := range texts(raw) {
+		if text := abi.String(token); c.meant(text) {
+			out = append(out, raw[at:from]...)
+			out = abi.AppendQuote(out, c.redact(text))
+			at = from + len(token)
+		}
+	}
+	if out = append(out, raw[at:]...); c.find(out) {
+		c.Hits++
+		return json.RawMessage(`"[REDACTED_SECRET]"`)
+	}
+	return out
+}
+
+// texts yields the strings of a JSON text, as spelled, and where they begin.
+func texts(raw []byte) iter.Seq2[[]byte, int] {
+	return func(yield func([]byte, int) bool) {
+		for i := 0; i < len(raw); i++ {
+			if raw[i] != '"' {
+				continue
+			}
+			from := i
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+			if !yield(raw[from:i+1], from) {
+				return
+			}
+		}
+	}
 }

@@ -78,7 +78,7 @@ func (r *run) state(stream string) store.State {
 // advanced is run.state_advanced for the next committed stream.
 func (r *run) advanced(stream string) store.Event {
 	return r.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
-		"cursor": shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode,
+		"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode,
 		"grant_id": nullable(string(r.plan.grant)), "state_streams_committed": len(r.states.committed) + 1,
 	})
 }
@@ -128,7 +128,7 @@ func (r *run) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
 	failed := r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
-		"cursor": shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
+		"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
 		"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
 		"state_streams_committed": len(r.states.committed),
 	})

@@ -34,11 +34,17 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 	for _, q := range p.asked {
 		fmt.Fprintf(&b, "asked %s\n", questionText(q))
 	}
-	for _, gap := range r.KnownGaps {
+	for i, gap := range r.KnownGaps {
+		if left := len(r.KnownGaps) - i; i >= 10 && left > 2 {
+			if i == 10 {
+				fmt.Fprintf(&b, "gap … %d more\n", left-2)
+			}
+			continue
+		}
 		fmt.Fprintf(&b, "gap %s\n", gapText(gap))
 	}
 	for _, d := range r.DetailGaps {
-		fmt.Fprintf(&b, "detail gap %s %s attempt %d\n", orElse(d.ParentStream+" > "+d.Stream, d.Stream), d.Status, d.AttemptCount)
+		fmt.Fprintf(&b, "detail gap %s %s attempt %d\n", strings.TrimPrefix(d.ParentStream+" > "+d.Stream, " > "), d.Status, d.AttemptCount)
 	}
 	otherText(&b, r)
 	g.timeline(&b, p.events)
@@ -203,7 +209,6 @@ func otherText(b *strings.Builder, r *run.Result) {
 	}
 	for _, f := range r.CollectionFacts.Streams {
 		if f.Considered != nil || f.Covered != nil || f.PendingDetailGaps > 0 || f.Skipped != nil {
-			f.Collected = 0
 			raw, _ := json.Marshal(f)
 			fmt.Fprintf(b, "facts %s\n", raw)
 		}
@@ -215,12 +220,12 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	ctx := context.Background()
 	st := g.host.Store
-	streams, err := st.Streams(ctx, "player")
+	streams, err := st.Streams(ctx, g.connection)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range streams {
-		page, err := st.Records(ctx, store.RecordQuery{Connection: "player", Stream: s.Stream, Deleted: true, Limit: 1000})
+		page, err := st.Records(ctx, store.RecordQuery{Connection: g.connection, Stream: s.Stream, Deleted: true, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +241,7 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "store %s %s %s\n", s.Stream, r.Key, data)
 		}
 	}
-	conn, err := st.Connection(ctx, "player")
+	conn, err := st.Connection(ctx, g.connection)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +252,7 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "grant %s\n", conn.Grant.Status)
 		}
 	}
-	states, err := st.States(ctx, "player", grant)
+	states, err := st.States(ctx, g.connection, grant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +272,8 @@ var ids = []struct {
 	{regexp.MustCompile(`asst_[0-9a-f]{16}`), "asst_…"},
 	{regexp.MustCompile(`int_[0-9a-f]{32}`), "int_…"},
 	{regexp.MustCompile(`(evt|trc|boot|host|gap)_[0-9a-f]{16}`), "${1}_…"},
-	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:…"},
+	{regexp.MustCompile(`sha256(:|":")[0-9a-f]{64}`), "sha256$1…"},
+	{regexp.MustCompile(`x{30,}`), "x…x"},
 }
 
 func normal(s string) string {

@@ -22,6 +22,7 @@ import (
 
 // A stage is where one scenario is played: a transport, an engine, a store.
 type stage struct {
+	connection  store.ConnectionID
 	scenario    *scenario
 	transport   string
 	interpreter bool
@@ -90,7 +91,7 @@ func (g *stage) options(t *testing.T) {
 	g.host.Options.Limits = abi.DefaultLimits()
 	decode(t, limits, &g.host.Options.Limits)
 	b := run.DefaultBudgets()
-	b.ExitGrace, b.CancelGrace = 5*time.Second, 2*time.Second
+	b.ExitGrace, b.CancelGrace = 20*time.Second, 20*time.Second // a busy machine is no fault
 	for _, l := range g.scenario.all("budget") {
 		name, v, _ := strings.Cut(l, "=")
 		d, err := time.ParseDuration(v)
@@ -121,7 +122,7 @@ func (g *stage) connect(t *testing.T) {
 	t.Helper()
 	now := time.Now()
 	c := store.Connection{
-		ID: "player", ConnectorID: g.connector.Connector.ID, Enabled: true, Manifest: g.connector.Manifest.Raw,
+		ID: g.connection, ConnectorID: g.connector.Connector.ID, Enabled: true, Manifest: g.connector.Manifest.Raw,
 		Digest: g.connector.Connector.Digest, CreatedAt: now, UpdatedAt: now,
 	}
 	for _, extra := range g.scenario.all("connection") {
@@ -134,13 +135,28 @@ func (g *stage) connect(t *testing.T) {
 	}
 }
 
+// reconnect changes the connection between runs.
+func (g *stage) reconnect(t *testing.T, extra string) {
+	t.Helper()
+	c, err := g.host.Store.Connection(context.Background(), g.connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(extra), &c); err != nil {
+		t.Fatalf("connection %s: %v", extra, err)
+	}
+	if err := g.host.Store.PutConnection(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // play performs one run.
 func (g *stage) play(t *testing.T, r *playedRun) *played {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out := &played{}
-	q := host.RunRequest{Connector: g.connector, Connection: "player", Interpreter: g.interpreter, Secrets: map[string]string{}}
+	q := host.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}
 	config := map[string]any{}
 	steps, err := expand(r.steps)
 	if err != nil {
@@ -169,10 +185,14 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 			if err := json.Unmarshal([]byte(o.rest), &config); err != nil {
 				t.Fatal(err)
 			}
+		case "connection":
+			g.reconnect(t, o.rest)
 		case "secret":
 			name, value, _ := strings.Cut(o.rest, "=")
 			q.Secrets[name] = value
-			out.secrets = append(out.secrets, value)
+			if len(value) >= 8 { // shorter ones are no secret inside of a text (R167)
+				out.secrets = append(out.secrets, value)
+			}
 		case "interactive":
 			q.Owner = owner
 		case "answer":

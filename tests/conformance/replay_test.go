@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,11 +43,33 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// The interpreter ends each transcript as the compiler does. It is slow, so of
+// each file only some cases are played: the first, and then every fifth.
+func TestTranscriptsInterpreted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute under the interpreter")
+	}
+	for _, f := range readTranscripts(t) {
+		for i, c := range f.cases {
+			if i%5 != 0 || slices.Contains(timed, c.name) {
+				continue
+			}
+			t.Run(strings.TrimSuffix(filepath.Base(f.path), ".txt")+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				replay(t, c, true)
+			})
+		}
+	}
+}
+
+// timed are cases whose budgets are of the compiler's speed.
+var timed = []string{"compute", "active", "stall", "no-stall", "owner-wait-is-free", "done-and-stays"}
+
 // replay plays a case on its transports and returns the outcomes of the first.
 func replay(t *testing.T, c *scenario, interpreter bool) map[*playedRun]string {
 	out := map[*playedRun]string{}
 	for _, transport := range c.transports() {
-		g := &stage{scenario: c, transport: transport, interpreter: interpreter}
+		g := &stage{connection: "player", scenario: c, transport: transport, interpreter: interpreter}
 		refused := g.open(t)
 		for i, r := range c.runs {
 			p := &played{refused: refused}

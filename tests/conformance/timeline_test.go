@@ -47,8 +47,15 @@ const widest = 110
 func (g *stage) timeline(b *strings.Builder, events []store.Event) {
 	b.WriteString("timeline\n")
 	line := ""
-	for _, e := range events {
+	for i, e := range events {
 		text := g.event(e)
+		if i > 30 && i < len(events)-10 {
+			if i == 31 {
+				fmt.Fprintln(b, line)
+				line = "  …"
+			}
+			continue
+		}
 		switch {
 		case e.CausationID == "":
 			if line != "" {

@@ -112,17 +112,7 @@ func (p *player) say(message string) {
 		call("emit", p.frame(message))
 		return
 	}
-	var b strings.Builder
-	eachMember(message, func(name, value string) {
-		if name == "type" {
-			return
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(quote(name) + ":" + value)
-	})
-	p.keep(call(typ, []byte("{"+b.String()+"}")))
+	p.keep(call(typ, []byte(withoutType(message))))
 }
 
 // minified writes an array of texts as a frame wants it.

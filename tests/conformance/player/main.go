@@ -11,7 +11,7 @@
 //	point FN PTR LEN  a message function with a pointer of its own making (ABI)
 //	read              take a response from standard input (stdio)
 //	echo start.NAME   a RECORD whose data shows a member of START,
-//	echo response     of the latest response,
+//	echo response     of the latest response, without its type, or a member of it,
 //	echo env.NAME     or of the environment
 //	stderr TEXT       a line for the log
 //	sleep MS, spin, alloc MIB, trap KIND, close-stdin, exit CODE
@@ -110,9 +110,13 @@ func (p *player) keep(reply string) {
 
 // echo shows something the guest knows as a record of the first stream.
 func (p *player) echo(what string) {
-	value := p.response
-	from, name, _ := strings.Cut(what, ".")
+	from, name, inside := strings.Cut(what, ".")
+	value := withoutType(p.response)
 	switch from {
+	case "response":
+		if inside {
+			value = member(p.response, name)
+		}
 	case "start":
 		value = member(p.start, name)
 	case "env":

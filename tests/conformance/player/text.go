@@ -35,6 +35,21 @@ func eachMember(object string, do func(name, value string)) {
 	}
 }
 
+// withoutType is a message as a typed call has it.
+func withoutType(message string) string {
+	var b strings.Builder
+	eachMember(message, func(name, value string) {
+		if name == "type" {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quote(name) + ":" + value)
+	})
+	return "{" + b.String() + "}"
+}
+
 // items returns the texts of an array's items.
 func items(array string) (out []string) {
 	if !strings.HasPrefix(array, "[") {
