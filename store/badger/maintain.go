@@ -140,7 +140,8 @@ func (c *committer) pick(st *stream) func(context.Context) error {
 		return j.run
 	}
 	if len(st.lay.Doomed) > 0 {
-		return func(ctx context.Context) error { return c.dropRun(ctx, st, st.lay.Doomed[0]) }
+		doomed := st.lay.Doomed[0]
+		return func(ctx context.Context) error { return c.dropRun(ctx, st, doomed) }
 	}
 	if inputs := mergeable(st, c.s.opts.memRows); len(inputs) > 0 {
 		j := mergeJob{c: c, st: st, number: st.n.number, inputs: inputs}

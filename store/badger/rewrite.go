@@ -11,15 +11,16 @@ const (
 
 // rewritable returns a chunk of versions whose segments are worth rewriting:
 // half of what they hold is superseded, or they are many and small. Only
-// versions that an index run covers are rewritten.
+// versions that an index run covers and that readers see are rewritten.
 func (st *stream) rewritable() (chunk uint64, ok bool) {
+	end := min(st.lay.Indexed, st.shown)
 	for i := range st.heavy {
-		if (i+1)<<chunkShift <= st.lay.Indexed {
+		if (i+1)<<chunkShift <= end {
 			return i, true
 		}
 	}
 	for i, n := range st.tiny {
-		if (i+1)<<chunkShift > st.lay.Indexed {
+		if (i+1)<<chunkShift > end {
 			continue
 		}
 		if n >= tinySegments {
