@@ -98,7 +98,7 @@ func (l *library) addEvent(b *block, c *calendar, z *zones) {
 		return
 	}
 	if e.trouble != nil {
-		l.trouble.add("unsupported_recurrence", c.path, "%s: event %.100q: %v", c.path, e.uid, e.trouble)
+		l.trouble.event(e, e.trouble)
 	}
 	other := l.byKey[e.key]
 	if other == nil {

@@ -34,7 +34,7 @@ func (v *inventory) putCalendar(c *calendar) error {
 
 // putEvent emits an event. DTSTAMP is left out: many servers write the time of
 // the export there, and every import would look like a change.
-func (v *inventory) putEvent(e *event, s series, set *settings) error {
+func (v *inventory) putEvent(e *event, s series, set *settings, t *trouble) error {
 	start, end := "", ""
 	if e.timed {
 		start, end = e.start.String(), e.end.String()
@@ -65,7 +65,11 @@ func (v *inventory) putEvent(e *event, s series, set *settings) error {
 	row.texts("categories", listOf(e.props, ical.PropCategories))
 	row.textOrNull("rrule", textOf(e.props, ical.PropRecurrenceRule))
 	if row.wants("occurrences") {
-		row.texts("occurrences", s.occurrences(e, set.window))
+		list, err := s.occurrences(e, set.window)
+		if err != nil {
+			t.event(e, err)
+		}
+		row.texts("occurrences", list)
 	}
 	row.count("sequence", e.sequence)
 	row.textOrNull("created_at", e.zones.utcTime(e.props, ical.PropCreated))

@@ -103,7 +103,9 @@ func (e *event) readTimes() error {
 	return nil
 }
 
-func sane(t time.Time) bool { return t.Year() >= 1 && t.Year() < 9998 }
+// sane leaves out the years at which libraries give zero a meaning of their own,
+// or RFC 3339 ends.
+func sane(t time.Time) bool { return t.Year() > 1 && t.Year() < 9998 }
 
 // readEnd is DTEND, or the start and DURATION; without either an event of dates
 // has one day and another no time at all.

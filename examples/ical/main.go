@@ -136,7 +136,7 @@ func (c *collection) put(ctx context.Context, l *library) error {
 			return err
 		}
 		if c.events != nil {
-			if err := c.events.putEvent(e, changed, c.set); err != nil {
+			if err := c.events.putEvent(e, changed, c.set, c.trouble); err != nil {
 				return err
 			}
 		}

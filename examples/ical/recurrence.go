@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxSteps bounds how many repetitions of one event are counted through.
-	maxSteps = 100_000
+	maxSteps = 300_000
 	maxDates = 5000 // of RDATE or EXDATE
 )
 
@@ -84,33 +84,49 @@ func untilOf(value string, start moment) (time.Time, error) {
 }
 
 // countable refuses rules that make the counter run for ages: steps of minutes
-// or seconds, and steps of hours or days on dates that may never come.
+// or seconds, and steps of hours or days on dates that may never come, over
+// which rrule-go does not stop.
 func countable(o *rrule.ROption) error {
-	filtered := len(o.Bymonth)+len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday)+len(o.Byeaster)+len(o.Bysetpos) > 0
+	filtered := len(o.Bymonth)+len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday)+len(o.Bysetpos) > 0
 	switch {
 	case o.Freq == rrule.MINUTELY || o.Freq == rrule.SECONDLY:
 		return fmt.Errorf("%w: it repeats by the minute", errRule)
-	case o.Freq == rrule.HOURLY && filtered:
-		return fmt.Errorf("%w: it repeats by the hour on some days", errRule)
+	case o.Freq == rrule.HOURLY && (filtered || len(o.Byhour) > 0):
+		return fmt.Errorf("%w: it repeats by the hour, but not in each", errRule)
 	case o.Interval > 10_000:
 		return fmt.Errorf("%w: its interval is too long", errRule)
-	case neverComes(o.Bymonth, o.Bymonthday):
-		return fmt.Errorf("%w: no month has such a day", errRule)
+	case len(o.Byeaster) > 0:
+		return fmt.Errorf("%w: it counts from Easter, which is no part of the standard", errRule)
+	case longLists(o):
+		return fmt.Errorf("%w: its lists are too long", errRule)
 	}
 	if _, err := rrule.NewRRule(*o); err != nil {
 		return fmt.Errorf("%w: %v", errRule, err)
 	}
+	if neverComes(o.Bymonth, o.Bymonthday) {
+		return fmt.Errorf("%w: no month has such a day", errRule)
+	}
 	return nil
 }
 
-// neverComes reports whether none of the months has any of the days.
+// longLists reports whether a rule has more in its lists than there is to say.
+func longLists(o *rrule.ROption) bool {
+	for _, n := range []int{len(o.Bysetpos), len(o.Bymonth), len(o.Bymonthday), len(o.Byyearday), len(o.Byweekno), len(o.Byweekday)} {
+		if n > 2*366 {
+			return true
+		}
+	}
+	return (1+len(o.Byhour))*(1+len(o.Byminute))*(1+len(o.Bysecond)) > 10_000
+}
+
+// neverComes reports whether none of the months, 1 to 12, has any of the days.
 func neverComes(months, days []int) bool {
 	if len(months) == 0 || len(days) == 0 {
 		return false
 	}
 	longest := 0
 	for _, m := range months {
-		longest = max(longest, [...]int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[(m+11)%12])
+		longest = max(longest, [...]int{31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[m-1])
 	}
 	for _, d := range days {
 		if max(d, -d) <= longest {
@@ -155,8 +171,9 @@ func (r *recurrence) onClock(m moment) time.Time {
 }
 
 // between returns the repetitions from one instant on and before another, at
-// most limit, in order. The start counts as one whatever the rule says.
-func (r *recurrence) between(since, until time.Time, limit int) []moment {
+// most limit, in order. The start counts as one whatever the rule says. A rule
+// that cannot be counted is an error; what there is without it comes along.
+func (r *recurrence) between(since, until time.Time, limit int) ([]moment, error) {
 	var clocks []time.Time
 	add := func(t time.Time) {
 		if at := r.start.at(t).instant(); !r.not[t.Unix()] && !at.Before(since) && at.Before(until) {
@@ -167,21 +184,27 @@ func (r *recurrence) between(since, until time.Time, limit int) []moment {
 	for _, t := range r.extra {
 		add(t)
 	}
-	r.count(until, limit+len(clocks), func(t time.Time) int { add(t); return len(clocks) })
+	err := r.count(until, limit+len(clocks), func(t time.Time) int { add(t); return len(clocks) })
 	slices.SortFunc(clocks, time.Time.Compare)
 	clocks = slices.CompactFunc(clocks, time.Time.Equal)
 	out := make([]moment, 0, min(len(clocks), max(limit, 0)))
 	for _, t := range clocks[:min(len(clocks), max(limit, 0))] {
 		out = append(out, r.start.at(t))
 	}
-	return out
+	return out, err
 }
 
-// count goes through what the rule yields.
-func (r *recurrence) count(until time.Time, limit int, add func(time.Time) (found int)) {
+// count goes through what the rule yields. rrule-go panics on some rules that
+// pass its own checks.
+func (r *recurrence) count(until time.Time, limit int, add func(time.Time) (found int)) (err error) {
 	if r.rule == nil {
-		return
+		return nil
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = errRule
+		}
+	}()
 	last := until.Add(48 * time.Hour) // whatever the zone
 	option := *r.rule
 	if option.Until.IsZero() { // rrule-go's own end is 290 years after the start
@@ -189,13 +212,14 @@ func (r *recurrence) count(until time.Time, limit int, add func(time.Time) (foun
 	}
 	rule, err := rrule.NewRRule(option)
 	if err != nil {
-		return
+		return fmt.Errorf("%w: %v", errRule, err)
 	}
 	next := rule.Iterator()
 	for range maxSteps {
 		t, ok := next()
 		if !ok || t.After(last) || add(t) > limit {
-			return
+			return nil
 		}
 	}
+	return fmt.Errorf("%w: there are too many of them before the window", errRule)
 }

@@ -26,10 +26,10 @@ func seriesOf(events []*event) series {
 
 // occurrences lists when an event that repeats takes place within the window,
 // repetitions that were moved or called off taken into account.
-func (s series) occurrences(e *event, w window) []string {
+func (s series) occurrences(e *event, w window) ([]string, error) {
 	list := []string{}
 	if !e.recurring || e.replaces != "" || w.limit <= 0 || !w.since.Before(w.until) {
-		return list
+		return list, nil
 	}
 	r := e.recurrence
 	changed := s[e.uid]
@@ -46,10 +46,11 @@ func (s series) occurrences(e *event, w window) []string {
 			moments = append(moments, c.start)
 		}
 	}
-	moments = append(moments, r.between(w.since, w.until, w.limit)...)
+	regular, err := r.between(w.since, w.until, w.limit)
+	moments = append(moments, regular...)
 	slices.SortFunc(moments, func(a, b moment) int { return a.instant().Compare(b.instant()) })
 	for _, m := range moments[:min(len(moments), w.limit)] {
 		list = append(list, m.String())
 	}
-	return list
+	return list, err
 }

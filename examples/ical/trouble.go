@@ -26,6 +26,11 @@ func (t *trouble) add(reason, path, format string, args ...any) {
 	}
 }
 
+// event adds that the repetitions of an event cannot be computed.
+func (t *trouble) event(e *event, err error) {
+	t.add("unsupported_recurrence", e.calendar, "%s: event %.100q: %v", e.calendar, e.uid, err)
+}
+
 // send reports everything. What concerns files goes without a stream: none of
 // the streams failed.
 func (t *trouble) send(run *guest.Run) error {

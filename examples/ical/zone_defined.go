@@ -68,7 +68,11 @@ func (d *definedZone) add(part *ical.Component) {
 	}
 	r.addDates(part.Props)
 	until := time.Date(lastYear, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, m := range r.between(first.clock, until, maxChanges-len(d.changes)) {
+	changes, err := r.between(first.clock, until, maxChanges-len(d.changes))
+	if err != nil {
+		return
+	}
+	for _, m := range changes {
 		d.changes = append(d.changes, clockChange{m.clock, from, to})
 	}
 }
