@@ -117,7 +117,7 @@ func TestPanic(t *testing.T) {
 			return err
 		}
 		var m map[string]int
-		m["a"] = 1
+		m["a"] = 1 //lint:ignore SA5000 the panic is the point
 		return nil
 	})
 	if exit != 1 || len(h.calls) != 4 || h.calls[1] != "emit 1 records" {

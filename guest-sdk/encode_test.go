@@ -2,6 +2,8 @@
 
 package guest_test
 
+//lint:file-ignore SA5008 odd tags are what is compared
+
 import (
 	"bytes"
 	"encoding/json"

@@ -28,7 +28,6 @@ type buffer struct {
 	codes    map[string]int // rejection code -> count
 	emitted  int64
 	flushed  int64
-	pkey     [][]byte // scratch for the identity check
 }
 
 func newRecords(p *Plan) records {

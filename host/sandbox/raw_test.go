@@ -1,7 +1,6 @@
 package sandbox_test
 
 import (
-	"encoding/binary"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -72,5 +71,3 @@ const (
 func forever(code ...byte) []byte {
 	return join([]byte{opLoop, blockEmpty}, code, []byte{opBr, 0, opEnd})
 }
-
-func le64(v uint64) string { return string(binary.LittleEndian.AppendUint64(nil, v)) }
