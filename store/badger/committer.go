@@ -199,6 +199,7 @@ func (c *committer) landed(g *group) {
 	c.rebase(g.seq)
 	c.recycle(g)
 	c.reap()
+	c.evict()
 }
 
 func (c *committer) rebase(seq uint64) {

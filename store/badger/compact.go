@@ -72,7 +72,7 @@ func (j *compactJob) run(ctx context.Context) error {
 func (j *compactJob) write(ctx context.Context) error {
 	moves, n := j.moves, j.bytes
 	j.moves, j.bytes = nil, 0
-	return j.c.s.doSized(ctx, n, false, func(g *group) error {
+	return j.c.s.doJob(ctx, n, func(g *group) error {
 		for _, m := range moves {
 			raw, pending := g.pending(m.key)
 			if !pending {

@@ -23,6 +23,7 @@ const (
 
 	listsMax     = 16   // lists before the chunks are written
 	listsMaxDead = 8192 // versions in them
+	dirtyMax     = 512  // chunks that differ from disk
 )
 
 type deadChunk struct {

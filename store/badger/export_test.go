@@ -70,3 +70,16 @@ func WithoutBulkFiles(o Options) Options {
 	o.noBulk = true
 	return o
 }
+
+// WithStreamMemory bounds the memory of streams.
+func WithStreamMemory(o Options, bytes int64) Options {
+	o.memory = bytes
+	return o
+}
+
+// StreamsInMemory counts them.
+func (s *Store) StreamsInMemory() int {
+	s.view.RLock()
+	defer s.view.RUnlock()
+	return len(s.streams)
+}

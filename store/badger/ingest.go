@@ -175,9 +175,7 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 		return 0
 	}
 	for _, v := range dead {
-		if ch := st.dead.set(v); ch.heavy() {
-			st.heavy[v>>chunkShift] = true
-		}
+		st.supersede(v)
 	}
 	g.undo = append(g.undo, func() {
 		st.rows.Lock()
@@ -205,6 +203,17 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	st.n.updated = now.UnixMicro()
 	st.n.put(g, st.counters)
 	return len(keep)
+}
+
+// supersede notes that a version is no longer current.
+func (st *stream) supersede(v uint64) {
+	i := v >> chunkShift
+	if ch := st.dead[i]; ch == nil || !ch.dirty {
+		st.dirty++
+	}
+	if st.dead.set(v).heavy() {
+		st.heavy[i] = true
+	}
 }
 
 func (c *committer) writeSegment(g *group, st *stream, p part) {

@@ -19,8 +19,12 @@ func (c *committer) maintain(g *group, st *stream) {
 			settle: func(store.Ack, error) { st.flushing = false },
 		})
 	}
-	if len(st.lists) >= listsMax || st.listed >= listsMaxDead {
+	if len(st.lists) >= listsMax || st.listed >= listsMaxDead || st.dirty >= dirtyMax {
 		c.checkpointDead(g, st)
+	}
+	if n := st.mem.memory(); n != st.measured {
+		st.measured = n
+		st.footprint.Store(st.memory())
 	}
 	c.startJob(st)
 }
@@ -51,8 +55,11 @@ func (c *committer) flush(g *group, st *stream) error {
 		return err
 	}
 	old, frozen, fresh := st.mem, st.frozen, st.fresh
-	c.s.swap(func() { st.mem, st.frozen = old.emptied(), append(slices.Clone(frozen), old) })
-	st.footprint.Store(st.memory())
+	empty := newTable()
+	if old.used >= c.s.opts.memRows/2 {
+		empty = old.emptied()
+	}
+	c.s.swap(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
 	st.fresh = 0
 	g.undo = append(g.undo, func() {
 		c.s.swap(func() { st.mem, st.frozen = old, frozen })
@@ -61,6 +68,7 @@ func (c *committer) flush(g *group, st *stream) error {
 	g.publish = append(g.publish, func() {
 		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *table) bool { return t == old })
 		st.runs = append(slices.Clone(st.runs), &indexRun{w.info, w.filter})
+		st.footprint.Store(st.memory())
 	})
 	return nil
 }
@@ -77,7 +85,7 @@ func (c *committer) setLayout(g *group, st *stream, lay layout) error {
 	if err := lay.put(g, st.n.number); err != nil {
 		return err
 	}
-	st.lay = lay
+	st.lay, st.used = lay, g.seq
 	g.undo = append(g.undo, func() { st.lay = old })
 	return nil
 }
@@ -96,13 +104,13 @@ func (c *committer) checkpointDead(g *group, st *stream) {
 	for _, n := range st.lists {
 		g.set(numbered(kindDeadList, st.n.number, n), nil)
 	}
-	lists, listed := st.lists, st.listed
-	st.lists, st.listed = nil, 0
+	lists, listed, dirty := st.lists, st.listed, st.dirty
+	st.lists, st.listed, st.dirty = nil, 0, 0
 	g.undo = append(g.undo, func() {
 		for _, ch := range written {
 			ch.dirty = true
 		}
-		st.lists, st.listed = lists, listed
+		st.lists, st.listed, st.dirty = lists, listed, dirty
 	})
 }
 
@@ -166,7 +174,7 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error 
 	const some = 1000
 	for removed := run.Removed; ; {
 		last := false
-		err := c.s.doSized(ctx, some*200, false, func(g *group) error {
+		err := c.s.doJob(ctx, some*200, func(g *group) error {
 			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
 				return errStale
 			}

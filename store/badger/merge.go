@@ -129,7 +129,7 @@ func (j *mergeJob) merge(ctx context.Context, rows uint64) (*runWriter, error) {
 func (j *mergeJob) write(ctx context.Context) error {
 	batch, bytes := j.batch, j.bytes
 	j.batch, j.bytes = nil, 0
-	return j.c.s.doSized(ctx, bytes, false, func(g *group) error {
+	return j.c.s.doJob(ctx, bytes, func(g *group) error {
 		for _, w := range batch {
 			g.putBulk(w.key, w.value)
 		}

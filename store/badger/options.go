@@ -48,6 +48,7 @@ type Options struct {
 
 	memRows  int    // rows in memory that become an index run
 	bulkRoll uint64 // size at which a bulk file is followed by the next
+	memory   int64  // of streams
 	noBulk   bool   // keep bulk in the engine, as in memory; for comparison
 }
 
@@ -67,6 +68,18 @@ func (o Options) pageCache() int {
 		return 8 << 20
 	}
 	return 24 << 20
+}
+
+// streamMemory bounds the indexes of all streams in memory. Five million keys of
+// one stream take 25 MB.
+func (o Options) streamMemory() int64 {
+	if o.memory > 0 {
+		return o.memory
+	}
+	if o.Small {
+		return 32 << 20
+	}
+	return 96 << 20
 }
 
 func (o Options) withDefaults() Options {

@@ -18,7 +18,10 @@ type item struct {
 	// barrier asks that everything before it is durable, because the item lists
 	// keys and the committer's overlay answers single keys only.
 	barrier bool
-	bytes   int64
+	// job marks an op of a job that holds a snapshot meanwhile: it must not wait
+	// while the engine is closed, for the engine closes when snapshots do.
+	job   bool
+	bytes int64
 }
 
 func (it *item) run() store.RunID {
@@ -38,6 +41,7 @@ type queue struct {
 	bytes  int64         // of items pushed and not yet released
 	room   chan struct{} // closed and replaced when bytes are released
 	closed bool
+	halted bool // ops of jobs are refused
 }
 
 func newQueue(limit int64) *queue {
@@ -56,6 +60,10 @@ func (q *queue) push(ctx context.Context, items ...*item) error {
 		if q.closed {
 			q.mu.Unlock()
 			return store.ErrClosed
+		}
+		if q.halted && items[0].job {
+			q.mu.Unlock()
+			return store.ErrNoSpace
 		}
 		if q.bytes == 0 || q.bytes+bytes <= q.limit {
 			q.items = append(q.items, items...)
@@ -138,6 +146,24 @@ func (q *queue) fail(it *item, err error) {
 		}
 		q.release(other)
 		other.settle(store.Ack{}, err)
+	}
+	q.items = kept
+}
+
+// halt refuses the ops of jobs, those that wait included, until it is called
+// with false.
+func (q *queue) halt(on bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.halted = on
+	kept := q.items[:0:0]
+	for _, it := range q.items {
+		if !on || !it.job {
+			kept = append(kept, it)
+			continue
+		}
+		q.release(it)
+		it.settle(store.Ack{}, store.ErrNoSpace)
 	}
 	q.items = kept
 }

@@ -118,7 +118,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 	if len(dropped) == 0 && len(fresh) >= len(old) {
 		return nil
 	}
-	return j.c.s.doSized(ctx, bytes, false, func(g *group) error {
+	return j.c.s.doJob(ctx, bytes, func(g *group) error {
 		if !j.c.current(j.st) {
 			return errStale
 		}

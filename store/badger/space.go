@@ -107,9 +107,9 @@ func (sp *space) awaitIngest(ctx context.Context) error {
 	}
 }
 
-// spared says that there is room for a commit. When there is not, it closes
-// the engine, waits until free space is above store.free_ingest, and opens the
-// engine again; false means that the current group is gone or the store closes.
+// spared says that there is room for a commit. When there is not, it puts the
+// current group back into the queue, closes the engine, waits until free space
+// is above store.free_ingest or the store closes, and opens the engine again.
 // Only the committer calls it.
 func (c *committer) spared() bool {
 	if c.s.space.measure() < halted {
@@ -118,6 +118,9 @@ func (c *committer) spared() bool {
 	for len(c.inflight) > 0 {
 		c.landed(<-c.s.written)
 	}
+	c.unprepare()
+	c.s.queue.halt(true)
+	defer c.s.queue.halt(false)
 	if err := c.suspend(); err != nil {
 		c.abandon(err)
 		return false
@@ -136,9 +139,17 @@ func (c *committer) spared() bool {
 	}
 	if err := c.resume(); err != nil {
 		c.abandon(err)
-		return false
 	}
-	return c.cur != nil
+	return false
+}
+
+// unprepare puts what is in the current group back into the queue.
+func (c *committer) unprepare() {
+	if g := c.cur; g != nil {
+		c.cur = nil
+		g.takeBack()
+		c.s.queue.back(g.items)
+	}
 }
 
 // suspend closes the engine once nobody reads from it.
@@ -168,17 +179,10 @@ func (c *committer) resume() error {
 	return s.prepareBallast()
 }
 
-// abandon gives up for good: everything in hand and everything later fails.
+// abandon gives up for good: everything queued and everything later fails.
 func (c *committer) abandon(err error) {
 	c.s.stop(err)
 	c.broken = c.s.stopped()
-	if g := c.cur; g != nil {
-		c.cur = nil
-		g.takeBack()
-		for _, it := range g.items {
-			c.s.queue.fail(it, c.broken)
-		}
-	}
 }
 
 func (s *Store) ballastPath() string { return filepath.Join(s.dir, "ballast") }

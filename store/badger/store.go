@@ -126,16 +126,21 @@ func (s *Store) writable() error {
 
 // do runs op in the committer and waits until what it wrote is durable.
 func (s *Store) do(ctx context.Context, barrier bool, op func(*group) error) error {
-	return s.doSized(ctx, 4096, barrier, op)
+	return s.await(ctx, &item{op: op, barrier: barrier, bytes: 4096})
 }
 
-// doSized is do for an op that writes about so many bytes.
-func (s *Store) doSized(ctx context.Context, bytes int64, barrier bool, op func(*group) error) error {
+// doJob is do for an op that writes about so many bytes, on behalf of a job that
+// holds a snapshot; store.ErrNoSpace when the engine is about to close.
+func (s *Store) doJob(ctx context.Context, bytes int64, op func(*group) error) error {
+	return s.await(ctx, &item{op: op, job: true, bytes: bytes})
+}
+
+func (s *Store) await(ctx context.Context, it *item) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
 	receipt, settle := store.NewReceipt()
-	it := &item{op: op, settle: settle, barrier: barrier, bytes: bytes}
+	it.settle = settle
 	if err := s.queue.push(ctx, it); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ type stream struct {
 	lay    layout
 	dead   deadSet
 	lists  []uint64        // numbers of the lists on disk
+	dirty  int             // chunks that differ from disk, at least
 	listed int             // versions in them
 	heavy  map[uint64]bool // chunks worth rewriting
 	tiny   map[uint64]int  // segments per chunk, of those written since the store opened
@@ -68,6 +69,7 @@ type stream struct {
 	used   uint64          // last group that touched the stream
 	habit  follower
 
+	measured  int64        // size of mem when footprint was last set
 	flushing  bool         // a flush is queued
 	footprint atomic.Int64 // bytes in memory, as last measured
 
@@ -110,6 +112,7 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 	if err != nil {
 		return nil, damaged(err, name)
 	}
+	st.footprint.Store(st.memory())
 	c.remember(id, st)
 	return st, nil
 }
@@ -183,6 +186,9 @@ func (st *stream) loadDead(r reader) error {
 	for i, c := range st.dead {
 		if c.heavy() {
 			st.heavy[i] = true
+		}
+		if c.dirty {
+			st.dirty++
 		}
 	}
 	return err

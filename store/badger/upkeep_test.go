@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
@@ -190,4 +192,93 @@ func TestUpkeepOfTinyFlushes(t *testing.T) {
 		t.Errorf("%d segments", n)
 	}
 	w.check(s)
+}
+
+// Streams that were not used for long leave memory, and come back unharmed.
+func TestMemoryOfManyStreams(t *testing.T) {
+	opts := badger.WithStreamMemory(badger.WithMemRows(badger.Options{}, 200), 100<<10)
+	s, err := badger.OpenMemory(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w := newWriter(t, s, "run_1")
+	const streams, rounds, each = 30, 6, 150
+	for round := range rounds {
+		for i := range streams {
+			b := new(store.Batch)
+			b.Reset(store.Stream(fmt.Sprint("s", i)))
+			for j := range each {
+				b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", j*(round+1)%(2*each)), Data: fmt.Append(nil, round, i, j)})
+			}
+			r, err := s.Submit(t.Context(), &store.Commit{Lease: w.lease, Batches: []*store.Batch{b}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Result(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := s.StreamsInMemory(), s.Memory(); n > 10 || m > 200<<10 {
+		t.Errorf("%d streams in memory, %d bytes", n, m)
+	}
+	for i := range streams {
+		want := map[string]string{}
+		for round := range rounds {
+			for j := range each {
+				want[fmt.Sprintf("k%d", j*(round+1)%(2*each))] = fmt.Sprint(round, i, j)
+			}
+		}
+		page, err := s.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: store.Stream(fmt.Sprint("s", i)), Limit: 1000})
+		if err != nil || len(page.Records) != len(want) {
+			t.Fatalf("stream %d: %d records, want %d, %v", i, len(page.Records), len(want), err)
+		}
+		for _, r := range page.Records {
+			if want[r.Key] != string(r.Data) {
+				t.Fatalf("stream %d: %s = %s, want %s", i, r.Key, r.Data, want[r.Key])
+			}
+		}
+	}
+	if err := s.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The engine closes and opens again under load, maintenance included, when
+// space comes and goes (S125).
+func TestSpaceUnderLoad(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(1 << 40)
+	opts := badger.WithBulkRoll(badger.WithMemRows(badger.Options{Small: true}, 300), 256<<10)
+	opts.FreeSpace = func(string) (uint64, error) { return free.Load(), nil }
+	s, err := badger.Open(t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(t, s, "run_1")
+	var receipts []*store.Receipt
+	for i := range 200 {
+		if i%40 == 20 {
+			free.Store(1)
+			time.AfterFunc(100*time.Millisecond, func() { free.Store(1 << 40) })
+		}
+		receipts = append(receipts, w.commit(func(b *store.Batch) {
+			for j := range 200 {
+				b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", (i*131+j*7)%3000), Data: fmt.Appendf(nil, `{"i":%d}`, i/3)})
+			}
+		}))
+	}
+	for i, r := range receipts {
+		if _, err := r.Result(); err != nil {
+			t.Fatalf("commit %d: %v", i, err)
+		}
+	}
+	w.check(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
