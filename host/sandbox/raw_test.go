@@ -1,7 +1,6 @@
 package sandbox_test
 
 import (
-
 	"github.com/sluicehost/sluice/abi"
 )
 
