@@ -15,6 +15,8 @@ const (
 	// maxSteps bounds how many repetitions of one event are counted through.
 	maxSteps = 300_000
 	maxDates = 5000 // of RDATE or EXDATE
+	// anyZone is more than clocks anywhere differ from UTC.
+	anyZone = 48 * time.Hour
 )
 
 var errRule = errors.New("the rule of its repetitions is not supported")
@@ -175,7 +177,11 @@ func (r *recurrence) onClock(m moment) time.Time {
 // that cannot be counted is an error; what there is without it comes along.
 func (r *recurrence) between(since, until time.Time, limit int) ([]moment, error) {
 	var clocks []time.Time
+	early, late := since.Add(-anyZone), until.Add(anyZone)
 	add := func(t time.Time) {
+		if t.Before(early) || t.After(late) {
+			return // instants cost more than all the rest
+		}
 		if at := r.start.at(t).instant(); !r.not[t.Unix()] && !at.Before(since) && at.Before(until) {
 			clocks = append(clocks, t)
 		}
@@ -205,7 +211,7 @@ func (r *recurrence) count(until time.Time, limit int, add func(time.Time) (foun
 			err = errRule
 		}
 	}()
-	last := until.Add(48 * time.Hour) // whatever the zone
+	last := until.Add(anyZone)
 	option := *r.rule
 	if option.Until.IsZero() { // rrule-go's own end is 290 years after the start
 		option.Until = last

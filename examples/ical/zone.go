@@ -29,26 +29,23 @@ type namedZone struct{ location *time.Location }
 func (z namedZone) name() string { return z.location.String() }
 
 func (z namedZone) instant(clock time.Time) time.Time {
-	offset := func(at time.Time) time.Duration {
-		_, seconds := at.In(z.location).Zone()
-		return time.Duration(seconds) * time.Second
+	before := z.offset(clock.Add(-24 * time.Hour))
+	at := clock.Add(-before)
+	if z.offset(at) == before {
+		return at.In(z.location)
 	}
-	before := clock.Add(-offset(clock.Add(-24 * time.Hour)))
-	if wall(before.In(z.location)).Equal(clock) {
-		return before.In(z.location)
+	after := z.offset(clock.Add(24 * time.Hour))
+	if later := clock.Add(-after); z.offset(later) == after {
+		return later.In(z.location)
 	}
-	after := clock.Add(-offset(clock.Add(24 * time.Hour)))
-	if wall(after.In(z.location)).Equal(clock) {
-		return after.In(z.location)
-	}
-	return before.In(z.location)
+	return at.In(z.location)
 }
 
-func (z namedZone) clock(instant time.Time) time.Time { return wall(instant.In(z.location)) }
+func (z namedZone) clock(instant time.Time) time.Time { return instant.UTC().Add(z.offset(instant)) }
 
-// wall is what a clock shows at t, as UTC.
-func wall(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+func (z namedZone) offset(instant time.Time) time.Duration {
+	_, seconds := instant.In(z.location).Zone()
+	return time.Duration(seconds) * time.Second
 }
 
 // zones resolves the zone names of one calendar.
