@@ -61,15 +61,27 @@ func IsName(arg string) bool {
 // An Import is one function that a module asks for.
 type Import = sandbox.Import
 
-// readModule reads at most the size limit and one byte.
+// readModule reads a regular file of at most the size limit, into as much
+// memory as it has bytes. A larger one is refused unread.
 func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, refusal("connector_not_runnable", err)
 	}
-	defer f.Close()
-	wasm, err := io.ReadAll(io.LimitReader(f, lim.Effective().Bytes+1))
+	defer f.Close() // only read
+	fi, err := f.Stat()
 	if err != nil {
+		return nil, refusal("connector_not_runnable", err)
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is no regular file", path))
+	}
+	if most := lim.Effective().Bytes; fi.Size() > most {
+		return nil, &run.Refusal{Code: sandbox.CodeModuleInvalid, Message: fmt.Sprintf("%s has %d bytes, more than %d", path, fi.Size(), most),
+			Details: map[string]any{"rule": sandbox.RuleModuleBytes, "offset": 0}}
+	}
+	wasm := make([]byte, fi.Size())
+	if _, err := io.ReadFull(f, wasm); err != nil {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("read %s: %w", path, err))
 	}
 	return wasm, nil

@@ -69,5 +69,19 @@ func (e Exit) outOfMemory(wall uint64) bool {
 			return true
 		}
 	}
-	return false
+	return wall > 0 && e.PeakMemory >= wall/2 && e.runtimeFault()
+}
+
+// runtimeFault reports whether the innermost frame of the crash is the runtime's
+// own, such as a collector that met a failed allocation. Memory that is asked for
+// in one piece, as a growing table is, may be refused long before it is resident,
+// so half of the wall is near enough then.
+func (e Exit) runtimeFault() bool {
+	said := e.head
+	if len(said) == 0 {
+		said = e.Stderr
+	}
+	_, trace, found := bytes.Cut(said, []byte("\ngoroutine "))
+	_, frame, ok := bytes.Cut(trace, []byte(":\n"))
+	return found && ok && bytes.HasPrefix(frame, []byte("runtime."))
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
+// collector is how the runtime dies when its collector is refused memory.
+const collector = "SIGSEGV: segmentation violation\nPC=0x43349d m=0\n\ngoroutine 0 gp=0x9b6060 [idle]:\nruntime.(*spanQueue).tryDrain(0x400)\n"
+
 // S32: the table of ends.
 func TestCause(t *testing.T) {
 	limits := jail.RunLimits(64<<20, 0, 10*time.Second)
@@ -27,6 +30,9 @@ func TestCause(t *testing.T) {
 		{"runtime out of memory", jail.Exit{Code: 2, Stderr: []byte("fatal error: runtime: out of memory\n")}, jail.CauseMemory},
 		{"odd death near the wall", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: limits.DataBytes - 1<<20}, jail.CauseMemory},
 		{"crash", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: 1 << 20}, jail.CauseCrashed},
+		{"collector's death half way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 2, Stderr: []byte(collector)}, jail.CauseMemory},
+		{"collector's death far off", jail.Exit{Code: 2, PeakMemory: 1 << 20, Stderr: []byte(collector)}, jail.CauseCrashed},
+		{"other death half way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 2, Stderr: []byte("SIGSEGV\n\ngoroutine 1 [running]:\nmain.main()\n")}, jail.CauseCrashed},
 		{"fatal error", jail.Exit{Code: 2, Stderr: []byte("fatal error: concurrent map writes\n")}, jail.CauseCrashed},
 	} {
 		if got := tc.exit.Cause(limits); got != tc.want {

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemFD returns a file in memory with data in it, sealed: nobody, its creator
+// MemFD returns a file in memory with parts in it, one after the other, sealed: nobody, its creator
 // included, can write, grow, shrink or unseal it, so the bytes that were hashed
 // are the bytes that are compiled (S11). name shows in /proc only.
-func MemFD(name string, data []byte) (*os.File, error) {
+func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3
 		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -19,9 +19,11 @@ func MemFD(name string, data []byte) (*os.File, error) {
 		return nil, fmt.Errorf("create memory file: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), name)
-	if _, err := file.Write(data); err != nil {
-		_ = file.Close() // the write's error is the one that counts
-		return nil, fmt.Errorf("fill memory file: %w", err)
+	for _, part := range parts {
+		if _, err := file.Write(part); err != nil {
+			_ = file.Close() // the write's error is the one that counts
+			return nil, fmt.Errorf("fill memory file: %w", err)
+		}
 	}
 	if _, err := file.Seek(0, 0); err != nil {
 		_ = file.Close() // see above

@@ -91,6 +91,17 @@ func (n *nursery) take(ctx context.Context) (*blank, error) {
 	}
 }
 
+// fresh returns a worker that has not waited.
+func (n *nursery) fresh(ctx context.Context) (*blank, error) {
+	n.mu.Lock()
+	closed := n.closed
+	n.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	return n.spawn(ctx)
+}
+
 func (n *nursery) pop() (*blank, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -203,6 +214,35 @@ func (n *nursery) spawn(ctx context.Context) (*blank, error) {
 	}
 	b.spawn = time.Since(began)
 	return b, nil
+}
+
+// errBlankLost marks a worker that died before it read its task. No task is to
+// blame for that.
+var errBlankLost = errors.New("worker died while it waited")
+
+// employ gives a blank worker to use, which ends it if it fails. A worker that
+// had died while it waited is replaced: the next one may be such a worker too,
+// the last one tried is fresh.
+func (s *Sandbox) employ(ctx context.Context, use func(*blank) error) error {
+	for left := s.options.Prespawn; ; left-- {
+		take := s.nursery.take
+		if left <= 0 {
+			take = s.nursery.fresh
+		}
+		b, err := take(ctx)
+		if err != nil {
+			return launchFailure(err)
+		}
+		waited := b.spawn == 0
+		err = use(b)
+		if !errors.Is(err, errBlankLost) {
+			return err
+		}
+		if !waited {
+			return launchFailure(err)
+		}
+		s.options.Log.Warn("a blank worker was lost", "err", err)
+	}
 }
 
 // hello reads the first message and refuses another build (S10).

@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"log/slog"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -44,6 +46,46 @@ func TestBlankWorkersGrowOld(t *testing.T) { // S10
 	until(t, "a blank worker", func() bool { return len(s.Idle()) == 1 })
 	was := s.Idle()
 	until(t, "a younger one", func() bool { now := s.Idle(); return len(now) == 1 && now[0] != was[0] })
+}
+
+// S10: a worker that died while it waited costs no run. The kill is not waited
+// for, so that the host finds out when it hands over the task.
+func TestDeadBlankWorkersAreReplaced(t *testing.T) {
+	var w watched
+	s := open(t, func(o *sandbox.Options) { o.Prespawn, o.Log = 3, slog.New(&w) })
+	for _, wasm := range [][]byte{raw().bytes(), raw(forever()...).bytes()} { // the second one is not compiled yet
+		for range 8 {
+			until(t, "three blank workers", func() bool { return len(s.Idle()) == 3 })
+			for _, pid := range s.Idle() {
+				process, err := os.FindProcess(pid)
+				if err == nil {
+					err = process.Kill()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			g := started(t, s, prepared(t, s, wasm))
+			g.Kill()
+			drain(g)
+		}
+	}
+}
+
+func TestFewEntriesStayOpen(t *testing.T) {
+	s := open(t)
+	spec := prepared(t, s, raw().bytes())
+	for n := range int64(70) {
+		prepared(t, s, raw(join(i32(n), []byte{opCall, rawExit})...).bytes())
+	}
+	if n := s.Footprint(); n != 64 {
+		t.Errorf("%d entries are open, want 64", n)
+	}
+	g := started(t, s, spec) // whose entry was forgotten
+	drain(g)
+	if e := g.Exit(); e.Kind != sandbox.ExitExited {
+		t.Errorf("ended as %+v", e)
+	}
 }
 
 func TestClosedSandboxStartsNothing(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,7 @@ type cache struct {
 
 	mu       sync.Mutex // guards what follows
 	verified map[string]*entry
+	uses     uint64
 	flights  map[string]*flight
 }
 
@@ -62,7 +64,13 @@ type entry struct {
 	dir      string   // the directory workers are given
 	path     string   // the file
 	skeleton *os.File // sealed; what run workers are given for the module
+	used     uint64   // larger than that of every entry used before
 }
+
+// mostVerified bounds the entries held open: each has a descriptor and a
+// module's skeleton in memory. What is forgotten is verified again when it is
+// wanted.
+const mostVerified = 64
 
 // flight is one preparation that others wait for (S37).
 type flight struct {
@@ -81,12 +89,16 @@ func keyOf(module, engine string) string {
 
 // open returns the files that a run worker of code is given, for the caller to
 // close: module bytes and the directory. errBadEntry: there is no usable entry.
+// errForgotten: it must be prepared again first.
 func (c *cache) open(code Code) ([]*os.File, int64, error) {
 	e, err := c.verify(code.key)
 	if err != nil {
 		return nil, 0, err
 	}
 	skeleton, err := duplicate(e.skeleton)
+	if errors.Is(err, os.ErrClosed) {
+		return nil, 0, errForgotten
+	}
 	if err != nil {
 		return nil, 0, launchFailure(err)
 	}
@@ -102,9 +114,13 @@ func (c *cache) open(code Code) ([]*os.File, int64, error) {
 func (c *cache) verify(key string) (*entry, error) {
 	c.mu.Lock()
 	e := c.verified[key]
+	if e != nil {
+		c.uses++
+		e.used = c.uses
+	}
 	c.mu.Unlock()
 	if e == nil {
-		return nil, fmt.Errorf("%w: not prepared", errBadEntry)
+		return nil, errForgotten
 	}
 	now, err := stampOf(e.path)
 	if err != nil {
@@ -150,12 +166,30 @@ func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
 	}
 	c.mu.Lock()
 	old := c.verified[key]
+	if old == nil && len(c.verified) >= mostVerified {
+		old = c.forget()
+	}
+	c.uses++
+	e.used = c.uses
 	c.verified[key] = e
 	c.mu.Unlock()
 	if old != nil {
 		return old.skeleton.Close()
 	}
 	return nil
+}
+
+// forget takes out the entry that was not used for longest. mu is held.
+func (c *cache) forget() *entry {
+	key, least := "", uint64(math.MaxUint64)
+	for k, e := range c.verified {
+		if e.used < least {
+			key, least = k, e.used
+		}
+	}
+	e := c.verified[key]
+	delete(c.verified, key)
+	return e
 }
 
 // touch marks the entry as used now.

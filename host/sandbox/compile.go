@@ -116,14 +116,13 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 		}
 	}()
 	began := time.Now()
-	b, err := s.nursery.take(ctx)
-	if err != nil {
-		return launchFailure(err)
-	}
-	err = s.runCompiler(ctx, b, out, wasm, bare)
-	if closeErr := b.close(); closeErr != nil && err == nil {
-		err = launchFailure(closeErr) // its output is not to be touched while it lives
-	}
+	err = s.employ(ctx, func(b *blank) error {
+		err := s.runCompiler(ctx, b, out, wasm, bare)
+		if closeErr := b.close(); closeErr != nil && err == nil {
+			err = launchFailure(closeErr) // its output is not to be touched while it lives
+		}
+		return err
+	})
 	if err != nil {
 		return compileFailure(ctx, err)
 	}
@@ -143,8 +142,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, b *blank, out string, wasm, b
 	if err := b.process.Own(dir); err != nil {
 		return launchFailure(err)
 	}
-	both := append(append(make([]byte, 0, len(wasm)+len(bare)), wasm...), bare...)
-	module, err := jail.MemFD("module", both)
+	module, err := jail.MemFD("module", wasm, bare)
 	if err != nil {
 		return launchFailure(err)
 	}

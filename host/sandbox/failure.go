@@ -42,6 +42,10 @@ func (f *Failure) Error() string {
 // be dropped and made anew (S39).
 var errBadEntry = errors.New("compiled code is missing or damaged")
 
+// errForgotten marks a start for which this process has not verified compiled
+// code, or no longer holds it open. It says nothing against the entry.
+var errForgotten = errors.New("compiled code is not prepared")
+
 // stageFailure translates the failure that a worker reported of itself.
 func stageFailure(e abi.Exit) error {
 	switch e.TrapKind {

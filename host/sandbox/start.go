@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -54,15 +55,17 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 		return nil, ErrIsolationBroken
 	}
 	g, err := s.start(ctx, spec)
-	if !errors.Is(err, errBadEntry) {
+	switch {
+	case errors.Is(err, errBadEntry):
+		s.cache.reject(spec.Code, err)
+	case !errors.Is(err, errForgotten):
 		return g, err
 	}
-	s.cache.reject(spec.Code, err)
 	if spec.Code, err = s.Prepare(ctx, spec.Module, spec.Wasm); err != nil {
 		return nil, err
 	}
 	g, err = s.start(ctx, spec)
-	if errors.Is(err, errBadEntry) {
+	if errors.Is(err, errBadEntry) || errors.Is(err, errForgotten) {
 		return nil, &Failure{Code: CodeEngineUnavailable, Detail: err.Error()}
 	}
 	return g, err
@@ -79,16 +82,18 @@ func (s *Sandbox) start(ctx context.Context, spec Spec) (*Guest, error) {
 		}
 	}()
 	began := time.Now()
-	b, err := s.nursery.take(ctx)
-	if err != nil {
-		return nil, launchFailure(err)
-	}
 	limits := s.runLimits(spec, size)
-	g, err := s.bringUp(ctx, b, spec, limits, files)
+	var g *Guest
+	err = s.employ(ctx, func(b *blank) (err error) {
+		if g, err = s.bringUp(ctx, b, spec, limits, files); err != nil {
+			return errors.Join(startFailure(err), b.close())
+		}
+		g.steps.Spawn, g.steps.Ready = b.spawn, time.Since(began)
+		return nil
+	})
 	if err != nil {
-		return nil, errors.Join(startFailure(err), b.close())
+		return nil, err
 	}
-	g.steps.Spawn, g.steps.Ready = b.spawn, time.Since(began)
 	go g.pump()
 	return g, nil
 }
@@ -153,7 +158,7 @@ func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.
 		return abi.Ready{}, 0, launchFailure(err)
 	}
 	if err := b.channel.load(l, files...); err != nil {
-		return abi.Ready{}, 0, launchFailure(fmt.Errorf("%w%s", err, b.said()))
+		return abi.Ready{}, 0, fmt.Errorf("%w: %w%s", errBlankLost, err, b.said())
 	}
 	release := deadline(ctx, b.process.Socket, s.options.CompileWall)
 	defer release()
@@ -193,6 +198,9 @@ func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err er
 	}
 	if errors.Is(err, abi.ErrWire) {
 		return launchFailure(err)
+	}
+	if errors.Is(err, syscall.ECONNRESET) { // its task was never read
+		return fmt.Errorf("%w: %w%s", errBlankLost, err, b.said())
 	}
 	timer := time.AfterFunc(endGrace, func() { _ = b.process.Kill() })
 	defer timer.Stop()
