@@ -74,7 +74,10 @@ func (c *committer) run() {
 		select {
 		case g := <-c.s.written:
 			c.landed(g)
-		case <-c.s.queue.ready:
+		case <-c.s.queue.ready: // something was submitted, or free space was measured
+			if l, _ := c.s.space.state(); l == halted {
+				c.spared()
+			}
 		}
 	}
 }

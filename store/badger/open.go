@@ -22,6 +22,11 @@ func Open(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
 	}
+	for _, d := range []string{filepath.Join(dir, "db"), dir} { // the new names, too, outlast a power cut
+		if err := syncDir(d); err != nil {
+			return nil, fmt.Errorf("sync data directory: %w", err)
+		}
+	}
 	if !opts.AllowNetworkFS {
 		if err := checkFS(dir); err != nil {
 			return nil, err
