@@ -8,12 +8,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
+
+// A tester is a test, or a check of rapid.
+type tester interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
 
 // catalogue is A100: the types that a timeline may hold.
 var catalogue = strings.Fields(`
@@ -88,7 +96,7 @@ var requiredMembers = map[string]string{
 }
 
 // invariants are the rules that hold for every run.
-func (g *stage) invariants(t *testing.T, p *played) {
+func (g *stage) invariants(t tester, p *played) {
 	t.Helper()
 	if p.result == nil {
 		return
@@ -109,7 +117,7 @@ func (g *stage) invariants(t *testing.T, p *played) {
 }
 
 // checkLog is R102, R175, A88 and A92.
-func checkLog(t *testing.T, events []store.Event) {
+func checkLog(t tester, events []store.Event) {
 	t.Helper()
 	if len(events) == 0 {
 		t.Fatal("no events")
@@ -137,7 +145,7 @@ var (
 )
 
 // checkEvent is R3, R9, A99, R180 and the members of A100.
-func checkEvent(t *testing.T, e store.Event, p *played) {
+func checkEvent(t tester, e store.Event, p *played) {
 	t.Helper()
 	if !slices.Contains(catalogue, e.Type) {
 		t.Errorf("event %s is not in the catalogue", e.Type)
@@ -170,7 +178,7 @@ func checkEvent(t *testing.T, e store.Event, p *played) {
 
 // checkSecrets is R131, A93 and R31: no value of the script, and no path of
 // the host, is in an event or the result.
-func checkSecrets(t *testing.T, p *played) {
+func checkSecrets(t tester, p *played) {
 	t.Helper()
 	shown := *p.result
 	shown.State = nil // cursors are the connector's, and opaque (R53)
@@ -196,7 +204,7 @@ func checkSecrets(t *testing.T, p *played) {
 }
 
 // checkResult is R10.
-func checkResult(t *testing.T, raw []byte, r *run.Result) {
+func checkResult(t tester, raw []byte, r *run.Result) {
 	t.Helper()
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
@@ -247,7 +255,7 @@ type counts struct {
 
 // checkCounts compares the result with the terminal event and the batches, and
 // the gaps of both (R80, R74, §13.3).
-func checkCounts(t *testing.T, p *played) {
+func checkCounts(t tester, p *played) {
 	t.Helper()
 	r := p.result
 	want := counts{r.RecordsAttempted, r.RecordsAccepted, r.RecordsFlushed, r.RecordsPermanentlyRejected, r.RecordsUnresolvedRetryable}
@@ -300,7 +308,7 @@ func checkCounts(t *testing.T, p *played) {
 }
 
 // checkTerminal is R102.
-func checkTerminal(t *testing.T, last store.Event, r *run.Result) {
+func checkTerminal(t tester, last store.Event, r *run.Result) {
 	t.Helper()
 	want := "run.failed"
 	switch {
@@ -315,7 +323,7 @@ func checkTerminal(t *testing.T, last store.Event, r *run.Result) {
 }
 
 // checkGaps is R107: what the host appends at the end, and where.
-func checkGaps(t *testing.T, r *run.Result) {
+func checkGaps(t tester, r *run.Result) {
 	t.Helper()
 	var want []string
 	if r.Status == abi.Failed {
@@ -343,7 +351,7 @@ func checkGaps(t *testing.T, r *run.Result) {
 
 // checkStore is R74, R92 and R183: what is stored was announced, cursors were
 // advanced, and the connection is free.
-func (g *stage) checkStore(t *testing.T, p *played) {
+func (g *stage) checkStore(t tester, p *played) {
 	t.Helper()
 	ctx := context.Background()
 	st := g.host.Store

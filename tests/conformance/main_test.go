@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	flag.Parse()
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() == checks.DefValue {
+		checks.Value.Set("500")
+	}
+	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // the seed is in the output
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(testMain(m))
 }
 

@@ -228,7 +228,7 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 	return out
 }
 
-func (g *stage) events(t *testing.T, id store.RunID) []store.Event {
+func (g *stage) events(t tester, id store.RunID) []store.Event {
 	t.Helper()
 	var all []store.Event
 	for {
