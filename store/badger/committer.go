@@ -38,7 +38,8 @@ type committer struct {
 	hash     *hasher
 	pages    *pageCache
 	cands    []candidate // scratch of ingest
-	unknown  []int
+	probes   []probe
+	touched  uint64
 	keep     []int
 	packed   []byte
 	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards

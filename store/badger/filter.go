@@ -45,6 +45,21 @@ func (f filter) has(h1, h2 uint64) bool {
 	return true
 }
 
+// ask sets bit j of the probes that the filter does not rule out. It loads the
+// blocks of all probes first, one independent of the other, so that the misses
+// of the cache overlap; the sum it returns is what keeps the loads in place.
+func (f filter) ask(probes []probe, j int) (touched uint64) {
+	for i := range probes {
+		touched += f.blocks[f.block(probes[i].h2)][0]
+	}
+	for i := range probes {
+		if p := &probes[i]; f.has(p.h1, p.h2) {
+			p.runs |= 1 << j
+		}
+	}
+	return touched
+}
+
 func (f filter) block(h2 uint64) uint64 {
 	return (h2 >> 32) * uint64(len(f.blocks)) >> 32
 }

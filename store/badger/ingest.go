@@ -14,8 +14,7 @@ type candidate struct {
 	h1, h2 uint64
 	old    row // what the index runs hold of the key
 	had    bool
-	same   bool   // it is what is stored already; old is not set then
-	runs   uint64 // bit i: the filter of run i did not rule the key out
+	same   bool // it is what is stored already; old is not set then
 }
 
 // ingest lays one batch into g (R77). It reads first, and only then changes
@@ -51,10 +50,17 @@ func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
 // changeHeader is the length of a packed change without key and data.
 const changeHeader = 16
 
-// resolve looks up in the runs what memory does not know. Filters are asked run
-// by run for the whole batch, so that their cache misses overlap.
+// A probe is a key on its way through the filters of the runs, no larger than
+// it must be, so that a batch of them stays in the first cache.
+type probe struct {
+	h1, h2 uint64
+	runs   uint64 // bit i: the filter of run i did not rule the key out
+	at     int    // its candidate
+}
+
+// resolve looks up in the runs what memory does not know.
 func (c *committer) resolve(st *stream, cands []candidate) error {
-	unknown := c.unknown[:0]
+	probes := c.probes[:0]
 	for i := range cands {
 		k := &cands[i]
 		if _, ok := st.mem.get(k.h1, k.h2); ok {
@@ -67,19 +73,15 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 			return err
 		}
 		if !k.had {
-			unknown = append(unknown, i)
+			probes = append(probes, probe{h1: k.h1, h2: k.h2, at: i})
 		}
 	}
-	c.unknown = unknown
+	c.probes = probes
 	for j, run := range st.runs[:min(len(st.runs), 64)] {
-		for _, i := range unknown {
-			if k := &cands[i]; run.filter.has(k.h1, k.h2) {
-				k.runs |= 1 << j
-			}
-		}
+		c.touched += run.filter.ask(probes, j)
 	}
-	for _, i := range unknown {
-		if err := c.lookup(st, &cands[i]); err != nil {
+	for i := range probes {
+		if err := c.lookup(st, &cands[probes[i].at], probes[i].runs); err != nil {
 			return err
 		}
 	}
@@ -98,15 +100,15 @@ func (st *stream) thaw(h1, h2 uint64) (row, bool) {
 
 // lookup reads the pages that may hold the key, newest run first. Unless a key
 // before this one in the batch made the follower wait just where this one is.
-func (c *committer) lookup(st *stream, k *candidate) error {
-	if k.runs == 0 && len(st.runs) <= 64 {
+func (c *committer) lookup(st *stream, k *candidate, runs uint64) error {
+	if runs == 0 && len(st.runs) <= 64 {
 		return nil
 	}
 	if err := st.habit.next(c, st, k); err != nil || k.had {
 		return err
 	}
 	for j := len(st.runs) - 1; j >= 0; j-- {
-		if j < 64 && k.runs&(1<<j) == 0 || j >= 64 && !st.runs[j].filter.has(k.h1, k.h2) {
+		if j < 64 && runs&(1<<j) == 0 || j >= 64 && !st.runs[j].filter.has(k.h1, k.h2) {
 			continue
 		}
 		page, err := c.page(st.n.number, st.runs[j].runInfo, k.h1)
