@@ -30,6 +30,7 @@ func (r *run) call(in sandbox.Inbound) {
 			break
 		}
 		r.reply(in.ID, r.start)
+		r.start = nil // it is asked for once
 	case abi.CallEmit:
 		r.emit(in.Payload)
 		r.credit(len(in.Payload))

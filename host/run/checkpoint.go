@@ -32,6 +32,9 @@ func (r *run) checkpoint(m *abi.StateMessage) bool {
 		r.leak("STATE", m.Stream, "/cursor", m.Cursor)
 		return false
 	}
+	if !r.remember(len(m.Cursor)-len(r.states.cursors[m.Stream]), "STATE") {
+		return false
+	}
 	r.flushFor(m.Stream)
 	cursor := json.RawMessage(bytes.Clone(m.Cursor))
 	if r.latched != nil {

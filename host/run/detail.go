@@ -43,7 +43,10 @@ func newDetails(gaps []store.DetailGap) details {
 	return d
 }
 
+// keep remembers a gap, without what only the store needs to know of it: there
+// may be many.
 func (d *details) keep(g *store.DetailGap) {
+	g.Locator, g.ListCursor = nil, nil
 	d.byRef[gapRef{string(g.Stream), string(g.ParentStream), g.Ref}] = g
 	d.byID[g.ID] = g
 	if g.Status != gapPending || g.RecordKey == "" {
@@ -104,15 +107,19 @@ func (r *run) detailGap(m *abi.GapMessage) {
 	if d.healed[g.ID] {
 		return // stays recovered in the run that recovered it (R99)
 	}
+	if !known && !r.remember(gapBytes(g), "DETAIL_GAP") {
+		return
+	}
 	first := !d.fresh[ref]
 	d.fresh[ref] = true
 	g.Status, g.Retryable = gapPending, m.Retryable == nil || *m.Retryable
 	g.Reason = redactGap(r.canary.redact(m.Reason), maxGapText)
-	g.Locator, g.ListCursor = bytes.Clone(m.DetailLocator), bytes.Clone(m.ListCursor)
 	g.AttemptCount++
 	g.UpdatedAt, g.RunID = time.Now(), r.id
 	d.keep(g)
-	commit := &store.Commit{Gaps: []store.DetailGap{*g}}
+	stored := *g
+	stored.Locator, stored.ListCursor = bytes.Clone(m.DetailLocator), bytes.Clone(m.ListCursor)
+	commit := &store.Commit{Gaps: []store.DetailGap{stored}}
 	if first {
 		d.touched = append(d.touched, g)
 		note := r.gapNote(g)
@@ -196,6 +203,9 @@ func (r *run) closedGaps() (gaps []store.DetailGap, events []store.Event) {
 
 // coverageDeclared is DETAIL_COVERAGE: kept until the end (R67).
 func (r *run) coverageDeclared(m *abi.CoverageMessage) {
+	if !r.remember(coverageBytes(m), "DETAIL_COVERAGE") {
+		return
+	}
 	r.coverage = append(r.coverage, m)
 	d := data{
 		"stream": m.Stream, "state_stream": m.StateStream,

@@ -31,6 +31,7 @@ func (r *run) flush(stream int) {
 	}
 	batch, rejected, codes := b.batch, b.rejected, b.codes
 	accepted := n - rejected
+	r.records.buffered -= b.size()
 	b.batch, b.rejected, b.codes = nil, 0, nil
 	r.records.order = slices.DeleteFunc(r.records.order, func(i int) bool { return i == stream })
 	r.records.submitted += int64(accepted)
@@ -48,8 +49,8 @@ func (r *run) flush(stream int) {
 	}
 	phase := r.phase()
 	r.submit(c, func(_ store.Ack, err error) {
-		if batch != nil && len(r.records.free) < window {
-			r.records.free = append(r.records.free, batch)
+		if batch != nil {
+			r.records.recycle(batch)
 		}
 		p := &r.records.perRun
 		p.attempted += int64(n)
@@ -104,7 +105,7 @@ func (r *run) dropBuffers() (dropped map[string]bool) {
 			b.batch, b.rejected = nil, 0
 		}
 	}
-	r.records.order = nil
+	r.records.order, r.records.buffered = nil, 0
 	return dropped
 }
 

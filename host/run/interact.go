@@ -65,13 +65,16 @@ func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 	r.clocks.begin(time.Now(), true)
 	ctx, cancel := context.WithCancel(r.ctx)
 	a.cancel = cancel
-	go func() {
-		got, err := r.deps.Owner.Ask(ctx, r.shown(a))
+	q := r.shown(a)
+	r.owner.Go(func() {
+		r.ownerTurn.Lock() // a question that was closed may still be on its way back
+		got, err := r.deps.Owner.Ask(ctx, q)
+		r.ownerTurn.Unlock()
 		select {
 		case r.answers <- answer{got, a, "owner", err}:
 		case <-r.ctx.Done():
 		}
-	}()
+	})
 }
 
 // question gives an interaction its owner-visible id and its form.

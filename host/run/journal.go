@@ -113,6 +113,7 @@ func (r *run) nodeEvent(typ, status string, d data) store.Event {
 type pendingCommit struct {
 	receipt *store.Receipt
 	events  []store.Event
+	bytes   int // of its batches
 	done    func(store.Ack, error)
 }
 
@@ -139,7 +140,12 @@ func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
 		r.journal.last = c.Events[n-1]
 	}
-	r.pending = append(r.pending, pendingCommit{receipt, c.Events, done})
+	bytes := 0
+	for _, b := range c.Batches {
+		bytes += b.Size()
+	}
+	r.pendingBytes += bytes
+	r.pending = append(r.pending, pendingCommit{receipt, c.Events, bytes, done})
 }
 
 // head is closed when the oldest pending commit has settled; nil when there is
@@ -155,6 +161,7 @@ func (r *run) head() <-chan struct{} {
 func (r *run) settle() {
 	p := r.pending[0]
 	r.pending = r.pending[1:]
+	r.pendingBytes -= p.bytes
 	ack, err := p.receipt.Result()
 	p.done(ack, err)
 	if err != nil {

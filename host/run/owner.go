@@ -44,7 +44,7 @@ type Answer struct {
 
 // An Owner answers questions. Ask blocks until there is an answer or ctx ends;
 // an error counts as cancelled (§16.2). Ask is never called concurrently by one
-// run.
+// run, and has returned when the run has.
 type Owner interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }

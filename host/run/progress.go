@@ -19,8 +19,7 @@ type progress struct {
 }
 
 type waitingProgress struct {
-	stream    string
-	event     data
+	message   abi.ProgressMessage
 	coalesced int // messages it stands for beyond itself
 }
 
@@ -40,31 +39,24 @@ func (p *progress) take(now time.Time) bool {
 	return true
 }
 
-// progressed is PROGRESS: observability, nothing more (R55).
+// progressed is PROGRESS: observability, nothing more (R55). A message that has
+// to wait costs next to nothing, for the next one may take its place (S49).
 func (r *run) progressed(m *abi.ProgressMessage) {
-	if r.canary.leaks(abi.AppendQuote(nil, m.Message)) {
+	if r.canary.armed() && r.canary.leaks(abi.AppendQuote(nil, m.Message)) {
 		r.leak("PROGRESS", m.Stream, "/message", nil)
 		return
 	}
-	d := data{"message": redactProgress(r.canary.redact(m.Message))}
-	d.set("stream", m.Stream)
-	if m.Count != nil {
-		d["count"] = *m.Count
-	}
-	if m.Total != nil {
-		d["total"] = *m.Total
-	}
 	p := &r.progress
 	if len(p.waiting) == 0 && p.take(time.Now()) {
-		r.recordProgress(waitingProgress{m.Stream, d, 0})
+		r.recordProgress(waitingProgress{message: *m})
 		return
 	}
-	i := slices.IndexFunc(p.waiting, func(w waitingProgress) bool { return w.stream == m.Stream })
+	i := slices.IndexFunc(p.waiting, func(w waitingProgress) bool { return w.message.Stream == m.Stream })
 	if i < 0 {
-		p.waiting = append(p.waiting, waitingProgress{m.Stream, d, 0})
+		p.waiting = append(p.waiting, waitingProgress{message: *m})
 		return
 	}
-	p.waiting[i].event = d
+	p.waiting[i].message = *m
 	p.waiting[i].coalesced++
 }
 
@@ -80,10 +72,19 @@ func (r *run) flushProgress(now time.Time, all bool) {
 }
 
 func (r *run) recordProgress(w waitingProgress) {
-	if w.coalesced > 0 {
-		w.event["coalesced"] = w.coalesced
+	m := &w.message
+	d := data{"message": redactProgress(r.canary.redact(m.Message))}
+	d.set("stream", m.Stream)
+	if m.Count != nil {
+		d["count"] = *m.Count
 	}
-	e := r.streamEvent("run.progress_reported", "in_progress", w.stream, w.event)
+	if m.Total != nil {
+		d["total"] = *m.Total
+	}
+	if w.coalesced > 0 {
+		d["coalesced"] = w.coalesced
+	}
+	e := r.streamEvent("run.progress_reported", "in_progress", m.Stream, d)
 	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
 	r.submitNow(&store.Commit{Events: []store.Event{e}}, nil)
 }

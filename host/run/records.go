@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,12 +13,14 @@ import (
 // records holds what was admitted and not flushed yet, one buffer per stream
 // (R73), and the counts of R80 and R51.
 type records struct {
-	buffers []buffer
-	order   []int // streams with a buffer, by first buffered record
-	perRun  struct{ attempted, accepted, rejected, dropped int64 }
+	buffers  []buffer
+	order    []int // streams with a buffer, by first buffered record
+	buffered int   // bytes in all buffers
+	perRun   struct{ attempted, accepted, rejected, dropped int64 }
 	// submitted is what accepted will be once all pending flushes are durable.
 	submitted int64
 	free      []*store.Batch
+	freeBytes int // that free holds on to
 }
 
 type buffer struct {
@@ -69,9 +72,17 @@ func (r *run) admit(m *abi.RecordMessage) {
 		r.details.seen(b.stream, m.Key)
 		r.buffer(b, m)
 	}
-	if b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes {
+	switch {
+	case b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes:
 		r.flush(m.Stream)
+	case r.records.buffered >= 2*r.plan.Limits.FlushBytes: // of many streams (S54)
+		r.flush(r.records.fullest())
 	}
+}
+
+// fullest is the stream with the largest buffer.
+func (rs *records) fullest() int {
+	return slices.MaxFunc(rs.order, func(a, b int) int { return cmp.Compare(rs.buffers[a].size(), rs.buffers[b].size()) })
 }
 
 func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
@@ -85,17 +96,28 @@ func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
 	if c.EmittedAt == 0 {
 		c.EmittedAt = time.Now().UnixMicro()
 	}
+	r.records.buffered -= b.batch.Size()
 	b.batch.Append(c)
+	r.records.buffered += b.batch.Size()
 }
 
 func (r *run) newBatch(stream string) *store.Batch {
 	if n := len(r.records.free); n > 0 {
 		b := r.records.free[n-1]
 		r.records.free = r.records.free[:n-1]
+		r.records.freeBytes -= cap(b.Packed())
 		b.Reset(store.Stream(stream))
 		return b
 	}
 	return &store.Batch{Stream: store.Stream(stream)}
+}
+
+// recycle keeps the memory of a batch that the store is done with, unless there
+// is plenty already.
+func (rs *records) recycle(b *store.Batch) {
+	if n := cap(b.Packed()); rs.freeBytes+n <= windowBytes {
+		rs.free, rs.freeBytes = append(rs.free, b), rs.freeBytes+n
+	}
 }
 
 // protected is check 10 of RECORD, before the record counts (R51, R166).

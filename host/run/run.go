@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -130,25 +131,29 @@ type run struct {
 	cancel  *cancelling
 	doneAt  time.Time
 
-	records  records
-	pending  []pendingCommit
-	journal  journal
-	states   staging
-	gaps     gapList
-	details  details
-	coverage []*abi.CoverageMessage
-	skips    map[string]*KnownGap // latest skip_result by stream
-	failed   map[string]bool      // data streams of a certified failure (R59)
-	progress progress
-	asking   *asking
-	asked    map[string]int // request_id -> uses (R136)
-	assists  map[string]time.Time
-	stdio    stdio
-	sleeping *sleeper
-	canary   canary
-	diag     diagnostics
-	text     messageText
-	renewAt  time.Time
+	records      records
+	pending      []pendingCommit
+	remembered   int // bytes, see remember
+	pendingBytes int // of the batches in pending
+	journal      journal
+	states       staging
+	gaps         gapList
+	details      details
+	coverage     []*abi.CoverageMessage
+	skips        map[string]*KnownGap // latest skip_result by stream
+	failed       map[string]bool      // data streams of a certified failure (R59)
+	progress     progress
+	asking       *asking
+	asked        map[string]int // request_id -> uses (R136)
+	owner        sync.WaitGroup // calls of Owner.Ask
+	ownerTurn    sync.Mutex     // held during one
+	assists      map[string]time.Time
+	stdio        stdio
+	sleeping     *sleeper
+	canary       canary
+	diag         diagnostics
+	text         messageText
+	renewAt      time.Time
 }
 
 func newRun(p *Plan, d Deps) *run {
@@ -168,6 +173,9 @@ func newRun(p *Plan, d Deps) *run {
 	r.records = newRecords(p)
 	r.states = staging{cursors: cursors{}}
 	r.details = newDetails(p.gaps)
+	for i := range p.gaps {
+		r.remembered += gapBytes(&p.gaps[i])
+	}
 	r.progress.init(p.Limits, now)
 	r.diag.init(p.Limits)
 	r.rec = store.Run{
@@ -196,6 +204,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 		return nil, asRefusal(fmt.Errorf("start run: %w", err))
 	}
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	defer r.owner.Wait()
 	defer r.stop()
 	now := time.Now()
 	r.clocks.started, r.renewAt = now, now.Add(r.deps.LeaseRenew)
@@ -234,6 +243,7 @@ func (r *run) launch(ctx context.Context) bool {
 	if r.plan.Transport == "stdio" {
 		r.proto.Step(abi.StepStart)
 		r.stdio.feed(append(r.start, '\n'), "start")
+		r.start = nil
 	}
 	return true
 }
@@ -248,8 +258,12 @@ func orForever(d time.Duration) time.Duration {
 // tick is how often budgets are looked at.
 const tick = 100 * time.Millisecond
 
-// window is how many commits of a run may be on their way at once.
-const window = 16
+// How many commits of a run, and bytes in them, may be on their way at once
+// (S54). What one call adds comes on top.
+const (
+	window      = 16
+	windowBytes = 4 * abi.MiB
+)
 
 // loop handles whatever comes until the worker is gone.
 func (r *run) loop(ctx context.Context) {
@@ -259,7 +273,7 @@ func (r *run) loop(ctx context.Context) {
 	ended := ctx.Done()
 	for {
 		in := calls
-		if len(r.pending) >= window {
+		if len(r.pending) >= window || r.pendingBytes >= windowBytes {
 			in = nil // back-pressure: the guest waits in its socket (S25)
 		}
 		if r.latched != nil {

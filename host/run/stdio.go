@@ -61,7 +61,9 @@ func (r *run) serveStdin() {
 	n := min(s.room, len(s.out))
 	s.wants = false
 	r.reply(s.read, s.out[:n])
-	s.out = s.out[n:]
+	if s.out = s.out[n:]; len(s.out) == 0 {
+		s.out = nil // START may be large
+	}
 	for n > 0 {
 		taken := min(n, s.parts[0].left)
 		s.parts[0].left -= taken
