@@ -6,16 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
@@ -23,30 +17,33 @@ import (
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
-func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
-		os.Exit(code)
-	}
-	os.Exit(m.Run())
+const (
+	// mostGrowth is what the host may grow by, whatever runs (security.md
+	// section 18).
+	mostGrowth = 64 << 20
+	// warmRounds are the neighbour's runs before the first attack: what they
+	// leave in pools and caches is not the attacks' doing.
+	warmRounds = 20
+	// waiting is how many workers a host starts in advance (S10), keptOpen how
+	// many descriptors it may gather: of modules whose code it has verified, and
+	// of the store's files.
+	waiting  = 2
+	keptOpen = 64 + 8
+)
+
+// roomy are budgets that no case uses up unless it means to: those that do
+// bring their own.
+func roomy() run.Budgets {
+	b := run.DefaultBudgets()
+	b.Compute, b.Active, b.Stall, b.Total = 30*time.Second, time.Minute, time.Minute, 2*time.Minute
+	return b
 }
 
-// cacheDir is shared by all tests of the tree, so that a module is compiled
-// once per machine.
-func cacheDir(t testing.TB) string {
+func open(t testing.TB) *host.Host {
 	t.Helper()
-	if dir := os.Getenv("SLUICE_CACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "sluice-tests")
-}
-
-func open(t testing.TB, budgets run.Budgets) *host.Host {
-	t.Helper()
-	h, err := host.Open(context.Background(), host.Options{Store: "memory:", CacheDir: cacheDir(t), Budgets: budgets})
+	h, err := host.Open(context.Background(), host.Options{
+		Store: "badger:" + filepath.Join(t.TempDir(), "data") + "?memory=small", CacheDir: cacheDir(t), Budgets: roomy(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,48 +55,116 @@ func open(t testing.TB, budgets run.Budgets) *host.Host {
 	return h
 }
 
-// TestCorpus is S7 and the rows of security.md §18 for a connector's author.
-func TestCorpus(t *testing.T) {
-	base := run.DefaultBudgets()
-	base.Compute, base.Total = 2*time.Second, 20*time.Second
-	h := open(t, base)
-	neighbour := startNeighbour(t, h)
-	before := rss(t)
-	for _, c := range corpus.Modules() {
-		t.Run(string(c.Group)+"/"+c.Name, func(t *testing.T) {
-			refused, result := attack(t, h, c)
-			check(t, c, refused, result)
-			if grown := rss(t) - before; grown > 64<<20 {
-				t.Errorf("host grew by %d MiB; want at most 64", grown>>20)
-			}
-			if neighbour.failed.Load() != nil {
-				t.Fatalf("the neighbour's run was disturbed: %v", *neighbour.failed.Load())
-			}
-		})
-	}
-	neighbour.stop(t)
+// A campaign is one host under attack, its neighbour and its instruments.
+type campaign struct {
+	host      *host.Host
+	modules   string // a directory
+	cases     []corpus.Case
+	neighbour *neighbour
+	gauge     *gauge
+	start     int64      // anonymous memory before the first attack
+	quiet     population // when nothing runs
+	attacks   int
+	overrun   []time.Duration // of compute budgets
+	worst     growth
 }
 
-// attack runs one case and returns how it was refused or how it ended.
-func attack(t *testing.T, h *host.Host, c corpus.Case) (*run.Refusal, *run.Result) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	path := filepath.Join(t.TempDir(), "attack.wasm")
-	if err := os.WriteFile(path, c.Wasm(), 0o600); err != nil {
-		t.Fatal(err)
+// growth is how far above its start the host was, and in which case.
+type growth struct {
+	bytes int64
+	name  string
+}
+
+// TestCorpus is S7 and the rows of security.md §18 for a connector's author.
+func TestCorpus(t *testing.T) {
+	c := begin(t)
+	var group corpus.Group
+	for _, attack := range c.cases {
+		if group != attack.Group {
+			c.atRest(t)
+			group = attack.Group
+		}
+		t.Run(string(group)+"/"+attack.Name, func(t *testing.T) { c.attack(t, attack) })
 	}
-	l, err := h.Load(ctx, path, "")
+	c.atRest(t)
+	c.neighbour.stop(t)
+	c.report(t)
+}
+
+func begin(t *testing.T) *campaign {
+	t.Helper()
+	c := &campaign{gauge: startGauge(t), host: open(t)}
+	c.modules, c.cases = modules(t)
+	c.neighbour = startNeighbour(t, c.host)
+	c.neighbour.await(t, warmRounds)
+	c.gauge.reset()
+	c.neighbour.await(t, warmRounds+5)
+	c.start = c.gauge.peak.Load()
+	c.neighbour.pause(t, func() { c.quiet = census(t) })
+	c.quiet.workers = waiting
+	c.quiet.descriptors += keptOpen
+	c.neighbour.attacked()
+	return c
+}
+
+// attack runs one case and looks at everything that it must not touch.
+func (c *campaign) attack(t *testing.T, attack corpus.Case) {
+	c.gauge.reset()
+	refused, result := c.run(t, attack)
+	check(t, attack, refused, result)
+	c.grown(t, attack.Name)
+	c.neighbour.check(t)
+	busy := c.quiet
+	busy.workers++ // the neighbour's
+	busy.descriptors += 64
+	busy.goroutines += 64
+	if now := settled(t, busy); now.exceeds(busy) {
+		t.Errorf("left behind: %v; want at most %v", now, busy)
+	}
+	if result != nil && result.Deadline == "compute" {
+		c.overrun = append(c.overrun, time.Duration(result.Usage.CPU)*time.Millisecond-budgets(roomy(), attack).Compute)
+	}
+}
+
+func (c *campaign) grown(t *testing.T, name string) {
+	t.Helper()
+	g := c.gauge.peak.Load() - c.start
+	if g > c.worst.bytes {
+		c.worst = growth{g, name}
+	}
+	if g > mostGrowth {
+		t.Errorf("the host grew by %d MiB; want at most %d", g>>20, mostGrowth>>20)
+	}
+}
+
+// atRest stops the neighbour for a moment and compares with the start: no
+// worker, no descriptor and no goroutine more.
+func (c *campaign) atRest(t *testing.T) {
+	t.Helper()
+	c.neighbour.pause(t, func() {
+		if now := settled(t, c.quiet); now.exceeds(c.quiet) {
+			t.Errorf("left behind: %v; want at most %v", now, c.quiet)
+		}
+	})
+}
+
+// run starts one case and returns how it was refused or how it ended.
+func (c *campaign) run(t *testing.T, attack corpus.Case) (*run.Refusal, *run.Result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	l, err := c.host.Load(ctx, filepath.Join(c.modules, attack.Name+".wasm"), "")
 	if err != nil {
 		return refusalOf(t, err), nil
 	}
-	request := host.RunRequest{Connector: l, Connection: store.ConnectionID("attack-" + strconv.Itoa(int(attacks.Add(1))))}
-	if c.Files {
-		request.Approved.Mounts = []store.Mount{tree(t, h)}
+	c.attacks++
+	request := host.RunRequest{Connector: l, Connection: store.ConnectionID("attack-" + strconv.Itoa(c.attacks))}
+	if attack.Files {
+		request.Approved.Mounts = []store.Mount{tree(t, c.host)}
 	}
-	request.Budgets = budgets(h.Options.Budgets, c)
-	request.MemoryBytes = uint64(c.Budgets.Memory)
-	r, err := h.Start(ctx, request)
+	request.Budgets = budgets(roomy(), attack)
+	request.MemoryBytes = uint64(attack.Budgets.Memory)
+	r, err := c.host.Start(ctx, request)
 	if err != nil {
 		return refusalOf(t, err), nil
 	}
@@ -110,8 +175,6 @@ func attack(t *testing.T, h *host.Host, c corpus.Case) (*run.Refusal, *run.Resul
 	return nil, result
 }
 
-var attacks atomic.Int64
-
 func refusalOf(t *testing.T, err error) *run.Refusal {
 	t.Helper()
 	var refused *run.Refusal
@@ -121,27 +184,24 @@ func refusalOf(t *testing.T, err error) *run.Refusal {
 	return refused
 }
 
-func tree(t *testing.T, h *host.Host) store.Mount {
-	t.Helper()
-	dir := t.TempDir()
-	plant(t, dir)
-	before := outside(t, dir)
-	t.Cleanup(func() {
-		if diff := cmp.Diff(before, outside(t, dir)); diff != "" {
-			t.Errorf("files outside of the approved directory changed (-before +after):\n%s", diff)
-		}
-	})
-	m, err := h.ApproveMount("data", filepath.Join(dir, corpus.TreeRoot), true)
-	if err != nil {
-		t.Fatal(err)
+// budgets are those of the case, over base.
+func budgets(base run.Budgets, c corpus.Case) run.Budgets {
+	if c.Budgets.Compute > 0 {
+		base.Compute = c.Budgets.Compute
 	}
-	return m
+	if c.Budgets.Active > 0 {
+		base.Active = c.Budgets.Active
+	}
+	if c.Budgets.Stall > 0 {
+		base.Stall = c.Budgets.Stall
+	}
+	return base
 }
 
 func check(t *testing.T, c corpus.Case, refused *run.Refusal, result *run.Result) {
 	t.Helper()
 	if refused != nil {
-		if c.Refused() || c.Accepts(corpus.LaunchFail) {
+		if c.Refused() || c.Accepts(refused.Code) || c.Accepts(corpus.LaunchFail) {
 			return
 		}
 		t.Fatalf("%s: refused with %v; want %s", c.Rule, refused, c.Want)
@@ -169,25 +229,4 @@ func describe(r *run.Result) string {
 		return ""
 	}
 	return fmt.Sprintf("(%s %s: %s)", r.Failure.Subtype, r.Deadline, r.Failure.Message)
-}
-
-// rss is the host's resident memory in bytes.
-func rss(t *testing.T) int64 {
-	t.Helper()
-	runtime.GC()
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skipf("SKIPPED: no /proc on this system: %v", err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kb << 10
-		}
-	}
-	t.Fatal("no RssAnon in /proc/self/status")
-	return 0
 }

@@ -5,26 +5,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
 // A neighbour is an honest connector that runs again and again beside the
-// attacks; each of its runs must succeed.
+// attacks; each of its runs must succeed, and in about the time it took before
+// there were any.
 type neighbour struct {
 	rounds atomic.Int64
 	failed atomic.Pointer[string]
+	step   chan struct{} // capacity 1: a round ended
+	turn   sync.Mutex    // held during a round, and by whoever wants none
 	end    context.CancelFunc
 	done   sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	took   []time.Duration
+	before int // of took, without attacks
 }
 
 func startNeighbour(t *testing.T, h *host.Host) *neighbour {
+	t.Helper()
+	l := loadNeighbour(t, h)
+	n := &neighbour{step: make(chan struct{}, 1)}
+	ctx, end := context.WithCancel(context.Background())
+	n.end = end
+	n.done.Go(func() { n.live(ctx, h, l) })
+	t.Cleanup(func() { end(); n.done.Wait() })
+	return n
+}
+
+func loadNeighbour(t *testing.T, h *host.Host) *host.Loaded {
 	t.Helper()
 	wasm, err := host.Build(context.Background(), "testdata/neighbour")
 	if err != nil {
@@ -38,20 +56,28 @@ func startNeighbour(t *testing.T, h *host.Host) *neighbour {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &neighbour{}
-	ctx, end := context.WithCancel(context.Background())
-	n.end = end
-	n.done.Go(func() {
-		for ctx.Err() == nil {
-			if said := n.round(h, l); said != "" {
-				n.failed.Store(&said)
-				return
-			}
-			n.rounds.Add(1)
+	return l
+}
+
+func (n *neighbour) live(ctx context.Context, h *host.Host, l *host.Loaded) {
+	for ctx.Err() == nil {
+		n.turn.Lock()
+		began := time.Now()
+		said := n.round(h, l)
+		took := time.Since(began)
+		n.turn.Unlock()
+		if said != "" {
+			n.failed.CompareAndSwap(nil, &said)
 		}
-	})
-	t.Cleanup(func() { end(); n.done.Wait() })
-	return n
+		n.mu.Lock()
+		n.took = append(n.took, took)
+		n.mu.Unlock()
+		n.rounds.Add(1)
+		select {
+		case n.step <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // round is one run; it returns what went wrong.
@@ -71,75 +97,68 @@ func (n *neighbour) round(h *host.Host, l *host.Loaded) string {
 	return ""
 }
 
+// await returns after so many rounds since the start.
+func (n *neighbour) await(t *testing.T, rounds int64) {
+	t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for n.rounds.Load() < rounds {
+		select {
+		case <-n.step:
+		case <-deadline:
+			t.Fatalf("the neighbour needs more than 2 minutes for %d runs", rounds)
+		}
+		n.check(t)
+	}
+}
+
+// pause runs fn between two rounds.
+func (n *neighbour) pause(t *testing.T, fn func()) {
+	t.Helper()
+	n.turn.Lock()
+	defer n.turn.Unlock()
+	fn()
+}
+
+// attacked says that rounds from now on count as under attack.
+func (n *neighbour) attacked() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.before = len(n.took)
+}
+
+// pace is the median time of a round before the attacks and under them.
+func (n *neighbour) pace() (before, under time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return median(n.took[:n.before]), median(n.took[n.before:])
+}
+
+func median(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	d = slices.Sorted(slices.Values(d))
+	return d[len(d)/2]
+}
+
+func (n *neighbour) check(t *testing.T) {
+	t.Helper()
+	if said := n.failed.Load(); said != nil {
+		t.Fatalf("the neighbour's run was disturbed: %s", *said)
+	}
+}
+
+// slowest is how much longer than before the attacks a round may take on
+// average: on two cores a looping guest and the compiler of another take their
+// share, but nothing in the host may be held up.
+const slowest = 8
+
 func (n *neighbour) stop(t *testing.T) {
 	t.Helper()
 	n.end()
 	n.done.Wait()
-	if said := n.failed.Load(); said != nil {
-		t.Errorf("the neighbour's run was disturbed: %s", *said)
+	n.check(t)
+	if before, under := n.pace(); under == 0 || under > slowest*before {
+		t.Errorf("the neighbour's rate collapsed: a run takes %v, before the attacks %v", under, before)
 	}
-	if n.rounds.Load() == 0 {
-		t.Error("the neighbour never finished a run")
-	}
-}
-
-// budgets are those of the case, over the host's.
-func budgets(base run.Budgets, c corpus.Case) run.Budgets {
-	if c.Budgets.Compute > 0 {
-		base.Compute = c.Budgets.Compute
-	}
-	if c.Budgets.Active > 0 {
-		base.Active = c.Budgets.Active
-	}
-	if c.Budgets.Stall > 0 {
-		base.Stall = c.Budgets.Stall
-	}
-	return base
-}
-
-// plant builds the tree of the file attacks below dir.
-func plant(t *testing.T, dir string) {
-	t.Helper()
-	for _, e := range corpus.Tree() {
-		path := filepath.Join(dir, e.Path)
-		var err error
-		switch e.Kind {
-		case corpus.TreeFolder:
-			err = os.Mkdir(path, 0o700)
-		case corpus.TreeFile:
-			err = os.WriteFile(path, []byte(e.Content), 0o600)
-		case corpus.TreeSymlink:
-			err = os.Symlink(e.Content, path)
-		case corpus.TreeHardLink:
-			err = os.Link(filepath.Join(dir, e.Content), path)
-		case corpus.TreeFIFO:
-			err = makeFIFO(path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// outside lists everything of the tree that no connector may see, with content.
-func outside(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	seen := map[string]string{}
-	for _, top := range []string{"outside.txt", "elsewhere/other.txt"} {
-		b, err := os.ReadFile(filepath.Join(dir, top))
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[top] = string(b)
-	}
-	for _, folder := range []string{".", "elsewhere"} {
-		entries, err := os.ReadDir(filepath.Join(dir, folder))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			seen[filepath.Join(folder, e.Name())+" "] = e.Type().String()
-		}
-	}
-	return seen
 }

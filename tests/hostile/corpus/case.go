@@ -54,7 +54,7 @@ type Case struct {
 	Rule  string // of the specification
 
 	// Wasm builds the module; the same bytes at every call.
-	Wasm func() []byte
+	Wasm func() []byte `json:"-"`
 
 	// Want is the rule of the refusal in GroupRefused; otherwise the reason of
 	// the terminal event, or Succeeded when the attack must achieve nothing.

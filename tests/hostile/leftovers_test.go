@@ -1,0 +1,71 @@
+package hostile_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A population counts what a run could leave behind in the host.
+type population struct {
+	workers     int // child processes, zombies included
+	descriptors int
+	goroutines  int
+}
+
+func (p population) String() string {
+	return fmt.Sprintf("%d workers, %d descriptors, %d goroutines", p.workers, p.descriptors, p.goroutines)
+}
+
+// exceeds reports whether p has more of anything than q.
+func (p population) exceeds(q population) bool {
+	return p.workers > q.workers || p.descriptors > q.descriptors || p.goroutines > q.goroutines
+}
+
+// census counts. It is meaningful when nothing runs.
+func census(t *testing.T) population {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return population{workers: len(children(t)), descriptors: len(fds), goroutines: runtime.NumGoroutine()}
+}
+
+// settled waits until there is no more of anything than want allows: the last
+// closing of a descriptor and the end of a goroutine may come a moment after
+// the end of a run.
+func settled(t *testing.T, want population) population {
+	t.Helper()
+	look := time.NewTicker(2 * sampleEvery)
+	defer look.Stop()
+	for deadline := time.Now().Add(5 * time.Second); ; <-look.C {
+		now := census(t)
+		if !now.exceeds(want) || time.Now().After(deadline) {
+			return now
+		}
+	}
+}
+
+// children returns the pids of this process's children, of all its threads. A
+// zombie is one too.
+func children(t *testing.T) []string {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(lists) == 0 {
+		t.Skipf("SKIPPED: no list of children in /proc: %v", err)
+	}
+	var found []string
+	for _, list := range lists {
+		b, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread ended meanwhile; its children are another's now
+		}
+		found = append(found, strings.Fields(string(b))...)
+	}
+	return found
+}
