@@ -3,6 +3,7 @@ package main
 import (
 	"container/heap"
 	"errors"
+	"runtime"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -58,6 +59,7 @@ func (g *graph) grow(tips, known []plumbing.Hash, tick func(read int) error) err
 		if err := g.expand(heap.Pop(&g.queue).(int32)); err != nil {
 			return err
 		}
+		runtime.Gosched() // see softMemory
 		if done%1000 == 0 {
 			if err := tick(len(g.nodes)); err != nil {
 				return err

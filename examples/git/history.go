@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -133,6 +134,7 @@ func (h *history) emit(ctx context.Context, o *order) (left int, err error) {
 		if !ok {
 			return 0, errors.New("history has a cycle")
 		}
+		runtime.Gosched() // see softMemory
 		if err := h.one(hash); err != nil {
 			return 0, err
 		}

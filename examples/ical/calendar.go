@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 
 	ical "github.com/emersion/go-ical"
 )
@@ -75,6 +76,7 @@ func (l *library) addCalendar(path string, b *block) {
 		if child.name != ical.CompEvent {
 			continue
 		}
+		runtime.Gosched() // see softMemory
 		c.count++
 		if len(l.events) == maxEvents {
 			l.full = true

@@ -12,6 +12,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 var connector = guest.Connector{Collect: collect}
 
 // softMemory makes the collector work harder before a guest's 256 MiB are full.
+// Under wasm there is one thread and nothing preempts it, so the collector gets
+// its turn when the connector yields: every long loop calls runtime.Gosched.
 const softMemory = 192 << 20
 
 func main() {
@@ -132,6 +135,7 @@ func (c *collection) put(ctx context.Context, l *library) error {
 	}
 	changed := seriesOf(l.events)
 	for _, e := range l.events {
+		runtime.Gosched() // see softMemory
 		if err := ctx.Err(); err != nil {
 			return err
 		}
