@@ -3,7 +3,9 @@ package store
 import "time"
 
 // A Commit is one atomic change made by one run: facts and the events that
-// announce them. Every member is optional but Lease.
+// announce them. Every member is optional but Lease. A store takes at least a
+// flush of records, the cursors of all streams and a thousand gaps or events at
+// once.
 type Commit struct {
 	// Lease is checked first: ErrFenced, ErrRunTerminal.
 	Lease Lease

@@ -94,6 +94,11 @@ func (r *run) advance(lead []store.Event, stream string) error {
 	return err
 }
 
+// gapsAtOnce is how many gaps the terminal commit closes. A run may close
+// 50,000: the others go ahead of it, which is harmless, for a gap closes on the
+// strength of records that are durable already (R99).
+const gapsAtOnce = 200
+
 // final builds the terminal commit and the result that goes with it.
 func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
 	c := &store.Commit{End: true, Events: append(slices.Clone(lead), r.closeAssistances(end.status, end.reason(), end.timedOut())...)}
@@ -104,6 +109,10 @@ func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.C
 	}
 	if end.status == abi.Succeeded {
 		gaps, events := r.closedGaps()
+		for len(gaps) > gapsAtOnce {
+			r.submit(&store.Commit{Gaps: gaps[:gapsAtOnce], Events: events[:gapsAtOnce]}, nil)
+			gaps, events = gaps[gapsAtOnce:], events[gapsAtOnce:]
+		}
 		c.Gaps, c.Events = gaps, append(c.Events, events...)
 		g := r.plan.Connection.Grant
 		c.ConsumeGrant = g != nil && g.AccessMode == "single_use"

@@ -26,9 +26,7 @@ func transcript(t *testing.T, g *sandbox.Guest, answer func(abi.Call, string) (a
 		lines = append(lines, fmt.Sprintf("%d %q", in.Call, line))
 		in.Release()
 		if in.Call == abi.CallEmit {
-			if err := g.Credit(1, len(text)); err != nil {
-				t.Error(err)
-			}
+			_ = g.Credit(1, len(text)) // it does not wait for it, and may be gone by now
 			continue
 		}
 		errno, reply := abi.OK, ""

@@ -202,7 +202,7 @@ func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("encode event %s: %w", e.Type, err)
 		}
-		g.put(eventKey(cm.Lease.RunID, head.next), append(newValue(len(text)), text...))
+		g.store(eventKey(cm.Lease.RunID, head.next), append(newValue(len(text)), text...))
 		head.next++
 	}
 	if len(cm.Events) > 0 {

@@ -137,6 +137,7 @@ func (c *committer) prepareOne() bool {
 	}
 	g := c.cur
 	point := g.save()
+	g.spill = it.bytes > c.maxBytes/2
 	if err := c.prepare(g, it); err != nil {
 		g.rollback(point)
 		if len(g.items) == 0 {

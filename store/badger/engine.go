@@ -13,11 +13,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// engineOptions are those of S114, S117 and S118.
+// engineOptions are those of S114, S117 and S118. The tables are half as large
+// as S118 has them, for bulk never enters them.
 func engineOptions(dir string, opts Options) engine.Options {
-	table, cache := int64(32<<20), int64(16<<20)
+	table, cache := int64(16<<20), int64(16<<20)
 	if opts.Small {
-		table, cache = 16<<20, 8<<20
+		table, cache = 8<<20, 8<<20
 	}
 	o := engine.DefaultOptions(dir).
 		WithSyncWrites(true).

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -55,6 +56,25 @@ func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 // putBulk is putExtent for a value made with newValue, which it leaves as it is.
 func (g *group) putBulk(k, value []byte) {
 	g.putExtent(k, len(value), func(b []byte) []byte { return append(b, value[1:]...) })
+}
+
+// extentInFlight reads a value that this group or one on its way to disk wrote
+// to a bulk file.
+func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
+	p, ok := decodePlace(payload)
+	if !ok {
+		return nil, false, damagef("key %.40q in flight: bad place", k)
+	}
+	for _, other := range append([]*group{g}, g.c.inflight...) {
+		for _, ch := range other.bulk {
+			if ch.file != p.file || p.offset < ch.offset || p.offset >= ch.offset+uint64(len(ch.bytes)) {
+				continue
+			}
+			body := ch.bytes[p.offset-ch.offset+uint64(extentHeader+len(k)):]
+			return bytes.Clone(body[:p.length]), true, nil
+		}
+	}
+	return nil, false, damagef("key %.40q in flight: not in any group", k)
 }
 
 // extentBuffer returns the chunk at the end of the current bulk file, with room.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -29,6 +28,7 @@ type group struct {
 
 	c      *committer
 	chunks uint64 // parts of long values written so far
+	spill  bool   // the commit being applied is a large one
 	err    error
 }
 
@@ -55,7 +55,7 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	case formPlain:
 		return payload, true, nil
 	case formExtent:
-		return nil, false, fmt.Errorf("key %.40q is on its way to disk", k)
+		return g.extentInFlight(k, payload)
 	}
 	total, id, n, ok := parseChunkRef(payload)
 	if !ok {
@@ -85,7 +85,24 @@ func (g *group) pending(k []byte) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// put writes a value made with newValue, splitting it when it is long.
+// Values from this size on are bulk; in a commit that would fill much of a
+// transaction, smaller ones are too.
+const (
+	bulkValue  = 16 << 10
+	spillValue = 512
+)
+
+// store writes a value made with newValue where values of its size go.
+func (g *group) store(k, value []byte) {
+	if len(value) >= bulkValue || g.spill && len(value) >= spillValue {
+		g.putBulk(k, value)
+		return
+	}
+	g.put(k, value)
+}
+
+// put writes a value made with newValue to the engine, splitting it when it is
+// long.
 func (g *group) put(k, value []byte) {
 	if len(value) <= chunkBytes {
 		g.set(k, seal(k, value))
@@ -106,12 +123,12 @@ func (g *group) put(k, value []byte) {
 	}
 }
 
-// replace is put for a key that may hold a long value already, whose parts go.
+// replace is store for a key that may hold a long value already, whose parts go.
 func (g *group) replace(k, value []byte) error {
 	if err := g.dropParts(k); err != nil {
 		return err
 	}
-	g.put(k, value)
+	g.store(k, value)
 	return nil
 }
 

@@ -6,14 +6,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// gapBytes is how much of a commit's gaps goes into one transaction.
-const gapBytes = 256 << 10
-
-// Submit implements store.Store. A commit is one transaction. Only gaps, of
-// which a terminal commit may close 50,000, can be too many for one: what is
-// more than gapBytes of them goes ahead in transactions of its own, which is
-// harmless, for a gap closes on the strength of records that are durable
-// already (R99).
+// Submit implements store.Store. A commit is one transaction.
 func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
@@ -24,33 +17,11 @@ func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, er
 		}
 	}
 	receipt, settle := store.NewReceipt()
-	items, last := splitGaps(c)
-	it := &item{commit: last, settle: settle, bytes: commitBytes(last), barrier: c.End}
-	if err := s.queue.push(ctx, append(items, it)...); err != nil {
+	it := &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End}
+	if err := s.queue.push(ctx, it); err != nil {
 		return nil, err
 	}
 	return receipt, nil
-}
-
-// splitGaps returns the items that go ahead of c, and what is left of c.
-func splitGaps(c *store.Commit) ([]*item, *store.Commit) {
-	var items []*item
-	gaps, bytes, from := c.Gaps, int64(0), 0
-	for i, g := range c.Gaps {
-		if bytes += gapSize(g); bytes <= gapBytes {
-			continue
-		}
-		ahead := &store.Commit{Lease: c.Lease, Grant: c.Grant, Gaps: c.Gaps[from : i+1]}
-		items = append(items, &item{commit: ahead, settle: func(store.Ack, error) {}, bytes: bytes})
-		bytes, from = 0, i+1
-		gaps = c.Gaps[from:]
-	}
-	if len(items) == 0 {
-		return nil, c
-	}
-	last := *c
-	last.Gaps = gaps
-	return items, &last
 }
 
 func gapSize(g store.DetailGap) int64 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	engine "github.com/dgraph-io/badger/v4"
 )
@@ -56,11 +57,11 @@ func (s *Store) writeGroup(g *group) error {
 		return err
 	}
 	next := s.chain.next(g.seq, g.digest())
-	txn := s.db.NewTransactionAt(math.MaxUint64, true)
-	defer txn.Discard()
-	if err := fill(txn, g, next); err != nil {
+	txn, err := s.fill(g, next)
+	if err != nil {
 		return err
 	}
+	defer txn.Discard()
 	if err := s.commitGroup(txn, g, next); err != nil {
 		s.stop(err)
 		return err
@@ -90,23 +91,37 @@ func (s *Store) commitGroup(txn *engine.Txn, g *group, next chain) error {
 	return s.opts.Fault(FaultBeforeAck)
 }
 
-func fill(txn *engine.Txn, g *group, next chain) error {
-	for _, w := range g.writes {
-		var err error
-		if w.value == nil {
-			err = txn.Delete(w.key)
-		} else {
-			err = txn.Set(w.key, w.value)
+// fill puts the writes of g and the head of the chain into one transaction. In
+// memory, where nothing outlives a half-done commit and readers see none before
+// it is published, what does not fit follows in more of them.
+func (s *Store) fill(g *group, next chain) (*engine.Txn, error) {
+	txn := s.db.NewTransactionAt(math.MaxUint64, true)
+	for _, w := range append(slices.Clip(g.writes), chainWrite(next)) {
+		err := put(txn, w)
+		if errors.Is(err, engine.ErrTxnTooBig) && s.dir == "" {
+			if err = txn.CommitAt(g.seq, nil); err == nil {
+				txn = s.db.NewTransactionAt(math.MaxUint64, true)
+				err = put(txn, w)
+			}
 		}
 		if err != nil {
-			return fmt.Errorf("fill transaction of %d bytes: %w", g.bytes, err)
+			txn.Discard()
+			return nil, fmt.Errorf("fill transaction of %d bytes: %w", g.bytes, err)
 		}
 	}
-	k := key(kindChain)
-	if err := txn.Set(k, seal(k, next.encode(newValue(chainBytes)))); err != nil {
-		return fmt.Errorf("fill transaction: %w", err)
+	return txn, nil
+}
+
+func put(txn *engine.Txn, w write) error {
+	if w.value == nil {
+		return txn.Delete(w.key)
 	}
-	return nil
+	return txn.Set(w.key, w.value)
+}
+
+func chainWrite(c chain) write {
+	k := key(kindChain)
+	return write{key: k, value: seal(k, c.encode(newValue(chainBytes)))}
 }
 
 // A chain is the head of the chain over all commits (S120).
