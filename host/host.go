@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
@@ -162,6 +163,9 @@ func (h *Host) openURL(url string) error {
 		return err
 	}
 	h.Store = s
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(s.MemoryLimit()) // of the process, as the umask is
+	}
 	return nil
 }
 

@@ -80,7 +80,9 @@ func TestNormalise(t *testing.T) {
 
 // The rows of §6.2, in their order.
 func TestRefused(t *testing.T) {
-	many := func(n int, item string) string { return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]" }
+	many := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
 	granted := one(`"name":"messages","fields":["text","at"],"resources":["a"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`)
 	for _, c := range []struct{ name, explicit, grant, code, member string }{
 		{"no object", `[]`, "", "scope_empty", "scope"},

@@ -13,12 +13,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// engineOptions are those of S114, S117 and S118. The tables are half as large
-// as S118 has them, for bulk never enters them.
+// engineOptions are those of S114, S117 and S118. The tables are smaller than
+// S118 has them, for bulk never enters them.
 func engineOptions(dir string, opts Options) engine.Options {
-	table, cache := int64(16<<20), int64(16<<20)
+	table, cache, file := int64(16<<20), int64(16<<20), int64(2<<20)
 	if opts.Small {
-		table, cache = 8<<20, 8<<20
+		table, cache, file = 4<<20, 8<<20, 512<<10
 	}
 	o := engine.DefaultOptions(dir).
 		WithSyncWrites(true).
@@ -30,6 +30,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 		WithValueLogFileSize(64 << 20).
 		WithMemTableSize(table).
 		WithNumMemtables(2).
+		WithBaseTableSize(file). // the engine keeps up to eight buffers of twice as much
 		WithBlockCacheSize(cache).
 		WithIndexCacheSize(0).
 		WithNumCompactors(2).
@@ -39,6 +40,16 @@ func engineOptions(dir string, opts Options) engine.Options {
 		o = o.WithInMemory(true).WithSyncWrites(false)
 	}
 	return o
+}
+
+// MemoryLimit is how much memory the Go runtime of a process with this store
+// should use before it collects harder (S118): the engine fills and drops large
+// buffers, and a collector that waits for the heap to double keeps twice of each.
+func (s *Store) MemoryLimit() int64 {
+	if s.opts.Small {
+		return 72 << 20
+	}
+	return 256 << 20
 }
 
 // openEngine turns every way the engine has of refusing a damaged directory,

@@ -24,11 +24,10 @@ const (
 	// warmRounds are the neighbour's runs before the first attack: what they
 	// leave in pools and caches is not the attacks' doing.
 	warmRounds = 20
-	// waiting is how many workers a host starts in advance (S10), keptOpen how
-	// many descriptors it may gather: of modules whose code it has verified, and
-	// of the store's files.
+	// waiting is how many workers a host starts in advance (S10), keptOpen of
+	// how many modules it keeps a descriptor.
 	waiting  = 2
-	keptOpen = 64 + 8
+	keptOpen = 64
 )
 
 // roomy are budgets that no case uses up unless it means to: those that do
@@ -100,7 +99,7 @@ func begin(t *testing.T) *campaign {
 	c.gauge.reset()
 	c.neighbour.await(t, warmRounds+5)
 	c.start = c.gauge.peak.Load()
-	c.neighbour.pause(t, func() { c.quiet = census(t) })
+	c.neighbour.pause(t, func() { c.quiet = census(t, c.host.DataDir) })
 	c.quiet.workers = waiting
 	c.quiet.descriptors += keptOpen
 	c.neighbour.attacked()
@@ -118,7 +117,7 @@ func (c *campaign) attack(t *testing.T, attack corpus.Case) {
 	busy.workers++ // the neighbour's
 	busy.descriptors += 64
 	busy.goroutines += 64
-	if now := settled(t, busy); now.exceeds(busy) {
+	if now := c.settled(t, busy); now.exceeds(busy) {
 		t.Errorf("left behind: %v; want at most %v", now, busy)
 	}
 	if result != nil && result.Deadline == "compute" {
@@ -142,7 +141,7 @@ func (c *campaign) grown(t *testing.T, name string) {
 func (c *campaign) atRest(t *testing.T) {
 	t.Helper()
 	c.neighbour.pause(t, func() {
-		if now := settled(t, c.quiet); now.exceeds(c.quiet) {
+		if now := c.settled(t, c.quiet); now.exceeds(c.quiet) {
 			t.Errorf("left behind: %v; want at most %v", now, c.quiet)
 		}
 	})

@@ -26,25 +26,32 @@ func (p population) exceeds(q population) bool {
 	return p.workers > q.workers || p.descriptors > q.descriptors || p.goroutines > q.goroutines
 }
 
-// census counts. It is meaningful when nothing runs.
-func census(t *testing.T) population {
+// census counts, but for the descriptors of files in dir, the store's. It is
+// meaningful when nothing runs.
+func census(t *testing.T, dir string) population {
 	t.Helper()
+	p := population{workers: len(children(t)), goroutines: runtime.NumGoroutine()}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return population{workers: len(children(t)), descriptors: len(fds), goroutines: runtime.NumGoroutine()}
+	for _, fd := range fds {
+		if path, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && !strings.HasPrefix(path, dir) {
+			p.descriptors++
+		}
+	}
+	return p
 }
 
 // settled waits until there is no more of anything than want allows: the last
 // closing of a descriptor and the end of a goroutine may come a moment after
 // the end of a run.
-func settled(t *testing.T, want population) population {
+func (c *campaign) settled(t *testing.T, want population) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)
 	defer look.Stop()
 	for deadline := time.Now().Add(5 * time.Second); ; <-look.C {
-		now := census(t)
+		now := census(t, c.host.DataDir)
 		if !now.exceeds(want) || time.Now().After(deadline) {
 			return now
 		}
