@@ -58,6 +58,10 @@ func (e Exit) Cause(limits Limits) Cause {
 	return CauseCrashed
 }
 
+// memorySigns are what the runtime says when it gets no memory; the last one
+// when a thread of a build with cgo gets no stack.
+var memorySigns = []string{"out of memory", "cannot allocate memory", "pthread_create failed"}
+
 // outOfMemory reports whether a crash looks like the memory wall: the runtime
 // says so, or memory stood within a tenth of it, where the runtime may die oddly.
 func (e Exit) outOfMemory(wall uint64) bool {
@@ -65,8 +69,10 @@ func (e Exit) outOfMemory(wall uint64) bool {
 		return true
 	}
 	for _, text := range [][]byte{e.head, e.Stderr} {
-		if bytes.Contains(text, []byte("out of memory")) || bytes.Contains(text, []byte("cannot allocate memory")) {
-			return true
+		for _, sign := range memorySigns {
+			if bytes.Contains(text, []byte(sign)) {
+				return true
+			}
 		}
 	}
 	return wall > 0 && e.PeakMemory >= wall/2 && e.runtimeFault()

@@ -6,6 +6,9 @@ import "golang.org/x/sys/unix"
 
 // libc is what the C library adds in a build with cgo, where it makes the
 // threads: each registers its robust list and its restartable sequences, looks
-// at its affinity to learn its stack, and its allocator may move the break. All
-// of it concerns the calling thread or the process's own memory.
-var libc = []uint32{unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_SCHED_GETAFFINITY, unix.SYS_BRK}
+// at its affinity to learn its stack, its allocator may move the break, and it
+// sleeps before it tries again to make a thread for which there was no memory.
+// All of it concerns the calling thread or the process's own memory.
+var libc = []uint32{
+	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_SCHED_GETAFFINITY, unix.SYS_BRK, unix.SYS_CLOCK_NANOSLEEP,
+}
