@@ -99,8 +99,7 @@ func begin(t *testing.T) *campaign {
 	c.gauge.reset()
 	c.neighbour.await(t, warmRounds+5)
 	c.start = c.gauge.peak.Load()
-	c.neighbour.pause(t, func() { c.quiet = census(t, c.host.DataDir) })
-	c.quiet.workers = waiting
+	c.neighbour.pause(t, func() { c.quiet = c.rested(t) })
 	c.quiet.descriptors += keptOpen
 	c.neighbour.attacked()
 	return c

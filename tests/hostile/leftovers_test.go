@@ -43,6 +43,23 @@ func census(t *testing.T, dir string) population {
 	return p
 }
 
+// rested waits until the workers that a host starts in advance are there, and
+// counts.
+func (c *campaign) rested(t *testing.T) population {
+	t.Helper()
+	look := time.NewTicker(2 * sampleEvery)
+	defer look.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+		now := census(t, c.host.DataDir)
+		if now.workers == waiting {
+			return now
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v; want %d workers that wait", now, waiting)
+		}
+	}
+}
+
 // settled waits until there is no more of anything than want allows: the last
 // closing of a descriptor and the end of a goroutine may come a moment after
 // the end of a run.
