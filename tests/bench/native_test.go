@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -17,13 +18,18 @@ import (
 )
 
 // nativeRate ingests n records of the native program.
-func nativeRate(b *testing.B, n int) float64 {
+func nativeRate(b *testing.B, n int) (perSecond float64) {
+	b.Helper()
+	with(b, jail.Walls{}, func(h *host.Host) { perSecond = native(b, h, n) })
+	return perSecond
+}
+
+func native(b *testing.B, h *host.Host, n int) float64 {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "jsonl")
 	if out, err := exec.Command("go", "build", "-o", program, "./jsonl").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
-	h := open(b, jail.Walls{})
 	l := build(b, h, "ingest") // for its manifest
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
 		Connector: l.Connector, Connection: store.Connection{ID: "native", ConnectorID: l.Connector.ID, Enabled: true}, Manifest: l.Manifest,
