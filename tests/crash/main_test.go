@@ -1,0 +1,56 @@
+// Package crash takes the command line apart from outside: the built program,
+// a connector, one data directory, and an end that nobody asked for. It sees
+// what an owner sees (events as they are announced, and what later commands
+// print) and trusts nothing else.
+package crash
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+// built are the files made once for all tests.
+var built struct {
+	dir    string // readable for every user
+	sluice string // the program, as it is shipped: without cgo
+	pages  string // the connector
+	cache  string // compiled modules
+}
+
+func TestMain(m *testing.M) { os.Exit(build(m.Run)) }
+
+func build(run func() int) int {
+	dir, err := os.MkdirTemp("", "sluice-crash-")
+	if err != nil {
+		return complain(err)
+	}
+	defer os.RemoveAll(dir)
+	built.dir, built.sluice, built.pages, built.cache = dir, filepath.Join(dir, "sluice"), filepath.Join(dir, "pages.wasm"), filepath.Join(dir, "cache")
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return complain(err)
+	}
+	cmd := exec.Command("go", "build", "-o", built.sluice, "github.com/sluicehost/sluice")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return complain(fmt.Errorf("build sluice: %w\n%s", err, out))
+	}
+	wasm, err := host.Build(context.Background(), "pages")
+	if err == nil {
+		err = os.WriteFile(built.pages, wasm, 0o644)
+	}
+	if err != nil {
+		return complain(err)
+	}
+	return run()
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
