@@ -136,7 +136,7 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		c.add("store", StateOK, "", "opens, its witness agrees")
 	}
 	if leases, err := h.Store.Leases(ctx); err == nil && len(leases) > 0 {
-		c.add("runs", StateWeak, "the next run closes them", "%d runs were cut off", len(leases))
+		c.add("runs", StateWeak, "any command but this one closes them", "%d runs were cut off", len(leases))
 	}
 	if !deep {
 		return

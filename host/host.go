@@ -46,7 +46,7 @@ type Options struct {
 	Prespawn int
 	// Walls are for benchmarks of the price of the jail; the zero value is all.
 	Walls jail.Walls
-	// NoSandbox opens the store alone, for commands that only read.
+	// NoSandbox opens the store alone, for commands that run nothing.
 	NoSandbox bool
 }
 
@@ -171,7 +171,7 @@ func (h *Host) openURL(url string) error {
 
 func (h *Host) openRest(ctx context.Context) error {
 	if h.Options.NoSandbox {
-		return nil
+		return h.reconcile(ctx)
 	}
 	if err := h.identify(); err != nil {
 		return err
@@ -179,10 +179,20 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.clearScratch(); err != nil {
 		return err
 	}
+	if err := h.reconcile(ctx); err != nil {
+		return err
+	}
+	return h.openSandbox(ctx)
+}
+
+// reconcile closes the runs that an earlier start left active (R188), so that
+// whoever looks sees how they ended. The lock of the data directory says that
+// nobody else has them.
+func (h *Host) reconcile(ctx context.Context) error {
 	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}
-	return h.openSandbox(ctx)
+	return nil
 }
 
 func (h *Host) openSandbox(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -40,7 +41,7 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
 	if err != nil {
 		return err
 	}
-	const reason = "controller_restarted"
+	const reason = reasonRestarted
 	status := CommitNone
 	if !seen.persist {
 		status = CommitDisabled
@@ -86,7 +87,10 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
 		return err
 	}
 	c.Events = append(c.Events, e)
-	rec.Status, rec.Phase, rec.FinishedAt = "failed", "", &now
+	rec.Status, rec.Phase, rec.FinishedAt = abi.Failed, "", &now
+	if rec.Result, err = seen.result(rec, gaps, status, message); err != nil {
+		return err
+	}
 	c.Run = &rec
 	receipt, err := st.Submit(ctx, c)
 	if err != nil {
@@ -96,6 +100,31 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
 		return err
 	}
 	return nil
+}
+
+// reasonRestarted ends a run that its host did not live to end (R188).
+const reasonRestarted = "controller_restarted"
+
+// result is the result value of a run that was cut off (R10). What its guest
+// had emitted, used and staged is not known any more.
+func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
+	open := s.attempted - s.accepted - s.rejected
+	return marshal(struct {
+		Result
+		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
+	}{Result: Result{
+		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
+		Status: abi.Failed, TerminalReason: ptr(reasonRestarted),
+		Failure:          &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
+		RecordsAttempted: s.attempted, RecordsAccepted: s.accepted, RecordsFlushed: s.accepted,
+		RecordsPermanentlyRejected: s.rejected, RecordsUnresolvedRetryable: open, State: cursors{},
+		CheckpointSummary: Checkpoints{
+			Mode: checkpointMode, CommitStatus: status, StateStreamsStaged: s.staged, StateStreamsWithheld: []string{},
+			RecordsAttempted: s.attempted, RecordsAccepted: s.accepted, RecordsFlushed: s.accepted,
+			RecordsPermanentlyRejected: s.rejected, RecordsUnresolvedRetryable: open,
+		},
+		KnownGaps: gaps.shown(), DetailGaps: []GapNote{}, TriggerKind: rec.TriggerKind,
+	}})
 }
 
 // rebuilt is what a timeline tells of a run that was cut off.
