@@ -51,6 +51,9 @@ func (r *run) connectorError(end ending) *abi.DoneError {
 	return &e
 }
 
+// noWalls is the isolation of a run that never had a guest.
+var noWalls = sandbox.Isolation{Level: "process", Namespaces: []string{}, Seccomp: "off", UID: "shared"}
+
 // result builds the one result value of the run.
 func (r *run) result(end ending, now time.Time) *Result {
 	n := r.records.perRun
@@ -72,6 +75,7 @@ func (r *run) result(end ending, now time.Time) *Result {
 		RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
 		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: out.RecordsUnresolvedRetryable,
 	}
+	out.Isolation = noWalls
 	if r.guest != nil {
 		out.CollectionFacts = r.facts()
 		out.Isolation = r.guest.Isolation()
