@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"time"
+	"unsafe"
 )
 
 // A Record builds the data of one record member by member. It is the fastest
@@ -22,7 +23,21 @@ type Record struct {
 	b      []byte
 	err    error    // the first bad value, reported by Emit
 	names  []string // those of a log line
+
+	members []opening // those of the first record, by position
+	at      int       // position of the next one
 }
+
+// An opening is the name of a member as it stands before its value. Records of a stream have
+// the same members in the same order, so what was written at a position is
+// most often what comes there next.
+type opening struct {
+	name string
+	text literal
+}
+
+// mostMembers bounds what a Record remembers.
+const mostMembers = 256
 
 var errNoStream = errors.New("guest: the record has no stream: use run.Emit or run.Record")
 
@@ -38,7 +53,7 @@ func (r *Run) Record(stream string) *Record {
 
 // Reset empties the record for the next one and returns it.
 func (r *Record) Reset() *Record {
-	r.b, r.err = r.b[:0], nil
+	r.b, r.err, r.at = r.b[:0], nil, 0
 	return r
 }
 
@@ -50,15 +65,37 @@ func (r *Record) Emit(key string) error {
 	return r.emit(r.stream, key, r)
 }
 
-// name appends what comes before a value.
-func (r *Record) name(name string) {
-	r.b = append(appendText(append(r.b, ','), name), ':')
+// open returns what comes before a value.
+func (r *Record) open(name string) *literal {
+	i := r.at
+	r.at++
+	if i < len(r.members) {
+		m := &r.members[i]
+		if len(m.name) == len(name) && unsafe.StringData(m.name) == unsafe.StringData(name) {
+			return &m.text
+		}
+	}
+	return r.openNew(i, name)
 }
+
+// openNew remembers a name at a position that had none yet, and writes one that
+// is not what was there before.
+func (r *Record) openNew(i int, name string) *literal {
+	if i == len(r.members) && i < mostMembers {
+		r.members = append(r.members, opening{name, literalOf(append(appendText([]byte{','}, name), ':'))})
+		return &r.members[i].text
+	}
+	r.b = append(appendText(append(r.b, ','), name), ':')
+	return &nothing
+}
+
+// name appends what comes before a value.
+func (r *Record) name(name string) { r.b = r.open(name).append(r.b) }
 
 // String adds a text.
 func (r *Record) String(name, v string) *Record {
-	r.name(name)
-	r.b = appendText(r.b, v)
+	before := r.open(name)
+	r.b = before.appendText(r.b, v)
 	return r
 }
 

@@ -98,17 +98,16 @@ func (c *checkup) directory(dir string) bool {
 
 // space compares the free space with the bounds of S125.
 func (c *checkup) space(dir string) {
-	const start, stop = 512 * abi.MiB, 64 * abi.MiB
 	free, ok := freeSpace(dir)
 	state, remedy := StateOK, ""
 	switch {
 	case !ok:
 		return
-	case free < stop:
+	case free < spaceStop:
 		state, remedy = StateBad, "free some disk space; the store stays closed until then"
-	case free < start:
+	case free < spaceStart:
 		state, remedy = StateBad, "free some disk space; runs are refused until then"
-	case free < 4*start:
+	case free < 4*spaceStart:
 		state, remedy = StateWeak, "free some disk space before long"
 	}
 	c.add("space", state, remedy, "%d MiB free", free/abi.MiB)

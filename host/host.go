@@ -187,8 +187,12 @@ func (h *Host) openRest(ctx context.Context) error {
 
 // reconcile closes the runs that an earlier start left active (R188), so that
 // whoever looks sees how they ended. The lock of the data directory says that
-// nobody else has them.
+// nobody else has them. Without space they stay for later: nothing can start
+// before (S126).
 func (h *Host) reconcile(ctx context.Context) error {
+	if _, short := h.short(spaceStop); short {
+		return nil
+	}
 	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}

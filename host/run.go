@@ -46,6 +46,9 @@ type RunRequest struct {
 // Start makes the checks of §6.1 and returns a run that is ready to go. The
 // error is a *run.Refusal; then nothing was started.
 func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
+	if err := h.room(); err != nil {
+		return nil, err
+	}
 	l := q.Connector
 	conn, err := h.connection(ctx, q)
 	if err != nil {
