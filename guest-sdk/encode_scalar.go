@@ -99,6 +99,11 @@ func naturalOf[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p 
 // appendFloat writes a number as ECMAScript does, which is what encoding/json
 // does.
 func appendFloat(b []byte, f float64, bits int) ([]byte, error) {
+	if bits == 64 {
+		if short, ok := appendThousandths(b, f); ok {
+			return short, nil
+		}
+	}
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return b, errFloat
 	}
@@ -114,6 +119,37 @@ func appendFloat(b []byte, f float64, bits int) ([]byte, error) {
 		b = b[:n-1]
 	}
 	return b, nil
+}
+
+// appendThousandths appends a number that has at most three decimals and twelve
+// digits before them, such as an amount of money, without the 128-bit
+// arithmetic of the general case. A quotient of two integers is rounded once, so
+// if it is f, the decimal reads as f; and no other of 15 digits or fewer does,
+// so it is the shortest.
+func appendThousandths(b []byte, f float64) ([]byte, bool) {
+	abs := math.Abs(f)
+	if !(abs < 1e12) || abs == 0 {
+		return b, false
+	}
+	n := uint64(abs*1000 + 0.5)
+	if float64(n)/1000 != abs {
+		return b, false
+	}
+	if f < 0 {
+		b = append(b, '-')
+	}
+	whole := n / 1000
+	b = appendUint(b, whole)
+	d := uint32(n - whole*1000)
+	switch {
+	case d == 0:
+		return b, true
+	case d%100 == 0:
+		return append(b, '.', '0'+byte(d/100)), true
+	case d%10 == 0:
+		return append(b, '.', '0'+byte(d/100), '0'+byte(d/10%10)), true
+	}
+	return append(b, '.', '0'+byte(d/100), '0'+byte(d/10%10), '0'+byte(d%10)), true
 }
 
 func base64Text(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {

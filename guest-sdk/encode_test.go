@@ -317,3 +317,26 @@ func FuzzEncode(f *testing.F) {
 		}
 	})
 }
+
+// A float is written as encoding/json writes it, on the short way as on the
+// long one.
+func FuzzFloat(f *testing.F) {
+	for _, v := range []float64{0, math.Copysign(0, -1), 0.1, 0.25, 1.005, -2.675, 999_999_999_999.999, 1e12, 1e12 - 0.001, 123456.789, 0.001, 0.0005, 1e-6, 1e-7, 1e21, 5e-324} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, v float64) {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return
+		}
+		for _, v := range []float64{v, math.Round(v*1000) / 1000, math.Round(v*10) / 10, math.Mod(v, 1e6), math.Round(math.Mod(v, 1e9)*1000) / 1000} {
+			want, err := json.Marshal(v)
+			if err != nil {
+				return
+			}
+			got, err := guest.NewRecord().Float("v", v).MarshalJSON()
+			if err != nil || string(got) != `{"v":`+string(want)+`}` {
+				t.Errorf("%v: %s, %v; want %s", v, got, err, want)
+			}
+		}
+	})
+}
