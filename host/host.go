@@ -159,6 +159,9 @@ func (h *Host) openURL(url string) error {
 	s, err := badger.OpenURL(url, badger.Options{
 		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
 	})
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", h.DataDir, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -187,12 +190,8 @@ func (h *Host) openRest(ctx context.Context) error {
 
 // reconcile closes the runs that an earlier start left active (R188), so that
 // whoever looks sees how they ended. The lock of the data directory says that
-// nobody else has them. Without space they stay for later: nothing can start
-// before (S126).
+// nobody else has them.
 func (h *Host) reconcile(ctx context.Context) error {
-	if _, short := h.short(spaceStop); short {
-		return nil
-	}
 	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}

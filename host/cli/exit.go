@@ -49,7 +49,9 @@ func (c *command) exit(err error) int {
 	case errors.Is(err, store.ErrNotFound):
 		code, name = exitUsage, "not_found"
 	case errors.As(err, &busy):
-		name = "store_in_use"
+		name, err = "store_in_use", fmt.Errorf("%w; wait until it ends, or stop it", err)
+	case errors.Is(err, store.ErrNoSpace):
+		name = "store_no_space"
 	case errors.As(err, &damage):
 		name = damage.Code
 	}

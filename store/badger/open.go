@@ -11,10 +11,11 @@ import (
 )
 
 // Open opens the store in the data directory dir, making both when there is
-// none. It returns *store.BusyError when another process has it, and
-// *store.DamageError when the engine cannot be opened at all. A store that
-// opens but proves to have lost or changed commits is returned read-only:
-// Damage says why, and every write returns store.ErrReadOnly (S121, S122).
+// none. It returns *store.BusyError when another process has it,
+// store.ErrNoSpace below store.free_stop (S126), and *store.DamageError when
+// the engine cannot be opened at all. A store that opens but proves to have
+// lost or changed commits is returned read-only: Damage says why, and every
+// write returns store.ErrReadOnly (S121, S122).
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), filepath.Join(dir, "witness")} {
@@ -54,6 +55,9 @@ func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
 	s.bulk.files = make(map[uint32]*os.File)
 	if dir != "" {
+		if err := spacious(dir, opts); err != nil {
+			return nil, err
+		}
 		s.bulk.dir = bulkDir(dir)
 		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
 		if err := s.markUnclean(); err != nil {

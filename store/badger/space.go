@@ -66,6 +66,21 @@ func (sp *space) measure() level {
 	return now
 }
 
+// spacious says whether the engine can be opened: without space it ends the
+// process through a mapped file, at every start (S126).
+func spacious(dir string, o Options) error {
+	free, err := o.FreeSpace(dir)
+	if err != nil {
+		o.Logger.Warn("free space unknown", "err", err)
+		return nil
+	}
+	if free < o.FreeStop {
+		return fmt.Errorf("open store: %w: %d MiB are free for %s, %d MiB are needed; free some disk space and start again",
+			store.ErrNoSpace, free>>20, dir, o.FreeStop>>20)
+	}
+	return nil
+}
+
 func (sp *space) state() (level, <-chan struct{}) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -159,9 +174,9 @@ func (c *committer) suspend() error {
 	c.base.txn.Discard()
 	s.gate.Lock()
 	defer s.gate.Unlock()
+	s.releaseBallast() // closing the engine writes what it has in memory
 	err := s.db.Close()
 	s.db = nil
-	s.releaseBallast()
 	return err
 }
 

@@ -65,18 +65,10 @@ func anyMoment(r *rand.Rand) moment {
 // before.
 func (l *live) killed(m moment) (announced []event, dead bool) {
 	l.p.t.Helper()
-	for len(announced) < m.events {
-		e, ok := <-l.events
-		if !ok {
-			break
-		}
-		announced = append(announced, e)
-	}
+	l.await(m.events)
 	<-time.After(m.after)
 	_ = l.cmd.Process.Kill() // a process that is gone already shows below
-	for e := range l.events {
-		announced = append(announced, e)
-	}
+	announced = l.rest()
 	err := l.cmd.Wait()
 	status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() && status.ExitStatus() != 0 {
@@ -95,14 +87,14 @@ func TestKill(t *testing.T) {
 	r, total := seeded(t), kills(t)
 	adopt(t)
 	w := newWitness(program{t, filepath.Join(t.TempDir(), "data")})
-	w.undisturbed(w.p.run(pagesPerRun))
+	w.undisturbed(pagesPerRun)
 	w.check()
 	done, survivors, rounds := 0, 0, 0
 	for done < total {
 		rounds++
 		for range 1 + r.IntN(2) { // sometimes the next start is another victim
 			m := anyMoment(r)
-			announced, dead := w.p.start(w.p.run(w.committed + pagesPerRun)).killed(m)
+			announced, dead := w.start(w.committed + pagesPerRun).killed(m)
 			orphans := orphansGone(t)
 			w.saw(announced)
 			if dead {

@@ -125,6 +125,7 @@ type live struct {
 	errs   bytes.Buffer
 	out    bytes.Buffer
 	events chan event // closed with the last process that could write one
+	seen   []event    // taken from events
 }
 
 // start starts a run whose timeline comes through a pipe: what the program has
@@ -160,4 +161,39 @@ func (p program) start(cmd *exec.Cmd) *live {
 // run is the command that collects all pages up to until.
 func (p program) run(until int, args ...string) *exec.Cmd {
 	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d}`, until)}, args...)...)
+}
+
+// await takes events until there are n, or no more can come.
+func (l *live) await(n int) {
+	for len(l.seen) < n {
+		e, ok := <-l.events
+		if !ok {
+			return
+		}
+		l.seen = append(l.seen, e)
+	}
+}
+
+// rest waits until no more events can come and returns all of them.
+func (l *live) rest() []event {
+	for e := range l.events {
+		l.seen = append(l.seen, e)
+	}
+	return l.seen
+}
+
+// quiet waits until no event has come for d, and reports false when none can
+// come any more.
+func (l *live) quiet(d time.Duration) bool {
+	for {
+		select {
+		case e, ok := <-l.events:
+			if !ok {
+				return false
+			}
+			l.seen = append(l.seen, e)
+		case <-time.After(d):
+			return true
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"os/exec"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +14,7 @@ type witness struct {
 	p         program
 	committed int                // page of the cursor at the last check
 	announced map[string][]event // by run
+	reach     int                // page that a run may have come to
 	order     []string           // runs in the order in which they announced something
 	ended     map[string]string  // status of the runs that were checked
 	acked     map[string]bool    // keys of items in batches that were announced
@@ -68,14 +68,23 @@ func startOf(events []event) (from, accepted int) {
 	return from, accepted
 }
 
-// undisturbed lets a run succeed.
-func (w *witness) undisturbed(cmd *exec.Cmd) []event {
+// start starts a run that collects all pages up to until.
+func (w *witness) start(until int, args ...string) *live {
 	w.p.t.Helper()
-	l := w.p.start(cmd)
-	var events []event
-	for e := range l.events {
-		events = append(events, e)
-	}
+	w.reach = max(w.reach, until)
+	return w.p.start(w.p.run(until, args...))
+}
+
+// undisturbed lets such a run succeed.
+func (w *witness) undisturbed(until int, args ...string) []event {
+	w.p.t.Helper()
+	return w.succeed(w.start(until, args...))
+}
+
+// succeed waits for the end of a run that succeeds.
+func (w *witness) succeed(l *live) []event {
+	w.p.t.Helper()
+	events := l.rest()
 	if err := l.cmd.Wait(); err != nil {
 		w.p.t.Fatalf("an undisturbed run: %v\n%s%s", err, l.out.String(), l.errs.String())
 	}
@@ -226,7 +235,7 @@ func (w *witness) checkItems() {
 	t := w.p.t
 	t.Helper()
 	want := map[string]page.Item{}
-	for p := 1; p <= w.committed+pagesPerRun; p++ {
+	for p := 1; p <= w.reach; p++ {
 		for _, it := range page.Items(p) {
 			want[it.ID] = it
 		}
@@ -309,7 +318,7 @@ func (w *witness) complete() {
 	t := w.p.t
 	t.Helper()
 	until := w.committed + pagesPerRun
-	w.undisturbed(w.p.run(until))
+	w.undisturbed(until)
 	w.check()
 	n := 0
 	for p := 1; p <= until; p++ {
@@ -319,13 +328,13 @@ func (w *witness) complete() {
 	if w.committed != until || len(items) != n {
 		t.Errorf("after an undisturbed run %d of %d records are stored, the cursor is at page %d of %d", len(items), n, w.committed, until)
 	}
-	if from, accepted := startOf(w.undisturbed(w.p.run(until))); from != until || accepted != 0 {
+	if from, accepted := startOf(w.undisturbed(until)); from != until || accepted != 0 {
 		t.Errorf("a run with nothing to do went on from page %d of %d and stored %d", from, until, accepted)
 	}
 	if diff := cmp.Diff(latest, w.records("latest")); diff != "" {
 		t.Errorf("a run with nothing to do changed latest:\n%s", diff)
 	}
-	if from, accepted := startOf(w.undisturbed(w.p.run(until, "--reset-state"))); from != 0 || accepted != n {
+	if from, accepted := startOf(w.undisturbed(until, "--reset-state")); from != 0 || accepted != n {
 		t.Errorf("a run from the beginning went on from page %d and emitted %d of %d", from, accepted, n)
 	}
 	if diff := cmp.Diff(items, w.records("items")); diff != "" {

@@ -1,0 +1,135 @@
+package crash
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inside names the directory for the disk, in the process that may mount one.
+const inside = "SLUICE_CRASH_DISK"
+
+// TestFullDisk runs the test proper in a mount namespace of its own.
+func TestFullDisk(t *testing.T) {
+	if dir := os.Getenv(inside); dir != "" {
+		fillDisk(t, newDisk(t, dir))
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if os.IsPermission(err) {
+		t.Skipf("SKIPPED: mounting a disk that can be full needs root: %v", err)
+	}
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatalf("on a small disk: %v", err)
+	}
+}
+
+// A disk is a tmpfs whose size can be changed while it is used.
+type disk struct {
+	t   *testing.T
+	dir string
+}
+
+func newDisk(t *testing.T, dir string) disk {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48m,mode=0755"); err != nil {
+		t.Fatal(err)
+	}
+	return disk{t, dir}
+}
+
+// leave changes the size of the disk so that so many bytes are free.
+func (d disk) leave(free int64) {
+	d.t.Helper()
+	var s syscall.Statfs_t
+	err := syscall.Statfs(d.dir, &s)
+	if err == nil {
+		used := int64(s.Blocks-s.Bfree) * s.Bsize
+		err = syscall.Mount("tmpfs", d.dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", max(used+free, s.Bsize)))
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// What the disk has free at the levels of S125: enough to start, too little for
+// records, too little to keep the store open, and nothing.
+const (
+	freePlenty = 900 << 20
+	freeLittle = 200 << 20
+	freeScarce = 32 << 20
+	freeNone   = 0
+)
+
+// still is how long nothing must happen to say that a run waits: the store
+// measures every second.
+const still = 2500 * time.Millisecond
+
+// fillDisk is S125 and S126 from outside: on a disk too small nothing starts and
+// the refusal says why; a disk that fills during a run makes it wait, not fail,
+// and it goes on by itself; a host that ends while the disk is full loses
+// nothing that it announced.
+func fillDisk(t *testing.T, d disk) {
+	adopt(t)
+	w := newWitness(program{t, filepath.Join(d.dir, "data")})
+	refusedForSpace(w)
+	d.leave(freePlenty)
+	w.undisturbed(pagesPerRun)
+	w.check()
+
+	// It fills, and is freed again.
+	l := w.start(w.committed + 8*pagesPerRun)
+	l.await(50)
+	for _, free := range []int64{freeLittle, freeScarce} {
+		d.leave(free)
+		if !l.quiet(still) {
+			t.Fatalf("with %d MiB free the run did not wait: %s%s", free>>20, l.out.String(), l.errs.String())
+		}
+		t.Logf("with %d MiB free the run waits after %d events", free>>20, len(l.seen))
+	}
+	n := len(l.seen)
+	d.leave(freePlenty)
+	freed := time.Now()
+	l.await(n + 1)
+	if took := time.Since(freed); len(l.seen) == n || took > 10*time.Second {
+		t.Errorf("the run went on %v after space was back (S125: 10 s)", took)
+	}
+	w.succeed(l)
+	w.check()
+
+	// It fills to the last byte, and the host ends.
+	l = w.start(w.committed + 8*pagesPerRun)
+	l.await(50)
+	d.leave(freeNone)
+	waiting := l.quiet(still)
+	_ = l.cmd.Process.Kill()
+	w.saw(l.rest())
+	err := l.cmd.Wait()
+	orphansGone(t)
+	fault := strings.Contains(l.errs.String(), "SIGBUS")
+	t.Logf("on a full disk after %d events: waiting=%v fault=%v, then %v", len(l.seen), waiting, fault, err)
+	if !waiting && !fault { // nothing could be measured in time: S126
+		t.Errorf("the run ended by itself: %s%s", l.out.String(), l.errs.String())
+	}
+	d.leave(freeNone)
+	refusedForSpace(w)
+	d.leave(freePlenty)
+	w.check()
+	w.complete()
+}
+
+// refusedForSpace: on a full disk nothing starts or opens; the message says
+// which directory has no space and what to do.
+func refusedForSpace(w *witness) {
+	w.p.t.Helper()
+	refused(w.p, w.p.run(pagesPerRun), "store_no_space", w.p.data, "free some disk space")
+}
