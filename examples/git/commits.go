@@ -54,7 +54,7 @@ func newCommitCursor(shape string, tips map[plumbing.Hash]bool) commitCursor {
 // emitCommit emits one commit.
 func (s *stream) emitCommit(c *object.Commit) error {
 	when, key := timeText(c.Committer.When), c.Hash.String()
-	if !s.admits(key) || !s.admitsTime(when) {
+	if !s.Admits(key) || !s.AdmitsTime(when) {
 		return nil
 	}
 	encoding := string(c.Encoding)
@@ -69,7 +69,7 @@ func (s *stream) emitCommit(c *object.Commit) error {
 	row.text("committer_name", person(c.Committer.Name))
 	row.text("committer_email", person(c.Committer.Email))
 	row.textOrNull("committed_at", when)
-	if s.wants("subject") || s.wants("body") {
+	if s.Wants("subject") || s.Wants("body") {
 		subject, body := splitMessage(decoded(c.Message, encoding))
 		row.text("subject", cut(subject, maxText))
 		row.text("body", cut(body, maxText))

@@ -31,14 +31,14 @@ func newFileWriter(s *stream, repo *repository, max int) *fileWriter {
 		compare:  comparer{objects: repo.objects, max: max},
 		counter:  counter{objects: repo.objects, lines: newLineCounter()},
 		trees:    newRecent[plumbing.Hash](1<<20, func(plumbing.Hash) int { return 64 }),
-		counting: s.wants("additions") || s.wants("deletions") || s.wants("binary"),
+		counting: s.Wants("additions") || s.Wants("deletions") || s.Wants("binary"),
 	}
 }
 
 // write emits the files of one commit: what differs from its first parent.
 func (w *fileWriter) write(c *object.Commit) error {
 	when := timeText(c.Committer.When)
-	if !w.admitsTime(when) {
+	if !w.AdmitsTime(when) {
 		return nil
 	}
 	if w.repo.shallow[c.Hash] && len(c.ParentHashes) > 0 {
@@ -103,7 +103,7 @@ func (w *fileWriter) emitChange(c *object.Commit, ch change, when string) error 
 	}
 	path := cut(repaired(raw), maxShort)
 	key := fileKey(c.Hash, raw)
-	if !w.admits(key, path) {
+	if !w.Admits(key, path) {
 		return nil
 	}
 	m := measure{lineCount: unknownLines}

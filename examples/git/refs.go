@@ -86,7 +86,7 @@ func collectRefs(s *stream, set *refSet) error {
 		}
 		name := utf8Name(string(r.name))
 		names = append(names, name)
-		if !s.admits(name) {
+		if !s.Admits(name) {
 			continue
 		}
 		row := s.row()

@@ -29,7 +29,7 @@ func collectTags(s *stream, r *repository, set *refSet) error {
 		}
 		name := utf8Name(string(one.name))
 		names = append(names, name)
-		if !s.admits(name) {
+		if !s.Admits(name) {
 			continue
 		}
 		p, err := r.peel(one.hash)
@@ -51,7 +51,7 @@ func (s *stream) emitTag(name string, one ref, p peeled) error {
 	case p.commit != nil:
 		created = timeText(p.commit.Committer.When)
 	}
-	if !s.admitsTime(created) {
+	if !s.AdmitsTime(created) {
 		return nil
 	}
 	row := s.row()

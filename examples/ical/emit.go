@@ -8,7 +8,7 @@ import (
 
 func (v *inventory) putCalendar(c *calendar) error {
 	k := keyOf("calendar", c.path)
-	if !v.admits(k.String(), c.path) {
+	if !v.Admits(k.String(), c.path) {
 		v.pass(k)
 		return nil
 	}
@@ -39,7 +39,7 @@ func (v *inventory) putEvent(e *event, s series, set *settings, t *trouble) erro
 	if e.timed {
 		start, end = e.start.String(), e.end.String()
 	}
-	if !v.admits(e.key.String(), e.calendar) || !v.admitsTime(start) {
+	if !v.Admits(e.key.String(), e.calendar) || !v.AdmitsTime(start) {
 		v.pass(e.key)
 		return nil
 	}
@@ -64,7 +64,7 @@ func (v *inventory) putEvent(e *event, s series, set *settings, t *trouble) erro
 	v.putPeople(row, e)
 	row.texts("categories", listOf(e.props, ical.PropCategories))
 	row.textOrNull("rrule", textOf(e.props, ical.PropRecurrenceRule))
-	if row.wants("occurrences") {
+	if row.Wants("occurrences") {
 		list, err := s.occurrences(e, set.window)
 		if err != nil {
 			t.event(e, err)
@@ -103,7 +103,7 @@ func (v *inventory) putAlarms(e *event) error {
 			k = keyOf("alarm", e.key.String(), "", strconv.Itoa(i))
 		}
 		seen[k] = true
-		if !v.admits(k.String(), e.key.String()) {
+		if !v.Admits(k.String(), e.key.String()) {
 			v.pass(k)
 			continue
 		}

@@ -121,7 +121,7 @@ func (v *inventory) finish(stamp string, keepAll bool) error {
 		if _, there := v.now[k]; there {
 			continue
 		}
-		if keepAll || !v.admits(k.String()) {
+		if keepAll || !v.Admits(k.String()) {
 			v.pass(k)
 			continue
 		}
