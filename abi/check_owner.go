@@ -1,6 +1,9 @@
 package abi
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // readInteraction is §9.6.
 func readInteraction(r *reader) Message {
@@ -89,36 +92,40 @@ func (r *reader) attachment(v Value, at string) Attachment {
 	if !contains([]string{"browser_surface", "url", "qr", "file", "fixture"}, a.Kind) {
 		r.fail(bad, at+".kind")
 	}
-	text := func(max int, names ...string) (s string) {
+	extra := func(name string) string {
+		m, _ := v.Member(name)
+		if m.Absent() {
+			return ""
+		}
+		t, ok := m.Text()
+		if !ok || len(t) > r.p.Limits.LiveExtraBytes {
+			r.fail(bad, at+"."+name)
+		}
+		return t
+	}
+	text := func(names ...string) (s string) { // optional: absent or not blank
 		for _, name := range names {
-			m, _ := v.Member(name)
-			if m.Absent() {
-				continue
-			}
-			t, ok := m.Text()
-			if !ok || len(t) > max {
+			t := extra(name)
+			if m, _ := v.Member(name); !m.Absent() && Blank(t) {
 				r.fail(bad, at+"."+name)
 			}
-			if s == "" {
-				s = t
-			}
+			s = cmp.Or(s, t)
 		}
 		return s
 	}
-	max := r.p.Limits.LiveExtraBytes
-	a.Role, a.Label = text(max, "role"), text(max, "label", "title")
-	a.Ref = text(max, "ref", "id", "surface_id")
-	a.Status, a.Reason = text(max, "status", "availability"), text(max, "reason")
+	a.Role, a.Label = text("role"), text("label", "title")
+	a.Ref = text("ref", "id", "surface_id")
+	a.Status, a.Reason = text("status", "availability"), text("reason")
 	switch a.Kind {
 	case "url":
-		a.URL = text(max, "url")
+		a.URL = text("url")
 		if l := strings.ToLower(a.URL); l != "" && !strings.HasPrefix(l, "https://") && !strings.HasPrefix(l, "http://") {
 			r.fail(bad, at+".url")
 		}
 	case "qr":
-		a.Payload = text(max, "payload")
+		a.Payload = extra("payload")
 	case "file":
-		a.Accept = text(max, "accept")
+		a.Accept = extra("accept")
 	}
 	return a
 }

@@ -13,6 +13,9 @@ func (p *Protocol) Frame(frame []byte) (FrameReader, *Violation) {
 		return FrameReader{}, p.Fault(VFrameTooLarge, "RECORD", "")
 	}
 	fr, err := NewFrameReader(frame)
+	if err == nil && fr.Count() > p.Limits.FrameRecords {
+		err = &FrameError{FrameCount, -1, 4}
+	}
 	if err != nil {
 		return FrameReader{}, p.Fault(VFrameMalformed, "RECORD", err.Error())
 	}
@@ -35,6 +38,9 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	p.crowded = false
 	if !utf8.Valid(rec.Key) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
+	}
+	if bytes.IndexByte(rec.Key, 0) >= 0 {
+		return nil, p.recordFault(VFrameInvalidJson, "key") // as in the JSON of a line (R34, S47)
 	}
 	object := m.Delete
 	if len(rec.Data) > 0 {
@@ -154,14 +160,19 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 		return nil, p.recordFault(VRecordInvalidEmittedAt, "emitted_at")
 	}
 	m.EmittedAt, _ = TimeOf(emitted.Value)
-	name, isText := "", stream.Kind == KindString
-	if isText {
+	name := ""
+	if stream.Kind == KindString {
 		name = String(stream.Value)
 		if i, ok := p.streams[name]; ok {
 			m.Stream = i
 		}
 	}
-	if m.Stream < 0 {
+	switch {
+	case len(name) > MaxStreamName: // R44
+		v := p.recordFault(VFieldLimitExceeded, "stream")
+		v.Detail = "limit " + itoa(MaxStreamName)
+		return nil, v
+	case m.Stream < 0:
 		v := &Violation{Subtype: VRecordForUndeclaredStream, MessageType: "RECORD", Stream: name, Received: name, Expected: slices.Clone(p.names)}
 		return nil, p.fail(v.Bound())
 	}

@@ -71,7 +71,7 @@ func (r *reader) timeRange() *TimeRange {
 		into *string
 	}{{"since", &t.Since}, {"until", &t.Until}} {
 		b, _ := v.Member(bound.name)
-		*bound.into = r.textOf(b, "time_range."+bound.name, VSkipInvalidTimeRange, MaxIDBytes, false)
+		*bound.into = r.textOf(b, "time_range."+bound.name, VSkipInvalidTimeRange, r.p.Limits.TextBytes, false)
 	}
 	return t
 }
@@ -136,8 +136,8 @@ func (r *reader) continuation() *Continuation {
 		r.fail(VSkipInvalidContinuation, "continuation")
 		return nil
 	}
-	if len(c.Boundary) > MaxIDBytes {
-		r.limit("continuation.boundary", MaxIDBytes)
+	if len(c.Boundary) > r.p.Limits.TextBytes {
+		r.limit("continuation.boundary", r.p.Limits.TextBytes)
 	}
 	return c
 }

@@ -10,10 +10,12 @@ func (r *manifestReader) streams(m *Manifest, list at) {
 		r.fail(list, "streams_missing", "a non-empty array of streams")
 		return
 	}
+	var declared []at
 	r.list(list, MaxScopeStreams, func(a at) {
 		if !r.object(a, true) {
 			return
 		}
+		declared = append(declared, a)
 		s := r.stream(a)
 		if _, seen := m.byName[s.Name]; seen {
 			r.fail(a.member("name"), "stream_duplicate", "a name no other stream has")
@@ -21,6 +23,7 @@ func (r *manifestReader) streams(m *Manifest, list at) {
 		m.byName[s.Name] = len(m.Streams)
 		m.Streams = append(m.Streams, s)
 	})
+	r.declarations(declared)
 }
 
 func (r *manifestReader) stream(a at) StreamSpec {
@@ -44,7 +47,7 @@ func (r *manifestReader) stream(a at) StreamSpec {
 		ParentDetailAccounting, "snapshot_import_receipt", "singleton_presence")
 	r.views(a.member("views"))
 	s.CheckSchema = r.flag(a.member("validate_records"))
-	r.dependency(&s, a)
+	s.StateStream, s.ParentStreams = r.parents(a)
 	return s
 }
 
@@ -135,35 +138,45 @@ func (r *manifestReader) views(a at) {
 	})
 }
 
-// dependency reads rows 1 to 3 of §3.2; the rows that need all streams are in
-// checkDependencies.
-func (r *manifestReader) dependency(s *StreamSpec, a at) {
-	state, parents := a.member("state_stream"), a.member("parent_streams")
-	if !state.Absent() {
-		t, ok := state.Text()
+// parents reads what row 1 of §3.2 asks for: names.
+func (r *manifestReader) parents(a at) (state string, parents []string) {
+	const rule = "dependency_malformed"
+	if v := a.member("state_stream"); !v.Absent() {
+		t, ok := v.Text()
 		if !ok || Blank(t) {
-			r.fail(state, "dependency_malformed", "the name of a stream")
+			r.fail(v, rule, "the name of a stream")
 		}
-		s.StateStream = t
+		state = t
 	}
-	if parents.Absent() {
-		return
+	list := a.member("parent_streams")
+	if list.Absent() {
+		return state, nil
 	}
-	if !parents.Is(KindArray) {
-		r.fail(parents, "dependency_malformed", "an array of stream names")
-		return
+	if !list.Is(KindArray) {
+		r.fail(list, rule, "an array of stream names")
+		return state, nil
 	}
-	for item := range parents.Items() {
+	for item := range list.Items() {
 		t, ok := item.Text()
 		if !ok || Blank(t) {
-			r.fail(parents, "dependency_malformed", "an array of stream names")
+			r.fail(list, rule, "an array of stream names")
 		}
-		s.ParentStreams = append(s.ParentStreams, t)
+		parents = append(parents, t)
 	}
-	if !state.Absent() {
-		r.fail(parents, "dependency_both_declared", "state_stream or parent_streams, not both")
+	return state, parents
+}
+
+// declarations is rows 2 and 3 of §3.2, each over all streams; what is left
+// needs no more than names and is in checkDependencies.
+func (r *manifestReader) declarations(streams []at) {
+	for _, a := range streams {
+		if list := a.member("parent_streams"); !list.Absent() && !a.member("state_stream").Absent() {
+			r.fail(list, "dependency_both_declared", "state_stream or parent_streams, not both")
+		}
 	}
-	if len(s.ParentStreams) == 0 {
-		r.fail(parents, "dependency_empty_parents", "at least one parent")
+	for _, a := range streams {
+		if list := a.member("parent_streams"); list.Is(KindArray) && size(list.Value) == 0 {
+			r.fail(list, "dependency_empty_parents", "at least one parent")
+		}
 	}
 }

@@ -54,6 +54,10 @@ func (r *run) violate(v *abi.Violation) {
 		*text = r.canary.redact(*text)
 	}
 	v.Bound()
+	r.flushProgress(time.Now(), true) // it came before the fault
+	if r.latched != nil {
+		return
+	}
 	v.LastValidEventID, v.LastValidEventType = string(r.journal.last.ID), r.journal.last.Type
 	r.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})
 }
@@ -63,14 +67,16 @@ func hostFault(doing string, err error) *cause {
 	return &cause{reason: "runtime_error", origin: "runtime", message: abi.Cut(fmt.Sprintf("%s: %v", doing, err), 500)}
 }
 
-func launchCause(err error, deadline error) *cause {
+// launchCause is R187. What is not ready in time fails in many ways, all of
+// which are the budget's.
+func (r *run) launchCause(err error, deadline error) *cause {
 	c := &cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: abi.Cut(err.Error(), 500)}
 	var l *LaunchError
 	switch {
+	case errors.Is(deadline, context.DeadlineExceeded):
+		c.code, c.message = "prepare_timeout", fmt.Sprintf("The run was not ready within its prepare budget of %s.", r.plan.Budgets.Prepare)
 	case errors.As(err, &l):
 		c.code = l.Code
-	case errors.Is(deadline, context.DeadlineExceeded):
-		c.code = "prepare_timeout"
 	}
 	return c
 }

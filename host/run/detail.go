@@ -26,7 +26,7 @@ type details struct {
 	touched []*store.DetailGap                       // reported by this run, in order
 	fresh   map[gapRef]bool                          // reported by this run
 	healed  map[string]bool                          // ids recovered by this run's message
-	met     []*store.DetailGap                       // pending gaps whose record came by
+	met     []*store.DetailGap                       // pending gaps whose record was flushed
 }
 
 // gapRef is the identity of a gap inside of its namespace (R97).
@@ -62,16 +62,13 @@ func (d *details) keep(g *store.DetailGap) {
 	}
 }
 
-// seen notes a record that may close a pending gap (R99).
-func (d *details) seen(stream string, key []byte) {
-	keys := d.pending[stream]
-	if keys == nil {
-		return
+// seen takes the pending gaps that a record closes once it is flushed (R99).
+func (d *details) seen(stream string, key []byte) []*store.DetailGap {
+	gaps := d.pending[stream][string(key)]
+	if gaps != nil {
+		delete(d.pending[stream], string(key))
 	}
-	if gaps := keys[string(key)]; gaps != nil {
-		d.met = append(d.met, gaps...)
-		delete(keys, string(key))
-	}
+	return gaps
 }
 
 // accounts reports whether a gap of this run stands for a required key (R86).
@@ -83,12 +80,16 @@ func keyRef(key string) string { return "k:" + key }
 
 // detailGap is DETAIL_GAP (R97).
 func (r *run) detailGap(m *abi.GapMessage) {
-	for name, raw := range map[string]json.RawMessage{
-		"/detail_locator": m.DetailLocator, "/list_cursor": m.ListCursor, "/last_error": m.LastError,
-		"/record_key": abi.AppendQuote(nil, m.RecordKey), "/reason": abi.AppendQuote(nil, m.Reason),
+	for _, part := range []struct {
+		at  string
+		raw json.RawMessage
+	}{
+		{"/parent_stream", abi.AppendQuote(nil, m.ParentStream)}, {"/record_key", abi.AppendQuote(nil, m.RecordKey)},
+		{"/reason", abi.AppendQuote(nil, m.Reason)}, {"/gap_id", abi.AppendQuote(nil, m.GapID)},
+		{"/detail_locator", m.DetailLocator}, {"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
 	} {
-		if r.canary.leaks(raw) {
-			r.leak("DETAIL_GAP", m.Stream, name, raw)
+		if r.canary.leaks(part.raw) {
+			r.leak("DETAIL_GAP", m.Stream, part.at, part.raw)
 			return
 		}
 	}
@@ -176,20 +177,26 @@ func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
 }
 
 // closedGaps is R99 at the terminal commit: pending gaps whose record was
-// stored, or whose key a report says is hydrated.
-func (r *run) closedGaps() (gaps []store.DetailGap, events []store.Event) {
+// stored, however the run ends, or whose key a report says is hydrated. A report
+// counts when the run succeeded: otherwise the records it speaks of may have been
+// dropped.
+func (r *run) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store.Event) {
 	d := &r.details
+	met := slices.Clone(d.met)
 	for _, c := range r.coverage {
+		if !succeeded {
+			break
+		}
 		for _, key := range c.HydratedKeys {
 			for _, ref := range []gapRef{{c.Stream, c.StateStream, keyRef(key)}, {c.Stream, "", keyRef(key)}} {
 				if g := d.byRef[ref]; g != nil {
-					d.met = append(d.met, g)
+					met = append(met, g)
 				}
 			}
 		}
 	}
 	done := map[string]bool{}
-	for _, g := range d.met {
+	for _, g := range met {
 		if g.Status != gapPending || done[g.ID] {
 			continue
 		}

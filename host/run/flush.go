@@ -29,10 +29,10 @@ func (r *run) flush(stream int) {
 			ingest: &ingestFailure{b.stream, n, r.phase()}})
 		return
 	}
-	batch, rejected, codes := b.batch, b.rejected, b.codes
+	batch, met, rejected, codes := b.batch, b.met, b.rejected, b.codes
 	accepted := n - rejected
 	r.records.buffered -= b.size()
-	b.batch, b.rejected, b.codes = nil, 0, nil
+	b.batch, b.met, b.rejected, b.codes = nil, nil, 0, nil
 	r.records.order = slices.DeleteFunc(r.records.order, func(i int) bool { return i == stream })
 	r.records.submitted += int64(accepted)
 	d := data{
@@ -59,6 +59,7 @@ func (r *run) flush(stream int) {
 			r.latch(ingestCause(err, &ingestFailure{b.stream, n, phase}))
 			return
 		}
+		r.details.met = append(r.details.met, met...)
 		p.accepted += int64(accepted)
 		p.rejected += int64(rejected)
 		b.flushed += int64(accepted)

@@ -27,8 +27,9 @@ type buffer struct {
 	stream   string
 	spec     abi.StreamSpec
 	batch    *store.Batch
-	rejected int            // records rejected alone (R78)
-	codes    map[string]int // rejection code -> count
+	met      []*store.DetailGap // pending gaps whose records are in batch (R99)
+	rejected int                // records rejected alone (R78)
+	codes    map[string]int     // rejection code -> count
 	emitted  int64
 	flushed  int64
 }
@@ -69,7 +70,7 @@ func (r *run) admit(m *abi.RecordMessage) {
 		}
 		b.codes[code]++
 	} else {
-		r.details.seen(b.stream, m.Key)
+		b.met = append(b.met, r.details.seen(b.stream, m.Key)...)
 		r.buffer(b, m)
 	}
 	switch {

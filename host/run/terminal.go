@@ -107,13 +107,13 @@ func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.C
 		c.Events = append(c.Events, r.advanced(s))
 		r.states.committed = append(r.states.committed, s)
 	}
+	gaps, events := r.closedGaps(end.status == abi.Succeeded)
+	for len(gaps) > gapsAtOnce {
+		r.submit(&store.Commit{Gaps: gaps[:gapsAtOnce], Events: events[:gapsAtOnce]}, nil)
+		gaps, events = gaps[gapsAtOnce:], events[gapsAtOnce:]
+	}
+	c.Gaps, c.Events = gaps, append(c.Events, events...)
 	if end.status == abi.Succeeded {
-		gaps, events := r.closedGaps()
-		for len(gaps) > gapsAtOnce {
-			r.submit(&store.Commit{Gaps: gaps[:gapsAtOnce], Events: events[:gapsAtOnce]}, nil)
-			gaps, events = gaps[gapsAtOnce:], events[gapsAtOnce:]
-		}
-		c.Gaps, c.Events = gaps, append(c.Events, events...)
 		g := r.plan.Connection.Grant
 		c.ConsumeGrant = g != nil && g.AccessMode == "single_use"
 	}
