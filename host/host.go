@@ -137,6 +137,9 @@ func (h *Host) locate() (url string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("store %s: %w", url, err)
 		}
+		if fi, err := os.Stat(abs); err == nil && !fi.IsDir() {
+			return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
+		}
 		h.DataDir = abs
 		if url = "badger:" + abs; query != "" {
 			url += "?" + query

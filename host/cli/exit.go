@@ -40,11 +40,10 @@ func (c *command) exit(err error) int {
 		return refusalCode(refused.Code)
 	}
 	code, name := exitHost, "runtime_error"
-	var bad usage
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
-	case errors.As(err, &bad), errors.Is(err, host.ErrStoreURL), isCobra(err):
+	case isUsage(err), errors.Is(err, host.ErrStoreURL):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound):
 		code, name = exitUsage, "not_found"
@@ -55,13 +54,24 @@ func (c *command) exit(err error) int {
 	case errors.As(err, &damage):
 		name = damage.Code
 	}
-	c.report(name, err.Error(), nil)
+	c.report(name, oneLine(err.Error()), nil)
 	return code
 }
 
-// isCobra recognises what cobra itself refuses: it has no types for that.
-func isCobra(err error) bool {
-	return strings.HasPrefix(err.Error(), "unknown command")
+// isUsage reports errors of the command line. What cobra itself refuses has no
+// type: there is only its text.
+func isUsage(err error) bool {
+	var bad usage
+	return errors.As(err, &bad) || err != nil && strings.HasPrefix(err.Error(), "unknown command")
+}
+
+// oneLine joins cobra's suggestions, one a line, to a sentence.
+func oneLine(message string) string {
+	head, guesses, ok := strings.Cut(message, "\n\nDid you mean this?\n")
+	if !ok {
+		return message
+	}
+	return head + "; did you mean " + strings.Join(strings.Fields(guesses), " or ") + "?"
 }
 
 func (c *command) report(code, message string, details map[string]any) {

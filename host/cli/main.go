@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errs)
 	err := root.ExecuteContext(ctx)
+	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags behind a wrong one are not read
 	if err != nil && ctx.Err() != nil && !c.ran {
 		err = interrupted{err}
 	}

@@ -34,8 +34,10 @@ func (c *command) mounts(ctx context.Context, h *host.Host, q host.RunRequest, f
 // approveMounts reads NAME=DIR[:rw] and checks the directories.
 func approveMounts(h *host.Host, m *abi.Manifest, args []string) ([]store.Mount, error) {
 	var known []string
+	changes := map[string]bool{}
 	for _, r := range m.Bindings[abi.BindingFilesystem].Mounts {
 		known = append(known, r.Name)
+		changes[r.Name] = r.Writable
 	}
 	var out []store.Mount
 	for _, a := range args {
@@ -51,6 +53,9 @@ func approveMounts(h *host.Host, m *abi.Manifest, args []string) ([]store.Mount,
 		}
 		dir, writable := strings.CutSuffix(dir, ":rw")
 		dir = strings.TrimSuffix(dir, ":ro")
+		if writable && !changes[name] {
+			return nil, usagef("--mount %s: the connector asks to read it only; leave out :rw", name)
+		}
 		approved, err := h.ApproveMount(name, filepath.Clean(dir), writable)
 		if err != nil {
 			return nil, usage{fmt.Errorf("--mount %s: %w", name, err)}

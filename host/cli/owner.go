@@ -22,6 +22,7 @@ type scripted struct {
 	mu      sync.Mutex
 	answers []scriptedAnswer
 	next    run.Owner
+	warn    func(format string, args ...any)
 }
 
 type scriptedAnswer struct {
@@ -55,7 +56,7 @@ func (s scriptedAnswer) check() error {
 	switch {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
 		return nil
-	case s.kind == abi.KindApproval && s.value != "accept" && s.value != "reject" && !isObject(s.value):
+	case s.kind == abi.KindApproval && s.value != "accept" && s.value != "reject" && !isDecision(s.value):
 		return usagef("--answer approval=%s: want accept, reject, cancelled or timeout", abi.Cut(s.value, 20))
 	case s.kind == abi.KindManualAction && s.value != "done":
 		return usagef("--answer manual_action=%s: want done, cancelled or timeout", abi.Cut(s.value, 20))
@@ -65,25 +66,48 @@ func (s scriptedAnswer) check() error {
 	return nil
 }
 
+// isDecision is an approval in full, with its comment.
+func isDecision(s string) bool {
+	v, err := abi.Parse([]byte(s), abi.ParseOptions{})
+	if err != nil {
+		return false
+	}
+	action, _ := v.Member("action")
+	return action.Equal("accept") || action.Equal("reject")
+}
+
 func isObject(s string) bool {
 	_, err := abi.Parse([]byte(s), abi.ParseOptions{})
 	return err == nil
 }
 
-// Ask takes the next scripted answer if it is of the question's kind.
+// Ask takes the next scripted answer if it is of the question's kind and
+// complete (§16.3).
 func (s *scripted) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
-	s.mu.Lock()
-	if len(s.answers) == 0 || s.answers[0].kind != q.Kind {
-		s.mu.Unlock()
-		if s.next != nil {
-			return s.next.Ask(ctx, q)
-		}
-		return run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}, nil
+	if a, ok := s.take(q); ok {
+		return a, nil
 	}
-	a := s.answers[0]
+	if s.next != nil {
+		return s.next.Ask(ctx, q)
+	}
+	return run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}, nil
+}
+
+func (s *scripted) take(q run.Question) (run.Answer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.answers) == 0 || s.answers[0].kind != q.Kind {
+		return run.Answer{}, false
+	}
+	a := s.answers[0].answer(q)
 	s.answers = s.answers[1:]
-	s.mu.Unlock()
-	return a.answer(q), nil
+	for _, f := range q.Fields {
+		if _, ok := a.Data[f.Name]; f.Required && !ok && a.Status == abi.AnswerSuccess {
+			s.warn("--answer %s was not used: it lacks %s, which the question requires", q.Kind, abi.Clean(f.Name))
+			return run.Answer{}, false
+		}
+	}
+	return a, true
 }
 
 func (s scriptedAnswer) answer(q run.Question) run.Answer {

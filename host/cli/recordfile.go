@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -49,8 +50,12 @@ func createRecords(flag, path string) (*recordFile, error) {
 		return nil, usagef("%s %s: not a regular file", flag, path)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	var not *fs.PathError
+	if errors.As(err, &not) {
+		return nil, usagef("%s %s: %w", flag, path, not.Err) // its path is one nobody gave
+	}
 	if err != nil {
-		return nil, usagef("%s: %w", flag, err)
+		return nil, usagef("%s %s: %w", flag, path, err)
 	}
 	sum := sha256.New()
 	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +83,9 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 			return err
 		}
 		c.warn(request.Connector)
+		if err := declared(request.Connector.Manifest, request.Secrets); err != nil {
+			return err
+		}
 		if request.Approved.Mounts, err = c.mounts(ctx, h, request, f); err != nil {
 			return err
 		}
@@ -199,7 +204,7 @@ func (c *command) owner(f *runFlags) (run.Owner, error) {
 	if len(answers) == 0 {
 		return asker, nil
 	}
-	return &scripted{answers: answers, next: asker}, nil
+	return &scripted{answers: answers, next: asker, warn: c.warnf}, nil
 }
 
 // valueOrFile returns the value, or the content of @FILE without the end of its
@@ -243,6 +248,21 @@ func readSecrets(args []string) (map[string]string, error) {
 		out[name] = text
 	}
 	return out, nil
+}
+
+// declared refuses a secret that the manifest does not ask for: it would reach
+// nobody, and most likely its name is mistyped.
+func declared(m *abi.Manifest, secrets map[string]string) error {
+	var known []string
+	for _, f := range run.SecretFields(m) {
+		known = append(known, f.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		if !slices.Contains(known, name) {
+			return usagef("--secret %s: the connector asks for no secret of that name; it asks for: %s", abi.Clean(name), orNone(known))
+		}
+	}
+	return nil
 }
 
 func orNone(list []string) string {

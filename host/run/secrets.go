@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// secretFields lists the secrets a manifest declares. A manifest without a
+// SecretFields lists the secrets a manifest declares. A manifest without a
 // sluice block declares them by setup.credential_capture (R156).
-func secretFields(m *abi.Manifest) []abi.SecretField {
+func SecretFields(m *abi.Manifest) []abi.SecretField {
 	if m.Sluice != nil {
 		return m.Sluice.Secrets
 	}
@@ -33,7 +33,7 @@ type deliveredSecrets struct {
 // deliver decides per declared secret between handle and value (R155, R156)
 // and registers both kinds with the canary (R165).
 func (p *Plan) deliver(c *canary) {
-	for _, f := range secretFields(p.manifest) {
+	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
 		if !ok {
 			continue
