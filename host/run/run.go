@@ -227,7 +227,7 @@ func (r *run) launch(ctx context.Context) bool {
 		return false
 	}
 	if err != nil {
-		r.latch(launchCause(err, prepare.Err()))
+		r.latch(r.launchCause(err, prepare.Err()))
 		return false
 	}
 	r.guest, r.files = guest, files

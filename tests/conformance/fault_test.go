@@ -129,6 +129,22 @@ func TestLaunchFailedLog(t *testing.T) {
 	}
 }
 
+// What is not ready within its prepare budget failed for that, however the
+// sandbox puts it (§19.1, R187).
+func TestPrepareTimeout(t *testing.T) {
+	g := faultStage(t)
+	p := g.perform(t, newFakeGuest(nil, exited(0)), nil, func(in *run.Input, d *run.Deps) {
+		in.Budgets.Prepare = time.Millisecond
+		d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+			<-ctx.Done()
+			return nil, nil, &run.LaunchError{Code: "host_resources", Err: ctx.Err()}
+		}
+	})
+	if f := p.result.Failure; f.Reason != "launch_failed" || f.Subtype != "prepare_timeout" || !strings.Contains(f.Message, "prepare budget of 1ms") {
+		t.Errorf("failure %+v", f)
+	}
+}
+
 // A flush that failed counts as dropped, its records as unresolved, and the
 // STATE behind it is not staged (R81, R75, R80).
 func TestFailedFlush(t *testing.T) {
