@@ -158,9 +158,13 @@ func (h *Host) openStore() error {
 	return h.openURL(url)
 }
 
+// ballast is as much as the store needs to be closed in order (S125).
+const ballast = 64 << 20
+
 func (h *Host) openURL(url string) error {
 	s, err := badger.OpenURL(url, badger.Options{
 		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
+		Ballast: ballast,
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", h.DataDir, err)

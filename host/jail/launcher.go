@@ -15,6 +15,9 @@ import (
 const (
 	FirstUID = 200000
 	LastUID  = 265535
+
+	firstContainerUID = 50000
+	lastContainerUID  = 59999
 )
 
 // command is the hidden command that makes the executable a worker (S10).
@@ -70,15 +73,10 @@ type Launcher struct {
 // versions (S10), and starts the thread that all workers are children of (S13).
 // Call Close when no worker is needed any more.
 func NewLauncher(options Options) (*Launcher, error) {
-	if options.FirstUID == 0 && options.LastUID == 0 {
-		options.FirstUID, options.LastUID = FirstUID, LastUID
-	}
-	if options.GID == 0 {
-		options.GID = options.FirstUID
-	}
+	options = options.withIDs()
 	l := &Launcher{options: options, live: map[*Process]struct{}{}}
 	var err error
-	if canChangeUID() && !options.Walls.resolved().NoUID {
+	if !options.Walls.resolved().NoUID && ownUIDs(options.FirstUID, options.LastUID, options.GID) {
 		if l.uids, err = newUIDs(options.FirstUID, options.LastUID); err != nil {
 			return nil, err
 		}
@@ -88,6 +86,21 @@ func NewLauncher(options Options) (*Launcher, error) {
 	}
 	l.spawner = newSpawner()
 	return l, nil
+}
+
+// withIDs settles which ids workers get. A container without privileges has but
+// 65,536 of them, so there the default range is another.
+func (o Options) withIDs() Options {
+	if o.FirstUID == 0 && o.LastUID == 0 {
+		o.FirstUID, o.LastUID = FirstUID, LastUID
+		if !ownUIDs(FirstUID, LastUID, FirstUID) {
+			o.FirstUID, o.LastUID = firstContainerUID, lastContainerUID
+		}
+	}
+	if o.GID == 0 {
+		o.GID = o.FirstUID
+	}
+	return o
 }
 
 // GID is the group workers run under, -1 if they keep the host's (S40).

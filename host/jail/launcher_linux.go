@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +40,29 @@ func (s namespaceSet) names() []string {
 	return names
 }
 
-// canChangeUID reports whether this host may give workers a uid of their own.
+// canChangeUID reports whether this host is root.
 func canChangeUID() bool { return os.Geteuid() == 0 }
+
+// ownUIDs reports whether workers can have uids from first to last, and gid.
+func ownUIDs(first, last, gid int) bool {
+	return canChangeUID() && mapped("/proc/self/uid_map", first, last) && mapped("/proc/self/gid_map", gid, gid)
+}
+
+// mapped reports whether all ids from first to last exist here: root of a
+// container without privileges has only those that its user namespace maps.
+func mapped(table string, first, last int) bool {
+	text, err := os.ReadFile(table)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, n int
+		if _, err := fmt.Sscan(line, &inside, &outside, &n); err == nil && inside <= first && last-inside < n {
+			return true
+		}
+	}
+	return false
+}
 
 // negotiate finds out, by starting processes, which namespaces this host may
 // make: all of them as root, else all of them in a user namespace, else as many

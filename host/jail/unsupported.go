@@ -52,7 +52,7 @@ type namespaceSet struct{}
 
 func (namespaceSet) names() []string { return []string{} }
 
-func canChangeUID() bool { return false }
+func ownUIDs(first, last, gid int) bool { return false }
 
 func (l *Launcher) negotiate() (namespaceSet, error) { return namespaceSet{}, ErrUnsupported }
 

@@ -223,6 +223,9 @@ func (s *Store) prepareBallast() error {
 }
 
 func (s *Store) releaseBallast() {
+	if s.dir == "" {
+		return
+	}
 	if err := os.Remove(s.ballastPath()); err != nil && !os.IsNotExist(err) {
 		s.opts.Logger.Error("release ballast", "err", err)
 	}

@@ -190,6 +190,7 @@ func (s *Store) close() error {
 	defer s.gate.Unlock()
 	var errs []error
 	if s.db != nil {
+		s.releaseBallast() // it is for a store that is open
 		errs = append(errs, s.db.Close())
 		s.db = nil
 	}
