@@ -149,12 +149,12 @@ func (r *reader) coverageStreams(m *CoverageMessage) {
 	s := r.p.Manifest.Stream(m.Stream)
 	switch {
 	case s.StateStream != "":
-		r.fail(VCoverageForStateStreamChild, "stream").Stream = m.Stream
+		r.fail(VCoverageForStateStreamChild, "stream")
 	case len(s.ParentStreams) > 0 && !slices.Contains(s.ParentStreams, m.StateStream):
 		v := r.fail(VCoverageParentNotDeclared, "state_stream")
-		v.Stream, v.Received, v.Expected = m.Stream, m.StateStream, slices.Clone(s.ParentStreams)
+		v.Received, v.Expected = m.StateStream, slices.Clone(s.ParentStreams)
 	case r.p.reports[[2]string{m.Stream, m.StateStream}]:
-		r.fail(VCoverageDuplicateReport, "").Stream = m.Stream
+		r.fail(VCoverageDuplicateReport, "")
 	}
 }
 

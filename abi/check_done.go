@@ -1,5 +1,7 @@
 package abi
 
+import "math"
+
 // readDone is checks 1 to 7 of §9.11; 8 to 10 need the guest's exit.
 func readDone(r *reader) Message {
 	m := &DoneMessage{}
@@ -13,7 +15,11 @@ func readDone(r *reader) Message {
 	}
 	if n := r.member("records_emitted"); n.Kind == KindNumber {
 		m.ReportedRecords = Cut(string(n.Raw), 40)
-		if i, ok := n.Int64(); ok && i >= 0 {
+		i, ok := n.Int64()
+		if f, finite := n.Float64(); !ok && finite && f >= math.MaxInt64 {
+			i, ok = math.MaxInt64, true // a count, though no run has so many records
+		}
+		if ok && i >= 0 {
 			m.RecordsEmitted = &i
 		}
 	}

@@ -147,6 +147,13 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 			stream = f
 		}
 	}
+	name := ""
+	if stream.Kind == KindString {
+		name = String(stream.Value)
+		if i, ok := p.streams[name]; ok {
+			m.Stream = i
+		}
+	}
 	if bad := p.lineKey(m, key); bad != "" {
 		return nil, p.recordFault(bad, "key")
 	}
@@ -160,13 +167,6 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 		return nil, p.recordFault(VRecordInvalidEmittedAt, "emitted_at")
 	}
 	m.EmittedAt, _ = TimeOf(emitted.Value)
-	name := ""
-	if stream.Kind == KindString {
-		name = String(stream.Value)
-		if i, ok := p.streams[name]; ok {
-			m.Stream = i
-		}
-	}
 	switch {
 	case len(name) > MaxStreamName: // R44
 		v := p.recordFault(VFieldLimitExceeded, "stream")
@@ -233,7 +233,6 @@ func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 	}
 	if len(m.Data) > p.Limits.RecordBytes || p.crowded {
 		v := p.recordFault(VRecordTooLarge, "data")
-		v.Stream = p.names[m.Stream]
 		v.Detail = "limits: " + itoa(int64(p.Limits.RecordBytes)) + " bytes, " + itoa(MaxRecordValues) + " values"
 		return nil, v
 	}
@@ -247,6 +246,11 @@ func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 	return m, nil
 }
 
+// recordFault is a fault of p.record, with its stream if that is in scope.
 func (p *Protocol) recordFault(s Subtype, field string) *Violation {
-	return p.fail(&Violation{Subtype: s, MessageType: "RECORD", Field: field})
+	v := &Violation{Subtype: s, MessageType: "RECORD", Field: field}
+	if i := p.record.Stream; i >= 0 && i < len(p.names) {
+		v.Stream = p.names[i]
+	}
+	return p.fail(v.Bound())
 }

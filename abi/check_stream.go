@@ -7,16 +7,15 @@ func readState(r *reader) Message {
 	m := &StateMessage{}
 	m.Stream = r.stream("stream", VStateInvalidStream, VStateForUndeclaredStream, true)
 	if r.bad == nil && r.p.Manifest.DependsOn(m.Stream) {
-		v := r.fail(VStateForDependentStream, "")
-		v.Stream, v.Received = m.Stream, m.Stream
+		r.fail(VStateForDependentStream, "").Received = m.Stream
 	}
 	switch c := r.member("cursor"); {
 	case c.Absent():
 		m.Cursor = json.RawMessage("null")
 	case c.Kind != KindObject:
-		r.fail(VStateInvalidCursor, "cursor").Stream = m.Stream
+		r.fail(VStateInvalidCursor, "cursor")
 	case len(c.Raw) > r.p.Limits.CursorBytes:
-		r.fail(VStateCursorTooLarge, "cursor").Stream = m.Stream
+		r.fail(VStateCursorTooLarge, "cursor")
 	default:
 		m.Cursor = json.RawMessage(c.Raw)
 	}

@@ -1,6 +1,9 @@
 package abi
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A RecordFilter decides whether a record lies inside the granted scope: checks
 // 5 to 8 of RECORD (§9.1). host/scope implements it.
@@ -207,6 +210,7 @@ func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Mes
 	r := &reader{p: p, typ: typ, msg: tree}
 	m := read(r)
 	if r.bad != nil {
+		r.bad.Stream = cmp.Or(r.bad.Stream, r.in)
 		return nil, p.fail(r.bad.Bound())
 	}
 	return m, nil

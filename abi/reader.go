@@ -14,6 +14,7 @@ type reader struct {
 	typ string
 	msg Value
 	bad *Violation
+	in  string // the message's stream, once it is known to be in scope
 }
 
 func (r *reader) fail(s Subtype, field string) *Violation {
@@ -65,19 +66,21 @@ func (r *reader) textOf(v Value, field string, bad Subtype, max int, required bo
 
 // stream reads a stream name and requires it to be in scope.
 func (r *reader) stream(name string, bad, undeclared Subtype, required bool) string {
+	if r.bad != nil {
+		return ""
+	}
+	r.in = ""
 	s := r.textOf(r.member(name), name, bad, MaxStreamName, required)
-	if s != "" {
-		r.inScope(s, name, undeclared)
+	if s == "" {
+		return ""
 	}
+	if _, ok := r.p.streams[s]; !ok {
+		v := r.fail(undeclared, "")
+		v.Stream, v.Received, v.Expected = s, s, slices.Clone(r.p.names)
+		return s
+	}
+	r.in = s
 	return s
-}
-
-func (r *reader) inScope(s, field string, undeclared Subtype) {
-	if _, ok := r.p.streams[s]; ok || r.bad != nil {
-		return
-	}
-	v := r.fail(undeclared, "")
-	v.Stream, v.Received, v.Expected = s, s, slices.Clone(r.p.names)
 }
 
 // enum reads a text out of a closed list; required texts have no default.

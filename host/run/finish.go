@@ -79,7 +79,7 @@ func (r *run) checkExit() {
 		r.violate(&abi.Violation{Subtype: abi.VDoneInvalidRecordsEmitted, MessageType: "DONE", Field: "records_emitted"})
 	case *n != r.proto.Records():
 		r.violate(&abi.Violation{Subtype: abi.VDoneRecordsEmittedMismatch, MessageType: "DONE", Field: "records_emitted",
-			Expected: []string{strconv.FormatInt(r.proto.Records(), 10)}, Received: strconv.FormatInt(*n, 10)})
+			Expected: []string{strconv.FormatInt(r.proto.Records(), 10)}, Received: r.done.ReportedRecords})
 	}
 }
 
