@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// demoConnectors are the examples that the demo installs; the first one is run.
+// demoConnectors are the examples that the demo installs.
 var demoConnectors = []string{"git", "ical", "stdio", "ask"}
 
 func (c *command) demo() *cobra.Command {
@@ -20,8 +20,9 @@ func (c *command) demo() *cobra.Command {
 		Use:   "demo",
 		Short: "See it work: build the examples and collect a repository twice",
 		Long: `Builds the example connectors, installs them in an empty temporary store and
-collects the history of the repository this directory belongs to. The second
-run collects only what is new. It is run from a checkout of Sluice.`,
+collects the history of the repository this directory belongs to; of sources
+that came without their history, a sample table instead. The second run collects
+only what is new. It is run from a checkout of Sluice.`,
 		Example: "  go run . demo",
 		Args:    args(0, 0, "no arguments"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doDemo(cmd.Context()) },
@@ -49,27 +50,38 @@ func (c *command) doDemo(ctx context.Context) error {
 				return err
 			}
 		}
+		name, stream, mounts, err := c.demoInput(h, root)
+		if err != nil {
+			return err
+		}
 		for range 2 {
-			if err := c.demoRun(ctx, h, root); err != nil {
+			if err := c.demoRun(ctx, h, name, mounts); err != nil {
 				return err
 			}
 		}
 		c.warnf("")
 		c.warnf("What was collected stays in %s until you delete it. Look around:", dir)
-		for _, next := range []string{"connectors", "records git commits --limit 5", "events last", "inspect ask"} {
+		for _, next := range []string{"connectors", "records " + name + " " + stream + " --limit 5", "events last", "inspect ask"} {
 			c.warnf("  go run . %s --store %s", next, c.store)
 		}
 		return nil
 	})
 }
 
-// demoRun collects the repository once.
-func (c *command) demoRun(ctx context.Context, h *host.Host, root string) error {
-	l, err := h.Load(ctx, demoConnectors[0], "")
-	if err != nil {
-		return err
+// demoInput chooses what is collected: which connector, a stream to look at, and
+// the directories it gets.
+func (c *command) demoInput(h *host.Host, root string) (name, stream string, mounts []store.Mount, err error) {
+	if fi, err := os.Stat(filepath.Join(root, ".git")); err != nil || !fi.IsDir() {
+		c.warnf("%s has no git history to collect: examples/stdio collects its sample table", root)
+		return "stdio", "rows", nil, nil
 	}
 	m, err := h.ApproveMount("repo", root, false)
+	return "git", "commits", []store.Mount{m}, err
+}
+
+// demoRun collects once.
+func (c *command) demoRun(ctx context.Context, h *host.Host, name string, mounts []store.Mount) error {
+	l, err := h.Load(ctx, name, "")
 	if err != nil {
 		return err
 	}
@@ -78,7 +90,7 @@ func (c *command) demoRun(ctx context.Context, h *host.Host, root string) error 
 		return err
 	}
 	defer out.abandon()
-	done, err := c.follow(ctx, h, host.RunRequest{Connector: l, Approved: store.Approved{Mounts: []store.Mount{m}}}, out)
+	done, err := c.follow(ctx, h, host.RunRequest{Connector: l, Approved: store.Approved{Mounts: mounts}}, out)
 	if err != nil {
 		return err
 	}

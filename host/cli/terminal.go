@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+// terminal asks on the terminal. What the host says stands apart from the
+// connector's own text (S53); secrets are read without echo.
+type terminal struct {
+	in     *os.File
+	screen *screen
+}
+
+// terminal is the owner at the keyboard, if there is one.
+func (c *command) terminal() (terminal, bool) {
+	in, ok := c.in.(*os.File)
+	return terminal{in, c.screen}, ok && term.IsTerminal(int(in.Fd()))
+}
+
+// Ask draws the question and reads an answer per field.
+func (t terminal) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+	defer t.screen.hold()()
+	state, _ := term.GetState(int(t.in.Fd())) // nil when it is no terminal any more
+	done := make(chan run.Answer, 1)
+	go func() { done <- t.ask(q) }() // a read of a terminal cannot be called off: it ends with the process
+	select {
+	case a := <-done:
+		return a, nil
+	case <-ctx.Done():
+		if state != nil {
+			_ = term.Restore(int(t.in.Fd()), state) // echo, if a secret was being read
+		}
+		t.say("") // the prompt has no end
+		return run.Answer{}, ctx.Err()
+	}
+}
+
+func (t terminal) ask(q run.Question) run.Answer {
+	out := run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}
+	t.say("")
+	t.say("── %s asks you: %s", abi.Clean(q.DisplayName), kindText[q.Kind])
+	if q.Undeclared {
+		t.say("   Careful: its manifest does not announce questions of this kind.")
+	}
+	t.say("   It says:")
+	for _, line := range strings.Split(abi.CleanLines(q.RawMessage), "\n") {
+		t.say("   │ %s", line)
+	}
+	if q.Kind == abi.KindManualAction {
+		if t.choose("Done? [yes/no] ") {
+			out.Status = abi.AnswerSuccess
+		}
+		return out
+	}
+	data := map[string]json.RawMessage{}
+	for _, f := range q.Fields {
+		value, ok := t.field(f)
+		if !ok {
+			return out
+		}
+		if value != nil {
+			data[f.Name] = value
+		}
+	}
+	out.Status, out.Data = abi.AnswerSuccess, data
+	return out
+}
+
+var kindText = map[string]string{
+	abi.KindOTP: "a one-time code", abi.KindCredentials: "a login", abi.KindManualAction: "to do something yourself",
+	abi.KindApproval: "a decision", abi.KindClarification: "a question",
+}
+
+// field reads one value; no value and true for an optional one left empty.
+func (t terminal) field(f run.Field) (json.RawMessage, bool) {
+	label := abi.Clean(f.Title)
+	if label == "" {
+		label = abi.Clean(f.Shown)
+	}
+	if len(f.Enum) > 0 {
+		label += " [" + abi.Clean(strings.Join(f.Enum, "/")) + "]"
+	}
+	switch {
+	case f.Secret && f.Sealed:
+		label += " (secret; the connector gets a handle, not the value)"
+	case f.Secret:
+		label += " (secret; the connector will see it; used for this run only)"
+	case !f.Required:
+		label += " (optional)"
+	}
+	for {
+		t.prompt(label + ": ")
+		text, err := t.read(f.Secret)
+		switch {
+		case err != nil:
+			return nil, false
+		case text == "" && !f.Required:
+			return nil, true
+		case text == "":
+			t.say("   A value is needed; Ctrl-D gives up.")
+		case len(f.Enum) > 0 && !slices.Contains(f.Enum, text):
+			t.say("   One of %s, please.", abi.Clean(strings.Join(f.Enum, ", ")))
+		default:
+			return typed(f.Type, text), true
+		}
+	}
+}
+
+// typed gives a value the JSON type its field asks for.
+func typed(typ, text string) json.RawMessage {
+	if typ == "number" || typ == "integer" || typ == "boolean" {
+		if v, err := abi.Parse([]byte(text), abi.ParseOptions{AnyKind: true}); err == nil && (v.Is(abi.KindNumber) || v.Is(abi.KindBool)) {
+			return slices.Clone(v.Raw)
+		}
+	}
+	return quoted(text)
+}
+
+func (t terminal) say(format string, args ...any) { t.screen.line(fmt.Sprintf(format, args...)) }
+
+// prompt starts a line that the answer completes.
+func (t terminal) prompt(text string) { fmt.Fprint(t.screen.out, "   "+text) }
+
+// choose asks for a yes or a no.
+func (t terminal) choose(prompt string) bool {
+	t.prompt(prompt)
+	text, err := t.read(false)
+	return err == nil && (text == "y" || text == "yes")
+}
+
+func (t terminal) read(secret bool) (string, error) {
+	if secret {
+		text, err := t.readSecret()
+		t.say("")
+		return strings.TrimSpace(text), err
+	}
+	line, err := readLine(t.in)
+	return strings.TrimSpace(line), err
+}
+
+// readSecret reads a line without echo. The terminal is raw meanwhile, so the
+// keys that edit, give up and interrupt are read here; term.ReadPassword does not
+// take Ctrl-D for an end.
+func (t terminal) readSecret() (string, error) {
+	fd := int(t.in.Fd())
+	state, err := term.MakeRaw(fd)
+	if err != nil {
+		return "", err
+	}
+	defer term.Restore(fd, state)
+	return editLine(t.in, func() {
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(os.Interrupt)
+		}
+	})
+}
+
+// editLine reads a line from the keys of a raw terminal.
+func editLine(keys io.Reader, interrupt func()) (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for len(line) <= 16*abi.KiB {
+		if _, err := io.ReadFull(keys, b); err != nil {
+			return "", err
+		}
+		switch key := b[0]; key {
+		case '\r', '\n':
+			return string(line), nil
+		case ctrlC:
+			interrupt()
+		case ctrlD:
+			if len(line) == 0 {
+				return "", io.EOF
+			}
+		case ctrlU:
+			line = line[:0]
+		case '\b', 0x7f:
+			_, last := utf8.DecodeLastRune(line)
+			line = line[:len(line)-last]
+		default:
+			line = append(line, key)
+		}
+	}
+	return "", errors.New("line too long")
+}
+
+// Keys of a raw terminal.
+const (
+	ctrlC = 'C' & 0x1f
+	ctrlD = 'D' & 0x1f
+	ctrlU = 'U' & 0x1f
+)
+
+// readLine reads one line byte by byte, so that nothing of the next answer is
+// taken ahead.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		n, err := r.Read(b)
+		if n == 1 && b[0] == '\n' || err == io.EOF && len(line) > 0 {
+			return string(line), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		line = append(line, b[:n]...)
+	}
+}
