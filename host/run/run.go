@@ -261,8 +261,8 @@ const tick = 100 * time.Millisecond
 // How many commits of a run, and bytes in them, may be on their way at once
 // (S54). What one call adds comes on top.
 const (
-	window      = 16
-	windowBytes = 4 * abi.MiB
+	window      = 64
+	windowBytes = 12 * abi.MiB
 )
 
 // loop handles whatever comes until the worker is gone.

@@ -97,7 +97,7 @@ func (c *committer) sendable(more bool) bool {
 }
 
 func (c *committer) full() bool {
-	return c.cur != nil && (c.cur.closed || c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2)
+	return c.cur != nil && (c.cur.closed || c.cur.records >= groupRecords || c.cur.bytes >= c.maxBytes/2 || c.cur.inBulk >= bufferBytes)
 }
 
 func (c *committer) send() {
@@ -137,7 +137,7 @@ func (c *committer) prepareOne() bool {
 	}
 	g := c.cur
 	point := g.save()
-	g.spill = it.bytes > c.maxBytes/2
+	g.spill = c.inEngine(it) > c.maxBytes/2
 	if err := c.prepare(g, it); err != nil {
 		g.rollback(point)
 		if len(g.items) == 0 {
@@ -177,8 +177,27 @@ func (c *committer) accepts(it *item) bool {
 	if c.cur == nil {
 		return !it.barrier || len(c.inflight) == 0
 	}
-	c.cur.closed = it.barrier || c.cur.bytes+it.bytes > c.maxBytes
+	c.cur.closed = it.barrier || c.cur.bytes+c.inEngine(it) > c.maxBytes
 	return !c.cur.closed
+}
+
+// opBytes bounds what an op of the store itself adds to a transaction where its
+// values are bulk.
+const opBytes = 64 << 10
+
+// inEngine estimates how much of an item goes into the transaction.
+func (c *committer) inEngine(it *item) int64 {
+	switch {
+	case !c.s.hasBulk():
+		return it.bytes
+	case it.commit == nil:
+		return min(it.bytes, opBytes)
+	}
+	n := it.bytes
+	for _, b := range it.commit.Batches {
+		n -= int64(b.Size())
+	}
+	return n
 }
 
 func (c *committer) inflightNewestFirst() []*group {

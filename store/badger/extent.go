@@ -22,10 +22,13 @@ type tail struct {
 	files map[uint32]bulkFile
 }
 
+// hasBulk is false where everything is in the engine.
+func (s *Store) hasBulk() bool { return s.dir != "" && !s.opts.noBulk }
+
 // putExtent writes a value of about n bytes, which fill appends, to the bulk
 // file, and its place under k. In memory it is a value like any other.
 func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
-	if g.c.s.dir == "" || g.c.s.opts.noBulk {
+	if !g.c.s.hasBulk() {
 		g.put(k, fill(newValue(n)))
 		return
 	}
@@ -46,7 +49,7 @@ func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 	})
 	ref := append(make([]byte, 0, 1+placeBytes+sealBytes), formExtent)
 	g.set(k, seal(k, p.append(ref)))
-	g.bytes += p.size(k)
+	g.inBulk += p.size(k)
 	f := g.c.tail.files[p.file]
 	f.live += p.size(k)
 	f.end = offset + uint64(p.size(k))

@@ -18,7 +18,8 @@ type group struct {
 	index    map[string]int // key to its write
 	journal  []overwritten  // since the last savepoint
 	bulk     []chunkOf      // goes to the bulk files before the transaction
-	bytes    int64
+	bytes    int64          // in the transaction
+	inBulk   int64          // bytes in the bulk files
 	records  int
 	terminal bool // holds a terminal commit
 	closed   bool // takes no further item
@@ -192,12 +193,12 @@ type overwritten struct {
 // A savepoint is a state a group can go back to.
 type savepoint struct {
 	writes, records, undo, publish int
-	bytes                          int64
+	bytes, inBulk                  int64
 }
 
 func (g *group) save() savepoint {
 	g.journal = g.journal[:0]
-	return savepoint{len(g.writes), g.records, len(g.undo), len(g.publish), g.bytes}
+	return savepoint{len(g.writes), g.records, len(g.undo), len(g.publish), g.bytes, g.inBulk}
 }
 
 // rollback takes back everything since the last save, memory included.
@@ -212,7 +213,7 @@ func (g *group) rollback(p savepoint) {
 		undo()
 	}
 	g.writes, g.undo, g.publish = g.writes[:p.writes], g.undo[:p.undo], g.publish[:p.publish]
-	g.bytes, g.records, g.journal = p.bytes, p.records, g.journal[:0]
+	g.bytes, g.inBulk, g.records, g.journal = p.bytes, p.inBulk, p.records, g.journal[:0]
 }
 
 // writeOverhead is what one write costs in the engine beside its bytes.
