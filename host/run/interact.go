@@ -121,14 +121,8 @@ func (r *run) fields(a *asking) []Field {
 	names := map[string]string{} // shown -> the connector's own
 	schema, _ := abi.Parse(a.message.Schema, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
-	n := 0
 	if a.message.Kind != abi.KindApproval {
-		for name := range props.Members() {
-			shown := name
-			if !fieldName(name) {
-				n++
-				shown = "field_" + itoa(n)
-			}
+		for name, shown := range shownNames(props) {
 			names[shown] = name
 		}
 	}

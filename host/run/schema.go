@@ -76,19 +76,12 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 		return r.defaultSchema(kind)
 	}
 	out := &reducedSchema{Type: "object", Properties: map[string]schemaField{}}
-	renamed := map[string]string{}
-	n := 0
+	renamed := shownNames(props)
 	for name, spec := range props.Members() {
 		if len(out.Properties) == abi.MaxSchemaFields {
 			break
 		}
-		shown := name
-		if !fieldName(name) {
-			n++
-			shown = "field_" + itoa(n)
-		}
-		renamed[name] = shown
-		out.Properties[shown] = r.reduceField(kind, name, spec)
+		out.Properties[renamed[name]] = r.reduceField(kind, name, spec)
 	}
 	required, _ := schema.Member("required")
 	for item := range required.Items() {
@@ -164,6 +157,27 @@ func (s *reducedSchema) secret() bool {
 		}
 	}
 	return false
+}
+
+// shownNames maps the names of a schema's properties to those an owner sees:
+// names outside of the pattern become field_<n>, and no two are the same.
+func shownNames(props abi.Value) map[string]string {
+	shown := map[string]string{}
+	for name := range props.Members() {
+		if fieldName(name) {
+			shown[name] = name
+		}
+	}
+	n := 0
+	for name := range props.Members() {
+		if fieldName(name) {
+			continue
+		}
+		for n++; shown["field_"+itoa(n)] != ""; n++ {
+		}
+		shown[name] = "field_" + itoa(n)
+	}
+	return shown
 }
 
 func fieldName(s string) bool {
