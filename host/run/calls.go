@@ -290,10 +290,16 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 }
 
 // cancelCalls ends the input of a guest that waits there when a cancel
-// arrives. A sleeping guest wakes in its own time or is stopped after the grace.
+// arrives, and its emits, which wait for no reply that could tell it. A sleeping
+// guest wakes in its own time or is stopped after the grace.
 func (r *run) cancelCalls() {
 	r.stdio.eof = true
 	r.serveStdin()
+	if g, ok := r.guest.(interface{ EndEmit(abi.Errno) error }); ok {
+		if err := g.EndEmit(abi.ECANCELED); err != nil && !errors.Is(err, sandbox.ErrGone) {
+			r.latch(hostFault("end emits", err))
+		}
+	}
 }
 
 // A sleeper is a guest that sleeps.

@@ -136,7 +136,11 @@ func (g *stage) perform(t tester, guest run.Guest, launchErr error, change func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out.result, err = run.New(plan, deps).Do(ctx); err != nil {
+	current := run.New(plan, deps)
+	if g.starting != nil {
+		g.starting(current)
+	}
+	if out.result, err = current.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
 	out.events = g.events(t, out.result.RunID)

@@ -166,6 +166,38 @@ func TestFailedFlush(t *testing.T) {
 	}
 }
 
+// An emit waits for no reply that could tell a guest of a cancel, so it is told
+// apart (R173).
+func TestCancelEndsEmits(t *testing.T) {
+	g := faultStage(t)
+	var current *run.Run
+	g.starting = func(r *run.Run) { current = r }
+	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
+	guest := &emitter{fakeGuest: newFakeGuest(started(aRecord, say(abi.CallProgress, `{"message":"on the way"}`), sleep), exited(0))}
+	p := g.perform(t, guest, nil, func(in *run.Input, d *run.Deps) {
+		in.Budgets.CancelGrace = time.Millisecond
+		d.Watch = func(e store.Event) {
+			if e.Type == "run.progress_reported" {
+				current.Cancel(run.CancelRequest{Cause: "owner"})
+			}
+		}
+	})
+	if p.result.Status != abi.Cancelled || guest.ended != abi.ECANCELED {
+		t.Errorf("status %s, emits end with %v", p.result.Status, guest.ended)
+	}
+}
+
+// An emitter is a fake guest that notes how its emits end.
+type emitter struct {
+	*fakeGuest
+	ended abi.Errno
+}
+
+func (g *emitter) EndEmit(e abi.Errno) error {
+	g.ended = e
+	return nil
+}
+
 // A run that lost its lease stops its guest and writes nothing more (R183).
 func TestLostLease(t *testing.T) {
 	g := faultStage(t)

@@ -28,6 +28,7 @@ type stage struct {
 	interpreter bool
 	host        host.Host
 	connector   *host.Loaded
+	starting    func(*run.Run) // sees a run of a fake guest before it begins
 }
 
 // A played run is what is left of one.
