@@ -16,6 +16,7 @@ func (r *run) finish() *Result {
 	r.lastLine()
 	r.leftWaiting()
 	r.endText()
+	r.flushProgress(time.Now(), true) // the last message is never lost (R181)
 	r.barrier()
 	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
 		r.checkExit()
