@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -82,9 +83,21 @@ Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
 	}
 	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"), "where data is kept: badger:DIR or memory: (default: the user's data directory; SLUICE_STORE)")
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON for machines")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{plainFlagError(err)} })
 	root.AddCommand(c.commands()...)
 	return root
+}
+
+// plainFlagError says what a value must be instead of which function refused it.
+func plainFlagError(err error) error {
+	head, function, ok := strings.Cut(err.Error(), ": strconv.")
+	switch {
+	case !ok:
+		return err
+	case strings.HasPrefix(function, "ParseBool"):
+		return errors.New(head + ": want true or false")
+	}
+	return errors.New(head + ": want a whole number, 0 or more")
 }
 
 // usage marks an error of the command line itself.
