@@ -124,9 +124,6 @@ func failureLines(r *run.Result, logs []string) []string {
 			out = append(out, abi.Clean(f.Message))
 		}
 	}
-	if v := r.Violation; v != nil && len(v.Expected) > 0 {
-		out = append(out, fmt.Sprintf("expected %s, received %s", abi.Clean(strings.Join(v.Expected, " or ")), abi.Clean(v.Received)))
-	}
 	if next := nextStep(r); next != "" {
 		out = append(out, "next: "+next)
 	}
@@ -137,8 +134,6 @@ func failureLines(r *run.Result, logs []string) []string {
 func nextStep(r *run.Result) string {
 	reason := *r.TerminalReason
 	switch {
-	case reason == "connector_protocol_violation":
-		return "this is a fault of the connector; tell its author, or look at sluice events " + string(r.RunID)
 	case reason == "run_timed_out":
 		return "the " + r.Deadline + " budget ended; narrow what is collected with --scope"
 	case reason == "memory_limit_exceeded":
@@ -147,7 +142,7 @@ func nextStep(r *run.Result) string {
 		return "run it again and answer in time"
 	case strings.HasPrefix(reason, "owner_"):
 		return "run it again; what was stored stays"
-	case reason == "connector_trapped", reason == "connector_exit_without_done", reason == "connector_stdin_closed":
+	case reason == "connector_protocol_violation", reason == "connector_trapped", reason == "connector_exit_without_done", reason == "connector_stdin_closed":
 		return "this is a fault of the connector; tell its author"
 	case r.ConnectorError != nil && r.ConnectorError.RecoveryHint != nil:
 		return hintText[r.ConnectorError.RecoveryHint.Action]
