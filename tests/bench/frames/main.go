@@ -73,8 +73,9 @@ func encode(first int) ([]byte, []place) {
 	var w abi.FrameWriter
 	var places []place
 	w.Begin()
-	for i := range perFrame {
-		it := item.Make(first + i)
+	page := make([]item.Item, perFrame)
+	item.Fill(page, first)
+	for _, it := range page {
 		data, err := json.Marshal(it)
 		if err != nil {
 			os.Exit(1)

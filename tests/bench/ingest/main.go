@@ -28,19 +28,17 @@ func collect(_ context.Context, run *guest.Run) error {
 	if s.Path == "builder" {
 		emit = builder
 	}
-	for n := s.First; n < s.First+s.Records; n++ {
-		if err := emit(run, item.Make(n)); err != nil {
-			return err
-		}
+	if err := item.Pages(s.First, s.Records, func(it *item.Item) error { return emit(run, it) }); err != nil {
+		return err
 	}
 	return run.Checkpoint("items", map[string]any{"after": s.First + s.Records})
 }
 
-func structs(run *guest.Run, it item.Item) error { return run.Emit("items", it.ID, it) }
+func structs(run *guest.Run, it *item.Item) error { return run.Emit("items", it.ID, it) }
 
 var rec = guest.NewRecord()
 
-func builder(run *guest.Run, it item.Item) error {
+func builder(run *guest.Run, it *item.Item) error {
 	rec.Reset()
 	rec.String("id", it.ID).String("name", it.Name).String("email", it.Email).String("city", it.City).
 		Float("amount", it.Amount).Int("count", int64(it.Count)).Bool("active", it.Active).

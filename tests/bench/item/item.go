@@ -24,11 +24,36 @@ var (
 	emails = [...]string{"ada@mail.example", "grace@mail.example", "edsger@mail.example", "barbara@mail.example", "niklaus@mail.example", "frances@mail.example", "tony@mail.example", "radia@mail.example"}
 )
 
-// Make returns the n-th item.
-func Make(n int) Item {
-	return Item{
-		ID: strconv.Itoa(100_000_000 + n), Name: names[n%len(names)], Email: emails[n%len(emails)], City: "Springfield",
-		Amount: float64(n%10_000) + 0.25, Count: n % 100, Active: n%2 == 0,
-		Created: "2026-01-02T03:04:05Z", Note: "an ordinary note of some length",
+// Fill makes a page of items, from the n-th on, as a connector gets them from a
+// service: their ids are parts of one text.
+func Fill(page []Item, n int) {
+	const digits = 9
+	ids := make([]byte, 0, digits*len(page))
+	for i := range page {
+		ids = strconv.AppendInt(ids, int64(100_000_000+n+i), 10)
 	}
+	text := string(ids)
+	for i := range page {
+		k := n + i
+		page[i] = Item{
+			ID: text[digits*i : digits*(i+1)], Name: names[k%len(names)], Email: emails[k%len(emails)], City: "Springfield",
+			Amount: float64(k%10_000) + 0.25, Count: k % 100, Active: k%2 == 0,
+			Created: "2026-01-02T03:04:05Z", Note: "an ordinary note of some length",
+		}
+	}
+}
+
+// Pages calls emit for count items from the first-th on.
+func Pages(first, count int, emit func(*Item) error) error {
+	page := make([]Item, 100)
+	for n, end := first, first+count; n < end; n += len(page) {
+		page = page[:min(len(page), end-n)]
+		Fill(page, n)
+		for i := range page {
+			if err := emit(&page[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

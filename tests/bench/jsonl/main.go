@@ -13,11 +13,11 @@ import (
 )
 
 type line struct {
-	Type      string    `json:"type"`
-	Stream    string    `json:"stream"`
-	Key       string    `json:"key"`
-	Data      item.Item `json:"data"`
-	EmittedAt string    `json:"emitted_at"`
+	Type      string     `json:"type"`
+	Stream    string     `json:"stream"`
+	Key       string     `json:"key"`
+	Data      *item.Item `json:"data"`
+	EmittedAt string     `json:"emitted_at"`
 }
 
 func main() {
@@ -29,11 +29,11 @@ func main() {
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	for n := first; n < first+records; n++ {
-		it := item.Make(n)
-		if enc.Encode(line{"RECORD", "items", it.ID, it, it.Created}) != nil {
-			os.Exit(1)
-		}
+	err := item.Pages(first, records, func(it *item.Item) error {
+		return enc.Encode(line{"RECORD", "items", it.ID, it, it.Created})
+	})
+	if err != nil {
+		os.Exit(1)
 	}
 	fmt.Fprintf(out, `{"type":"STATE","stream":"items","cursor":{"after":%d}}`+"\n", first+records)
 	fmt.Fprintf(out, `{"type":"DONE","status":"succeeded","records_emitted":%d}`+"\n", records)
