@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -43,7 +44,7 @@ func (c *command) exit(err error) int {
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
-	case isUsage(err), errors.Is(err, host.ErrStoreURL):
+	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound):
 		code, name = exitUsage, "not_found"

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -20,9 +23,12 @@ func openCache(o Options, group int) (*cache, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make cache: %w", err)
 	}
+	if err := c.onlyOurs(); err != nil {
+		return nil, err
+	}
 	if why := c.suspicious(); why != "" {
 		c.audit("cache_dropped", map[string]string{"reason": why})
-		if err := c.empty(); err != nil {
+		if err := c.empty(); err != nil && c.suspicious() != "" { // else another process was at it
 			return nil, fmt.Errorf("drop cache: %w", err)
 		}
 	}
@@ -39,6 +45,33 @@ func openCache(o Options, group int) (*cache, error) {
 		}
 	}
 	return c, nil
+}
+
+// ErrNoCache: the directory has files that are none of a cache's. It is left
+// alone, for a cache that cannot be trusted is deleted.
+var ErrNoCache = errors.New("not a cache directory")
+
+// onlyOurs returns ErrNoCache if somebody else's files are in the directory.
+func (c *cache) onlyOurs() error {
+	list, err := os.ReadDir(c.dir)
+	if err != nil {
+		return fmt.Errorf("open cache: %w", err)
+	}
+	for _, e := range list {
+		if !isOurs(e.Name()) {
+			return fmt.Errorf("%s: %w: %.60q is in it; SLUICE_CACHE takes an empty or a new directory", c.dir, ErrNoCache, e.Name())
+		}
+	}
+	return nil
+}
+
+// isOurs knows the names of a cache's files (see cache).
+func isOurs(name string) bool {
+	if name == keyFile || isBuild(name) || strings.HasPrefix(name, newPrefix) {
+		return true
+	}
+	sum, err := hex.DecodeString(strings.TrimSuffix(name, lockSuffix))
+	return err == nil && len(sum) == sha256.Size
 }
 
 // dirMode and fileMode: the workers of a root host read through their group.
@@ -109,7 +142,7 @@ func (c *cache) allowed(path string, d fs.DirEntry) fs.FileMode {
 }
 
 func isBuild(name string) bool {
-	return len(name) > len(buildPrefix) && name[:len(buildPrefix)] == buildPrefix
+	return len(name) > len(buildPrefix) && strings.HasPrefix(name, buildPrefix)
 }
 
 // empty removes everything in the directory.
@@ -119,7 +152,9 @@ func (c *cache) empty() error {
 		return err
 	}
 	for _, e := range list {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+		if isOurs(e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+		}
 	}
 	return err
 }
@@ -133,7 +168,7 @@ func (c *cache) sweep() error {
 	}
 	for _, e := range list {
 		info, infoErr := e.Info()
-		unfinished := isBuild(e.Name()) || len(e.Name()) > len(newPrefix) && e.Name()[:len(newPrefix)] == newPrefix
+		unfinished := isBuild(e.Name()) || strings.HasPrefix(e.Name(), newPrefix)
 		if infoErr == nil && unfinished && time.Since(info.ModTime()) > time.Hour {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
 		}

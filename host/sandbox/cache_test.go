@@ -203,6 +203,22 @@ func TestLooseCacheIsDropped(t *testing.T) { // S40
 	}
 }
 
+// A cache that cannot be trusted is deleted, so it must be one.
+func TestForeignDirectoryIsNoCache(t *testing.T) { // S40
+	dir := t.TempDir()
+	thesis := filepath.Join(dir, "thesis.txt")
+	if err := os.WriteFile(thesis, []byte("ten years of work"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sandbox.Open(t.Context(), sandbox.Options{CacheDir: dir, BuildID: "any", Engine: "any", Prespawn: -1})
+	if !errors.Is(err, sandbox.ErrNoCache) || !strings.Contains(err.Error(), "thesis.txt") {
+		t.Errorf("%v; want ErrNoCache and the file's name", err)
+	}
+	if b, err := os.ReadFile(thesis); string(b) != "ten years of work" {
+		t.Errorf("the file is gone: %v", err)
+	}
+}
+
 func TestCacheIsBounded(t *testing.T) { // S40
 	dir := t.TempDir()
 	var w watched

@@ -44,16 +44,22 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	modules, err := os.MkdirTemp("", "players")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(modules)
 	shared.players = map[string]string{}
 	for _, transport := range []string{"abi", "stdio"} {
-		path := filepath.Join(cache, "player-"+transport+".wasm")
+		path := filepath.Join(modules, transport+".wasm")
 		if err := buildPlayer(path, transport); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		shared.players[transport] = path
 	}
-	h, err := host.Open(context.Background(), host.Options{Store: "memory:?memory=small", CacheDir: filepath.Join(cache, "code")})
+	h, err := host.Open(context.Background(), host.Options{Store: "memory:?memory=small", CacheDir: cache})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,8 +73,8 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// cacheDir keeps players and compiled code between test runs: SLUICE_CACHE, or
-// a directory of the user's cache.
+// cacheDir keeps compiled code between test runs: SLUICE_CACHE, or a directory
+// of the user's cache.
 func cacheDir() (string, error) {
 	dir := os.Getenv("SLUICE_CACHE")
 	if dir == "" {
@@ -78,7 +84,7 @@ func cacheDir() (string, error) {
 		}
 		dir = filepath.Join(user, "sluice-conformance")
 	}
-	return dir, os.MkdirAll(filepath.Join(dir, "code"), 0o700)
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 func buildPlayer(path, transport string) error {
