@@ -146,7 +146,7 @@ var Subtypes = map[Subtype]string{
 	VDoneInvalidStatus:                     "has an unknown status",
 	VDoneRecordsEmittedMismatch:            "reports another number of records than the host received",
 	VExitCodeMismatch:                      "disagrees with the exit code",
-	VExitTimeoutAfterDone:                  "did not exit in time after DONE",
+	VExitTimeoutAfterDone:                  "was not followed by an exit in time",
 	VFieldLimitExceeded:                    "has a member over its limit",
 	VFrameInvalidJson:                      "is not well-formed JSON with unique member names",
 	VFrameInvalidUtf8:                      "is not UTF-8",

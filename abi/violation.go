@@ -32,12 +32,15 @@ type Violation struct {
 // Error is the host-written failure_message (R71), at most 500 bytes.
 func (v *Violation) Error() string {
 	var b strings.Builder
-	if v.MessageType != "" {
+	switch {
+	case v.MessageType != "":
 		b.WriteString(v.MessageType)
-		b.WriteByte(' ')
-	} else {
-		b.WriteString("The connector ")
+	case strings.HasPrefix(string(v.Subtype), "frame_"):
+		b.WriteString("What the connector sent")
+	default:
+		b.WriteString("The connector")
 	}
+	b.WriteByte(' ')
 	if p, ok := Subtypes[v.Subtype]; ok {
 		b.WriteString(p)
 	} else {

@@ -241,9 +241,11 @@ func (r *run) response(q *asking, a answer) abi.Response {
 		f := fieldNamed(q.fields, name)
 		if f.Secret || f.Sealed {
 			if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
-				if text, ok := v.Text(); ok {
-					r.canary.protect(text)
+				text, ok := v.Text()
+				if !ok && v.Is(abi.KindNumber) {
+					text = string(raw)
 				}
+				r.canary.protect(text)
 			}
 		}
 		if f.Sealed {

@@ -82,7 +82,7 @@ func cacheDir() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		dir = filepath.Join(user, "sluice-conformance")
+		dir = filepath.Join(user, "sluice-tests")
 	}
 	return dir, os.MkdirAll(dir, 0o700)
 }
