@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"path/filepath"
 
 	engine "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -64,11 +66,39 @@ func openEngine(dir string, opts Options) (db *engine.DB, err error) {
 	if o.ValueThreshold > 15*o.MemTableSize/100 {
 		o = o.WithValueThreshold(15 * o.MemTableSize / 100)
 	}
+	if dir != "" {
+		if err := dropEmptyLogs(dir); err != nil {
+			return nil, err
+		}
+	}
 	db, err = engine.OpenManaged(o)
 	if err != nil {
 		return nil, &store.DamageError{Code: "store_corrupt", Detail: "open engine: " + err.Error()}
 	}
 	return db, nil
+}
+
+// dropEmptyLogs removes the logs that the engine was killed over between
+// creating them and giving them their size: they hold nothing, and it refuses
+// to open with them. One that was emptied by other hands is told by the witness.
+func dropEmptyLogs(dir string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("list engine files: %w", err)
+	}
+	for _, f := range files {
+		if ext := filepath.Ext(f.Name()); ext != ".mem" && ext != ".vlog" {
+			continue
+		}
+		info, err := f.Info()
+		if err == nil && info.Size() == 0 {
+			err = os.Remove(filepath.Join(dir, f.Name()))
+		}
+		if err != nil {
+			return fmt.Errorf("drop empty engine log: %w", err)
+		}
+	}
+	return nil
 }
 
 // A reader is a view of the engine as of one commit. It is not safe for
