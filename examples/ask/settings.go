@@ -36,8 +36,11 @@ var everything = []question{
 }
 
 func readSettings(run *guest.Run) (settings, error) {
-	s := settings{Ask: everything}
+	var s settings
 	err := run.Config(&s)
+	if s.Ask == nil {
+		s.Ask = everything // not before: decoding would fill in questions from it
+	}
 	return s, err
 }
 
