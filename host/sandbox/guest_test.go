@@ -23,6 +23,9 @@ func transcript(t *testing.T, g *sandbox.Guest, answer func(abi.Call, string) (a
 		if len(line) > 60 {
 			line = fmt.Sprintf("%s… %d", line[:20], len(text))
 		}
+		if in.Call == abi.CallSleep {
+			line = "…" // what is left of the time, as the guest's clock has it
+		}
 		lines = append(lines, fmt.Sprintf("%d %q", in.Call, line))
 		in.Release()
 		if in.Call == abi.CallEmit {
@@ -64,13 +67,13 @@ func TestGuestSpeaks(t *testing.T) {
 		{"sleep", func(c abi.Call, payload string) (abi.Errno, string) {
 			if c == abi.CallSleep { // the Go runtime asks again until the time has come
 				d, err := abi.ParseSleep([]byte(payload))
-				if err != nil || d > 30*time.Millisecond {
+				if err != nil || d < 20*time.Millisecond || d > 30*time.Millisecond {
 					t.Errorf("sleep of %v, %v", d, err)
 				}
 				<-time.After(d + 5*time.Millisecond)
 			}
 			return abi.OK, ""
-		}, []string{`67 "\x80\xc3\xc9\x01\x00\x00\x00\x00"`, `12 "slept true"`}},
+		}, []string{`67 "…"`, `12 "slept true"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.task, func(t *testing.T) {
