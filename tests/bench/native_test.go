@@ -8,23 +8,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
-// nativeRate ingests n records of the native program.
-func nativeRate(b *testing.B, n int) (perSecond float64) {
-	b.Helper()
-	with(b, jail.Walls{}, func(h *host.Host) { perSecond = native(b, h, n) })
-	return perSecond
-}
-
-func native(b *testing.B, h *host.Host, n int) float64 {
+// native ingests n records of the native program.
+func native(b *testing.B, h *host.Host, n int) (time.Duration, *run.Result) {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "jsonl")
 	if out, err := exec.Command("go", "build", "-o", program, "./jsonl").CombinedOutput(); err != nil {
@@ -45,8 +39,7 @@ func native(b *testing.B, h *host.Host, n int) float64 {
 			return g, nil, err
 		},
 	})
-	took, _ := finish(b, r, int64(n))
-	return rate(n, took)
+	return finish(b, r, int64(n))
 }
 
 // programGuest makes a native program look like a stdio guest: it is what
@@ -108,6 +101,7 @@ func (g *programGuest) Credit(int, int) error { return nil }
 func (g *programGuest) Kill()                 { _ = g.cmd.Process.Kill() }
 func (g *programGuest) Usage() sandbox.Usage  { return sandbox.Usage{} }
 func (g *programGuest) Exit() sandbox.Exit {
-	return sandbox.Exit{Kind: sandbox.ExitExited, Code: g.code}
+	s := g.cmd.ProcessState // complete, for the calls have ended
+	return sandbox.Exit{Kind: sandbox.ExitExited, Code: g.code, Usage: sandbox.Usage{CPU: s.UserTime() + s.SystemTime()}}
 }
 func (g *programGuest) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
