@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// A Record builds the data of one record member by member. It is the fastest
-// way to emit and allocates nothing once its buffer has grown:
+// A Record builds the data of one record member by member, for data that has no
+// struct. It is as fast as one and allocates nothing once its buffer has grown:
 //
 //	rec := run.Record("messages")
 //	for _, m := range page {

@@ -24,23 +24,23 @@ func newFilter(keys uint64) filter {
 	return filter{blocks: make([]block, keys/keysPerBlock+1)}
 }
 
-// add and has take the block from h2 and the bits in it from h1. The top bits
-// of h1, which say the page, are the ones least used here.
+// add and has take the block from h1, in whose order a merge adds its rows, so
+// that it fills block after block, and the bits in it from h2.
 func (f filter) add(h1, h2 uint64) {
-	b := &f.blocks[f.block(h2)]
+	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
-		b[h1>>6&7] |= 1 << (h1 & 63)
-		h1 >>= 9
+		b[h2>>6&7] |= 1 << (h2 & 63)
+		h2 >>= 9
 	}
 }
 
 func (f filter) has(h1, h2 uint64) bool {
-	b := &f.blocks[f.block(h2)]
+	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
-		if b[h1>>6&7]&(1<<(h1&63)) == 0 {
+		if b[h2>>6&7]&(1<<(h2&63)) == 0 {
 			return false
 		}
-		h1 >>= 9
+		h2 >>= 9
 	}
 	return true
 }
@@ -50,7 +50,7 @@ func (f filter) has(h1, h2 uint64) bool {
 // of the cache overlap; the sum it returns is what keeps the loads in place.
 func (f filter) ask(probes []probe, j int) (touched uint64) {
 	for i := range probes {
-		touched += f.blocks[f.block(probes[i].h2)][0]
+		touched += f.blocks[f.block(probes[i].h1)][0]
 	}
 	for i := range probes {
 		if p := &probes[i]; f.has(p.h1, p.h2) {
@@ -60,8 +60,8 @@ func (f filter) ask(probes []probe, j int) (touched uint64) {
 	return touched
 }
 
-func (f filter) block(h2 uint64) uint64 {
-	return (h2 >> 32) * uint64(len(f.blocks)) >> 32
+func (f filter) block(h1 uint64) uint64 {
+	return (h1 >> 32) * uint64(len(f.blocks)) >> 32
 }
 
 func (f filter) memory() int64 { return int64(len(f.blocks)) * blockBytes }

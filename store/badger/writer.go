@@ -131,7 +131,7 @@ type chain struct {
 }
 
 // format is the version of what stands on disk (S129).
-const format = 1
+const format = 2
 
 const chainBytes = 4 + 8 + sha256.Size
 

@@ -54,7 +54,7 @@ func collect(_ context.Context, run *guest.Run) error {
 		case "record":
 			err = rec.Reset().String("id", m.ID).String("created_at", m.CreatedAt).String("from", m.From).
 				String("subject", m.Subject).Int("size", int64(m.Size)).Bool("read", m.Read).
-				Strings("labels", m.Labels).Raw("thread", []byte(`{"id":"t-99881"}`)).Emit(m.ID)
+				Strings("labels", m.Labels).String("thread", m.Thread.ID).Emit(m.ID)
 		}
 		if err != nil {
 			return err
