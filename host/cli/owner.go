@@ -105,6 +105,20 @@ func (s *scripted) take(q run.Question) (run.Answer, bool) {
 	return a, true
 }
 
+// unused tells of the answers that no question came for: the first of them kept
+// the others back.
+func (s *scripted) unused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range s.answers {
+		if i == 0 {
+			s.warn("--answer %s was not used: no question of that kind came when it was its turn", a.kind)
+		} else {
+			s.warn("--answer %s was not used either", a.kind)
+		}
+	}
+}
+
 func (s scriptedAnswer) answer(q run.Question) run.Answer {
 	out := run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{}}
 	switch {

@@ -129,6 +129,9 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		return nil, err
 	}
 	c.ran = true
+	if s, ok := q.Owner.(*scripted); ok {
+		s.unused()
+	}
 	ctx = context.WithoutCancel(ctx) // what the run left is still written
 	after, err := streamStats(ctx, h, connectionOf(q))
 	if err != nil {
