@@ -32,6 +32,14 @@ func count[N int | int64 | uint64](n N) string {
 	return s
 }
 
+// recordCount writes how many records.
+func recordCount(n int64) string {
+	if n == 1 {
+		return "1 record"
+	}
+	return count(n) + " records"
+}
+
 // clock writes a duration as people read one.
 func clock(d time.Duration) string {
 	switch {

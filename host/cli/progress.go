@@ -188,7 +188,7 @@ func (p *progress) block(now time.Time) []string {
 		lines = append(lines, "  "+s.line(min(width, 40)))
 	}
 	if p.rejected > 0 {
-		lines = append(lines, fmt.Sprintf("  %s records rejected", count(p.rejected)))
+		lines = append(lines, fmt.Sprintf("  %s rejected", recordCount(p.rejected)))
 	}
 	if p.message != "" {
 		lines = append(lines, "  "+p.message)

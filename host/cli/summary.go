@@ -41,7 +41,7 @@ func statusColor(status string) string {
 func headline(r *run.Result) string {
 	var records string
 	if n := r.RecordsFlushed; n > 0 || r.Status == abi.Succeeded {
-		records = count(n) + " records"
+		records = recordCount(n)
 	}
 	return "  " + join(", ", records, "in "+clock(time.Duration(r.Usage.Wall)*time.Millisecond), string(r.RunID))
 }
@@ -72,7 +72,7 @@ func resultLines(r *run.Result, logs []string) []string {
 	var out []string
 	out = append(out, "checkpoint: "+checkpointText(r))
 	if n := r.RecordsPermanentlyRejected; n > 0 {
-		out = append(out, fmt.Sprintf("rejected: %s records did not pass their stream's schema", count(n)))
+		out = append(out, fmt.Sprintf("rejected: %s did not pass the schema of its stream", recordCount(n)))
 	}
 	out = append(out, gapLines(r.KnownGaps)...)
 	if r.Isolation.Level != "" {
