@@ -1,0 +1,50 @@
+package network
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A Hop is the audit line of one exchange with one origin (S78): no query, no
+// header, no body.
+type Hop struct {
+	Method  string
+	Origin  string
+	Path    string // at most 256 bytes; long opaque segments are cut
+	Status  int    // 0 when there was no answer
+	Refused string // code of the error, "" for none
+	Sent    int    // bytes of the body
+	Took    time.Duration
+}
+
+// auditOf describes a hop.
+func auditOf(h hop, t target, r *http.Response, err error, took time.Duration) Hop {
+	out := Hop{Method: h.method, Origin: t.origin(), Path: auditPath(t.url.EscapedPath()), Sent: len(h.body), Took: took}
+	if r != nil {
+		out.Status = r.StatusCode
+	}
+	if err != nil {
+		out.Refused = asError(err).Code
+	}
+	return out
+}
+
+const (
+	auditBytes   = 256
+	opaqueLength = 24
+)
+
+// auditPath shortens a path: segments that long are identifiers or tokens.
+func auditPath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if len(p) >= opaqueLength {
+			parts[i] = p[:4] + "…"
+		}
+	}
+	if path = strings.Join(parts, "/"); len(path) > auditBytes {
+		path = path[:auditBytes-3] + "…"
+	}
+	return path
+}

@@ -1,0 +1,152 @@
+package network
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Body is what a response carries: decoded, counted, and never slower than
+// the floor. It is for one reader at a time.
+type Body struct {
+	raw     *countedReader
+	decoded io.Reader // raw, or what one layer of gzip holds
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	left    int64 // decoded bytes that may still come
+	got     int64 // decoded
+	ratio   int64
+	window  time.Duration
+	done    func() // once, at the end
+
+	waited time.Duration // within the window
+	since  int64         // received when the window began
+	closed bool
+}
+
+// A countedReader counts what comes from the server, for the body and the run.
+type countedReader struct {
+	io.ReadCloser
+	n   int64
+	run *atomic.Int64
+}
+
+func (r *countedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.n += int64(n)
+	r.run.Add(int64(n))
+	return n, err
+}
+
+var (
+	errSlow = failf(abi.ETIMEOUT, "too_slow", "the server sends less than 1 KiB/s")
+	errLate = failf(abi.ETIMEOUT, "timeout", "the request took longer than its timeout")
+)
+
+// newBody takes the body of a response over. A coding that is not gzip was
+// never asked for.
+func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits, run *atomic.Int64, done func()) (*Body, error) {
+	raw := &countedReader{ReadCloser: r.Body, run: run}
+	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, left: most, ratio: l.Ratio, window: l.FloorWindow, done: done}
+	switch coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); coding {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		b.decoded = &lateGzip{src: raw}
+	default:
+		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in the coding %.40q", coding)
+	}
+	return b, nil
+}
+
+// A lateGzip reads its header with the first byte that is wanted: an answer to
+// HEAD says gzip and has none.
+type lateGzip struct {
+	src io.Reader
+	z   *gzip.Reader
+}
+
+func (g *lateGzip) Read(p []byte) (int, error) {
+	if g.z == nil {
+		z, err := gzip.NewReader(g.src)
+		if err != nil {
+			return 0, err
+		}
+		g.z = z
+	}
+	return g.z.Read(p)
+}
+
+// Read implements io.Reader. The error is an *Error or io.EOF.
+func (b *Body) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, io.EOF
+	}
+	stop := time.AfterFunc(b.window, func() { b.cancel(errSlow) })
+	began := time.Now()
+	n, err := b.decoded.Read(p[:min(int64(len(p)), b.left+1)])
+	stop.Stop()
+	if slow := b.pace(time.Since(began)); slow != nil {
+		return 0, slow
+	}
+	b.got += int64(n)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes; max_bytes raises the limit", b.got-1)
+	}
+	if b.got > ratioFrom && b.got > b.raw.n*b.ratio {
+		return 0, failf(abi.ETOOBIG, "response_too_large", "the body unpacks to more than %d times its size", b.ratio)
+	}
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return n, err
+	case context.Cause(b.ctx) != nil:
+		return 0, ended(b.ctx)
+	}
+	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off after %d bytes", b.got)
+}
+
+// pace holds the server to the floor: only the time that was waited for it counts.
+func (b *Body) pace(d time.Duration) error {
+	if b.waited += d; b.waited < b.window {
+		return nil
+	}
+	if b.raw.n-b.since < int64(b.window.Seconds()*floorRate) {
+		return errSlow
+	}
+	b.waited, b.since = 0, b.raw.n
+	return nil
+}
+
+// Abort ends a Read that waits; what follows fails too. It may be called from
+// any goroutine.
+func (b *Body) Abort() { b.cancel(errClosed) }
+
+// Close drops what was not read.
+func (b *Body) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	err := b.raw.Close()
+	b.done()
+	return err
+}
+
+// ended is why a context did.
+func ended(ctx context.Context) *Error {
+	cause := context.Cause(ctx)
+	var e *Error
+	switch {
+	case errors.As(cause, &e):
+		return e
+	case errors.Is(cause, context.DeadlineExceeded):
+		return errLate
+	}
+	return failf(abi.ECANCELED, "run_cancelled", "the run is ending")
+}

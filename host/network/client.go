@@ -1,0 +1,308 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Options of a Client. Policy is required.
+type Options struct {
+	Policy   *Policy
+	Table    *Table      // nil: a Table with the addresses of this machine
+	Resolver Resolver    // nil: Go's own
+	Governor *Governor   // nil: one of its own, with the defaults
+	TLS      *tls.Config // nil: the system's roots; only roots of one exact host may be added by an operator
+	Limits   Limits
+	Audit    func(Hop) // nil: none
+}
+
+// A Client makes the requests of one run (section 6.2). Connections, cookies
+// and sessions are its own (S72). It is safe for concurrent use.
+type Client struct {
+	o         Options
+	transport *http.Transport
+	jar       *jar
+	life      context.Context // of bodies
+	end       context.CancelCauseFunc
+	requests  atomic.Int64
+	received  atomic.Int64
+}
+
+// NewClient returns a client without connections.
+func NewClient(o Options) (*Client, error) {
+	if o.Table == nil {
+		o.Table = &Table{Own: OwnAddresses()}
+	}
+	if o.Resolver == nil {
+		o.Resolver = &net.Resolver{PreferGo: true}
+	}
+	if o.Governor == nil {
+		o.Governor = NewGovernor(DefaultPace())
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	if o.Audit == nil {
+		o.Audit = func(Hop) {}
+	}
+	j, err := newJar()
+	if err != nil {
+		return nil, err
+	}
+	d := &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits}
+	conf := &tls.Config{}
+	if o.TLS != nil {
+		conf = o.TLS.Clone()
+	}
+	conf.MinVersion = max(conf.MinVersion, tls.VersionTLS12)
+	life, end := context.WithCancelCause(context.Background())
+	return &Client{o: o, jar: j, life: life, end: end, transport: &http.Transport{
+		Proxy: nil, DialContext: d.dial, TLSClientConfig: conf, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: o.Limits.TLS, ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
+		DisableCompression: true, MaxIdleConnsPerHost: 8, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
+	}}, nil
+}
+
+// Close ends what is in progress, bodies included, and drops the connections.
+func (c *Client) Close() {
+	c.end(errClosed)
+	c.transport.CloseIdleConnections()
+}
+
+// A Response is an answer. Body is to be closed.
+type Response struct {
+	Status    int
+	Headers   [][2]string
+	URL       string
+	Redirects int
+	Bytes     int64 // of the body, -1 when the server did not say or it is packed
+	Body      *Body
+}
+
+// Do makes one request, with its redirects. ctx ends it until Do returns; the
+// body lives until it is closed. The error is an *Error; a failure at any step
+// sends nothing (S66).
+func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
+	if c.requests.Add(1) > c.o.Limits.RunRequests {
+		return nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
+	}
+	if c.received.Load() > c.o.Limits.RunBytes {
+		return nil, failf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", c.o.Limits.RunBytes)
+	}
+	t, err := parseTarget(q.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	total := c.o.Limits.Total
+	if q.Timeout > 0 {
+		total = q.Timeout
+	}
+	life, cancel := context.WithCancelCause(c.life)
+	late := time.AfterFunc(total, func() { cancel(errLate) })
+	stop := context.AfterFunc(ctx, func() { cancel(errClosed) })
+	defer stop()
+	over := func() {
+		late.Stop()
+		cancel(nil)
+	}
+	r, err := c.follow(life, q, t, total)
+	if err != nil {
+		if context.Cause(life) != nil {
+			err = ended(life)
+		}
+		over()
+		return nil, asError(err)
+	}
+	out, err := c.response(life, cancel, q, r, over)
+	if err != nil {
+		over()
+		_ = r.Body.Close() // refused
+		return nil, err
+	}
+	return out, nil
+}
+
+// An answer is a response, and where it came from.
+type answer struct {
+	*http.Response
+	from      target
+	redirects int
+}
+
+// follow is S71.
+func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Duration) (*answer, error) {
+	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
+	for redirects := 0; ; redirects++ {
+		r, err := c.hop(ctx, h, t, q.wait(total))
+		if err != nil {
+			return nil, err
+		}
+		location := r.Header.Get("Location")
+		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
+			return &answer{r, t, redirects}, nil
+		}
+		_ = r.Body.Close() // of a redirect
+		if q.Redirect == "error" {
+			return nil, denyf("redirect", "the server redirects, and the request asked for none")
+		}
+		if redirects == c.o.Limits.Redirects {
+			return nil, denyf("redirect", "the server redirects more than %d times", c.o.Limits.Redirects)
+		}
+		to, err := parseTarget(location, t.url)
+		if err != nil {
+			return nil, err
+		}
+		if t.scheme == "https" && to.scheme != "https" {
+			return nil, denyf("redirect", "the server redirects from https to %s", to.scheme)
+		}
+		h = h.redirected(r.StatusCode, t.origin() == to.origin())
+		t = to
+	}
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// wait is the longest that the governor may hold the request.
+func (q *Request) wait(total time.Duration) time.Duration {
+	if q.Wait > 0 {
+		return q.Wait
+	}
+	return total
+}
+
+// A hop is what is sent to one origin.
+type hop struct {
+	method  string
+	headers [][2]string
+	body    []byte
+}
+
+// redirected is the hop after this one: 303, and 301 and 302 after POST, make
+// it GET; another origin gets no body and no credentials.
+func (h hop) redirected(status int, same bool) hop {
+	next := hop{method: h.method, body: h.body}
+	if status == http.StatusSeeOther && h.method != http.MethodHead || (status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
+		next.method, next.body = http.MethodGet, nil
+	}
+	if !same {
+		next.body = nil
+	}
+	for _, pair := range h.headers {
+		name := textproto.CanonicalMIMEHeaderKey(pair[0])
+		if !same && name == "Authorization" || next.body == nil && strings.HasPrefix(name, "Content-") {
+			continue
+		}
+		next.headers = append(next.headers, pair)
+	}
+	return next
+}
+
+// hop sends one request: steps 3 to 7.
+func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, err error) {
+	began := time.Now()
+	defer func() { c.o.Audit(auditOf(h, t, r, err, time.Since(began))) }()
+	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
+		return nil, errPolicy(step, t)
+	}
+	leave, err := c.o.Governor.enter(ctx, t.origin(), wait)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	tooMany := false
+	informational := 0
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
+		if informational++; informational > c.o.Limits.Informational {
+			tooMany = true
+			return errors.New("too many informational answers")
+		}
+		return nil
+	}})
+	req, err := http.NewRequestWithContext(traced, h.method, t.url.String(), bytes.NewReader(h.body))
+	if err != nil {
+		return nil, malformed("the request cannot be made of it")
+	}
+	if len(h.body) == 0 {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+	}
+	for _, pair := range h.headers {
+		req.Header.Add(pair[0], pair[1])
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "sluice")
+	}
+	req.Header.Set("Accept-Encoding", "gzip")
+	c.jar.send(req)
+	r, err = c.transport.RoundTrip(req)
+	if err != nil {
+		if tooMany {
+			return nil, failf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", c.o.Limits.Informational)
+		}
+		return nil, explain(err)
+	}
+	c.o.Governor.answered(t.origin(), r)
+	c.jar.keep(t.url, r)
+	return r, nil
+}
+
+// errPolicy is a denial at step 3, with what would grant it.
+func errPolicy(step string, t target) *Error {
+	want := Entry{Scheme: t.scheme, Host: t.host, Port: t.port}
+	return denyf(step, "%s is not approved for this connection; --allow-host %s allows it", t.origin(), want)
+}
+
+// explain names what a failed exchange was, without addresses.
+func explain(err error) *Error {
+	var e *Error
+	var cert *tls.CertificateVerificationError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &cert):
+		return failf(abi.EUNAVAIL, "tls_failed", "the server's certificate is not valid for this host")
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return failf(abi.ETIMEOUT, "timeout", "the server did not answer in time")
+	}
+	return asError(err)
+}
+
+// response turns an answer into what a guest gets.
+func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *answer, done func()) (*Response, error) {
+	most := c.o.Limits.Response
+	if q.MaxBytes > 0 {
+		most = q.MaxBytes
+	}
+	b, err := newBody(ctx, cancel, r.Response, most, c.o.Limits, &c.received, done)
+	if err != nil {
+		return nil, err
+	}
+	out := &Response{Status: r.StatusCode, URL: r.from.url.String(), Redirects: r.redirects, Bytes: r.ContentLength, Body: b}
+	packed := b.decoded != io.Reader(b.raw)
+	if packed {
+		out.Bytes = -1
+	}
+	if out.Bytes > most && r.Request.Method != http.MethodHead {
+		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it", out.Bytes, most)
+	}
+	out.Headers = headersFor(r.Header, packed)
+	return out, nil
+}

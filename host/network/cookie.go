@@ -1,0 +1,68 @@
+package network
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"sync"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// Limits of a jar (S76).
+const (
+	cookieBytes    = 4 << 10
+	cookiesPerHost = 50
+	cookiesInAll   = 500
+)
+
+// A jar keeps the cookies of one run. What comes over a limit is not kept.
+type jar struct {
+	cookies *cookiejar.Jar
+
+	mu   sync.Mutex                 // guards seen
+	seen map[string]map[string]bool // names by host that set them
+	all  int
+}
+
+func newJar() (*jar, error) {
+	c, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
+	return &jar{cookies: c, seen: map[string]map[string]bool{}}, err
+}
+
+// keep takes the cookies of a response.
+func (j *jar) keep(u *url.URL, r *http.Response) {
+	var kept []*http.Cookie
+	j.mu.Lock()
+	for _, c := range r.Cookies() {
+		if len(c.Name)+len(c.Value) <= cookieBytes && j.room(u.Hostname(), c.Domain+";"+c.Path+";"+c.Name) {
+			kept = append(kept, c)
+		}
+	}
+	j.mu.Unlock()
+	j.cookies.SetCookies(u, kept)
+}
+
+func (j *jar) room(host, name string) bool {
+	names := j.seen[host]
+	if names[name] {
+		return true
+	}
+	if len(names) >= cookiesPerHost || j.all >= cookiesInAll {
+		return false
+	}
+	if names == nil {
+		names = map[string]bool{}
+		j.seen[host] = names
+	}
+	names[name] = true
+	j.all++
+	return true
+}
+
+// send adds the cookies for a request.
+func (j *jar) send(r *http.Request) {
+	for _, c := range j.cookies.Cookies(r.URL) {
+		r.AddCookie(c)
+	}
+}

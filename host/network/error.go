@@ -1,0 +1,39 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// An Error is why a request was not made, or not finished. It never names an
+// address (S66).
+type Error struct {
+	Errno      abi.Errno
+	Code       string
+	Message    string
+	Step       string // of a denial: scheme, host, port, address, redirect, method, header
+	RetryAfter int64  // milliseconds, of ERATE
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+func failf(errno abi.Errno, code, format string, args ...any) *Error {
+	return &Error{Errno: errno, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// denyf is a denial at a step of section 6.2.
+func denyf(step, format string, args ...any) *Error {
+	return &Error{Errno: abi.EDENIED, Code: step + "_denied", Step: step, Message: fmt.Sprintf(format, args...)}
+}
+
+// asError finds the Error that a failure is, or makes an EUNAVAIL of it that
+// tells nothing of where it came from.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return failf(abi.EUNAVAIL, "unreachable", "the server could not be reached, or broke off")
+}

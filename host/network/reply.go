@@ -1,0 +1,43 @@
+package network
+
+import (
+	"strconv"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// reply is the answer of the request function (abi.md section 5).
+func (r *Response) reply(handle uint32) []byte {
+	b := strconv.AppendUint([]byte(`{"handle":`), uint64(handle), 10)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
+	b = append(b, `,"headers":[`...)
+	for i, pair := range r.Headers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = abi.AppendQuote(append(b, '['), pair[0])
+		b = abi.AppendQuote(append(b, ','), pair[1])
+		b = append(b, ']')
+	}
+	b = abi.AppendQuote(append(b, `],"url":`...), r.URL)
+	b = strconv.AppendInt(append(b, `,"redirects":`...), int64(r.Redirects), 10)
+	if r.Bytes >= 0 {
+		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
+	}
+	return append(b, '}')
+}
+
+// text is the error text of a failure (G7).
+func (e *Error) text() []byte {
+	b := abi.AppendQuote([]byte(`{"code":`), e.Code)
+	b = abi.AppendQuote(append(b, `,"message":`...), e.Message)
+	switch {
+	case e.Step != "":
+		b = abi.AppendQuote(append(b, `,"detail":{"step":`...), e.Step)
+		b = append(b, '}')
+	case e.Errno == abi.ERATE:
+		b = strconv.AppendInt(append(b, `,"detail":{"retry_after_ms":`...), e.RetryAfter, 10)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,238 @@
+package network
+
+import (
+	"encoding/binary"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Request is what a guest asks for (abi.md section 5), bounded and checked.
+type Request struct {
+	Method   string
+	URL      string
+	Headers  [][2]string
+	Timeout  time.Duration // 0: the limit
+	Redirect string        // follow, manual, error
+	MaxBytes int64         // decoded bytes of the body; 0: the limit
+	Wait     time.Duration // the longest wait for the governor; 0: as long as the request may take
+	Body     []byte
+}
+
+// methods of section 6.2 step 1.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// ParseRequest decodes the frame of the request function. Body shares memory
+// with it. The error is an *Error: EINVAL for what is malformed, ETOOBIG for
+// what is over a limit, EDENIED for a method or header that is not a guest's.
+func ParseRequest(frame []byte, l Limits) (*Request, error) {
+	if len(frame) < 4 || uint64(binary.LittleEndian.Uint32(frame)) > uint64(len(frame)-4) {
+		return nil, malformed("the frame is shorter than its head")
+	}
+	n := int(binary.LittleEndian.Uint32(frame))
+	head, body := frame[4:4+n], frame[4+n:]
+	if n > maxURL+l.RequestHeaderBytes*2+4*abi.KiB {
+		return nil, failf(abi.ETOOBIG, "request_too_large", "the head of a request may have %d bytes", maxURL+l.RequestHeaderBytes*2+4*abi.KiB)
+	}
+	if int64(len(body)) > l.RequestBody {
+		return nil, failf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
+	}
+	v, err := abi.Parse(head, abi.ParseOptions{MaxValues: 1000})
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	q := &Request{Redirect: "follow", Body: body}
+	for _, m := range []struct {
+		name string
+		into *string
+	}{{"method", &q.Method}, {"url", &q.URL}, {"redirect", &q.Redirect}} {
+		if err := textMember(v, m.name, m.into); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range []struct {
+		name  string
+		most  int64
+		scale int64
+		into  *int64
+	}{
+		{"timeout_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Timeout)},
+		{"wait_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Wait)},
+		{"max_bytes", l.ResponseMost, 1, &q.MaxBytes},
+	} {
+		if err := numberMember(v, m.name, m.most, m.scale, m.into); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Contains(methods, q.Method) {
+		return nil, denyf("method", "method %.20q is not one of %s", q.Method, strings.Join(methods, " "))
+	}
+	if !slices.Contains([]string{"follow", "manual", "error"}, q.Redirect) {
+		return nil, malformed("redirect must be follow, manual or error")
+	}
+	return q, q.readHeaders(v, l)
+}
+
+func malformed(format string, args ...any) *Error {
+	return failf(abi.EINVAL, "invalid_request", format, args...)
+}
+
+func textMember(v abi.Value, name string, into *string) error {
+	m, ok := v.Member(name)
+	if !ok {
+		return nil
+	}
+	text, ok := m.Text()
+	if !ok {
+		return malformed("%s must be a string", name)
+	}
+	*into = text
+	return nil
+}
+
+func numberMember(v abi.Value, name string, most, scale int64, into *int64) error {
+	m, ok := v.Member(name)
+	if !ok || m.Absent() {
+		return nil
+	}
+	n, ok := m.SafeInteger()
+	if !ok || n < 1 {
+		return malformed("%s must be an integer from 1", name)
+	}
+	*into = min(n, most/scale) * scale
+	return nil
+}
+
+// hostsOwn are the headers that the host sets, or that mean the connection and
+// not the request (S73).
+var hostsOwn = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
+	"accept-encoding", "cookie", "cookie2"}
+
+// ownsHeader reports whether a guest must not set the header.
+func ownsHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains(hostsOwn, name) || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-")
+}
+
+func (q *Request) readHeaders(v abi.Value, l Limits) error {
+	list, ok := v.Member("headers")
+	if !ok {
+		return nil
+	}
+	if !list.Is(abi.KindArray) {
+		return malformed("headers must be an array of pairs")
+	}
+	size := 0
+	for item := range list.Items() {
+		pair, ok := headerPair(item)
+		if !ok {
+			return malformed("a header must be a pair of strings")
+		}
+		if !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1]) {
+			return malformed("header %.60q is not one", pair[0])
+		}
+		if ownsHeader(pair[0]) {
+			return denyf("header", "header %s is set by the host", pair[0])
+		}
+		if size += len(pair[0]) + len(pair[1]) + 4; size > l.RequestHeaderBytes || len(q.Headers) == l.RequestHeaders {
+			return failf(abi.ETOOBIG, "request_too_large", "a request may have %d headers and %d bytes of them", l.RequestHeaders, l.RequestHeaderBytes)
+		}
+		q.Headers = append(q.Headers, pair)
+	}
+	return nil
+}
+
+func headerPair(item abi.Value) (pair [2]string, ok bool) {
+	if !item.Is(abi.KindArray) || item.Len() != 2 {
+		return pair, false
+	}
+	i := 0
+	for part := range item.Items() {
+		if pair[i], ok = part.Text(); !ok {
+			return pair, false
+		}
+		i++
+	}
+	return pair, true
+}
+
+// A target is a URL that passed steps 1 and 2.
+type target struct {
+	url    *url.URL // with the canonical host, without fragment
+	scheme string
+	host   string
+	port   uint16
+}
+
+// origin is the key of governors and credentials.
+func (t target) origin() string { return t.scheme + "://" + t.url.Host }
+
+// parseTarget is steps 1 and 2 of section 6.2. from is what a redirect is
+// relative to, nil for none.
+func parseTarget(raw string, from *url.URL) (target, error) {
+	if len(raw) > maxURL {
+		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
+	}
+	if strings.ContainsFunc(raw, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f || c >= 0x80 && c < 0xa0 }) {
+		return target{}, malformed("a URL has no blanks, backslashes or control characters")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return target{}, malformed("the URL cannot be read")
+	}
+	if from != nil {
+		u = from.ResolveReference(u)
+	}
+	if u.User != nil {
+		return target{}, malformed("a URL has no user name and no password; send an Authorization header")
+	}
+	if u.Scheme == "" {
+		return target{}, malformed("the URL is not absolute")
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return target{}, denyf("scheme", "scheme %.20q is neither https nor http", u.Scheme)
+	}
+	if u.Opaque != "" || u.Host == "" {
+		return target{}, malformed("the URL is not absolute")
+	}
+	host, err := CanonicalHost(u.Hostname())
+	if err != nil {
+		return target{}, malformed("%v", err)
+	}
+	port, ok := portOf(u)
+	if !ok {
+		return target{}, malformed("the port of the URL is not one")
+	}
+	t := target{url: u, scheme: u.Scheme, host: host, port: port}
+	u.Host = hostPort(u.Scheme, host, port)
+	u.Fragment, u.RawFragment = "", ""
+	return t, nil
+}
+
+func portOf(u *url.URL) (uint16, bool) {
+	switch text := u.Port(); {
+	case text != "":
+		n, err := strconv.ParseUint(text, 10, 16)
+		return uint16(n), err == nil && n > 0
+	case u.Scheme == "http":
+		return 80, !strings.HasSuffix(u.Host, ":")
+	}
+	return 443, !strings.HasSuffix(u.Host, ":")
+}
+
+// hostPort is the authority of a URL, without the port that its scheme implies.
+func hostPort(scheme, host string, port uint16) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if scheme == "https" && port == 443 || scheme == "http" && port == 80 {
+		return host
+	}
+	return host + ":" + strconv.Itoa(int(port))
+}
