@@ -30,6 +30,7 @@ type networkReply struct {
 	Headers   [][2]string `json:"headers"`
 	URL       string      `json:"url"`
 	Redirects int         `json:"redirects"`
+	Bytes     *int64      `json:"bytes,omitempty"`
 }
 
 // network is the request function: the request goes to Options.Network if its
@@ -67,7 +68,11 @@ func (h *host) network(frame []byte) ([]byte, error) {
 		return nil, err
 	}
 	reply := networkReply{Handle: handle, Status: w.Code, Headers: [][2]string{}, URL: q.URL}
-	for name, values := range w.Result().Header {
+	result := w.Result()
+	if result.ContentLength >= 0 { // the handler said it
+		reply.Bytes = &result.ContentLength
+	}
+	for name, values := range result.Header {
 		for _, v := range values {
 			reply.Headers = append(reply.Headers, [2]string{name, v})
 		}

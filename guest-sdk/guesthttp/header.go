@@ -1,0 +1,60 @@
+package guesthttp
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// headers are those to send, sorted by name.
+func headers(from http.Header) [][2]string {
+	list := [][2]string{}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		for _, value := range from[name] {
+			if !implied(http.CanonicalHeaderKey(name), value) {
+				list = append(list, [2]string{name, value})
+			}
+		}
+	}
+	return list
+}
+
+// implied reports whether a header says what happens anyway. The first four
+// net/http never takes from Request.Header, and libraries do set them.
+func implied(name, value string) bool {
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+		return true
+	case "Connection":
+		return strings.EqualFold(value, "keep-alive") || strings.EqualFold(value, "close")
+	case "Accept-Encoding": // the host offers gzip and decodes it (S74)
+		return strings.EqualFold(value, "gzip") || strings.EqualFold(value, "identity")
+	}
+	return false
+}
+
+// headerOf reads the header of a reply.
+func headerOf(list [][]string) (http.Header, error) {
+	h := make(http.Header, len(list))
+	for _, kv := range list {
+		if len(kv) != 2 || !isToken(kv[0]) || strings.ContainsAny(kv[1], "\r\n\x00") {
+			return nil, fmt.Errorf("%q is no header", kv)
+		}
+		h.Add(kv[0], kv[1])
+	}
+	return h, nil
+}
+
+// isToken reports whether s can be the name of a header (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
