@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/worker"
@@ -40,6 +41,8 @@ type Options struct {
 	Budgets run.Budgets
 	Quotas  filesystem.Quotas
 	Module  sandbox.ModuleLimits
+	// Pace is how fast each server is asked; the zero value is the default.
+	Pace network.Pace
 	// MemoryBytes caps a guest's linear memory; 0 is 256 MiB.
 	MemoryBytes uint64
 	// Prespawn is how many blank workers wait; -1 for none.
@@ -59,6 +62,7 @@ type Host struct {
 	Options Options
 	ID      string // of this installation
 	Epoch   string // of this start (R189)
+	pace    *network.Governor
 	temp    string // scratch space of a memory: host
 }
 
@@ -79,7 +83,7 @@ func DefaultDataDir() (string, error) {
 func Open(ctx context.Context, o Options) (*Host, error) {
 	o = o.settled()
 	restrictUmask()
-	h := &Host{Options: o, Epoch: randomID("boot_")}
+	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace)}
 	if err := h.openStore(); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,9 @@ func (o Options) settled() Options {
 	}
 	if o.Module == (sandbox.ModuleLimits{}) {
 		o.Module = sandbox.DefaultModuleLimits()
+	}
+	if o.Pace == (network.Pace{}) {
+		o.Pace = network.DefaultPace()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

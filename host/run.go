@@ -60,7 +60,11 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if q.Config != nil {
 		conn.Settings = q.Config
 	}
-	conn.Approved.Hosts = append(slices.Clone(conn.Approved.Hosts), q.Approved.Hosts...)
+	policy, hosts, err := approvedHosts(slices.Concat(conn.Approved.Hosts, q.Approved.Hosts))
+	if err != nil {
+		return nil, err
+	}
+	conn.Approved.Hosts = hosts
 	conn.Approved.Mounts = mergeMounts(conn.Approved.Mounts, q.Approved.Mounts)
 	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	trigger := q.Trigger
@@ -78,7 +82,8 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
 		Secrets: q.Secrets, Interactive: q.Owner != nil, Mounts: mounts,
-		Trigger: trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
+		MissingHosts: missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts),
+		Trigger:      trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
 		return nil, err
@@ -87,8 +92,14 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	var session run.Network
+	if l.Module.Uses(abi.ModuleNetwork) {
+		if session, err = h.session(policy, conn.ID); err != nil {
+			return nil, err
+		}
+	}
 	return run.New(plan, run.Deps{
-		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch,
+		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
 			return h.launch(ctx, q, code, roots, budgets, n)
 		},

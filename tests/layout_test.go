@@ -25,6 +25,7 @@ var rooms = map[string]room{
 	"":                    {imports: []string{"host/cli"}},
 	"abi":                 {},
 	"guest-sdk":           {imports: []string{"abi"}},
+	"guest-sdk/guesthttp": {imports: []string{"abi", "guest-sdk"}},
 	"guest-sdk/guesttest": {imports: []string{"abi", "guest-sdk", "host/scope"}},
 	"store":               {imports: []string{"abi"}},
 	"store/badger":        {imports: []string{"abi", "store"}, owns: []string{"github.com/dgraph-io/badger/v4", "golang.org/x/sys"}},
@@ -35,7 +36,8 @@ var rooms = map[string]room{
 	"host/scope":          {imports: []string{"abi"}},
 	"host/run":            {imports: []string{"abi", "store", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
-	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem"}},
+	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
+	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem", "host/network"}},
 	"host/cli":            {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 
@@ -46,7 +48,7 @@ func roomOf(path string) (room, bool) {
 	}
 	switch top, _, _ := strings.Cut(path, "/"); top {
 	case "examples":
-		return room{imports: []string{"abi", "guest-sdk"}, owns: []string{"*"}}, true
+		return room{imports: []string{"abi", "guest-sdk", "guest-sdk/guesthttp"}, owns: []string{"*"}}, true
 	case "tests":
 		return room{imports: []string{"*"}, owns: []string{"*"}}, true
 	}

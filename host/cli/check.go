@@ -107,6 +107,9 @@ func (c *command) try(ctx context.Context, report *checkReport, q host.RunReques
 	if q.Approved.Mounts, err = c.mounts(ctx, h, q, f); err != nil {
 		return err
 	}
+	if q.Approved.Hosts, err = c.hosts(ctx, h, q, f); err != nil {
+		return err
+	}
 	first, err := c.tryOnce(ctx, h, q, report, "first run")
 	if err != nil || first.Status != abi.Succeeded {
 		return err

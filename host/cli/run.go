@@ -19,13 +19,13 @@ import (
 
 // runFlags are the flags of sluice run.
 type runFlags struct {
-	manifest, connection, mode string
-	scope, config, state       string
-	reset, noPersist           bool
-	mounts, secrets, answers   []string
-	yes, noInteractive         bool
-	require                    string
-	out, timeline              string
+	manifest, connection, mode      string
+	scope, config, state            string
+	reset, noPersist                bool
+	mounts, hosts, secrets, answers []string
+	yes, noInteractive              bool
+	require                         string
+	out, timeline                   string
 }
 
 func (c *command) run() *cobra.Command {
@@ -60,6 +60,7 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
 	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
+	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "give a secret from a file, `NAME=@FILE`; repeatable")
 	fl.StringArrayVar(&f.answers, "answer", nil, "answer a question, `KIND=VALUE|@FILE`, in order; repeatable")
 	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories must always be named)")
@@ -87,6 +88,9 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 			return err
 		}
 		if request.Approved.Mounts, err = c.mounts(ctx, h, request, f); err != nil {
+			return err
+		}
+		if request.Approved.Hosts, err = c.hosts(ctx, h, request, f); err != nil {
 			return err
 		}
 		done, err := c.follow(ctx, h, request, out)

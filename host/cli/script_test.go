@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +27,7 @@ import (
 // shared by all scripts.
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
-	for _, dir := range []string{"testdata/fixture", "../../examples/git", "../../examples/stdio"} {
+	for _, dir := range []string{"testdata/fixture", "../../examples/git", "../../examples/stdio", "../../examples/feed"} {
 		wasm, err := host.Build(context.Background(), dir)
 		if err != nil {
 			t.Fatalf("build %s: %v", dir, err)
@@ -38,6 +40,8 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	feeds := httptest.NewServer(http.FileServer(http.Dir("testdata/feeds")))
+	t.Cleanup(feeds.Close)
 	cache := t.TempDir()
 	toolchain := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
@@ -52,11 +56,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SLUICE_STORE", "")
 			e.Setenv("MODULES", modules)
 			e.Setenv("CHECKOUT", checkout)
+			e.Setenv("FEEDS", feeds.URL)
 			e.Setenv("PATH", os.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "members": members, "lines": lines,
+			"feeds": feedsConfig, "manifest": manifestWith,
 		},
 	})
 }
@@ -186,4 +192,23 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	if got, want := strings.Count(ts.ReadFile(args[1]), "\n"), number(ts, args[0]); got != want {
 		ts.Fatalf("%s has %d lines, want %d", args[1], got, want)
 	}
+}
+
+// feedsConfig writes feeds.json, a configuration with the feed of the test's server.
+func feedsConfig(ts *testscript.TestScript, _ bool, _ []string) {
+	config := `{"feeds":["` + ts.Getenv("FEEDS") + `/news.xml"]}`
+	ts.Check(os.WriteFile(ts.MkAbs("feeds.json"), []byte(config), 0o600))
+}
+
+// manifestWith is "manifest FILE HOST": the manifest of examples/feed, asking
+// for a host.
+func manifestWith(ts *testscript.TestScript, _ bool, args []string) {
+	text, err := os.ReadFile("../../examples/feed/manifest.json")
+	ts.Check(err)
+	before, after, ok := strings.Cut(string(text), `"network": {"required": true`)
+	if !ok {
+		ts.Fatalf("the manifest of examples/feed asks for no network")
+	}
+	text = []byte(before + `"network": {"required": true, "hosts": ["` + args[1] + `"]` + after)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o600))
 }

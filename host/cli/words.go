@@ -75,7 +75,7 @@ func requests(m *abi.Manifest) []request {
 			one("a scratch directory of its own", "yes, emptied after each run")
 		case abi.BindingNetwork:
 			for _, host := range b.Hosts {
-				one("reach "+abi.Clean(host), "only when you approve it")
+				one("reach "+abi.Clean(host), "with --yes, or --allow-host "+abi.Clean(host))
 			}
 		case abi.BindingInteractive:
 			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer")

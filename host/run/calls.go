@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -45,7 +46,7 @@ func (r *run) call(in sandbox.Inbound) {
 	case abi.CallMessage, abi.CallLog:
 		r.sideMessage(c, in)
 	case abi.CallNetworkRequest, abi.CallBrowser, abi.CallRead, abi.CallClose:
-		r.sideCall(c, in.ID)
+		kept = r.sideCall(in)
 	case abi.CallStdout:
 		r.stdout(in.Payload)
 		r.reply(in.ID, nil)
@@ -199,27 +200,56 @@ func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
 	r.reply(in.ID, nil)
 }
 
-// sideCall answers calls of bindings that this host does not offer, and of
-// handles, of which there are none then (R220).
-func (r *run) sideCall(c abi.Call, id uint32) {
+// sideCall takes calls of bindings and of handles, which are no messages (R220).
+func (r *run) sideCall(in sandbox.Inbound) (kept bool) {
 	if v := r.proto.Step(abi.StepSide); v != nil {
 		r.violate(v)
-		return
+		return false
 	}
-	switch c {
-	case abi.CallNetworkRequest:
-		r.deny(id, "binding_not_approved", "no host is approved for this connection")
-	case abi.CallBrowser:
-		r.deny(id, "binding_not_approved", "the browser binding is not offered to this run")
+	switch network := r.deps.Network; {
+	case in.Call == abi.CallBrowser:
+		r.deny(in.ID, "binding_not_approved", "the browser binding is not offered to this run")
+	case network != nil:
+		r.outside(in, network.Handle)
+		return true
+	case in.Call == abi.CallNetworkRequest:
+		r.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
 	default:
-		r.replyError(id, abi.ENOENT, "unknown_handle", "there is no such handle")
+		r.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
+	return false
+}
+
+// outside has a call handled beside the loop: it may wait for a disk or a
+// server. The payload is released when it is finished.
+func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	r.abort = cancel
+	go func() {
+		reply, errno := handle(ctx, in.Call, in.Payload)
+		select {
+		case r.finished <- finishedCall{in, reply, errno}:
+		case <-r.ctx.Done():
+		}
+	}()
 }
 
 // deny is a denial: an errno for the guest and a line for the owner (S8).
 func (r *run) deny(id uint32, code, message string) {
 	r.logged("warn", "denied: "+message, abi.Value{})
 	r.replyError(id, abi.EDENIED, code, message)
+}
+
+// denied tells the owner of a denial that a binding decided (S8).
+func (r *run) denied(reply []byte) {
+	v, err := abi.Parse(reply, abi.ParseOptions{})
+	if err != nil {
+		return
+	}
+	if m, ok := v.Member("message"); ok {
+		text, _ := m.Text()
+		r.logged("warn", "denied: "+text, abi.Value{})
+	}
 }
 
 // fault is a request the worker refused before copying it (G9).
@@ -250,18 +280,16 @@ func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
 		r.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
 		return false
 	}
-	go func() {
-		reply, errno := r.files.Handle(r.ctx, in.Call, in.Payload)
-		select {
-		case r.finished <- finishedCall{in, reply, errno}:
-		case <-r.ctx.Done():
-		}
-	}()
+	r.outside(in, r.files.Handle)
 	return true
 }
 
 func (r *run) finishCall(f finishedCall) {
 	f.in.Release()
+	r.abort()
+	if f.errno == abi.EDENIED && f.in.Call == abi.CallNetworkRequest {
+		r.denied(f.reply)
+	}
 	if r.cancel != nil {
 		f.errno = abi.ECANCELED
 		f.reply = nil
@@ -289,10 +317,13 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 	}
 }
 
-// cancelCalls ends the input of a guest that waits there when a cancel
-// arrives, and its emits, which wait for no reply that could tell it. A sleeping
+// cancelCalls ends a request in progress and the input of a guest that waits
+// there when a cancel arrives, and its emits, which wait for no reply that could tell it. A sleeping
 // guest wakes in its own time or is stopped after the grace.
 func (r *run) cancelCalls() {
+	if r.abort != nil {
+		r.abort()
+	}
 	r.stdio.eof = true
 	r.serveStdin()
 	if g, ok := r.guest.(interface{ EndEmit(abi.Errno) error }); ok {

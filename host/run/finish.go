@@ -30,6 +30,11 @@ func (r *run) finish() *Result {
 			slog.Error("remove scratch directory", "run", r.id, "error", err)
 		}
 	}
+	if r.deps.Network != nil {
+		if err := r.deps.Network.Close(); err != nil {
+			slog.Error("close network", "run", r.id, "error", err)
+		}
+	}
 	return result
 }
 

@@ -35,6 +35,8 @@ type Input struct {
 	Interactive bool              // an owner channel is attached (R22)
 	Mounts      []abi.GuestMount  // approved directories and /tmp
 	Offered     map[string]bool   // host extensions, by binding name
+	// MissingHosts are those of the manifest that nothing approved covers.
+	MissingHosts []string
 
 	Trigger        string // manual, scheduled, retry or webhook
 	AutomationMode string
@@ -203,12 +205,8 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 			}
 		}
 	}
-	hosts := p.Connection.Approved.Hosts
-	if hosts == nil {
-		hosts = []string{}
-	}
 	p.bindings = abi.Bindings{
-		Network:    &abi.NetworkBinding{Hosts: hosts},
+		Network:    &abi.NetworkBinding{Hosts: append([]string{}, p.Connection.Approved.Hosts...)},
 		Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{}},
 	}
 	if _, declared := p.manifest.Bindings[abi.BindingFilesystem]; declared && p.Mounts != nil {
@@ -228,8 +226,8 @@ func (p *Plan) requireBinding(name string, b abi.Binding) error {
 	switch name {
 	case abi.BindingNetwork:
 		for _, h := range b.Hosts {
-			if !slices.Contains(approved.Hosts, h) {
-				return missing("host " + h)
+			if slices.Contains(p.MissingHosts, h) {
+				return missing("host " + h + " (give it with --allow-host " + h + ")")
 			}
 		}
 		return nil

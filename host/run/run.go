@@ -41,6 +41,13 @@ type Files interface {
 	Close() error
 }
 
+// Network serves the calls of the network binding and of its handles for one
+// guest; *network.Session does.
+type Network interface {
+	Handle(ctx context.Context, call abi.Call, req []byte) ([]byte, abi.Errno)
+	Close() error
+}
+
 // A Launch is what the host needs to know to start the guest of a run.
 type Launch struct {
 	RunID store.RunID
@@ -55,6 +62,9 @@ type Deps struct {
 	// Launch starts a worker and returns when the guest is ready. A *LaunchError
 	// gives the failure_code.
 	Launch func(context.Context, Launch) (Guest, Files, error)
+	// Network is what the guest's requests go to; nil refuses them all. The run
+	// closes it.
+	Network Network
 	// Owner answers questions; nil when the run is not interactive.
 	Owner  Owner
 	HostID string
@@ -114,6 +124,7 @@ type run struct {
 
 	guest Guest
 	files Files
+	abort context.CancelFunc // ends the call in progress outside of the loop; nil before the first
 	proto *abi.Protocol
 	start []byte
 
