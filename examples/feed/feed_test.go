@@ -1,0 +1,134 @@
+//go:build !wasip1
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/guest-sdk/guesttest"
+)
+
+//go:embed manifest.json
+var manifest []byte
+
+const (
+	rss = `<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><link>https://news.example/</link>
+<item><guid>1</guid><title>First</title><link>https://news.example/1</link><pubDate>Fri, 02 Jan 2026 03:04:05 +0100</pubDate><category>a</category>
+<enclosure url="https://news.example/1.mp3" type="audio/mpeg" length="5"/></item>
+<item><title>No guid</title><link>https://news.example/2</link></item><item><description>nameless</description></item></channel></rss>`
+	atom = `<feed xmlns="http://www.w3.org/2005/Atom"><title>Log</title><id>urn:log</id><updated>2026-01-02T00:00:00Z</updated>
+<entry><id>urn:1</id><title>One</title><updated>2026-01-02T00:00:00Z</updated><author><name>Ada</name></author><content type="html">&lt;p&gt;x</content></entry></feed>`
+	jsonFeed = `{"version":"https://jsonfeed.org/version/1.1","title":"J","items":[{"id":"j1","url":"https://json.example/1","content_text":"hello","date_published":"2026-01-03T00:00:00Z"}]}`
+)
+
+// server answers each path with a feed, and 304 to who has its version.
+func server(asked *[]string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = append(*asked, r.URL.Path+" "+r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since"))
+		switch r.URL.Path {
+		case "/rss":
+			w.Header().Set("ETag", `"v1"`)
+			if r.Header.Get("If-None-Match") == `"v1"` {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			fmt.Fprint(w, rss)
+		case "/atom":
+			w.Header().Set("Last-Modified", "Fri, 02 Jan 2026 00:00:00 GMT")
+			fmt.Fprint(w, atom)
+		case "/json":
+			fmt.Fprint(w, jsonFeed)
+		case "/broken":
+			fmt.Fprint(w, "<html>not a feed")
+		case "/busy":
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+}
+
+// hosted is the manifest with a host that the owner approved.
+func hosted(t *testing.T, hosts string) []byte {
+	t.Helper()
+	before, after, ok := strings.Cut(string(manifest), `"network": {"required": true`)
+	if !ok {
+		t.Fatal("the manifest asks for no network")
+	}
+	return []byte(before + `"network": {"required": true, "hosts": [` + hosts + `]` + after)
+}
+
+func feeds(urls ...string) map[string]any { return map[string]any{"feeds": urls} }
+
+func TestCollect(t *testing.T) {
+	var asked []string
+	o := guesttest.Options{
+		Manifest: hosted(t, `"feeds.example"`), Network: server(&asked),
+		Config: feeds("https://feeds.example/rss", "https://feeds.example/atom", "https://feeds.example/json"),
+	}
+	first := guesttest.Run(t, connector, o)
+	if first.Status != abi.Succeeded || len(first.Records["feeds"]) != 3 || len(first.Records["entries"]) != 4 {
+		t.Fatal(first.Transcript)
+	}
+	var entry struct {
+		Title, Link string
+		Published   string   `json:"published_at"`
+		Attachments []string `json:"attachments"`
+	}
+	if err := first.Records["entries"][0].Decode(&entry); err != nil {
+		t.Fatal(err)
+	}
+	if entry.Title != "First" || entry.Published != "2026-01-02T02:04:05Z" || len(entry.Attachments) != 1 {
+		t.Errorf("%+v", entry)
+	}
+
+	asked, o.State = nil, map[string]any{}
+	for name, cursor := range first.States {
+		o.State[name] = cursor
+	}
+	second := guesttest.Run(t, connector, o)
+	if second.Status != abi.Succeeded || len(second.Records["entries"]) != 2 {
+		t.Fatal(second.Transcript)
+	}
+	want := []string{`/rss "v1"`, "/atom Fri, 02 Jan 2026 00:00:00 GMT", "/json "}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// One feed that cannot be had costs no other.
+func TestTrouble(t *testing.T) {
+	var asked []string
+	o := guesttest.Options{
+		Manifest: hosted(t, `"feeds.example"`), Network: server(&asked),
+		Config: feeds("https://other.example/rss", "https://feeds.example/broken", "https://feeds.example/busy", "https://feeds.example/gone", "https://feeds.example/json"),
+	}
+	got := guesttest.Run(t, connector, o)
+	if got.Status != abi.Succeeded || len(got.Records["entries"]) != 1 || len(got.Skips) != 8 {
+		t.Fatal(got.Transcript)
+	}
+	var reasons []string
+	for _, s := range got.Skips {
+		if s.Stream == "feeds" {
+			reasons = append(reasons, s.Reason)
+		}
+	}
+	if diff := cmp.Diff([]string{"host_not_granted", "feed_unreadable", "feed_unavailable", "feed_unavailable"}, reasons); diff != "" {
+		t.Error(diff)
+	}
+	o.Config = feeds("https://other.example/rss")
+	if got := guesttest.Run(t, connector, o); got.Status != abi.Failed {
+		t.Error(got.Transcript)
+	}
+	o.Config = feeds("ftp://feeds.example/")
+	if got := guesttest.Run(t, connector, o); got.Status != abi.Failed {
+		t.Error(got.Transcript)
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/mmcdole/gofeed"
+
+	"github.com/sluicehost/sluice/abi"
+	guest "github.com/sluicehost/sluice/guest-sdk"
+)
+
+// maxFeedBytes is the most a feed may have.
+const maxFeedBytes = 16 << 20
+
+// A version is what a server called an answer, for the next question.
+type version struct {
+	ETag     string `json:"etag,omitempty"`
+	Modified string `json:"modified,omitempty"`
+}
+
+// maxVersion bounds either part: they go into a cursor.
+const maxVersion = 200
+
+// A fetched is an answer; feed is nil when nothing has changed.
+type fetched struct {
+	feed    *gofeed.Feed
+	version version
+}
+
+// A trouble is why a feed is left out of a run.
+type trouble struct {
+	reason    string
+	hint      string
+	retryable bool
+	err       error
+}
+
+func (t *trouble) Error() string { return t.err.Error() }
+func (t *trouble) Unwrap() error { return t.err }
+
+// fetch asks for what is newer than known.
+func (c *collection) fetch(ctx context.Context, url string, known version) (*fetched, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, invalid("feeds: %w", err)
+	}
+	req.Header.Set("Accept", "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5")
+	if known.ETag != "" {
+		req.Header.Set("If-None-Match", known.ETag)
+	}
+	if known.Modified != "" {
+		req.Header.Set("If-Modified-Since", known.Modified)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, unfetched(err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		return &fetched{}, nil
+	case resp.StatusCode != http.StatusOK:
+		again := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
+		return nil, &trouble{"feed_unavailable", hint(again), again, fmt.Errorf("the server answers %s", resp.Status)}
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFeedBytes+1))
+	if err != nil {
+		return nil, unfetched(err)
+	}
+	if len(body) > maxFeedBytes {
+		return nil, &trouble{"feed_unreadable", guest.RetryOnConnectorUpgrade, false, fmt.Errorf("it has more than %d MiB", maxFeedBytes>>20)}
+	}
+	feed, err := parse(body)
+	if err != nil {
+		return nil, &trouble{"feed_unreadable", guest.ManualActionRequired, false, err}
+	}
+	return &fetched{feed, versionOf(resp.Header)}, nil
+}
+
+// unfetched says why a request failed, and lets a cancelled run end.
+func unfetched(err error) error {
+	if errors.Is(err, abi.ECANCELED) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if errors.Is(err, abi.EDENIED) {
+		return &trouble{"host_not_granted", guest.ManualActionRequired, false, err}
+	}
+	return &trouble{"feed_unavailable", guest.RetryByRuntime, true, err}
+}
+
+func hint(again bool) string {
+	if again {
+		return guest.RetryByRuntime
+	}
+	return guest.ManualActionRequired
+}
+
+func versionOf(h http.Header) version {
+	v := version{ETag: h.Get("ETag"), Modified: h.Get("Last-Modified")}
+	if len(v.ETag) > maxVersion {
+		v.ETag = ""
+	}
+	if len(v.Modified) > maxVersion {
+		v.Modified = ""
+	}
+	return v
+}

@@ -1,0 +1,113 @@
+// Command feed is a connector that collects web feeds: RSS, Atom and JSON Feed.
+// It asks for each only what is new since the last run, by ETag and
+// Last-Modified. What a feed no longer lists stays: feeds list their latest
+// entries only. gofeed reads the formats; the rest is a client library's
+// ordinary use of net/http over the network binding.
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	guest "github.com/sluicehost/sluice/guest-sdk"
+	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
+)
+
+var connector = guest.Connector{Collect: collect}
+
+func main() { guest.Main(connector) }
+
+// A collection is one run.
+type collection struct {
+	run     *guest.Run
+	client  *http.Client
+	feeds   *stream // nil: not in scope
+	entries *stream
+}
+
+func collect(ctx context.Context, run *guest.Run) error {
+	urls, err := readSettings(run)
+	if err != nil {
+		return err
+	}
+	c := &collection{run: run, client: guesthttp.Client(run)}
+	if c.feeds, err = openStream(run, "feeds"); err != nil {
+		return err
+	}
+	if c.entries, err = openStream(run, "entries"); err != nil {
+		return err
+	}
+	failed := 0
+	for i, u := range urls {
+		if err := run.Progress("Reading feeds", guest.Count(i), guest.Total(len(urls))); err != nil {
+			return err
+		}
+		var t *trouble
+		switch err := c.collect(ctx, u); {
+		case errors.As(err, &t):
+			if failed++; failed == len(urls) {
+				return guest.Fail(t.reason, t.retryable, t.hint, "%s: %w", u, t.err)
+			}
+			if err := c.skip(u, t); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+	}
+	return errors.Join(c.feeds.checkpoint(urls), c.entries.checkpoint(urls))
+}
+
+// collect fetches one feed and emits what is in it.
+func (c *collection) collect(ctx context.Context, url string) error {
+	if !c.feeds.wanted(url) && !c.entries.wanted(url) {
+		return nil
+	}
+	got, err := c.fetch(ctx, url, c.known(url))
+	if err != nil || got.feed == nil {
+		return err
+	}
+	if c.feeds.wanted(url) {
+		if err := c.feeds.putFeed(url, got.feed); err != nil {
+			return err
+		}
+	}
+	if c.entries.wanted(url) {
+		for _, item := range got.feed.Items {
+			if err := c.entries.putEntry(url, item); err != nil {
+				return err
+			}
+		}
+	}
+	c.feeds.seen(url, got.version)
+	c.entries.seen(url, got.version)
+	return nil
+}
+
+// known is the version of a feed that every stream in scope has, none if they
+// differ: then it is fetched whole.
+func (c *collection) known(url string) version {
+	switch {
+	case c.feeds == nil:
+		return c.entries.versions[url]
+	case c.entries == nil || c.feeds.versions[url] == c.entries.versions[url]:
+		return c.feeds.versions[url]
+	}
+	return version{}
+}
+
+// skip tells that a feed is missing from this run.
+func (c *collection) skip(url string, t *trouble) error {
+	for _, s := range []*stream{c.feeds, c.entries} {
+		if s == nil {
+			continue
+		}
+		err := c.run.Skip(guest.Skip{Stream: s.name, Reason: t.reason, Message: url + ": " + t.Error(),
+			RecoveryHint: &guest.Hint{Action: t.hint, Retryable: &t.retryable}, ResourceIDs: []string{url}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
