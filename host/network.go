@@ -4,42 +4,45 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/store"
 )
 
-// ApproveHost checks a host that the owner named for a run, and returns it in
-// the spelling that is stored: [http://|https://]HOST[:PORT].
-func ApproveHost(text string) (string, error) {
-	e, err := network.ParseEntry(text)
+// CheckHost checks a host that the owner named for a run: it must read
+// [http://|https://]HOST[:PORT].
+func CheckHost(text string) error {
+	_, err := network.ParseEntry(text)
+	return err
+}
+
+// WantedHosts are the hosts of a manifest that may be approved by answering a
+// question: those that nothing approved covers, without addresses and names of
+// the owner's own network, which an owner must type (S64).
+func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
+	policy, err := policyOf(approved)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return e.String(), nil
+	return slices.DeleteFunc(missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), func(text string) bool {
+		e, err := network.ParseEntry(text)
+		return err != nil || network.Special(e.Host)
+	}), nil
 }
 
-// OnlyByName reports whether a manifest cannot get an entry approved, but only
-// an owner who types it: addresses and names of the owner's own network (S64).
-func OnlyByName(entry string) bool {
-	e, err := network.ParseEntry(entry)
-	return err != nil || network.Special(e.Host)
-}
-
-// approvedHosts makes a policy of what an owner approved. Exactly spelled
-// addresses and special names lead wherever the owner sent them.
-func approvedHosts(approved []string) (*network.Policy, []string, error) {
+// policyOf makes a policy of what an owner approved. Exactly spelled addresses
+// and special names lead wherever the owner sent them.
+func policyOf(approved []string) (*network.Policy, error) {
 	var entries []network.Entry
-	hosts := []string{}
 	for _, text := range approved {
 		e, err := network.ParseEntry(text)
 		if err != nil {
-			return nil, nil, refusal("invalid_request", fmt.Errorf("approved host: %w", err))
+			return nil, refusal("invalid_request", fmt.Errorf("approved host: %w", err))
 		}
-		hosts = append(hosts, e.String())
 		e.Private = !e.Wildcard && network.Special(e.Host)
 		entries = append(entries, e)
 	}
-	return network.NewPolicy(entries...), hosts, nil
+	return network.NewPolicy(entries...), nil
 }
 
 // missingHosts are the hosts of a manifest that the policy does not cover.

@@ -60,11 +60,11 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if q.Config != nil {
 		conn.Settings = q.Config
 	}
-	policy, hosts, err := approvedHosts(slices.Concat(conn.Approved.Hosts, q.Approved.Hosts))
+	conn.Approved.Hosts = slices.Concat(conn.Approved.Hosts, q.Approved.Hosts)
+	policy, err := policyOf(conn.Approved.Hosts)
 	if err != nil {
 		return nil, err
 	}
-	conn.Approved.Hosts = hosts
 	conn.Approved.Mounts = mergeMounts(conn.Approved.Mounts, q.Approved.Mounts)
 	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	trigger := q.Trigger
