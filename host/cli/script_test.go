@@ -27,7 +27,7 @@ import (
 // shared by all scripts.
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
-	for _, dir := range []string{"testdata/fixture", "../../examples/git", "../../examples/stdio", "../../examples/feed"} {
+	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "../../examples/git", "../../examples/stdio", "../../examples/feed"} {
 		wasm, err := host.Build(context.Background(), dir)
 		if err != nil {
 			t.Fatalf("build %s: %v", dir, err)
@@ -40,8 +40,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds := httptest.NewServer(http.FileServer(http.Dir("testdata/feeds")))
-	t.Cleanup(feeds.Close)
+	web := server(t)
 	cache := t.TempDir()
 	toolchain := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
@@ -56,13 +55,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SLUICE_STORE", "")
 			e.Setenv("MODULES", modules)
 			e.Setenv("CHECKOUT", checkout)
-			e.Setenv("FEEDS", feeds.URL)
+			e.Setenv("SERVER", web.URL)
 			e.Setenv("PATH", os.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": exitCode, "hold": hold, "interrupt": interrupt, "members": members, "lines": lines,
-			"feeds": feedsConfig, "manifest": manifestWith,
+			"code": exitCode, "hold": hold, "interrupt": interrupt, "members": members, "lines": lines, "expand": expand,
 		},
 	})
 }
@@ -194,21 +192,28 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// feedsConfig writes feeds.json, a configuration with the feed of the test's server.
-func feedsConfig(ts *testscript.TestScript, _ bool, _ []string) {
-	config := `{"feeds":["` + ts.Getenv("FEEDS") + `/news.xml"]}`
-	ts.Check(os.WriteFile(ts.MkAbs("feeds.json"), []byte(config), 0o600))
+// expand is "expand FILE...": $SERVER in the files becomes the test's server.
+func expand(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		text := strings.ReplaceAll(ts.ReadFile(name), "$SERVER", ts.Getenv("SERVER"))
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
 }
 
-// manifestWith is "manifest FILE HOST": the manifest of examples/feed, asking
-// for a host.
-func manifestWith(ts *testscript.TestScript, _ bool, args []string) {
-	text, err := os.ReadFile("../../examples/feed/manifest.json")
-	ts.Check(err)
-	before, after, ok := strings.Cut(string(text), `"network": {"required": true`)
-	if !ok {
-		ts.Fatalf("the manifest of examples/feed asks for no network")
-	}
-	text = []byte(before + `"network": {"required": true, "hosts": ["` + args[1] + `"]` + after)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), text, 0o600))
+// server answers with feeds, and with what it was sent as X-Key.
+func server(t *testing.T) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir("testdata/feeds")))
+	mux.HandleFunc("/api/echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		if key := r.Header.Get("X-Key"); key == "correct horse" {
+			_, _ = io.WriteString(w, "welcome, "+key+"!")
+			return
+		}
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
 }

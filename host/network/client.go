@@ -25,6 +25,7 @@ type Options struct {
 	Governor *Governor   // nil: one of its own, with the defaults
 	TLS      *tls.Config // nil: the system's roots; only roots of one exact host may be added by an operator
 	Limits   Limits
+	Seals    *Seals    // nil: none
 	Audit    func(Hop) // nil: none
 }
 
@@ -53,6 +54,9 @@ func NewClient(o Options) (*Client, error) {
 	}
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
+	}
+	if o.Seals == nil {
+		o.Seals = &Seals{}
 	}
 	if o.Audit == nil {
 		o.Audit = func(Hop) {}
@@ -145,7 +149,7 @@ type answer struct {
 func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Duration) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	for redirects := 0; ; redirects++ {
-		r, err := c.hop(ctx, h, t, q.wait(total))
+		r, sealed, err := c.sealedHop(ctx, h, t, q.wait(total))
 		if err != nil {
 			return nil, err
 		}
@@ -153,23 +157,33 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Du
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
 			return &answer{r, t, redirects}, nil
 		}
-		_ = r.Body.Close() // of a redirect
-		if q.Redirect == "error" {
-			return nil, denyf("redirect", "the server redirects, and the request asked for none")
-		}
-		if redirects == c.o.Limits.Redirects {
-			return nil, denyf("redirect", "the server redirects more than %d times", c.o.Limits.Redirects)
-		}
-		to, err := parseTarget(location, t.url)
+		to, err := c.redirect(q, t, location, redirects)
 		if err != nil {
+			_ = r.Body.Close() // of a redirect
 			return nil, err
 		}
-		if t.scheme == "https" && to.scheme != "https" {
-			return nil, denyf("redirect", "the server redirects from https to %s", to.scheme)
+		if sealed && t.origin() != to.origin() {
+			return &answer{r, t, redirects}, nil // R162: for the guest to see
 		}
+		_ = r.Body.Close() // of a redirect
 		h = h.redirected(r.StatusCode, t.origin() == to.origin())
 		t = to
 	}
+}
+
+// redirect is where a redirect leads, if it may be followed.
+func (c *Client) redirect(q *Request, from target, location string, so int) (target, error) {
+	if q.Redirect == "error" {
+		return target{}, denyf("redirect", "the server redirects, and the request asked for none")
+	}
+	if so == c.o.Limits.Redirects {
+		return target{}, denyf("redirect", "the server redirects more than %d times", c.o.Limits.Redirects)
+	}
+	to, err := parseTarget(location, from.url)
+	if err == nil && from.scheme == "https" && to.scheme != "https" {
+		err = denyf("redirect", "the server redirects from https to %s", to.scheme)
+	}
+	return to, err
 }
 
 func isRedirect(status int) bool {
@@ -213,6 +227,22 @@ func (h hop) redirected(status int, same bool) hop {
 		next.headers = append(next.headers, pair)
 	}
 	return next
+}
+
+// sealedHop is hop with values for the handles in it. The path is checked as
+// part of the policy is: first.
+func (c *Client) sealedHop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, sealed bool, err error) {
+	var uses []use
+	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step == "" {
+		if h, uses, err = c.o.Seals.fill(h, t); err != nil {
+			return nil, false, err
+		}
+	}
+	r, err = c.hop(ctx, h, t, wait)
+	if e := new(Error); err == nil || !errors.As(err, &e) || e.Errno != abi.ERATE && e.Errno != abi.EDENIED {
+		c.o.Seals.note(uses) // they may have been sent
+	}
+	return r, len(uses) > 0, err
 }
 
 // hop sends one request: steps 3 to 7.
@@ -295,8 +325,12 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 	if err != nil {
 		return nil, err
 	}
-	out := &Response{Status: r.StatusCode, URL: r.from.url.String(), Redirects: r.redirects, Bytes: r.ContentLength, Body: b}
+	echoes := c.o.Seals.echoes()
+	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.from.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Body: b}
 	packed := b.decoded != io.Reader(b.raw)
+	if len(echoes) > 0 && scrubbed(r.Header.Get("Content-Type")) {
+		b.decoded, packed = newScrubber(b.decoded, echoes), true
+	}
 	if packed {
 		out.Bytes = -1
 	}
@@ -304,5 +338,8 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it", out.Bytes, most)
 	}
 	out.Headers = headersFor(r.Header, packed)
+	for i, pair := range out.Headers {
+		out.Headers[i] = [2]string{unseal(echoes, pair[0]), unseal(echoes, pair[1])}
+	}
 	return out, nil
 }

@@ -28,6 +28,15 @@ func NewSession(c *Client) *Session {
 	return &Session{client: c, handles: map[uint32]*Body{}, next: 1}
 }
 
+// Seal lets a handle stand for a value in the requests of the guest (§18).
+func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
+	s.client.o.Seals.Add(field, handle, value, forms, to)
+}
+
+// Uses hands over, once each, where values have been sent since the last call
+// (R164).
+func (s *Session) Uses(yield func(field, origin, placement string)) { s.client.o.Seals.Uses(yield) }
+
 // Handle serves one call. The reply of a failure is its error text (G7).
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	s.serving.Lock()

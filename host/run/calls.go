@@ -287,8 +287,11 @@ func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
 func (r *run) finishCall(f finishedCall) {
 	f.in.Release()
 	r.abort()
-	if f.errno == abi.EDENIED && f.in.Call == abi.CallNetworkRequest {
-		r.denied(f.reply)
+	if f.in.Call == abi.CallNetworkRequest {
+		r.sealedUses()
+		if f.errno == abi.EDENIED {
+			r.denied(f.reply)
+		}
 	}
 	if r.cancel != nil {
 		f.errno = abi.ECANCELED

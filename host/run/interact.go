@@ -239,23 +239,39 @@ func (r *run) response(q *asking, a answer) abi.Response {
 	out.Data = map[string]json.RawMessage{}
 	for name, raw := range a.Data {
 		f := fieldNamed(q.fields, name)
-		if f.Secret || f.Sealed {
-			if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
-				text, ok := v.Text()
-				if !ok && v.Is(abi.KindNumber) {
-					text = string(raw)
-				}
-				r.canary.protect(text)
-			}
-		}
-		if f.Sealed {
-			raw = abi.AppendQuote(nil, newHandle())
+		switch {
+		case f.Sealed:
+			raw = abi.AppendQuote(nil, r.sealAnswer(q.message.Kind+"."+name, raw))
 			out.SealedFields = append(out.SealedFields, name)
+		case f.Secret:
+			r.canary.protect(answerText(raw))
 		}
 		out.Data[name] = raw
 	}
 	slices.Sort(out.SealedFields)
 	return out
+}
+
+// sealAnswer returns a handle for a field of an answer.
+func (r *run) sealAnswer(field string, raw json.RawMessage) string {
+	var to []abi.Destination
+	if s := r.plan.manifest.Sluice; s != nil {
+		to = s.InteractionFields[field].Destinations
+	}
+	return r.seal(field, answerText(raw), to)
+}
+
+// answerText is the text of a string, or a number as it is written.
+func answerText(raw json.RawMessage) string {
+	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	if err != nil {
+		return ""
+	}
+	if v.Is(abi.KindNumber) {
+		return string(raw)
+	}
+	text, _ := v.Text()
+	return text
 }
 
 func fieldNamed(fields []Field, name string) Field {

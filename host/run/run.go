@@ -45,6 +45,12 @@ type Files interface {
 // guest; *network.Session does.
 type Network interface {
 	Handle(ctx context.Context, call abi.Call, req []byte) ([]byte, abi.Errno)
+	// Seal lets a handle stand for a value at the destinations (R160). forms are
+	// the encodings in which answers may give it back (R163).
+	Seal(field, handle, value string, forms [][]byte, to []abi.Destination)
+	// Uses yields, once each, where values have been sent since the last call
+	// (R164).
+	Uses(yield func(field, origin, placement string))
 	Close() error
 }
 
@@ -175,7 +181,7 @@ func newRun(p *Plan, d Deps) *run {
 		skips: map[string]*KnownGap{}, failed: map[string]bool{}, asked: map[string]int{}, assists: map[string]time.Time{},
 	}
 	r.canary.off = p.Connection.LeakCanary == "off"
-	p.deliver(&r.canary)
+	r.deliver()
 	r.proto = abi.NewProtocol(abi.Contract{
 		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: r.protected,
 		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
 )
 
 // SecretFields lists the secrets a manifest declares. A manifest without a
@@ -32,15 +33,17 @@ type deliveredSecrets struct {
 
 // deliver decides per declared secret between handle and value (R155, R156)
 // and registers both kinds with the canary (R165).
-func (p *Plan) deliver(c *canary) {
+func (r *run) deliver() {
+	p := r.plan
 	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
 		if !ok {
 			continue
 		}
-		c.protect(value)
 		if p.manifest.Sluice != nil && f.Delivery != "plain" {
-			value = newHandle()
+			value = r.seal(f.Name, value, f.Destinations)
+		} else {
+			r.canary.protect(value)
 		}
 		if p.secrets.values == nil {
 			p.secrets.values = map[string]string{}
@@ -50,6 +53,29 @@ func (p *Plan) deliver(c *canary) {
 			p.secrets.env = append(p.secrets.env, name+"="+value)
 		}
 	}
+}
+
+// seal returns a new handle for a value, which the network puts where it may
+// go (§18.3).
+func (r *run) seal(field, value string, to []abi.Destination) string {
+	r.canary.protect(value)
+	handle := newHandle()
+	if n := r.deps.Network; n != nil {
+		n.Seal(field, handle, value, slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest }), to)
+	}
+	return handle
+}
+
+// shortest is what R167 and R163 look for: shorter values would be found in
+// everything.
+const shortest = 4
+
+// sealedUses reports where values were sent for the first time (R164).
+func (r *run) sealedUses() {
+	r.deps.Network.Uses(func(field, origin, placement string) {
+		e := r.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	})
 }
 
 // environment is R33: TZ and the names the manifest declares, nothing else.

@@ -1,0 +1,103 @@
+package network
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"slices"
+)
+
+// An echo is an encoding of a sealed value and the handle that it becomes
+// (R163).
+type echo struct{ form, handle []byte }
+
+// echoes are all encodings of all values, the longest first, so that none hides
+// another.
+func (s *Seals) echoes() []echo {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []echo
+	for handle, sealed := range s.by {
+		for _, form := range sealed.forms {
+			out = append(out, echo{form, []byte(handle)})
+		}
+	}
+	slices.SortFunc(out, func(a, b echo) int { return len(b.form) - len(a.form) })
+	return out
+}
+
+// unseal turns values in a text back into handles.
+func unseal(echoes []echo, text string) string {
+	if len(echoes) == 0 {
+		return text
+	}
+	done, rest := replaceEchoes(nil, echoes, []byte(text), 0)
+	return string(append(done, rest...))
+}
+
+// replaceEchoes appends b to done with handles for values, up to where the last
+// keep bytes begin, in which more could follow of one; it returns those. What
+// was put in is not looked at again.
+func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []byte) {
+	for {
+		at, found := len(b), echo{}
+		for _, e := range echoes { // the longest first
+			if i := bytes.Index(b[:min(len(b), at+len(e.form))], e.form); i >= 0 && i < at {
+				at, found = i, e
+			}
+		}
+		if at >= len(b)-keep {
+			at = max(0, len(b)-keep)
+			return append(done, b[:at]...), b[at:]
+		}
+		done = append(append(done, b[:at]...), found.handle...)
+		b = b[at+len(found.form):]
+	}
+}
+
+// A scrubber turns sealed values of a body back into handles, those across the
+// borders of reads too: it holds back what could be the beginning of one.
+type scrubber struct {
+	src    io.Reader
+	echoes []echo
+	keep   int    // a value may have begun in so many bytes
+	held   []byte // not looked at yet, or not all of it
+	done   []byte // to hand out
+	err    error  // of src, told once all is handed out
+}
+
+func newScrubber(src io.Reader, echoes []echo) *scrubber {
+	return &scrubber{src: src, echoes: echoes, keep: len(echoes[0].form) - 1}
+}
+
+// scrubPiece is how much is read at once.
+const scrubPiece = 32 << 10
+
+func (s *scrubber) Read(p []byte) (int, error) {
+	for len(s.done) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		buf := append(s.held, make([]byte, scrubPiece)...)
+		n, err := s.src.Read(buf[len(s.held):])
+		buf, s.err = buf[:len(s.held)+n], err
+		keep := s.keep
+		if err != nil {
+			keep = 0
+		}
+		s.done, s.held = replaceEchoes(nil, s.echoes, buf, keep)
+	}
+	n := copy(p, s.done)
+	s.done = s.done[n:]
+	return n, nil
+}
+
+// scrubbed reports whether a body of this type is searched: text, and what does
+// not say what it is.
+func scrubbed(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err != nil || isText(kind)
+}

@@ -1,0 +1,289 @@
+package network
+
+import (
+	"bytes"
+	"encoding/base64"
+	"mime"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// handlePrefix begins every handle (R158); 26 letters of base32 follow.
+const (
+	handlePrefix = "sluice-sealed-v1-"
+	handleBytes  = len(handlePrefix) + 26
+)
+
+// maxSealedBody bounds the bodies in which handles are replaced (§18.3).
+const maxSealedBody = 1 * abi.MiB
+
+// Seals are the sealed values of one run: what stands behind the handles that
+// its guest holds, and where each may go (§18). They are safe for concurrent
+// use.
+type Seals struct {
+	mu   sync.Mutex // guards what follows
+	by   map[string]seal
+	used map[use]bool
+	news []use
+}
+
+// A seal is one value behind one handle.
+type seal struct {
+	field string
+	value string
+	forms [][]byte // encodings to look for in answers
+	to    []place
+}
+
+// A place is a destination (R160), its origin canonical.
+type place struct {
+	origin     string
+	prefix     string
+	placements []string
+}
+
+// A use is a value that was sent (R164).
+type use struct{ field, origin, placement string }
+
+// Add lets a handle stand for a value. forms are the encodings in which an
+// answer may give the value back (R163). A destination whose origin is none
+// leads nowhere.
+func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
+	sealed := seal{field: field, value: value, forms: forms}
+	for _, d := range to {
+		t, err := parseTarget(d.Origin, nil)
+		if err != nil || t.url.RawQuery != "" || strings.Trim(t.url.Path, "/") != "" {
+			continue
+		}
+		if t.scheme == "http" && !isLoopback(t.host) {
+			continue
+		}
+		sealed.to = append(sealed.to, place{t.origin(), d.PathPrefix, d.Placements})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by, s.used = map[string]seal{}, map[use]bool{}
+	}
+	s.by[handle] = sealed
+}
+
+func isLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() || host == "localhost"
+}
+
+// Uses hands over, once each, where values have been sent since the last call.
+func (s *Seals) Uses(yield func(field, origin, placement string)) {
+	s.mu.Lock()
+	news := s.news
+	s.news = nil
+	s.mu.Unlock()
+	for _, u := range news {
+		yield(u.field, u.origin, u.placement)
+	}
+}
+
+// note remembers uses of a request that is about to be sent.
+func (s *Seals) note(uses []use) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range uses {
+		if !s.used[u] {
+			s.used[u] = true
+			s.news = append(s.news, u)
+		}
+	}
+}
+
+// find returns what a handle stands for, if it may be put at this place of a
+// request to t (R160, R161).
+func (s *Seals) find(handle string, t target, placement string) (seal, error) {
+	s.mu.Lock()
+	sealed, known := s.by[handle]
+	s.mu.Unlock()
+	if !known {
+		return seal{}, sealedDenial("sealed_handle_unknown", "a handle is not one of this run")
+	}
+	near := false
+	for _, p := range sealed.to {
+		if p.origin != t.origin() || !under(t.url, p.prefix) {
+			continue
+		}
+		near = true
+		if slices.ContainsFunc(p.placements, func(name string) bool { return strings.EqualFold(name, placement) }) {
+			return sealed, nil
+		}
+	}
+	if near {
+		return seal{}, sealedDenial("sealed_placement_denied", "the secret %s may not be put into %s at %s", sealed.field, placement, t.origin())
+	}
+	return seal{}, sealedDenial("sealed_destination_denied", "the secret %s may not be sent to %s%s", sealed.field, t.origin(), auditPath(t.url.EscapedPath()))
+}
+
+func sealedDenial(code, format string, args ...any) *Error {
+	e := denyf("secret", format, args...)
+	e.Code = code
+	return e
+}
+
+// under reports whether a path, as a server may read it, stays below a prefix.
+// One that dots or escapes could lead elsewhere is below none but "".
+func under(u *url.URL, prefix string) bool {
+	if prefix == "" {
+		return true
+	}
+	p := u.Path
+	if p == "" {
+		p = "/"
+	}
+	clean := path.Clean(p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	escaped := strings.ToLower(u.EscapedPath())
+	if clean != p || strings.ContainsAny(p, "\\;") || strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {
+		return false
+	}
+	return p == prefix || strings.HasPrefix(p, strings.TrimSuffix(prefix, "/")+"/")
+}
+
+// A filler replaces the handles of one hop.
+type filler struct {
+	seals *Seals
+	to    target
+	uses  []use
+}
+
+// fill returns the hop with values for handles, and where they were put. The
+// hop that came in keeps its handles. Nothing is replaced unless everything may
+// be (R161).
+func (s *Seals) fill(h hop, t target) (hop, []use, error) {
+	if strings.Contains(t.url.String(), handlePrefix) || hiddenHandle(t.url) {
+		return h, nil, sealedDenial("sealed_placement_denied", "a URL may not have a handle in it")
+	}
+	f := &filler{seals: s, to: t}
+	out := hop{method: h.method}
+	for _, pair := range h.headers {
+		if strings.Contains(pair[0], handlePrefix) {
+			return h, nil, sealedDenial("sealed_placement_denied", "the name of a header may not have a handle in it")
+		}
+		v, err := f.header(pair[0], pair[1])
+		if err != nil {
+			return h, nil, err
+		}
+		out.headers = append(out.headers, [2]string{pair[0], v})
+	}
+	var err error
+	if out.body, err = f.body(h); err != nil {
+		return h, nil, err
+	}
+	if len(f.uses) == 0 {
+		return h, nil, nil
+	}
+	return out, f.uses, nil
+}
+
+// hiddenHandle finds a handle that a URL has in an escaped form.
+func hiddenHandle(u *url.URL) bool {
+	query, err := url.QueryUnescape(u.RawQuery)
+	return strings.Contains(u.Path, handlePrefix) || err == nil && strings.Contains(query, handlePrefix)
+}
+
+const basicSealed = "Basic-Sealed "
+
+func (f *filler) header(name, value string) (string, error) {
+	placement := "header:" + strings.ToLower(name)
+	rest, basic := strings.CutPrefix(value, basicSealed)
+	basic = basic && placement == "header:authorization"
+	if !basic {
+		rest = value
+	}
+	filled, err := f.replace(rest, placement, func(v string) (string, error) {
+		if strings.ContainsAny(v, "\r\n\x00") {
+			return "", sealedDenial("sealed_placement_denied", "the secret has characters that a header cannot hold")
+		}
+		return v, nil
+	})
+	if err == nil && basic {
+		filled = "Basic " + base64.StdEncoding.EncodeToString([]byte(filled))
+	}
+	return filled, err
+}
+
+// body replaces the handles of a body by what its type makes of the values.
+func (f *filler) body(h hop) ([]byte, error) {
+	if !bytes.Contains(h.body, []byte(handlePrefix)) {
+		return h.body, nil
+	}
+	escape := escaping(h.headers)
+	if escape == nil || len(h.body) > maxSealedBody {
+		return nil, sealedDenial("sealed_placement_denied", "handles are replaced in bodies of text of at most 1 MiB")
+	}
+	filled, err := f.replace(string(h.body), "body", func(v string) (string, error) { return escape(v), nil })
+	return []byte(filled), err
+}
+
+// escaping is how a value is written into a body of the type that the headers
+// name, nil when it is no text.
+func escaping(headers [][2]string) func(string) string {
+	for _, pair := range headers {
+		if !strings.EqualFold(pair[0], "Content-Type") {
+			continue
+		}
+		switch kind, _, err := mime.ParseMediaType(pair[1]); {
+		case err != nil:
+			return nil
+		case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+			return func(v string) string {
+				quoted := abi.AppendQuote(nil, v)
+				return string(quoted[1 : len(quoted)-1])
+			}
+		case kind == "application/x-www-form-urlencoded":
+			return url.QueryEscape
+		case isText(kind):
+			return func(v string) string { return v }
+		}
+		return nil
+	}
+	return nil
+}
+
+func isText(kind string) bool {
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+json") || slices.Contains([]string{
+		"application/json", "application/xml", "application/javascript", "application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql",
+	}, kind)
+}
+
+// replace puts values where a text has handles.
+func (f *filler) replace(text, placement string, write func(string) (string, error)) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, handlePrefix)
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		if len(rest) < handleBytes-len(handlePrefix) {
+			return "", sealedDenial("sealed_handle_unknown", "a handle is cut short")
+		}
+		handle := handlePrefix + rest[:handleBytes-len(handlePrefix)]
+		sealed, err := f.seals.find(handle, f.to, placement)
+		if err != nil {
+			return "", err
+		}
+		value, err := write(sealed.value)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(value)
+		f.uses = append(f.uses, use{sealed.field, f.to.origin(), placement})
+		text = rest[handleBytes-len(handlePrefix):]
+	}
+}
