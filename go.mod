@@ -3,6 +3,7 @@ module github.com/sluicehost/sluice
 go 1.26.0
 
 require (
+	filippo.io/age v1.3.2
 	github.com/dgraph-io/badger/v4 v4.9.6
 	github.com/emersion/go-ical v0.0.0-20250329121855-f41e73efc392
 	github.com/go-git/go-billy/v5 v5.9.2
@@ -23,6 +24,7 @@ require (
 )
 
 require (
+	filippo.io/hpke v0.4.0 // indirect
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	github.com/ProtonMail/go-crypto v1.1.6 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -31,19 +31,33 @@ type Body struct {
 	closed bool
 }
 
-// A countedReader counts what comes from the server, for the body and the run.
+// A countedReader counts what comes from the server, for the body and the run,
+// and ends with whichever limit is passed.
 type countedReader struct {
 	io.ReadCloser
-	n   int64
-	run *atomic.Int64
+	n, most int64
+	run     *atomic.Int64
+	mostRun int64
 }
 
 func (r *countedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.n += int64(n)
-	r.run.Add(int64(n))
+	switch {
+	case r.run.Add(int64(n)) > r.mostRun:
+		return 0, errReceived(r.mostRun)
+	case r.n > r.most:
+		return 0, failf(abi.ETOOBIG, "response_too_large", "the body has more than %d bytes as it is sent", r.most)
+	}
 	return n, err
 }
+
+func errReceived(most int64) *Error {
+	return failf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", most)
+}
+
+// packing is what a body may have more than it unpacks to.
+const packing = 64 << 10
 
 var (
 	errSlow = failf(abi.ETIMEOUT, "too_slow", "the server sends less than 1 KiB/s")
@@ -53,16 +67,21 @@ var (
 // newBody takes the body of a response over. A coding that is not gzip was
 // never asked for.
 func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits, run *atomic.Int64, done func()) (*Body, error) {
-	raw := &countedReader{ReadCloser: r.Body, run: run}
+	raw := &countedReader{ReadCloser: r.Body, most: most + packing, run: run, mostRun: l.RunBytes}
 	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, left: most, ratio: l.Ratio, window: l.FloorWindow, done: done}
-	switch coding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); coding {
-	case "", "identity":
-	case "gzip", "x-gzip":
+	switch coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))); {
+	case coding == "" || coding == "identity" || bodiless(r):
+	case coding == "gzip" || coding == "x-gzip":
 		b.decoded = &lateGzip{src: raw}
 	default:
 		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in the coding %.40q", coding)
 	}
 	return b, nil
+}
+
+// bodiless: what the headers say is of a body that does not come.
+func bodiless(r *http.Response) bool {
+	return r.Request.Method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
 }
 
 // A lateGzip reads its header with the first byte that is wanted: an answer to
@@ -102,9 +121,12 @@ func (b *Body) Read(p []byte) (int, error) {
 	if b.got > ratioFrom && b.got > b.raw.n*b.ratio {
 		return 0, failf(abi.ETOOBIG, "response_too_large", "the body unpacks to more than %d times its size", b.ratio)
 	}
+	var over *Error
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
 		return n, err
+	case errors.As(err, &over):
+		return 0, over
 	case context.Cause(b.ctx) != nil:
 		return 0, ended(b.ctx)
 	}

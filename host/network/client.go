@@ -33,6 +33,7 @@ type Options struct {
 // and sessions are its own (S72). It is safe for concurrent use.
 type Client struct {
 	o         Options
+	dialer    *dialer
 	transport *http.Transport
 	jar       *jar
 	life      context.Context // of bodies
@@ -65,23 +66,26 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits}
 	conf := &tls.Config{}
 	if o.TLS != nil {
 		conf = o.TLS.Clone()
 	}
-	conf.MinVersion = max(conf.MinVersion, tls.VersionTLS12)
+	conf.MinVersion, conf.InsecureSkipVerify, conf.NextProtos = max(conf.MinVersion, tls.VersionTLS12), false, []string{"h2", "http/1.1"}
 	life, end := context.WithCancelCause(context.Background())
-	return &Client{o: o, jar: j, life: life, end: end, transport: &http.Transport{
-		Proxy: nil, DialContext: d.dial, TLSClientConfig: conf, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: o.Limits.TLS, ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
+	d := &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
+		room: make(chan struct{}, o.Limits.Connections), open: map[net.Conn]struct{}{}}
+	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: &http.Transport{
+		Proxy: nil, DialContext: d.plain, DialTLSContext: d.secure, ForceAttemptHTTP2: true,
+		ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
 		DisableCompression: true, MaxIdleConnsPerHost: 8, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}, // per unread body
 	}}, nil
 }
 
-// Close ends what is in progress, bodies included, and drops the connections.
+// Close ends what is in progress, bodies included, and every connection.
 func (c *Client) Close() {
 	c.end(errClosed)
+	c.dialer.close()
 	c.transport.CloseIdleConnections()
 }
 
@@ -99,11 +103,8 @@ type Response struct {
 // body lives until it is closed. The error is an *Error; a failure at any step
 // sends nothing (S66).
 func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
-	if c.requests.Add(1) > c.o.Limits.RunRequests {
-		return nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
-	}
 	if c.received.Load() > c.o.Limits.RunBytes {
-		return nil, failf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", c.o.Limits.RunBytes)
+		return nil, errReceived(c.o.Limits.RunBytes)
 	}
 	t, err := parseTarget(q.URL, nil)
 	if err != nil {
@@ -148,11 +149,13 @@ type answer struct {
 // follow is S71.
 func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Duration) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
+	sealed := false // a value was sent, now or on the way
 	for redirects := 0; ; redirects++ {
-		r, sealed, err := c.sealedHop(ctx, h, t, q.wait(total))
+		r, now, err := c.sealedHop(ctx, h, t, q.wait(total))
 		if err != nil {
 			return nil, err
 		}
+		sealed = sealed || now
 		location := r.Header.Get("Location")
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
 			return &answer{r, t, redirects}, nil
@@ -197,7 +200,7 @@ func isRedirect(status int) bool {
 // wait is the longest that the governor may hold the request.
 func (q *Request) wait(total time.Duration) time.Duration {
 	if q.Wait > 0 {
-		return q.Wait
+		return min(q.Wait, total)
 	}
 	return total
 }
@@ -248,24 +251,25 @@ func (c *Client) sealedHop(ctx context.Context, h hop, t target, wait time.Durat
 // hop sends one request: steps 3 to 7.
 func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, err error) {
 	began := time.Now()
-	defer func() { c.o.Audit(auditOf(h, t, r, err, time.Since(began))) }()
+	defer func() {
+		line := auditOf(h, t, r, err, time.Since(began))
+		line.Path = auditPath(unseal(c.o.Seals.echoes(), t.url.Path))
+		c.o.Audit(line)
+	}()
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
 		return nil, errPolicy(step, t)
+	}
+	if c.requests.Add(1) > c.o.Limits.RunRequests {
+		return nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
 	}
 	leave, err := c.o.Governor.enter(ctx, t.origin(), wait)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	tooMany := false
-	informational := 0
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error {
-		if informational++; informational > c.o.Limits.Informational {
-			tooMany = true
-			return errors.New("too many informational answers")
-		}
-		return nil
-	}})
+	w := &watch{client: c}
+	ctx, w.stop = context.WithCancelCause(ctx)
+	traced := httptrace.WithClientTrace(context.WithValue(ctx, requestKey{}, ctx), w.trace())
 	req, err := http.NewRequestWithContext(traced, h.method, t.url.String(), bytes.NewReader(h.body))
 	if err != nil {
 		return nil, malformed("the request cannot be made of it")
@@ -281,16 +285,67 @@ func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
 	c.jar.send(req)
+	req.GetBody = nil // or the transport would send it again by itself
 	r, err = c.transport.RoundTrip(req)
 	if err != nil {
-		if tooMany {
-			return nil, failf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", c.o.Limits.Informational)
+		if why := context.Cause(ctx); why != nil {
+			err = why
 		}
+		w.stop(nil)
 		return nil, explain(err)
 	}
+	if r.StatusCode == http.StatusSwitchingProtocols { // what is left is no HTTP, and net/http watches it no more
+		w.stop(nil)
+		_ = r.Body.Close() // as it is
+		return nil, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
+	}
+	c.received.Add(headerBytes(r.Header))
 	c.o.Governor.answered(t.origin(), r)
 	c.jar.keep(t.url, r)
 	return r, nil
+}
+
+// A watch looks at one exchange while the transport makes it.
+type watch struct {
+	client        *Client
+	stop          context.CancelCauseFunc
+	informational atomic.Int64
+	attempts      atomic.Int64
+}
+
+// trace ends an exchange with too many answers before the answer, and one that
+// the transport sends more than twice, which it does when connections break
+// before they have answered.
+func (w *watch) trace() *httptrace.ClientTrace {
+	most := int64(w.client.o.Limits.Informational)
+	return &httptrace.ClientTrace{
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			if w.informational.Add(1) > most {
+				err := failf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", most)
+				w.stop(err)
+				return err
+			}
+			return nil
+		},
+		GotConn: func(httptrace.GotConnInfo) {
+			if w.attempts.Add(1) > 1 {
+				w.client.requests.Add(1)
+			}
+			if w.attempts.Load() > 2 {
+				w.stop(failf(abi.EUNAVAIL, "broken_off", "the server breaks its connections before it answers"))
+			}
+		},
+	}
+}
+
+// headerBytes is about what the headers of an answer took.
+func headerBytes(h http.Header) (n int64) {
+	for name, values := range h {
+		for _, v := range values {
+			n += int64(len(name) + len(v) + 4)
+		}
+	}
+	return n
 }
 
 // errPolicy is a denial at step 3, with what would grant it.

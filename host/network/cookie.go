@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"strings"
 	"sync"
 
 	"golang.org/x/net/publicsuffix"
@@ -14,6 +15,7 @@ const (
 	cookieBytes    = 4 << 10
 	cookiesPerHost = 50
 	cookiesInAll   = 500
+	cookieHeader   = 32 << 10 // sent with one request
 )
 
 // A jar keeps the cookies of one run. What comes over a limit is not kept.
@@ -35,7 +37,7 @@ func (j *jar) keep(u *url.URL, r *http.Response) {
 	var kept []*http.Cookie
 	j.mu.Lock()
 	for _, c := range r.Cookies() {
-		if len(c.Name)+len(c.Value) <= cookieBytes && j.room(u.Hostname(), c.Domain+";"+c.Path+";"+c.Name) {
+		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= cookieBytes && prefixed(u, c) && j.room(u.Hostname(), c.Domain+";"+c.Path+";"+c.Name) {
 			kept = append(kept, c)
 		}
 	}
@@ -60,9 +62,26 @@ func (j *jar) room(host, name string) bool {
 	return true
 }
 
-// send adds the cookies for a request.
+// prefixed is the rule of the names __Secure- and __Host-.
+func prefixed(u *url.URL, c *http.Cookie) bool {
+	name := strings.ToLower(c.Name)
+	secure := u.Scheme == "https" && c.Secure
+	switch {
+	case strings.HasPrefix(name, "__host-"):
+		return secure && c.Domain == "" && c.Path == "/"
+	case strings.HasPrefix(name, "__secure-"):
+		return secure
+	}
+	return true
+}
+
+// send adds the cookies for a request, as many as one host may have.
 func (j *jar) send(r *http.Request) {
-	for _, c := range j.cookies.Cookies(r.URL) {
+	size := 0
+	for i, c := range j.cookies.Cookies(r.URL) {
+		if size += len(c.Name) + len(c.Value); i == cookiesPerHost || size > cookieHeader {
+			return
+		}
 		r.AddCookie(c)
 	}
 }

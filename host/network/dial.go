@@ -2,11 +2,17 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -16,18 +22,72 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// A dialer is steps 4 and 5 of section 6.2. Whoever dials has passed step 3.
+// requestKey is where a dial finds the context of the request it is for: the
+// transport cuts its own loose from it.
+type requestKey struct{}
+
+// A dialer is steps 4 to 6 of section 6.2. Whoever dials has passed step 3.
 type dialer struct {
 	policy   *Policy
 	table    *Table
 	resolver Resolver
 	limits   Limits
+	tls      *tls.Config
+	life     context.Context // of the client
+	room     chan struct{}   // one for each connection that may be open
+
+	mu     sync.Mutex // guards what follows
+	open   map[net.Conn]struct{}
+	closed bool
+}
+
+// plain connects for http.
+func (d *dialer) plain(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, stop := d.bounded(ctx, d.limits.Dial)
+	defer stop()
+	return d.dial(ctx, address)
+}
+
+// secure connects for https.
+func (d *dialer) secure(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, stop := d.bounded(ctx, d.limits.Dial+d.limits.TLS)
+	defer stop()
+	conn, err := d.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	conf := d.tls.Clone()
+	conf.ServerName = host
+	secured := tls.Client(conn, conf)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake failed
+		return nil, err
+	}
+	return secured, nil
+}
+
+// bounded ends a dial with its time, its request and its client.
+func (d *dialer) bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	request, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok {
+		request = d.life
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	gone := context.AfterFunc(request, cancel) // which ends with the client
+	return ctx, func() {
+		gone()
+		cancel()
+	}
 }
 
 // dial connects to HOST:PORT, HOST canonical. It looks a name up once, refuses
 // it if one of its addresses is forbidden, and connects to one of them as a
 // literal. The kernel's own destination has the last word.
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -47,7 +107,12 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 			return nil, errAddress(host, port)
 		}
 	}
-	nd := net.Dialer{Timeout: d.limits.Dial, ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
+	select {
+	case d.room <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	nd := net.Dialer{ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(literal)
 		if err != nil || to.Port() != port || !private && !d.table.Public(to.Addr()) {
 			return errAddress(host, port)
@@ -57,10 +122,55 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	for _, a := range addresses {
 		var conn net.Conn
 		if conn, err = nd.DialContext(ctx, "tcp", netip.AddrPortFrom(a, port).String()); err == nil {
-			return conn, nil
+			return d.track(conn)
+		}
+		if denied := (*Error)(nil); errors.As(err, &denied) {
+			break
 		}
 	}
+	<-d.room
 	return nil, err
+}
+
+// A tracked connection gives its room back when it is closed.
+type tracked struct {
+	net.Conn
+	d    *dialer
+	once sync.Once
+}
+
+func (d *dialer) track(conn net.Conn) (net.Conn, error) {
+	t := &tracked{Conn: conn, d: d}
+	d.mu.Lock()
+	d.open[t] = struct{}{}
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil, errors.Join(errClosed, t.Close())
+	}
+	return t, nil
+}
+
+// Close implements net.Conn.
+func (t *tracked) Close() error {
+	t.once.Do(func() {
+		t.d.mu.Lock()
+		delete(t.d.open, t)
+		t.d.mu.Unlock()
+		<-t.d.room
+	})
+	return t.Conn.Close()
+}
+
+// close ends all connections, and those that are being made.
+func (d *dialer) close() {
+	d.mu.Lock()
+	d.closed = true
+	open := slices.Collect(maps.Keys(d.open))
+	d.mu.Unlock()
+	for _, conn := range open {
+		_ = conn.Close() // whatever it was doing
+	}
 }
 
 // private reports whether the owner approved exactly this host and port,
@@ -79,8 +189,6 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.limits.Dial)
-	defer cancel()
 	name := host
 	if strings.Contains(host, ".") {
 		name += "." // or search domains would carry it to other servers
@@ -92,10 +200,11 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	if len(list) == 0 || len(list) > maxAddresses {
 		return nil, failf(abi.EUNAVAIL, "unreachable", "host %s has %d addresses, want 1 to %d", host, len(list), maxAddresses)
 	}
-	for i, a := range list {
-		list[i] = a.Unmap()
+	out := make([]netip.Addr, 0, len(list))
+	for _, a := range list {
+		out = append(out, a.Unmap())
 	}
-	return list, nil
+	return out, nil
 }
 
 func errAddress(host string, port uint16) *Error {

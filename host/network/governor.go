@@ -39,6 +39,7 @@ type Governor struct {
 type origin struct {
 	bucket  *rate.Limiter
 	slots   chan struct{}
+	waiting int       // claims: they keep it from being forgotten
 	refused int       // answers 429 and 503 in a row
 	closed  time.Time // until then nothing is sent
 	used    time.Time
@@ -65,12 +66,18 @@ func (g *Governor) of(name string, now time.Time) *origin {
 	return o
 }
 
-// forget drops the origin that was used the longest time ago and is idle.
+// forget drops the origin that was used the longest time ago, of those that
+// nobody waits for. One that is closed goes last.
 func (g *Governor) forget(now time.Time) {
-	oldest, at := "", now
+	var oldest string
+	var drop *origin
 	for name, o := range g.origins {
-		if len(o.slots) == 0 && !o.used.After(at) && now.After(o.closed) {
-			oldest, at = name, o.used
+		if o.waiting > 0 {
+			continue
+		}
+		shut, dropShut := o.closed.After(now), drop != nil && drop.closed.After(now)
+		if drop == nil || dropShut && !shut || dropShut == shut && o.used.Before(drop.used) {
+			oldest, drop = name, o
 		}
 	}
 	delete(g.origins, oldest)
@@ -80,31 +87,75 @@ func (g *Governor) forget(now time.Time) {
 // claim. ERATE says that it would have to wait longer.
 func (g *Governor) enter(ctx context.Context, name string, longest time.Duration) (leave func(), err error) {
 	now := time.Now()
+	until := now.Add(longest)
 	g.mu.Lock()
 	o := g.of(name, now)
-	reserved := o.bucket.ReserveN(now, 1)
-	wait := max(reserved.DelayFrom(now), o.closed.Sub(now))
+	o.waiting++
+	turn := o.bucket.ReserveN(now, 1)
+	opens := now.Add(turn.DelayFrom(now))
 	g.mu.Unlock()
-	if wait > longest {
-		reserved.CancelAt(now)
-		return nil, errRate(name, wait)
+	err = g.wait(ctx, o, name, opens, until)
+	if err != nil {
+		turn.CancelAt(time.Now())
+		g.mu.Lock()
+		o.waiting--
+		g.mu.Unlock()
+		return nil, err
 	}
-	timer := time.NewTimer(max(wait, 0))
+	return func() {
+		<-o.slots
+		g.mu.Lock()
+		o.waiting--
+		g.mu.Unlock()
+	}, nil
+}
+
+// wait takes a slot once the turn has come and the origin is open; an answer
+// may close it meanwhile.
+func (g *Governor) wait(ctx context.Context, o *origin, name string, opens, until time.Time) error {
+	for {
+		g.mu.Lock()
+		if o.closed.After(opens) {
+			opens = o.closed
+		}
+		g.mu.Unlock()
+		if opens.After(until) {
+			return errRate(name, time.Until(opens))
+		}
+		if err := sleep(ctx, time.Until(opens)); err != nil {
+			return err
+		}
+		timer := time.NewTimer(max(time.Until(until), time.Millisecond))
+		select {
+		case o.slots <- struct{}{}:
+			timer.Stop()
+		case <-timer.C:
+			return errRate(name, time.Second)
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		g.mu.Lock()
+		closed := o.closed.After(time.Now())
+		g.mu.Unlock()
+		if !closed {
+			return nil
+		}
+		<-o.slots
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	turn := time.NewTimer(max(longest-time.Since(now), time.Millisecond))
-	defer turn.Stop()
-	select {
-	case o.slots <- struct{}{}:
-		return func() { <-o.slots }, nil
-	case <-turn.C:
-		return nil, errRate(name, time.Second)
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

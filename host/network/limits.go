@@ -20,6 +20,7 @@ type Limits struct {
 	FloorWindow                          time.Duration // in which at least 1 KiB for each second comes (S75)
 	Redirects                            int
 	Informational                        int // answers 1xx of one request
+	Connections                          int // open at once, of one run
 	RunRequests                          int64
 	RunBytes                             int64 // received, all requests of a run
 }
@@ -31,7 +32,7 @@ func DefaultLimits() Limits {
 		ResponseHeaderBytes: 64 * abi.KiB, Response: 32 * abi.MiB, ResponseMost: 1 << 30, Ratio: 100,
 		Dial: 10 * time.Second, TLS: 10 * time.Second, Headers: 30 * time.Second, Total: 2 * time.Minute, TotalMost: time.Hour,
 		FloorWindow: 30 * time.Second,
-		Redirects:   5, Informational: 3, RunRequests: 10_000, RunBytes: 2 << 30,
+		Redirects:   5, Informational: 3, Connections: abi.MaxHandles, RunRequests: 10_000, RunBytes: 2 << 30,
 	}
 }
 

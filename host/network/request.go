@@ -212,6 +212,9 @@ func parseTarget(raw string, from *url.URL) (target, error) {
 	t := target{url: u, scheme: u.Scheme, host: host, port: port}
 	u.Host = hostPort(u.Scheme, host, port)
 	u.Fragment, u.RawFragment = "", ""
+	if len(u.String()) > maxURL { // resolving and escaping make it longer
+		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
+	}
 	return t, nil
 }
 

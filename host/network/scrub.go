@@ -42,19 +42,30 @@ func unseal(echoes []echo, text string) string {
 // keep bytes begin, in which more could follow of one; it returns those. What
 // was put in is not looked at again.
 func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []byte) {
-	for {
-		at, found := len(b), echo{}
-		for _, e := range echoes { // the longest first
-			if i := bytes.Index(b[:min(len(b), at+len(e.form))], e.form); i >= 0 && i < at {
-				at, found = i, e
+	next := make([]int, len(echoes)) // where each form comes next; looked for again once it is passed
+	for i := range next {
+		next[i] = -1
+	}
+	for pos := 0; ; {
+		at, which := len(b), -1
+		for i, e := range echoes { // the longest first
+			if next[i] < pos {
+				if next[i] = bytes.Index(b[pos:], e.form); next[i] < 0 {
+					next[i] = len(b)
+				} else {
+					next[i] += pos
+				}
+			}
+			if next[i] < at {
+				at, which = next[i], i
 			}
 		}
-		if at >= len(b)-keep {
-			at = max(0, len(b)-keep)
-			return append(done, b[:at]...), b[at:]
+		limit := max(pos, len(b)-keep)
+		if at >= limit {
+			return append(done, b[pos:limit]...), b[limit:]
 		}
-		done = append(append(done, b[:at]...), found.handle...)
-		b = b[at+len(found.form):]
+		done = append(append(done, b[pos:at]...), echoes[which].handle...)
+		pos = at + len(echoes[which].form)
 	}
 }
 

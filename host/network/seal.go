@@ -233,24 +233,27 @@ func (f *filler) body(h hop) ([]byte, error) {
 // escaping is how a value is written into a body of the type that the headers
 // name, nil when it is no text.
 func escaping(headers [][2]string) func(string) string {
+	var types []string
 	for _, pair := range headers {
-		if !strings.EqualFold(pair[0], "Content-Type") {
-			continue
+		if strings.EqualFold(pair[0], "Content-Type") {
+			types = append(types, pair[1])
 		}
-		switch kind, _, err := mime.ParseMediaType(pair[1]); {
-		case err != nil:
-			return nil
-		case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-			return func(v string) string {
-				quoted := abi.AppendQuote(nil, v)
-				return string(quoted[1 : len(quoted)-1])
-			}
-		case kind == "application/x-www-form-urlencoded":
-			return url.QueryEscape
-		case isText(kind):
-			return func(v string) string { return v }
-		}
+	}
+	if len(types) != 1 {
 		return nil
+	}
+	switch kind, _, err := mime.ParseMediaType(types[0]); {
+	case err != nil:
+		return nil
+	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		return func(v string) string {
+			quoted := abi.AppendQuote(nil, v)
+			return string(quoted[1 : len(quoted)-1])
+		}
+	case kind == "application/x-www-form-urlencoded":
+		return url.QueryEscape
+	case isText(kind):
+		return func(v string) string { return v }
 	}
 	return nil
 }

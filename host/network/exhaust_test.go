@@ -1,0 +1,229 @@
+package network_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// S75: after 101 net/http hands the connection over and watches it no more.
+func TestSwitchedProtocol(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn) // until it is closed
+		conn.Close()
+	})
+	s := network.NewSession(client(t, network.Options{}, e))
+	if text, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.EUNAVAIL {
+		t.Errorf("%v %s", errno, text)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Section 17: every hop is a request, and what all bodies bring is counted while
+// it comes.
+func TestRunLimits(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/loop" {
+			http.Redirect(w, r, "/loop", http.StatusFound)
+			return
+		}
+		_, _ = w.Write(make([]byte, 1<<20))
+	})
+	l := network.DefaultLimits()
+	l.RunRequests, l.RunBytes = 4, 3<<20
+	_, err := get(client(t, network.Options{Limits: l}, e), base+"/loop")
+	if e := failure(t, err); e.Code != "request_limit" {
+		t.Errorf("%+v", e)
+	}
+	c := client(t, network.Options{Limits: l}, e)
+	var open []*network.Response
+	for range 4 {
+		r, err := get(c, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, r)
+	}
+	var got int
+	for _, r := range open {
+		var b []byte
+		b, err = io.ReadAll(r.Body)
+		got += len(b)
+		r.Body.Close()
+	}
+	if e := failure(t, err); e.Code != "receive_limit" || got > 3<<20 {
+		t.Errorf("%d bytes, %+v", got, e)
+	}
+}
+
+// S74: one layer is unpacked, however the layers are spelled.
+func TestNestedCodings(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Encoding"] = []string{"gzip", "gzip"}
+		_, _ = w.Write([]byte("x"))
+	})
+	_, err := get(client(t, network.Options{}, e), base)
+	if e := failure(t, err); e.Code != "unsupported_encoding" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// S76: a server of plain http cannot set what only a secure one may, and many
+// subdomains cannot fill one host's requests.
+func TestCookieRules(t *testing.T) {
+	var sent string
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Header.Get("Cookie")
+		for _, c := range []string{"__Host-a=1; Path=/", "__Secure-b=1", "plain=1"} {
+			w.Header().Add("Set-Cookie", c)
+		}
+		for i := range 100 {
+			w.Header().Add("Set-Cookie", fmt.Sprintf("c%d=%s", i, strings.Repeat("x", 300)))
+		}
+	})
+	c := client(t, network.Options{}, e)
+	for range 2 {
+		r, err := get(c, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	if strings.Contains(sent, "__") || !strings.Contains(sent, "plain=1") || strings.Count(sent, "=") > 50 {
+		t.Errorf("%.200q has %d cookies", sent, strings.Count(sent, "="))
+	}
+}
+
+// Section 6.2 step 1 holds for what a redirect makes of a URL, too.
+func TestLongLocation(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", r.URL.Path+strings.Repeat("a", 3000)+"/x")
+		w.WriteHeader(http.StatusFound)
+	})
+	_, err := get(client(t, network.Options{}, e), base+"/")
+	if e := failure(t, err); e.Code != "request_too_large" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// R162: a secret that was sent keeps the request at its origin, though a hop in
+// between carried none; S78: a path that gives it back is not logged.
+func TestSealedStays(t *testing.T) {
+	elsewhere, elsewhereEntry := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("followed to another origin") })
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/api/pass-word-1")
+		if strings.HasSuffix(r.URL.Path, "-1") {
+			w.Header().Set("Location", elsewhere)
+		}
+		w.WriteHeader(http.StatusSeeOther)
+	})
+	s := &network.Seals{}
+	s.Add("token", handle, "pass-word", [][]byte{[]byte("pass-word")}, []abi.Destination{{Origin: base, Placements: []string{"body"}}})
+	var paths []string
+	c := client(t, network.Options{Seals: s, Audit: func(h network.Hop) { paths = append(paths, h.Path) }}, e, elsewhereEntry)
+	r, err := c.Do(t.Context(), &network.Request{
+		Method: "POST", URL: base + "/api", Redirect: "follow", Headers: [][2]string{{"Content-Type", "text/plain"}}, Body: []byte(handle),
+	})
+	if err != nil || r.Status != http.StatusSeeOther || r.Redirects != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	r.Body.Close()
+	if diff := cmp.Diff([]string{"/api", "/api/slui…"}, paths); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// R163: text made of nothing but secrets costs no more than its length.
+func TestScrubDense(t *testing.T) {
+	forms := map[string][]string{handle: {"pass"}}
+	for i := range 500 {
+		forms[fmt.Sprintf("sluice-sealed-v1-%026d", i)] = []string{fmt.Sprintf("pas%04d", i)}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	done := make(chan int)
+	go func() {
+		got, _ := io.ReadAll(network.Scrub(bytes.NewReader(bytes.Repeat([]byte("pass"), 64<<10)), forms))
+		done <- len(got)
+	}()
+	select {
+	case n := <-done:
+		if want := (64 << 10) * len(handle); n != want {
+			t.Errorf("%d bytes, want %d", n, want)
+		}
+	case <-ctx.Done():
+		t.Error("still at it")
+	}
+}
+
+// S77: a request that gives up waiting leaves its turn to others.
+func TestTurnsComeBack(t *testing.T) {
+	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
+	g := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	impatient := client(t, network.Options{Governor: g}, e)
+	for range 50 {
+		_, _ = impatient.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: time.Millisecond, Wait: time.Hour})
+	}
+	_, err := client(t, network.Options{Governor: g}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
+	if e := failure(t, err); e.RetryAfter > 5000 {
+		t.Errorf("another connection would wait %d ms", e.RetryAfter)
+	}
+}
+
+// S75: a server that accepts and says nothing holds no connection for longer
+// than the request.
+func TestSilentServers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	gone := make(chan struct{}, 20)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, conn)
+				conn.Close()
+				gone <- struct{}{}
+			}()
+		}
+	}()
+	base := "https://" + l.Addr().String()
+	c := client(t, network.Options{}, entry(t, base, true))
+	for range 5 {
+		_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 50 * time.Millisecond})
+		if e := failure(t, err); e.Code != "timeout" {
+			t.Errorf("%+v", e)
+		}
+	}
+	for range 5 {
+		select {
+		case <-gone:
+		case <-time.After(5 * time.Second):
+			t.Fatal("a connection outlives its request")
+		}
+	}
+}
