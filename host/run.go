@@ -30,9 +30,9 @@ type RunRequest struct {
 	NoPersist  bool
 	// Approved adds to what the connection is granted, for this run.
 	Approved store.Approved
-	Secrets  map[string]string
-	Owner    run.Owner // nil: not interactive
-	Trigger  string    // "" is manual
+	Secrets  map[string]string // win over stored ones
+	Owner    run.Owner         // nil: not interactive
+	Trigger  string            // "" is manual
 	Watch    func(store.Event)
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
@@ -78,10 +78,14 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if l.Manifest.Sluice != nil {
 		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
 	}
+	secrets, err := h.secrets(l.Manifest, conn.ID, q.Secrets)
+	if err != nil {
+		return nil, err
+	}
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: q.Secrets, Interactive: q.Owner != nil, Mounts: mounts,
+		Secrets: secrets, Interactive: q.Owner != nil, Mounts: mounts,
 		MissingHosts: missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts),
 		Trigger:      trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -44,9 +45,10 @@ func (c *command) exit(err error) int {
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
-	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache):
+	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
+		errors.Is(err, host.ErrNoVault), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"
 	case errors.As(err, &busy):
 		name, err = "store_in_use", fmt.Errorf("%w; wait until it ends, or stop it", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -44,6 +45,10 @@ func TestExit(t *testing.T) {
 		{errors.New(`unknown command "fly" for "sluice"`), exitUsage, "invalid_request"},
 		{fmt.Errorf("open: %w", host.ErrStoreURL), exitUsage, "invalid_request"},
 		{fmt.Errorf("read: %w", store.ErrNotFound), exitUsage, "not_found"},
+		{host.ErrNoVault, exitUsage, "invalid_request"},
+		{fmt.Errorf("set: %w", vault.ErrInvalid), exitUsage, "invalid_request"},
+		{fmt.Errorf("get: %w", vault.ErrNotFound), exitUsage, "not_found"},
+		{fmt.Errorf("get: %w", vault.ErrKey), exitHost, "runtime_error"},
 		{&store.BusyError{Dir: "d", PID: 1}, exitHost, "store_in_use"},
 		{&store.DamageError{Code: "store_corrupt"}, exitHost, "store_corrupt"},
 		{interrupted{errors.New("context canceled")}, exitCancelled, "cancelled"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -24,6 +25,7 @@ func Main(args []string) int {
 	if code, worker := host.Worker(args); worker {
 		return code
 	}
+	log.SetOutput(io.Discard) // net/http prints there what servers send
 	return Execute(args, os.Stdin, os.Stdout, os.Stderr)
 }
 

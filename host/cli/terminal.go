@@ -33,19 +33,46 @@ func (c *command) terminal() (terminal, bool) {
 // Ask draws the question and reads an answer per field.
 func (t terminal) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
 	defer t.screen.hold()()
+	return awaited(ctx, t, func() (run.Answer, error) { return t.ask(q), nil })
+}
+
+// awaited reads from the terminal until ctx ends. A read of a terminal cannot
+// be called off: it ends with the process.
+func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T, error) {
 	state, _ := term.GetState(int(t.in.Fd())) // nil when it is no terminal any more
-	done := make(chan run.Answer, 1)
-	go func() { done <- t.ask(q) }() // a read of a terminal cannot be called off: it ends with the process
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		v, err := read()
+		done <- answer{v, err}
+	}()
 	select {
 	case a := <-done:
-		return a, nil
+		return a.value, a.err
 	case <-ctx.Done():
 		if state != nil {
 			_ = term.Restore(int(t.in.Fd()), state) // echo, if a secret was being read
 		}
 		t.say("") // the prompt has no end
-		return run.Answer{}, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
+}
+
+// askSecret asks for one value without echo. Nothing is cut off it.
+func (t terminal) askSecret(ctx context.Context, prompt string) ([]byte, error) {
+	return awaited(ctx, t, func() ([]byte, error) {
+		t.prompt(prompt)
+		text, err := t.readSecret()
+		t.say("")
+		if err != nil || text == "" {
+			return nil, usagef("no value was given; nothing is stored")
+		}
+		return []byte(text), nil
+	})
 }
 
 func (t terminal) ask(q run.Question) run.Answer {

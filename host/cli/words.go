@@ -57,6 +57,21 @@ type request struct {
 	Granted  string `json:"granted"`
 }
 
+// goesTo says what becomes of a secret (R155, R160).
+func goesTo(d abi.FieldDelivery) string {
+	if d.Delivery == "plain" {
+		return "the connector sees it"
+	}
+	var places []string
+	for _, p := range d.Destinations {
+		places = append(places, abi.Clean(p.Origin+p.PathPrefix+" ("+strings.Join(p.Placements, ", ")+")"))
+	}
+	if places == nil {
+		return "it goes nowhere"
+	}
+	return "the connector never sees it, and it goes to " + strings.Join(places, " and ")
+}
+
 // requests are the bindings, in name order, in plain words.
 func requests(m *abi.Manifest) []request {
 	var out []request
@@ -85,7 +100,8 @@ func requests(m *abi.Manifest) []request {
 	}
 	if m.Sluice != nil {
 		for _, s := range m.Sluice.Secrets {
-			out = append(out, request{"secret", "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), s.Required, "only with --secret " + s.Name + "=@FILE"})
+			out = append(out, request{"secret", "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), s.Required,
+				join("; ", "only with sluice secret set, or --secret "+s.Name+"=@FILE", goesTo(s.FieldDelivery))})
 		}
 	}
 	return out

@@ -282,7 +282,7 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
 		if _, ok := p.Secrets[f.Name]; f.Required && !ok {
-			return refuse("secret_missing", "secret %s is required; give it with --secret %s=@FILE", f.Name, f.Name).with("secret", f.Name)
+			return refuse("secret_missing", "secret %s is required; store it with sluice secret set %s %s, or give it with --secret %s=@FILE", f.Name, p.Connection.ID, f.Name, f.Name).with("secret", f.Name)
 		}
 	}
 	return nil

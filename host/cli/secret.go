@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) secret() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "secret", Short: "Keep secrets for a connection's runs",
+		Long: `Secrets are kept encrypted in the data directory, one file each, outside the
+store. A run uses those that its connector asks for, unless --secret gives another.
+The key is beside them, in keys/vault.age-identity: whoever copies the whole data
+directory can open them.`,
+		Example: "  sluice secret set mailbox token\n  sluice secret list",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say sluice secret set, list, remove or rotate")
+		},
+	}
+	cmd.AddCommand(c.setSecret(), c.listSecrets(), c.removeSecret(), c.rotateSecrets())
+	return cmd
+}
+
+func (c *command) setSecret() *cobra.Command {
+	from := ""
+	cmd := &cobra.Command{
+		Use: "set CONNECTION NAME", Short: "Store a secret, or replace it",
+		Long: `Stores a secret under the name that the connector's manifest gives it. The value
+is asked for on the terminal, without echo, or read from a file; it is never an
+argument. Line ends after it are left out. The connection need not exist yet.`,
+		Example: "  sluice secret set mailbox token\n  pass show mailbox | sluice secret set mailbox token --file -",
+		Args:    args(2, 2, "a connection and a name; the value is never an argument"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.doSetSecret(cmd.Context(), a[0], a[1], from)
+		},
+	}
+	cmd.Flags().StringVar(&from, "file", "", "read the value from `FILE`, - for standard input")
+	return cmd
+}
+
+func (c *command) doSetSecret(ctx context.Context, connection, name, from string) error {
+	v, err := host.OpenVault(c.store)
+	if err != nil {
+		return err
+	}
+	if err := vault.CheckNames(connection, name); err != nil {
+		return err // before anything is typed
+	}
+	value, err := c.secretValue(ctx, connection, name, from)
+	if err != nil {
+		return err
+	}
+	defer clear(value)
+	if !utf8.Valid(value) {
+		return usagef("secret %s: the value is no UTF-8 text, which is all that a connector can be given", abi.Clean(name))
+	}
+	if err := v.Set(connection, name, value); err != nil {
+		return err
+	}
+	c.warnf("Stored %s for %s.", name, connection)
+	return nil
+}
+
+// secretValue reads a value where the owner said (S95).
+func (c *command) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
+	switch from {
+	case "":
+		t, ok := c.terminal()
+		if !ok {
+			return nil, usagef("there is no terminal to ask on; give the value with --file FILE, or --file - for standard input")
+		}
+		return t.askSecret(ctx, fmt.Sprintf("%s for %s: ", abi.Clean(name), abi.Clean(connection)))
+	case "-":
+		return readValue(c.in, "standard input")
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return nil, usagef("--file: %w", err)
+	}
+	defer f.Close()
+	return readValue(f, from)
+}
+
+// readValue reads a value and leaves out the line ends after it.
+func readValue(r io.Reader, name string) ([]byte, error) {
+	const most = vault.MaxValue + 2 // a line end
+	b := make([]byte, most+1)
+	n, err := io.ReadFull(r, b)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, usagef("--file: read %s: %w", name, err)
+	}
+	value := bytes.TrimRight(b[:n], "\r\n")
+	if n > most || len(value) == 0 || len(value) > vault.MaxValue {
+		clear(b)
+		return nil, usagef("--file: %s must hold 1 byte to 16 KiB", name)
+	}
+	return value, nil
+}
+
+// secretLine is a stored secret as a list shows it.
+type secretLine struct {
+	Connection store.ConnectionID `json:"connection_id"`
+	Name       string             `json:"name"`
+	SetAt      string             `json:"set_at"`
+}
+
+func (c *command) listSecrets() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [CONNECTION]", Short: "List the names of stored secrets",
+		Long:    "Lists which secrets are stored and since when, never a value. With --json: one\narray.",
+		Example: "  sluice secret list mailbox",
+		Args:    args(0, 1, "at most one connection"),
+		RunE: func(_ *cobra.Command, a []string) error {
+			v, err := host.OpenVault(c.store)
+			if err != nil {
+				return err
+			}
+			all, err := v.List()
+			if err != nil {
+				return err
+			}
+			return c.printSecrets(all, a)
+		},
+	}
+}
+
+// printSecrets prints those of the connections named, or all.
+func (c *command) printSecrets(all []vault.Entry, of []string) error {
+	lines := []secretLine{}
+	var rows [][]string
+	for _, e := range all {
+		if len(of) > 0 && e.Connection != of[0] {
+			continue
+		}
+		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set)})
+		rows = append(rows, []string{e.Connection, e.Name, c.when(e.Set)})
+	}
+	if c.json {
+		return printJSON(c.out, lines)
+	}
+	if len(rows) == 0 {
+		c.warnf("No secret is stored; sluice secret set CONNECTION NAME stores one.")
+	}
+	return c.table([]string{"connection", "name", "set"}, rows)
+}
+
+func (c *command) removeSecret() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove CONNECTION NAME", Short: "Delete a stored secret",
+		Long: `Deletes the file of a secret. Disks may keep what it held for a while; sluice
+secret rotate makes that unreadable.`,
+		Example: "  sluice secret remove mailbox token",
+		Args:    args(2, 2, "a connection and a name"),
+		RunE: func(_ *cobra.Command, a []string) error {
+			v, err := host.OpenVault(c.store)
+			if err != nil {
+				return err
+			}
+			if err := v.Remove(a[0], a[1]); err != nil {
+				return err
+			}
+			c.warnf("Removed %s of %s.", a[1], a[0])
+			return nil
+		},
+	}
+}
+
+func (c *command) rotateSecrets() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate", Short: "Encrypt all secrets under a new key",
+		Long: `Encrypts every stored secret under a new key and deletes the old one, so that what
+is left of removed secrets cannot be read. Flash and copy-on-write disks may keep
+the old key itself, and so may backups: where that matters, change the secrets too.
+Stopped halfway, every secret stays readable; run it again to complete it.`,
+		Example: "  sluice secret rotate",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			v, err := host.OpenVault(c.store)
+			if err != nil {
+				return err
+			}
+			if err := v.Rotate(); err != nil {
+				return err
+			}
+			c.warnf("All secrets are encrypted under a new key.")
+			return nil
+		},
+	}
+}

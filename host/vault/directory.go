@@ -1,0 +1,220 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A directory is an open one. Invariant: it was ours alone when it was opened,
+// and no link led to it; the data directory itself is where the owner put it.
+type directory struct {
+	root *os.Root
+	path string // for errors
+}
+
+func openData(path string) (*directory, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	return &directory{root, path}, nil
+}
+
+func (d *directory) Close() error { return d.root.Close() }
+
+func (d *directory) join(names ...string) string {
+	return filepath.Join(append([]string{d.path}, names...)...)
+}
+
+// open opens a directory in d.
+func (d *directory) open(name string) (*directory, error) {
+	before, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := private(before, d.join(name), fs.ModeDir); err != nil {
+		return nil, err
+	}
+	sub, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := sub.Stat(".")
+	if err == nil {
+		err = unchanged(before, now, d.join(name))
+	}
+	if err != nil {
+		return nil, errors.Join(err, sub.Close())
+	}
+	return &directory{sub, d.join(name)}, nil
+}
+
+// makeDir makes a directory in d unless it is there.
+func (d *directory) makeDir(name string) error {
+	err := d.root.Mkdir(name, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make directory of the vault: %w", err)
+	}
+	return d.sync()
+}
+
+// names lists what is in d, sorted.
+func (d *directory) names() ([]string, error) {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+// file looks at a regular file in d without opening it.
+func (d *directory) file(name string) (fs.FileInfo, error) {
+	fi, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	return fi, private(fi, d.join(name), 0)
+}
+
+// read reads a regular file in d of at most most bytes.
+func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
+	before, err := d.file(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	now, err := f.Stat()
+	if err == nil {
+		err = unchanged(before, now, d.join(name))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b := make([]byte, most+1)
+	n, err := io.ReadFull(f, b)
+	if err == nil {
+		clear(b)
+		return nil, nil, fmt.Errorf("%w: %s is larger than %d bytes", ErrDamaged, d.join(name), most)
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		clear(b)
+		return nil, nil, err
+	}
+	return b[:n], now, nil
+}
+
+// temporary ends the names of files that are being written. Nothing else in a
+// vault ends so.
+const temporary = ".tmp"
+
+// write replaces a file in d as one step that a power cut leaves done or undone
+// (S83). A time that is not zero becomes the file's.
+func (d *directory) write(name string, data []byte, set time.Time, reach func(string)) error {
+	if _, err := d.file(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	temp := name + temporary
+	if err := d.writeNew(temp, data, set); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", d.join(name), err), d.discard(temp))
+	}
+	reach("after_tmp")
+	if err := d.root.Rename(temp, name); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", d.join(name), err), d.discard(temp))
+	}
+	reach("after_rename")
+	return d.sync()
+}
+
+func (d *directory) writeNew(name string, data []byte, set time.Time) error {
+	if err := d.discard(name); err != nil {
+		return err
+	}
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && !set.IsZero() {
+		err = d.root.Chtimes(name, set, set)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// sweep removes what a write that was killed left.
+func (d *directory) sweep() error {
+	names, err := d.names()
+	for _, n := range names {
+		if strings.HasSuffix(n, temporary) {
+			err = errors.Join(err, d.discard(n))
+		}
+	}
+	return err
+}
+
+// discard removes a file in d, or the link that is in its place, if any.
+func (d *directory) discard(name string) error {
+	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (d *directory) sync() error {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
+
+// private refuses what is not of the type, not ours, or not ours alone, with
+// the command that repairs it (S84, S148).
+func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
+	switch {
+	case fi.Mode().Type() != typ && typ == fs.ModeDir:
+		return fmt.Errorf("%w: %s is no directory; move it away", ErrUnsafe, path)
+	case fi.Mode().Type() != typ:
+		return fmt.Errorf("%w: %s is no regular file; move it away", ErrUnsafe, path)
+	case foreign(fi):
+		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s", ErrUnsafe, path, os.Geteuid(), path)
+	case exposed(fi):
+		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", ErrUnsafe, path, path)
+	}
+	return nil
+}
+
+func unchanged(before, now fs.FileInfo, path string) error {
+	if !os.SameFile(before, now) {
+		return fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafe, path)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"filippo.io/age"
+)
+
+const (
+	vaultDir     = "vault"
+	keysDir      = "keys"
+	identityFile = "vault.age-identity"
+	maxIdentity  = 16 << 10
+)
+
+// identities reads the identities, the one that seals first. There is more than
+// one only after a rotation that did not come to its end. The error wraps
+// fs.ErrNotExist when there is none.
+func (o *opened) identities() ([]*age.X25519Identity, error) {
+	keys, err := o.data.open(keysDir)
+	if err != nil {
+		return nil, err
+	}
+	defer keys.Close()
+	text, _, err := keys.read(identityFile, maxIdentity)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(text)
+	parsed, err := age.ParseIdentities(bytes.NewReader(text))
+	if err != nil { // its text may quote the file
+		return nil, fmt.Errorf("%w: %s is no age identity; bring it back from a backup", ErrKey, keys.join(identityFile))
+	}
+	var out []*age.X25519Identity
+	for _, p := range parsed {
+		id, ok := p.(*age.X25519Identity)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s holds an identity that is not X25519; bring it back from a backup", ErrKey, keys.join(identityFile))
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}
+
+// ensureIdentities makes the identity at first use. Where secrets are, a missing
+// identity is lost, and another would open none of them.
+func (o *opened) ensureIdentities() ([]*age.X25519Identity, error) {
+	ids, err := o.identities()
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ids, err
+	}
+	all, err := o.list()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > 0 {
+		return nil, o.lost()
+	}
+	if err := o.data.makeDir(keysDir); err != nil {
+		return nil, err
+	}
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, fmt.Errorf("make identity: %w", err)
+	}
+	ids = []*age.X25519Identity{id}
+	return ids, o.putIdentities(ids)
+}
+
+// lost is the error where secrets are but no identity.
+func (o *opened) lost() error {
+	return fmt.Errorf("%w: %s is missing; bring it back from a backup, or remove all secrets and set them again",
+		ErrKey, o.data.join(keysDir, identityFile))
+}
+
+// putIdentities replaces the identity file as one step. Its form is that of
+// age-keygen, so that age can open a vault without this program.
+func (o *opened) putIdentities(ids []*age.X25519Identity) error {
+	var text bytes.Buffer
+	for _, id := range ids {
+		fmt.Fprintf(&text, "# public key: %s\n%s\n", id.Recipient(), id)
+	}
+	defer func() { clear(text.Bytes()) }()
+	keys, err := o.data.open(keysDir)
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	return keys.write(identityFile, text.Bytes(), time.Time{}, o.vault.reach)
+}

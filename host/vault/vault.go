@@ -1,0 +1,169 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// The limits of §17.
+const (
+	MaxValue         = 16 * abi.KiB
+	MaxPerConnection = 64
+)
+
+// What callers tell apart. Errors that wrap these name the secret or the path
+// and say what to do; none holds a value.
+var (
+	ErrNotFound = errors.New("no such secret")
+	ErrInvalid  = errors.New("secret not accepted") // a name, a size or a number of secrets
+	ErrKey      = errors.New("the vault's identity does not open it")
+	ErrDamaged  = errors.New("the secret is damaged")
+	ErrUnsafe   = errors.New("the vault is not safe") // modes, owners, links
+)
+
+// A Vault is the secrets of one data directory. It holds nothing open and no
+// key in memory; it is safe for concurrent use, and two processes may use one
+// directory.
+type Vault struct {
+	dir  string
+	step func(string) // told of every durable step (S152); nil but in tests
+}
+
+// An Entry says that a secret is set, and since when.
+type Entry struct {
+	Connection string
+	Name       string
+	Set        time.Time
+}
+
+// Open returns the vault in a data directory, which need not exist: nothing is
+// made before the first Set. The error wraps ErrUnsafe if others can reach what
+// is there (S148).
+func Open(dir string) (*Vault, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open vault %s: %w", dir, err)
+	}
+	v := &Vault{dir: abs}
+	err = v.locked(shared, func(o *opened) error {
+		_, err := o.identities()
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrKey) {
+			return nil // told when a secret is asked for
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errNone) {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Set keeps a value of 1 byte to MaxValue, instead of an earlier one. It
+// returns when the value is on the device; the slice stays the caller's. The
+// first Set makes the identity.
+func (v *Vault) Set(connection, name string, value []byte) error {
+	if err := CheckNames(connection, name); err != nil {
+		return err
+	}
+	if len(value) == 0 || len(value) > MaxValue {
+		return fmt.Errorf("secret %s of %s has %d bytes, want 1 to %d: %w", name, connection, len(value), MaxValue, ErrInvalid)
+	}
+	if err := v.create(); err != nil {
+		return err
+	}
+	return v.locked(exclusive, func(o *opened) error {
+		ids, err := o.ensureIdentities()
+		if err != nil {
+			return err
+		}
+		d, err := o.connectionFor(connection, name)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return o.put(d, ids[0].Recipient(), Entry{Connection: connection, Name: name}, value)
+	})
+}
+
+// Get opens a secret. The error wraps ErrNotFound, ErrKey, ErrDamaged or
+// ErrUnsafe; the vault is untouched then.
+func (v *Vault) Get(connection, name string) (Secret, error) {
+	if err := CheckNames(connection, name); err != nil {
+		return Secret{}, err
+	}
+	var value []byte
+	err := v.locked(shared, func(o *opened) (err error) {
+		value, err = o.get(connection, name)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return Secret{}, missing(connection, name)
+	}
+	if err != nil {
+		return Secret{}, err
+	}
+	return newSecret(value), nil
+}
+
+// List returns what is set, by connection and name. It opens no secret and
+// needs no identity.
+func (v *Vault) List() ([]Entry, error) {
+	var out []Entry
+	err := v.locked(shared, func(o *opened) (err error) {
+		out, err = o.list()
+		return err
+	})
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// Remove deletes a secret, readable or not. The error wraps ErrNotFound if
+// there is none. What the device keeps of the file stays readable to whoever
+// has the identity, until Rotate (S85).
+func (v *Vault) Remove(connection, name string) error {
+	if err := CheckNames(connection, name); err != nil {
+		return err
+	}
+	err := v.locked(exclusive, func(o *opened) error { return o.remove(connection, name) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return missing(connection, name)
+	}
+	return err
+}
+
+func missing(connection, name string) error {
+	return fmt.Errorf("secret %s of %s: %w", name, connection, ErrNotFound)
+}
+
+// create makes the data directory and the vault's, for the first Set.
+func (v *Vault) create() error {
+	if _, err := os.Stat(v.dir); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(v.dir, 0o700); err != nil {
+			return fmt.Errorf("make data directory: %w", err)
+		}
+		if err := syncPath(filepath.Dir(v.dir)); err != nil {
+			return err
+		}
+	}
+	data, err := openData(v.dir)
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	return data.makeDir(vaultDir)
+}
+
+// reach tells tests of a durable step.
+func (v *Vault) reach(step string) {
+	if v.step != nil {
+		v.step(step)
+	}
+}
