@@ -151,7 +151,7 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Du
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
 	for redirects := 0; ; redirects++ {
-		r, now, err := c.sealedHop(ctx, h, t, q.wait(total))
+		r, now, err := c.hop(ctx, h, t, q.wait(total))
 		if err != nil {
 			return nil, err
 		}
@@ -232,24 +232,8 @@ func (h hop) redirected(status int, same bool) hop {
 	return next
 }
 
-// sealedHop is hop with values for the handles in it. The path is checked as
-// part of the policy is: first.
-func (c *Client) sealedHop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, sealed bool, err error) {
-	var uses []use
-	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step == "" {
-		if h, uses, err = c.o.Seals.fill(h, t); err != nil {
-			return nil, false, err
-		}
-	}
-	r, err = c.hop(ctx, h, t, wait)
-	if e := new(Error); err == nil || !errors.As(err, &e) || e.Errno != abi.ERATE && e.Errno != abi.EDENIED {
-		c.o.Seals.note(uses) // they may have been sent
-	}
-	return r, len(uses) > 0, err
-}
-
-// hop sends one request: steps 3 to 7.
-func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, err error) {
+// hop sends one request: steps 3 to 7. sealed says that values went with it.
+func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, sealed bool, err error) {
 	began := time.Now()
 	defer func() {
 		line := auditOf(h, t, r, err, time.Since(began))
@@ -257,16 +241,28 @@ func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (
 		c.o.Audit(line)
 	}()
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
-		return nil, errPolicy(step, t)
+		return nil, false, errPolicy(step, t)
+	}
+	filled, uses, err := c.o.Seals.fill(h, t)
+	if err != nil {
+		return nil, false, err
 	}
 	if c.requests.Add(1) > c.o.Limits.RunRequests {
-		return nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
+		return nil, false, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
 	}
 	leave, err := c.o.Governor.enter(ctx, t.origin(), wait)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer leave()
+	c.o.Seals.note(uses)
+	r, err = c.exchange(ctx, filled, t)
+	return r, len(uses) > 0, err
+}
+
+// exchange sends a request that may be sent, and waits for the headers of the
+// answer.
+func (c *Client) exchange(ctx context.Context, h hop, t target) (*http.Response, error) {
 	w := &watch{client: c}
 	ctx, w.stop = context.WithCancelCause(ctx)
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, requestKey{}, ctx), w.trace())
@@ -275,7 +271,7 @@ func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (
 		return nil, malformed("the request cannot be made of it")
 	}
 	if len(h.body) == 0 {
-		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+		req.Body, req.GetBody = nil, nil
 	}
 	for _, pair := range h.headers {
 		req.Header.Add(pair[0], pair[1])
@@ -285,8 +281,7 @@ func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
 	c.jar.send(req)
-	req.GetBody = nil // or the transport would send it again by itself
-	r, err = c.transport.RoundTrip(req)
+	r, err := c.transport.RoundTrip(req)
 	if err != nil {
 		if why := context.Cause(ctx); why != nil {
 			err = why

@@ -177,23 +177,37 @@ func (c *cache) sweep() error {
 }
 
 // loadKey reads the key, or makes it. Two processes that make it at once agree
-// on the first one.
+// on the first one: the name appears with the whole key under it.
 func loadKey(path string) ([]byte, error) {
-	key := make([]byte, keyBytes)
-	if _, err := rand.Read(key); err != nil {
-		return nil, err
+	key, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeKey(path); err != nil {
+			return nil, err
+		}
+		key, err = os.ReadFile(path)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = f.Write(key)
-		return key, errors.Join(err, f.Close())
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	key, err = os.ReadFile(path)
 	if err == nil && len(key) != keyBytes {
 		err = errors.Join(fmt.Errorf("key of %d bytes, want %d", len(key), keyBytes), os.Remove(path))
 	}
 	return key, err
+}
+
+func makeKey(path string) error {
+	key := make([]byte, keyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), newPrefix) // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(key)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -274,5 +275,27 @@ func TestCompilationHasLimits(t *testing.T) { // S37
 				t.Errorf("left behind: %q, %v", left, err)
 			}
 		})
+	}
+}
+
+// Many that open a new cache at once agree on one key (S38).
+func TestOneKey(t *testing.T) {
+	for range 50 {
+		path := filepath.Join(t.TempDir(), "hmac.key")
+		keys := make([]string, 8)
+		var work sync.WaitGroup
+		for i := range keys {
+			work.Go(func() {
+				key, err := sandbox.LoadKey(path)
+				if err != nil {
+					t.Error(err)
+				}
+				keys[i] = string(key)
+			})
+		}
+		work.Wait()
+		if len(slices.Compact(keys)) != 1 {
+			t.Fatal("several keys")
+		}
 	}
 }

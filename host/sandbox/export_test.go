@@ -22,3 +22,6 @@ func (s *Sandbox) Footprint() int {
 
 // Hangup closes the host's end of the socket and does nothing else (tests only).
 func (g *Guest) Hangup() error { return g.process.Socket.Close() }
+
+// LoadKey reads or makes a cache's key.
+var LoadKey = loadKey
