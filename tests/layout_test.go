@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,35 @@ func TestNoDrawers(t *testing.T) {
 			if slices.Contains([]string{"util", "utils", "common", "types", "helpers", "models", "misc"}, part) {
 				t.Errorf("package %s: name it after what it holds", p.ImportPath)
 			}
+		}
+	}
+}
+
+// TestNoDefaults: nothing of the host uses net/http's defaults, which follow the
+// environment's proxies and know no policy (S65).
+func TestNoDefaults(t *testing.T) {
+	banned := []string{"http.DefaultClient", "http.DefaultTransport", "ProxyFromEnvironment", "http.Get(", "http.Post(", "http.Head("}
+	for _, dir := range []string{"../host", "../store", "../abi"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && d.Name() == "testdata":
+				return fs.SkipDir
+			}
+			if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			for _, name := range banned {
+				if bytes.Contains(text, []byte(name)) {
+					t.Errorf("%s uses %s", path, name)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
