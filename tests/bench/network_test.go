@@ -19,7 +19,7 @@ import (
 // MB, beside the same loop with net/http's own client. A guest waits for each
 // answer, so the native loop has one request in flight, too. Goals: at most 1.5
 // times the wall time, 40 % of the throughput, memory of the host flat. The two
-of time are missed as yet: net/http costs a guest most of a millisecond.
+// of time are missed as yet: net/http costs a guest most of a millisecond.
 func BenchmarkRequests(b *testing.B) {
 	const requests, size = 5000, 200 << 20
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
