@@ -2,6 +2,7 @@ package network
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -18,9 +19,11 @@ type Hop struct {
 	Took    time.Duration
 }
 
-// auditOf describes a hop.
-func auditOf(h hop, t target, r *http.Response, err error, took time.Duration) Hop {
-	out := Hop{Method: h.method, Origin: t.origin(), Path: auditPath(t.url.EscapedPath()), Sent: len(h.body), Took: took}
+// auditOf describes a hop. A path in which a server gave a sealed value back is
+// told with its handle, whatever part of it was escaped.
+func auditOf(h hop, t target, r *http.Response, err error, took time.Duration, echoes []echo) Hop {
+	path := url.URL{Path: unseal(echoes, t.url.Path)}
+	out := Hop{Method: h.method, Origin: t.origin(), Path: auditPath(path.EscapedPath()), Sent: len(h.body), Took: took}
 	if r != nil {
 		out.Status = r.StatusCode
 	}

@@ -74,12 +74,14 @@ func NewClient(o Options) (*Client, error) {
 	life, end := context.WithCancelCause(context.Background())
 	d := &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
 		room: make(chan struct{}, o.Limits.Connections), open: map[net.Conn]struct{}{}}
-	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: &http.Transport{
+	t := &http.Transport{
 		Proxy: nil, DialContext: d.plain, DialTLSContext: d.secure, ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
 		DisableCompression: true, MaxIdleConnsPerHost: 8, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}, // per unread body
-	}}, nil
+	}
+	d.dropIdle = t.CloseIdleConnections
+	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: t}, nil
 }
 
 // Close ends what is in progress, bodies included, and every connection.
@@ -236,9 +238,7 @@ func (h hop) redirected(status int, same bool) hop {
 func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, sealed bool, err error) {
 	began := time.Now()
 	defer func() {
-		line := auditOf(h, t, r, err, time.Since(began))
-		line.Path = auditPath(unseal(c.o.Seals.echoes(), t.url.Path))
-		c.o.Audit(line)
+		c.o.Audit(auditOf(h, t, r, err, time.Since(began), c.o.Seals.echoes()))
 	}()
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
 		return nil, false, errPolicy(step, t)

@@ -35,6 +35,7 @@ type dialer struct {
 	tls      *tls.Config
 	life     context.Context // of the client
 	room     chan struct{}   // one for each connection that may be open
+	dropIdle func()          // closes the connections that nobody uses
 
 	mu     sync.Mutex // guards what follows
 	open   map[net.Conn]struct{}
@@ -107,10 +108,8 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 			return nil, errAddress(host, port)
 		}
 	}
-	select {
-	case d.room <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := d.enter(ctx); err != nil {
+		return nil, err
 	}
 	nd := net.Dialer{ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(literal)
@@ -130,6 +129,28 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	<-d.room
 	return nil, err
+}
+
+// enter takes room for a connection. Those that only wait to be used again make
+// way, also when they begin to wait a moment later.
+func (d *dialer) enter(ctx context.Context) error {
+	select {
+	case d.room <- struct{}{}:
+		return nil
+	default:
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		d.dropIdle()
+		select {
+		case d.room <- struct{}{}:
+			return nil
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // A tracked connection gives its room back when it is closed.

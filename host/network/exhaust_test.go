@@ -227,3 +227,25 @@ func TestSilentServers(t *testing.T) {
 		}
 	}
 }
+
+// Connections that only wait to be used again take no room from new ones.
+func TestIdleMakesRoom(t *testing.T) {
+	l := network.DefaultLimits()
+	l.Connections = 2
+	var entries []network.Entry
+	var bases []string
+	for range 5 {
+		base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+		bases, entries = append(bases, base), append(entries, e)
+	}
+	c := client(t, network.Options{Limits: l}, entries...)
+	for _, base := range bases {
+		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := body(t, r); got != "hello" {
+			t.Error(got)
+		}
+	}
+}

@@ -4,13 +4,13 @@ import "io"
 
 // Scrub is a scrubber over forms by handle.
 func Scrub(src io.Reader, forms map[string][]string) io.Reader {
-	s := &Seals{by: map[string]seal{}}
+	s := &Seals{}
 	for handle, list := range forms {
-		var sealed seal
+		var of [][]byte
 		for _, f := range list {
-			sealed.forms = append(sealed.forms, []byte(f))
+			of = append(of, []byte(f))
 		}
-		s.by[handle] = sealed
+		s.Add("", handle, "", of, nil)
 	}
 	return newScrubber(src, s.echoes())
 }

@@ -12,21 +12,22 @@ import (
 type echo struct{ form, handle []byte }
 
 // echoes are all encodings of all values, the longest first, so that none hides
-// another.
+// another. The slice is not to be changed.
 func (s *Seals) echoes() []echo {
-	if s == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []echo
-	for handle, sealed := range s.by {
-		for _, form := range sealed.forms {
-			out = append(out, echo{form, []byte(handle)})
-		}
+	return s.all
+}
+
+// echo adds the encodings of a value to a new list, for the old one may be in
+// use. Callers hold mu.
+func (s *Seals) echo(handle string, forms [][]byte) {
+	all := slices.Clone(s.all)
+	for _, form := range forms {
+		all = append(all, echo{form, []byte(handle)})
 	}
-	slices.SortFunc(out, func(a, b echo) int { return len(b.form) - len(a.form) })
-	return out
+	slices.SortFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
+	s.all = all
 }
 
 // unseal turns values in a text back into handles.

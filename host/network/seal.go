@@ -29,6 +29,7 @@ const maxSealedBody = 1 * abi.MiB
 type Seals struct {
 	mu   sync.Mutex // guards what follows
 	by   map[string]seal
+	all  []echo
 	used map[use]bool
 	news []use
 }
@@ -37,7 +38,6 @@ type Seals struct {
 type seal struct {
 	field string
 	value string
-	forms [][]byte // encodings to look for in answers
 	to    []place
 }
 
@@ -55,7 +55,7 @@ type use struct{ field, origin, placement string }
 // answer may give the value back (R163). A destination whose origin is none
 // leads nowhere.
 func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
-	sealed := seal{field: field, value: value, forms: forms}
+	sealed := seal{field: field, value: value}
 	for _, d := range to {
 		t, err := parseTarget(d.Origin, nil)
 		if err != nil || t.url.RawQuery != "" || strings.Trim(t.url.Path, "/") != "" {
@@ -72,6 +72,7 @@ func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destin
 		s.by, s.used = map[string]seal{}, map[use]bool{}
 	}
 	s.by[handle] = sealed
+	s.echo(handle, forms)
 }
 
 func isLoopback(host string) bool {
