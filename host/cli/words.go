@@ -89,8 +89,13 @@ func requests(m *abi.Manifest) []request {
 			}
 			one("a scratch directory of its own", "yes, emptied after each run")
 		case abi.BindingNetwork:
-			for _, host := range b.Hosts {
-				one("reach "+abi.Clean(host), "with --yes, or --allow-host "+abi.Clean(host))
+			wanted, err := host.WantedHosts(m, nil)
+			for _, name := range b.Hosts {
+				granted := "only with --allow-host " + abi.Clean(name)
+				if err == nil && slices.Contains(wanted, name) {
+					granted = "with --yes, or --allow-host " + abi.Clean(name)
+				}
+				one("reach "+abi.Clean(name), granted)
 			}
 		case abi.BindingInteractive:
 			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer")

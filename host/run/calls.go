@@ -320,9 +320,9 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 	}
 }
 
-// cancelCalls ends a request in progress and the input of a guest that waits
-// there when a cancel arrives, and its emits, which wait for no reply that could tell it. A sleeping
-// guest wakes in its own time or is stopped after the grace.
+// cancelCalls ends a request in progress when a cancel arrives, the input of a
+// guest that waits there, and its emits, which wait for no reply that could tell
+// it. A sleeping guest wakes in its own time or is stopped after the grace.
 func (r *run) cancelCalls() {
 	if r.abort != nil {
 		r.abort()
