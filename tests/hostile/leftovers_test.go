@@ -43,15 +43,21 @@ func census(t *testing.T, dir string) population {
 	return p
 }
 
-// rested waits until the workers that a host starts in advance are there, and
-// counts.
+// rested waits until the workers that a host starts in advance are there and
+// nothing has changed for a second, and counts: a process is a child before
+// the goroutines that serve it have begun.
 func (c *campaign) rested(t *testing.T) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)
 	defer look.Stop()
+	var last population
+	var since time.Time
 	for deadline := time.Now().Add(time.Minute); ; <-look.C {
 		now := census(t, c.host.DataDir)
-		if now.workers == waiting {
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if now.workers == waiting && time.Since(since) >= time.Second {
 			return now
 		}
 		if time.Now().After(deadline) {
