@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
@@ -63,7 +64,9 @@ type Host struct {
 	ID      string // of this installation
 	Epoch   string // of this start (R189)
 	pace    *network.Governor
+	active  active
 	temp    string // scratch space of a memory: host
+	stop    func() // ends what watches in the background
 }
 
 // DefaultDataDir is where a user's data lives unless a store is named.
@@ -187,8 +190,14 @@ func (h *Host) openURL(url string) error {
 }
 
 func (h *Host) openRest(ctx context.Context) error {
+	if err := h.reconcile(ctx); err != nil {
+		return err
+	}
+	if err := h.takeRevocations(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {
+		return err
+	}
 	if h.Options.NoSandbox {
-		return h.reconcile(ctx)
+		return nil
 	}
 	if err := h.identify(); err != nil {
 		return err
@@ -196,10 +205,24 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.clearScratch(); err != nil {
 		return err
 	}
-	if err := h.reconcile(ctx); err != nil {
+	if err := h.openSandbox(ctx); err != nil {
 		return err
 	}
-	return h.openSandbox(ctx)
+	if h.DataDir != "" {
+		h.watch()
+	}
+	return nil
+}
+
+// watch begins what goes on until the host is closed.
+func (h *Host) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { h.watchRevocations(ctx) })
+	h.stop = func() {
+		cancel()
+		watching.Wait()
+	}
 }
 
 // reconcile closes the runs that an earlier start left active (R188), so that
@@ -283,6 +306,9 @@ func (h *Host) clearScratch() error {
 // Close ends all workers and closes the store.
 func (h *Host) Close() error {
 	var errs []error
+	if h.stop != nil {
+		h.stop()
+	}
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close())
 	}

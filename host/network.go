@@ -30,6 +30,15 @@ func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	}), nil
 }
 
+// MissingHosts are the hosts of a manifest that nothing approved covers.
+func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
+	policy, err := policyOf(approved)
+	if err != nil {
+		return nil, err
+	}
+	return missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), nil
+}
+
 // policyOf makes a policy of what an owner approved. Exactly spelled addresses
 // and special names lead wherever the owner sent them.
 func policyOf(approved []string) (*network.Policy, error) {

@@ -30,6 +30,9 @@ type RunRequest struct {
 	NoPersist  bool
 	// Approved adds to what the connection is granted, for this run.
 	Approved store.Approved
+	// Accepted says that the owner agreed to what this version of the connector
+	// asks for beyond the one they approved before.
+	Accepted bool
 	Secrets  map[string]string // win over stored ones
 	Owner    run.Owner         // nil: not interactive
 	Trigger  string            // "" is manual
@@ -57,15 +60,17 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err := h.idle(ctx, conn.ID); err != nil {
 		return nil, err
 	}
+	if conn, err = h.pin(ctx, conn, l, q.Accepted); err != nil {
+		return nil, err
+	}
 	if q.Config != nil {
 		conn.Settings = q.Config
 	}
-	conn.Approved.Hosts = slices.Concat(conn.Approved.Hosts, q.Approved.Hosts)
+	conn.Approved = merge(conn.Approved, q.Approved)
 	policy, err := policyOf(conn.Approved.Hosts)
 	if err != nil {
 		return nil, err
 	}
-	conn.Approved.Mounts = mergeMounts(conn.Approved.Mounts, q.Approved.Mounts)
 	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	trigger := q.Trigger
 	if trigger == "" {
@@ -102,12 +107,25 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 			return nil, err
 		}
 	}
-	return run.New(plan, run.Deps{
+	var r *run.Run
+	r = run.New(plan, run.Deps{
 		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
+			h.began(ctx, conn.ID, r)
 			return h.launch(ctx, q, code, roots, budgets, n)
 		},
-	}), nil
+		Ended: func() { h.active.ended(conn.ID, r) },
+	})
+	return r, nil
+}
+
+// began makes a run one that a revocation ends (R8), also a revocation that came
+// since the run was planned.
+func (h *Host) began(ctx context.Context, id store.ConnectionID, r *run.Run) {
+	h.active.began(id, r)
+	if c, err := h.Store.Connection(ctx, id); err == nil && c.Grant.Fault(time.Now()) == "grant_revoked" {
+		r.Cancel(run.CancelRequest{Cause: "grant_revoked", By: "owner"})
+	}
 }
 
 // connection finds the connection, or makes one with the connector's name

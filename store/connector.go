@@ -37,11 +37,27 @@ type Connection struct {
 
 // A Grant is the owner's permission on a connection (§2.2).
 type Grant struct {
-	ID         GrantID         `json:"grant_id"`
+	ID         GrantID         `json:"grant_id"`        // "" is the owner's own, in the global namespace (R11)
 	AccessMode string          `json:"access_mode"`     // continuous or single_use
 	Scope      json.RawMessage `json:"scope,omitempty"` // null: everything declared
 	ExpiresAt  *time.Time      `json:"expires_at,omitempty"`
 	Status     string          `json:"status"` // active, consumed, expired, revoked, invalid
+}
+
+// Fault says why a grant cannot be used at a time: grant_consumed,
+// grant_expired, grant_revoked, grant_invalid, or "" when it can (R5). A nil
+// grant is the owner's own collection without bounds.
+func (g *Grant) Fault(at time.Time) string {
+	switch {
+	case g == nil:
+	case g.Status == "consumed", g.Status == "expired", g.Status == "revoked", g.Status == "invalid":
+		return "grant_" + g.Status
+	case g.Status != "active", g.AccessMode != "continuous" && g.AccessMode != "single_use":
+		return "grant_invalid"
+	case g.ExpiresAt != nil && !at.Before(*g.ExpiresAt):
+		return "grant_expired"
+	}
+	return ""
 }
 
 // Approved is what the owner let a connection reach (runtime.md §5).
@@ -49,6 +65,9 @@ type Approved struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
 	Browser bool     `json:"browser,omitempty"`
+	// Plain are the secrets that the owner agreed to have the connector see
+	// (R155).
+	Plain []string `json:"plain_acknowledged,omitempty"`
 }
 
 // A Mount is an approved directory. Path is a host path and never leaves the

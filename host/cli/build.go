@@ -30,7 +30,7 @@ This runs the Go toolchain on the code in DIR: it is for your own code.`,
 			if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
 				return usagef("sluice build takes a directory, and %s is none", dir)
 			}
-			l, err := c.load(cmd.Context(), dir, "")
+			l, _, err := c.load(cmd.Context(), dir, "", "")
 			if err != nil {
 				return err
 			}

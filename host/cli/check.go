@@ -30,7 +30,7 @@ left. Grants are those of sluice run. Exit codes are those of sluice run too.`,
 			if err != nil {
 				return err
 			}
-			l, err := c.load(cmd.Context(), a[0], f.manifest)
+			l, _, err := c.load(cmd.Context(), a[0], f.manifest, "")
 			if err != nil {
 				return err
 			}
@@ -104,10 +104,7 @@ func (c *command) try(ctx context.Context, report *checkReport, q host.RunReques
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if q.Approved.Mounts, err = c.mounts(ctx, h, q, f); err != nil {
-		return err
-	}
-	if q.Approved.Hosts, err = c.hosts(ctx, h, q, f); err != nil {
+	if err := c.approve(ctx, h, &q, f); err != nil {
 		return err
 	}
 	first, err := c.tryOnce(ctx, h, q, report, "first run")

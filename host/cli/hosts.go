@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,25 +9,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// hosts are what the owner lets this run reach: those of --allow-host, and
+// hosts are what the owner lets the connector reach: those of --allow-host, and
 // those of the manifest that --yes or an answer on the terminal approves.
 // Addresses and names of the owner's own network are only ever typed (S64).
-func (c *command) hosts(ctx context.Context, h *host.Host, q host.RunRequest, f *runFlags) ([]string, error) {
+func (c *command) hosts(known store.Connection, m *abi.Manifest, f *runFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := host.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)
 		}
 	}
-	known, err := h.Store.Connection(ctx, connectionOf(q))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("load connection: %w", err)
-	}
-	wanted, err := host.WantedHosts(q.Connector.Manifest, slices.Concat(known.Approved.Hosts, f.hosts))
+	wanted, err := host.WantedHosts(m, slices.Concat(known.Approved.Hosts, f.hosts))
 	if err != nil || len(wanted) == 0 {
 		return f.hosts, err
 	}
 	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
-		t.say("── %s wants to reach %s", shownName(q.Connector.Manifest), abi.Clean(strings.Join(wanted, ", ")))
+		t.say("── %s wants to reach %s", shownName(m), abi.Clean(strings.Join(wanted, ", ")))
 		if !t.choose("Let it? [yes/no] ") {
 			return f.hosts, nil
 		}

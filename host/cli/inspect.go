@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,47 +15,65 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
 )
 
 func (c *command) inspect() *cobra.Command {
-	var manifest string
+	var manifest, connection string
 	cmd := &cobra.Command{
 		Use: "inspect CONNECTOR", Short: "Show what a connector is, asks for and would get",
 		Long:    "Shows a .wasm file, a source directory or an installed connector without running\nit. With --json: one object.",
 		Example: "  sluice inspect mailbox.wasm\n  sluice inspect examples/git --json",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			l, err := c.load(cmd.Context(), a[0], manifest)
+			l, conn, err := c.load(cmd.Context(), a[0], manifest, connection)
 			if err != nil {
 				return err
 			}
 			if c.json {
-				return printJSON(c.out, inspectionOf(l))
+				return printJSON(c.out, inspectionOf(l, conn))
 			}
-			c.describe(l)
+			c.describe(l, conn)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
+	cmd.Flags().StringVar(&connection, "connection", "", "show what the connection `ID` was granted (default for an installed one: the connector's name)")
 	return cmd
 }
 
-// load reads a connector without starting anything. A name needs the store, a
+// load reads a connector without starting anything, and the connection that it
+// is looked at for, if there is one. A name and a connection need the store, a
 // file does not.
-func (c *command) load(ctx context.Context, arg, manifest string) (l *host.Loaded, err error) {
-	if host.IsName(arg) {
-		err = c.reading(ctx, func(h *host.Host) error {
-			l, err = h.Load(ctx, arg, manifest)
+func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *host.Loaded, conn *store.Connection, err error) {
+	if !host.IsName(arg) && connection == "" {
+		h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer h.Close()
+		l, err = h.Load(ctx, arg, manifest)
+		return l, nil, err
+	}
+	err = c.reading(ctx, func(h *host.Host) error {
+		if l, err = h.Load(ctx, arg, manifest); err != nil {
 			return err
-		})
-		return l, err
-	}
-	h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
-	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	return h.Load(ctx, arg, manifest)
+		}
+		if connection != "" {
+			found, err := findConnection(ctx, h.Store, connection)
+			conn = &found
+			return err
+		}
+		found, err := h.Store.Connection(ctx, store.ConnectionID(l.Manifest.Name()))
+		if err == nil {
+			conn = &found
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return l, conn, err
 }
 
 // An inspection is what sluice inspect --json prints.
@@ -96,12 +115,12 @@ type warningLine struct {
 	Detail string `json:"detail"`
 }
 
-func inspectionOf(l *host.Loaded) inspection {
+func inspectionOf(l *host.Loaded, conn *store.Connection) inspection {
 	m := l.Manifest
 	out := inspection{
 		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
 		Digest: l.Module.Digest, Bytes: l.Module.Size, Transport: string(l.Module.Transport),
-		Imports: []string{}, Able: able(l), Requests: requests(m), Streams: []streamInspection{}, Settings: []settingLine{},
+		Imports: []string{}, Able: able(l), Requests: requests(m, conn), Streams: []streamInspection{}, Settings: []settingLine{},
 		Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
 	}
 	for _, i := range l.Module.Imports {
@@ -131,8 +150,8 @@ func warningsOf(l *host.Loaded) []warningLine {
 }
 
 // describe prints an inspection for people.
-func (c *command) describe(l *host.Loaded) {
-	s, i := c.screenOut(), inspectionOf(l)
+func (c *command) describe(l *host.Loaded, conn *store.Connection) {
+	s, i := c.screenOut(), inspectionOf(l, conn)
 	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
 	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
 	say("  %s, %s, %s", bytesText(i.Bytes), transportText[i.Transport], i.Digest)
@@ -146,6 +165,11 @@ func (c *command) describe(l *host.Loaded) {
 	}
 	if len(i.Requests) == 0 {
 		say("  nothing")
+	}
+	if conn != nil {
+		for _, w := range host.Added(*conn, l) {
+			say("This version asks for more than connection %s was granted: to %s", conn.ID, w)
+		}
 	}
 	say("It collects:")
 	for _, st := range i.Streams {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,8 @@ type connectionLine struct {
 	ConnectorID store.ConnectorID  `json:"connector_id"`
 	DisplayName string             `json:"display_name,omitempty"`
 	Enabled     bool               `json:"enabled"`
+	Grant       *store.Grant       `json:"grant"`
+	Approved    store.Approved     `json:"approved_bindings"`
 	Records     uint64             `json:"records"`
 	LastRun     *runLine           `json:"last_run"`
 	CreatedAt   string             `json:"created_at"`
@@ -89,7 +92,7 @@ func (c *command) listConnections(ctx context.Context, h *host.Host) error {
 	lines := []connectionLine{}
 	var rows [][]string
 	for _, k := range all {
-		l := connectionLine{ID: k.ID, ConnectorID: k.ConnectorID, DisplayName: k.DisplayName, Enabled: k.Enabled, CreatedAt: store.Time(k.CreatedAt)}
+		l := connectionLine{ID: k.ID, ConnectorID: k.ConnectorID, DisplayName: k.DisplayName, Enabled: k.Enabled, Grant: k.Grant, Approved: k.Approved, CreatedAt: store.Time(k.CreatedAt)}
 		streams, err := h.Store.Streams(ctx, k.ID)
 		if err != nil {
 			return fmt.Errorf("list streams of %s: %w", k.ID, err)
@@ -107,12 +110,27 @@ func (c *command) listConnections(ctx context.Context, h *host.Host) error {
 			state, last = runs[0].Status, c.when(runs[0].StartedAt)
 		}
 		lines = append(lines, l)
-		rows = append(rows, []string{string(k.ID), string(k.ConnectorID), fmt.Sprint(l.Records), state, last, onOff(k.Enabled)})
+		rows = append(rows, []string{string(k.ID), string(k.ConnectorID), fmt.Sprint(l.Records), state, last, c.grantText(k.Grant), onOff(k.Enabled)})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
 	}
-	return c.table([]string{"connection", "connector", "records", "last run", "at", "enabled"}, rows)
+	return c.table([]string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
+}
+
+// grantText says in a word how a grant stands.
+func (c *command) grantText(g *store.Grant) string {
+	switch code := g.Fault(time.Now()); {
+	case code != "":
+		return strings.TrimPrefix(code, "grant_")
+	case g == nil:
+		return "open"
+	case g.AccessMode == "single_use":
+		return "one run"
+	case g.ExpiresAt != nil:
+		return "until " + c.when(*g.ExpiresAt)
+	}
+	return "open"
 }
 
 func onOff(enabled bool) string {
@@ -283,7 +301,7 @@ func (c *command) doInstall(ctx context.Context, h *host.Host, path string, forc
 		k := l.Connector
 		return printJSON(c.out, connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt)})
 	}
-	c.describe(l)
+	c.describe(l, nil)
 	c.warnf("Installed %s %s. Run it with: sluice run %s", l.Connector.Name, abi.Clean(l.Connector.Version), l.Connector.Name)
 	return nil
 }

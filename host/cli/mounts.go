@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -15,8 +13,8 @@ import (
 
 // mounts are the directories of a run: those of --mount, then those that are
 // required, not approved yet, and named by the owner when asked (S56).
-func (c *command) mounts(ctx context.Context, h *host.Host, q host.RunRequest, f *runFlags) ([]store.Mount, error) {
-	given, err := approveMounts(h, q.Connector.Manifest, f.mounts)
+func (c *command) mounts(h *host.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
+	given, err := approveMounts(h, m, f.mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -24,11 +22,7 @@ func (c *command) mounts(ctx context.Context, h *host.Host, q host.RunRequest, f
 	if !ok || f.yes || f.noInteractive {
 		return given, nil
 	}
-	known, err := h.Store.Connection(ctx, connectionOf(q))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("load connection: %w", err)
-	}
-	return append(given, t.askMounts(h, q.Connector.Manifest, slices.Concat(known.Approved.Mounts, given))...), nil
+	return append(given, t.askMounts(h, m, slices.Concat(known.Approved.Mounts, given))...), nil
 }
 
 // approveMounts reads NAME=DIR[:rw] and checks the directories.

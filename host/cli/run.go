@@ -23,6 +23,7 @@ type runFlags struct {
 	scope, config, state            string
 	reset, noPersist                bool
 	mounts, hosts, secrets, answers []string
+	plain                           []string
 	yes, noInteractive              bool
 	require                         string
 	out, timeline                   string
@@ -53,17 +54,24 @@ collects only what is new.`,
 	return cmd
 }
 
-// addGrants adds the flags that say what a connector gets.
-func (f *runFlags) addGrants(cmd *cobra.Command) {
+// addApprovals adds the flags by which an owner gives a connector something.
+func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
-	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
+	fl.StringArrayVar(&f.plain, "plain", nil, "let the connector see the secret `NAME` itself; repeatable")
+	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
+}
+
+// addGrants adds the flags that say what the runs of a connector get.
+func (f *runFlags) addGrants(cmd *cobra.Command) {
+	f.addApprovals(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "give a secret from a file, `NAME=@FILE`; repeatable")
 	fl.StringArrayVar(&f.answers, "answer", nil, "answer a question, `KIND=VALUE|@FILE`, in order; repeatable")
-	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories must always be named)")
 	fl.BoolVar(&f.noInteractive, "no-interactive", false, "offer the connector nobody to ask")
 	fl.StringVar(&f.require, "require-isolation", "", "refuse to run with less isolation: full or partial")
 	fl.Lookup("require-isolation").NoOptDefVal = "full"
@@ -87,10 +95,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		if err := declared(request.Connector.Manifest, request.Secrets); err != nil {
 			return err
 		}
-		if request.Approved.Mounts, err = c.mounts(ctx, h, request, f); err != nil {
-			return err
-		}
-		if request.Approved.Hosts, err = c.hosts(ctx, h, request, f); err != nil {
+		if err := c.approve(ctx, h, &request, f); err != nil {
 			return err
 		}
 		done, err := c.follow(ctx, h, request, out)

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": exitCode, "hold": hold, "interrupt": interrupt, "members": members, "lines": lines, "expand": expand,
+			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
 		},
 	})
 }
@@ -160,11 +160,17 @@ func isFile(path string) bool {
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	h := ts.Value(heldKey{}).(*held)
 	ts.Check(h.cmd.Process.Signal(syscall.SIGINT))
+	ended(ts, false, args)
+}
+
+// ended is "ended N": the held process ends, with code N.
+func ended(ts *testscript.TestScript, _ bool, args []string) {
+	h := ts.Value(heldKey{}).(*held)
 	rest, err := io.ReadAll(h.stderr)
 	ts.Check(err)
 	ts.Logf("%s", rest)
 	if got, want := codeOf(ts, h.cmd.Wait()), number(ts, args[0]); got != want {
-		ts.Fatalf("interrupted process ended with code %d, want %d", got, want)
+		ts.Fatalf("held process ended with code %d, want %d", got, want)
 	}
 }
 

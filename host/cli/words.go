@@ -6,6 +6,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
 // An ability is a group of imports in plain words. Prefixes are of
@@ -55,13 +57,13 @@ type request struct {
 	Wants    string `json:"wants"`
 	Required bool   `json:"required"`
 	Granted  string `json:"granted"`
+	// Flag of sluice grant and sluice run gives it; "" when it is given, or
+	// nothing gives it.
+	Flag string `json:"flag,omitempty"`
 }
 
 // goesTo says what becomes of a secret (R155, R160).
 func goesTo(d abi.FieldDelivery) string {
-	if d.Delivery == "plain" {
-		return "the connector sees it"
-	}
 	var places []string
 	for _, p := range d.Destinations {
 		places = append(places, abi.Clean(p.Origin+p.PathPrefix+" ("+strings.Join(p.Placements, ", ")+")"))
@@ -72,42 +74,81 @@ func goesTo(d abi.FieldDelivery) string {
 	return "the connector never sees it, and it goes to " + strings.Join(places, " and ")
 }
 
-// requests are the bindings, in name order, in plain words.
-func requests(m *abi.Manifest) []request {
+// requests are the bindings, in name order, then the secrets, in plain words.
+// conn is the connection that they are for, nil for none.
+func requests(m *abi.Manifest, conn *store.Connection) []request {
+	if conn == nil {
+		conn = &store.Connection{}
+	}
 	var out []request
 	for _, name := range sortedNames(m.Bindings) {
 		b := m.Bindings[name]
-		one := func(wants, granted string) { out = append(out, request{name, wants, b.Required, granted}) }
+		one := func(wants, granted, flag string) {
+			out = append(out, request{name, wants, b.Required, granted, flag})
+		}
 		switch name {
 		case abi.BindingFilesystem:
 			for _, w := range b.Mounts {
-				access, flag := "read the directory ", "=DIR"
+				granted, flag := grantedMount(conn.Approved, w)
+				access := "read the directory "
 				if w.Writable {
-					access, flag = "read and change the directory ", "=DIR:rw"
+					access = "read and change the directory "
 				}
-				one(join(": ", access+abi.Clean(w.Name), abi.Clean(w.Purpose)), "only with --mount "+abi.Clean(w.Name)+flag)
+				one(join(": ", access+abi.Clean(w.Name), abi.Clean(w.Purpose)), granted, flag)
 			}
-			one("a scratch directory of its own", "yes, emptied after each run")
+			one("a scratch directory of its own", "yes, emptied after each run", "")
 		case abi.BindingNetwork:
-			wanted, err := host.WantedHosts(m, nil)
-			for _, name := range b.Hosts {
-				granted := "only with --allow-host " + abi.Clean(name)
-				if err == nil && slices.Contains(wanted, name) {
-					granted = "with --yes, or --allow-host " + abi.Clean(name)
-				}
-				one("reach "+abi.Clean(name), granted)
+			for _, host := range b.Hosts {
+				granted, flag := grantedHost(conn.Approved, m, host)
+				one("reach "+abi.Clean(host), granted, flag)
 			}
 		case abi.BindingInteractive:
-			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer")
+			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer", "")
 		default:
-			one(abi.Clean(name), "this host does not have it")
+			one(abi.Clean(name), "this host does not have it", "")
 		}
 	}
-	if m.Sluice != nil {
-		for _, s := range m.Sluice.Secrets {
-			out = append(out, request{"secret", "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), s.Required,
-				join("; ", "only with sluice secret set, or --secret "+s.Name+"=@FILE", goesTo(s.FieldDelivery))})
-		}
+	for _, s := range run.SecretFields(m) {
+		out = append(out, secretRequest(m, s, conn.Approved))
 	}
 	return out
+}
+
+func grantedMount(a store.Approved, w abi.MountRequest) (granted, flag string) {
+	for _, have := range a.Mounts {
+		if have.Name == w.Name && (have.Writable || !w.Writable) {
+			return "granted: " + have.Path, ""
+		}
+	}
+	flag = "--mount " + abi.Clean(w.Name) + "=DIR"
+	if w.Writable {
+		flag += ":rw"
+	}
+	return "only with " + flag, flag
+}
+
+func grantedHost(a store.Approved, m *abi.Manifest, name string) (granted, flag string) {
+	flag = "--allow-host " + abi.Clean(name)
+	if missing, err := host.MissingHosts(m, a.Hosts); err == nil && !slices.Contains(missing, name) {
+		return "granted", ""
+	}
+	if wanted, err := host.WantedHosts(m, a.Hosts); err == nil && slices.Contains(wanted, name) {
+		return "with --yes, or " + flag, flag
+	}
+	return "only with " + flag, flag
+}
+
+func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request {
+	r := request{Binding: "secret", Wants: "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), Required: s.Required}
+	given := "only with sluice secret set, or --secret " + s.Name + "=@FILE"
+	switch {
+	case run.Sealed(m, s):
+		r.Granted = join("; ", given, goesTo(s.FieldDelivery))
+	case slices.Contains(a.Plain, s.Name):
+		r.Granted = join("; ", given, "granted: the connector sees it")
+	default:
+		r.Flag = "--plain " + s.Name
+		r.Granted = join("; ", given, "the connector sees it, so only with "+r.Flag+" too")
+	}
+	return r
 }

@@ -346,7 +346,7 @@ func headerBytes(h http.Header) (n int64) {
 // errPolicy is a denial at step 3, with what would grant it.
 func errPolicy(step string, t target) *Error {
 	want := Entry{Scheme: t.scheme, Host: t.host, Port: t.port}
-	return denyf(step, "%s is not approved for this connection; --allow-host %s allows it", t.origin(), want)
+	return denyf(step, "%s is not approved for this connection; --allow-host %s approves it, for a run or with sluice grant", t.origin(), want)
 }
 
 // explain names what a failed exchange was, without addresses.

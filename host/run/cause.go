@@ -35,7 +35,7 @@ func (c *cause) statusOr() string {
 // latch keeps the first decisive cause and stops the guest at once (R72,
 // R170). Later causes are ignored.
 func (r *run) latch(c *cause) {
-	if r.latched != nil {
+	if r.latched != nil || c.reason == "grant_revoked" && r.revoked() {
 		return
 	}
 	r.latched = c
@@ -43,6 +43,17 @@ func (r *run) latch(c *cause) {
 	if r.guest != nil {
 		r.guest.Kill()
 	}
+}
+
+// revoked takes the request that comes with a revocation: it ends a run as its
+// owner's cancellation (R8), also when the store refuses a flush first.
+func (r *run) revoked() bool {
+	select {
+	case c := <-r.cancels:
+		r.cancelRequested(c)
+	default:
+	}
+	return r.cancel != nil
 }
 
 // violate latches a protocol violation.

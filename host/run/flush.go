@@ -112,10 +112,7 @@ func (r *run) dropBuffers() (dropped map[string]bool) {
 
 // grantNow is the sink's own check of the grant (R5).
 func (r *run) grantNow() string {
-	if g := r.plan.Connection.Grant; g != nil {
-		return grantFault(g, time.Now())
-	}
-	return ""
+	return r.plan.Connection.Grant.Fault(time.Now())
 }
 
 // phase names where the run is, for events and the run record.

@@ -94,26 +94,14 @@ func (p *Plan) checkGrant(context.Context, store.Store) error {
 		return nil
 	}
 	p.grant = g.ID
-	if code := grantFault(g, time.Now()); code != "" {
-		return refuse(code, "the grant of connection %s is %s", p.Connection.ID, code[len("grant_"):]).
+	if code := g.Fault(time.Now()); code != "" {
+		return refuse(code, "the grant of connection %s is %s; sluice grant %s gives a new one", p.Connection.ID, code[len("grant_"):], p.Manifest.Name()).
 			with("connection_id", p.Connection.ID)
 	}
 	if g.AccessMode == "single_use" {
 		p.persist = false
 	}
 	return nil
-}
-
-func grantFault(g *store.Grant, now time.Time) string {
-	switch {
-	case g.Status == "consumed", g.Status == "expired", g.Status == "revoked", g.Status == "invalid":
-		return "grant_" + g.Status
-	case g.Status != "active", g.AccessMode != "continuous" && g.AccessMode != "single_use":
-		return "grant_invalid"
-	case g.ExpiresAt != nil && !now.Before(*g.ExpiresAt):
-		return "grant_expired"
-	}
-	return ""
 }
 
 func (p *Plan) checkMode(context.Context, store.Store) error {
@@ -278,10 +266,14 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 	return nil
 }
 
-// checkSecrets is R25.
+// checkSecrets is R25, and R155 for a secret that the connector would see.
 func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
-		if _, ok := p.Secrets[f.Name]; f.Required && !ok {
+		_, ok := p.Secrets[f.Name]
+		if ok && !Sealed(p.manifest, f) && !slices.Contains(p.Connection.Approved.Plain, f.Name) {
+			return refuse("binding_not_approved", "%s would see the secret %s itself; agree to that with --plain %s, for this run or with sluice grant", p.manifest.Name(), f.Name, f.Name).with("secret", f.Name)
+		}
+		if f.Required && !ok {
 			return refuse("secret_missing", "secret %s is required; store it with sluice secret set %s %s, or give it with --secret %s=@FILE", f.Name, p.Connection.ID, f.Name, f.Name).with("secret", f.Name)
 		}
 	}

@@ -76,6 +76,8 @@ type Deps struct {
 	HostID string
 	// BootEpoch is new at every start of the host (R189).
 	BootEpoch string
+	// Ended is called when a run that took the lease is over; nil for none.
+	Ended func()
 	// Watch sees every event once it is durable, in order; nil for none.
 	Watch func(store.Event)
 	// LeaseTTL and LeaseRenew default to 60 s and 15 s (R183).
@@ -219,6 +221,9 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 		return nil, refuse("store_no_space", "%v; free some disk space and start again", err)
 	case err != nil:
 		return nil, asRefusal(fmt.Errorf("start run: %w", err))
+	}
+	if r.deps.Ended != nil {
+		defer r.deps.Ended()
 	}
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.owner.Wait()

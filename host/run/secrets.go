@@ -25,6 +25,12 @@ func SecretFields(m *abi.Manifest) []abi.SecretField {
 	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f abi.SecretField) bool { return !f.Secret })
 }
 
+// Sealed reports whether a connector gets a handle for a secret instead of its
+// value (R155, R156).
+func Sealed(m *abi.Manifest, f abi.SecretField) bool {
+	return m.Sluice != nil && f.Delivery != "plain"
+}
+
 // deliveredSecrets are what a guest gets of its secrets: handles or values.
 type deliveredSecrets struct {
 	values map[string]string
@@ -40,7 +46,7 @@ func (r *run) deliver() {
 		if !ok {
 			continue
 		}
-		if p.manifest.Sluice != nil && f.Delivery != "plain" {
+		if Sealed(p.manifest, f) {
 			value = r.seal(f.Name, value, f.Destinations)
 		} else {
 			r.canary.protect(value)

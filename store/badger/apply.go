@@ -95,19 +95,13 @@ func (c *committer) checkGrant(g *group, cm *store.Commit, now time.Time) error 
 		grant = conn.Grant
 		c.grants[id] = grant
 	}
-	if grant == nil || cm.Grant == "" || grant.ID != cm.Grant {
+	if grant == nil || grant.ID != cm.Grant {
 		return nil
 	}
-	code := ""
-	switch {
-	case grant.Status == "consumed" || grant.Status == "expired" || grant.Status == "revoked" || grant.Status == "invalid":
-		code = "grant_" + grant.Status
-	case grant.ExpiresAt != nil && !now.Before(*grant.ExpiresAt):
-		code = "grant_expired"
-	default:
-		return nil
+	if code := grant.Fault(now); code != "" {
+		return &store.SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", grant.ID, id)}
 	}
-	return &store.SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", grant.ID, id)}
+	return nil
 }
 
 func (c *committer) consumeGrant(g *group, cm *store.Commit, now time.Time) error {

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// approve fills in what the owner gives a run or a connection: by flags, by
+// --yes, and by answers on the terminal.
+func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest, f *runFlags) (err error) {
+	known, err := h.Store.Connection(ctx, connectionOf(*q))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("load connection: %w", err)
+	}
+	if q.Accepted, err = c.accept(known, q.Connector, f); err != nil {
+		return err
+	}
+	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
+		return err
+	}
+	if q.Approved.Hosts, err = c.hosts(known, q.Connector.Manifest, f); err != nil {
+		return err
+	}
+	q.Approved.Plain, err = c.plain(known, q.Connector.Manifest, f)
+	return err
+}
+
+// accept asks about a version that wants more than the one that was approved.
+func (c *command) accept(known store.Connection, l *host.Loaded, f *runFlags) (bool, error) {
+	added := host.Added(known, l)
+	if len(added) == 0 || f.yes {
+		return f.yes, nil
+	}
+	t, ok := c.terminal()
+	if !ok || f.noInteractive {
+		return false, nil
+	}
+	t.say("── %s %s asks for more than you granted. It wants to", shownName(l.Manifest), abi.Clean(l.Manifest.Version))
+	for _, w := range added {
+		t.say("   %s", w)
+	}
+	return t.choose("Let this version run? [yes/no] "), nil
+}
+
+// plain are the secrets that the connector may see itself: those of --plain, and
+// those that the owner agrees to when asked (R155). --yes does not agree.
+func (c *command) plain(known store.Connection, m *abi.Manifest, f *runFlags) ([]string, error) {
+	var open []string // secrets that the connector would see
+	for _, s := range run.SecretFields(m) {
+		if !run.Sealed(m, s) {
+			open = append(open, s.Name)
+		}
+	}
+	for _, name := range f.plain {
+		if !slices.Contains(open, name) {
+			return nil, usagef("--plain %s: the connector asks to see no secret of that name; it asks to see: %s", abi.Clean(name), orNone(open))
+		}
+	}
+	t, ok := c.terminal()
+	if !ok || f.noInteractive || f.yes {
+		return f.plain, nil
+	}
+	agreed := slices.Clone(f.plain)
+	for _, name := range open {
+		if slices.Contains(known.Approved.Plain, name) || slices.Contains(agreed, name) {
+			continue
+		}
+		t.say("── %s would see the secret %s itself, and could pass it on to whatever it may reach", shownName(m), abi.Clean(name))
+		if t.choose("Let it? [yes/no] ") {
+			agreed = append(agreed, name)
+		}
+	}
+	return agreed, nil
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// grantFlags are the flags of sluice grant.
+type grantFlags struct {
+	runFlags
+	once, continuous bool
+	expires          string
+}
+
+func (c *command) grant() *cobra.Command {
+	f := &grantFlags{}
+	cmd := &cobra.Command{
+		Use: "grant CONNECTOR", Short: "Give a connection what its connector asks for",
+		Long: `Stores what a connector may do for a connection: which servers it reaches, which
+directories it sees, which secrets it sees itself, and within which bounds. What
+is not given, it does not have; sluice inspect shows what it asks for. On a
+terminal you are asked for what is missing. Later runs need no flags.
+
+A version of the connector that asks for more does not run until that is granted:
+grant it again. --scope, --single-use, --expires and --continuous replace the
+bounds; without them they stay. Running for an active run: what is given applies
+to the next one.`,
+		Example: `  sluice grant feed --allow-host blog.example.org
+  sluice grant git --mount repo=. --expires 30d
+  sluice grant mailbox --scope '{"streams":[{"name":"messages"}]}' --single-use`,
+		Args: args(1, 1, "one connector"),
+		RunE: func(cmd *cobra.Command, a []string) error { return c.doGrant(cmd.Context(), a[0], f) },
+	}
+	f.addApprovals(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.connection, "connection", "", "connection `ID` (default: the connector's name)")
+	fl.BoolVar(&f.once, "single-use", false, "for one successful run")
+	fl.BoolVar(&f.continuous, "continuous", false, "for any number of runs")
+	fl.StringVar(&f.expires, "expires", "", "until `WHEN`: a date, a time, or a span such as 30d or 12h")
+	return cmd
+}
+
+func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) error {
+	terms, err := f.terms(time.Now())
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+		q := host.RunRequest{Connection: store.ConnectionID(f.connection)}
+		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
+			return err
+		}
+		if err := c.approve(ctx, h, &q, &f.runFlags); err != nil {
+			return err
+		}
+		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved})
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(c.out, conn)
+		}
+		c.showGrant(conn, q.Connector.Manifest)
+		return nil
+	})
+}
+
+// terms are the bounds that the flags give; nil for none.
+func (f *grantFlags) terms(now time.Time) (*host.Terms, error) {
+	if f.scope == "" && !f.once && !f.continuous && f.expires == "" {
+		return nil, nil
+	}
+	if f.once && f.continuous {
+		return nil, usagef("--single-use and --continuous contradict each other")
+	}
+	t := &host.Terms{SingleUse: f.once}
+	scope, err := valueOrFile("--scope", f.scope)
+	if err != nil {
+		return nil, err
+	}
+	if scope != "" {
+		if _, err := abi.Parse([]byte(scope), abi.ParseOptions{}); err != nil {
+			return nil, usagef("--scope: want JSON, or @FILE with JSON: %w", err)
+		}
+		t.Scope = json.RawMessage(scope)
+	}
+	if f.expires != "" {
+		at, err := parseWhen(f.expires, now)
+		if err != nil {
+			return nil, usagef("--expires %s: %w", abi.Clean(f.expires), err)
+		}
+		t.Expires = &at
+	}
+	return t, nil
+}
+
+// parseWhen reads a time, the end of a day, or a span from now on.
+func parseWhen(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC(), nil
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return day.AddDate(0, 0, 1).UTC(), nil
+	}
+	days, isDays := strings.CutSuffix(text, "d")
+	if n, err := strconv.ParseUint(days, 10, 16); isDays && err == nil && n > 0 {
+		return now.AddDate(0, 0, int(n)).UTC(), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d).UTC(), nil
+	}
+	return time.Time{}, errors.New("want a date (2027-01-31), a time (2027-01-31T12:00:00Z) or a span (30d, 12h)")
+}
+
+// showGrant prints what a connection has, and what its connector asks for
+// beyond that.
+func (c *command) showGrant(conn store.Connection, m *abi.Manifest) {
+	s := c.screenOut()
+	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ID)))
+	for _, line := range granted(conn, m) {
+		s.line("  " + abi.Clean(line))
+	}
+	var missing []request
+	for _, r := range requests(m, &conn) {
+		if r.Flag != "" {
+			missing = append(missing, r)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	s.line("It asks for more, and does not have it:")
+	for _, r := range missing {
+		s.line(abi.Clean(fmt.Sprintf("  %s%s → %s", r.Wants, requiredText[r.Required], r.Granted)))
+	}
+}
+
+// granted is what a connection has, in plain words.
+func granted(conn store.Connection, m *abi.Manifest) []string {
+	var names []string
+	for _, s := range m.Streams {
+		names = append(names, s.Name)
+	}
+	lines := []string{"collect everything it declares: " + strings.Join(names, ", ")}
+	if g := conn.Grant; g != nil {
+		if len(g.Scope) > 0 {
+			lines[0] = "collect within this scope: " + string(abi.AppendCompact(nil, g.Scope))
+		}
+		if g.AccessMode == "single_use" {
+			lines = append(lines, "succeed once")
+		}
+		if g.ExpiresAt != nil {
+			lines = append(lines, "do so until "+g.ExpiresAt.Local().Format("2006-01-02 15:04 MST"))
+		}
+		if code := g.Fault(time.Now()); code != "" {
+			lines = []string{"do nothing: the grant is " + strings.TrimPrefix(code, "grant_")}
+		}
+	}
+	for _, h := range conn.Approved.Hosts {
+		lines = append(lines, "reach "+h)
+	}
+	for _, d := range conn.Approved.Mounts {
+		verb := "read "
+		if d.Writable {
+			verb = "read and change "
+		}
+		lines = append(lines, verb+d.Path+", which it calls "+d.Name)
+	}
+	for _, name := range conn.Approved.Plain {
+		lines = append(lines, "see the secret "+name+" itself")
+	}
+	return lines
+}
+
+func (c *command) revoke() *cobra.Command {
+	var hosts, mounts, plain []string
+	cmd := &cobra.Command{
+		Use: "revoke CONNECTION", Short: "Take back what a connection was given",
+		Long: `Takes back everything a connection was given, or with flags only what they name,
+and ends its run if it has one. What it collected stays, and so do its cursors
+and stored secrets. sluice grant gives it anew.`,
+		Example: "  sluice revoke mailbox\n  sluice revoke feed --host blog.example.org",
+		Args:    args(1, 1, "one connection"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			id := store.ConnectionID(a[0])
+			if len(hosts)+len(mounts)+len(plain) == 0 {
+				return c.revokeAll(cmd.Context(), id)
+			}
+			return c.reading(cmd.Context(), func(h *host.Host) error {
+				if _, err := findConnection(cmd.Context(), h.Store, a[0]); err != nil {
+					return err
+				}
+				conn, err := h.Narrow(cmd.Context(), id, hosts, mounts, plain)
+				if err == nil {
+					c.revoked(conn)
+				}
+				return err
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&hosts, "host", nil, "only the server `HOST`, as it was approved; repeatable")
+	fl.StringArrayVar(&mounts, "mount", nil, "only the directory `NAME`; repeatable")
+	fl.StringArrayVar(&plain, "plain", nil, "only the sight of the secret `NAME`; repeatable")
+	return cmd
+}
+
+// revokeAll revokes a grant also while another process, perhaps a run of that
+// connection, has the store.
+func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
+	var conn store.Connection
+	err := c.reading(ctx, func(h *host.Host) (err error) {
+		if conn, err = findConnection(ctx, h.Store, string(id)); err != nil {
+			return err
+		}
+		conn, err = h.Revoke(ctx, id)
+		return err
+	})
+	var busy *store.BusyError
+	if errors.As(err, &busy) {
+		return c.leaveRevocation(ctx, id, busy)
+	}
+	if err == nil {
+		c.revoked(conn)
+	}
+	return err
+}
+
+// leaveRevocation leaves a revocation to the process that has the store.
+func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
+	dir, err := host.DataDir(c.store)
+	if err != nil {
+		return err
+	}
+	taken, err := host.LeaveRevocation(dir, id)
+	if err != nil {
+		return usage{err}
+	}
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !taken(); {
+		if time.Now().After(deadline) {
+			c.warnf("%v.", busy)
+			c.warnf("The grant of %s is revoked before anything is done with it again.", id)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+	}
+	c.warnf("Revoked the grant of %s; its run ends.", id)
+	return nil
+}
+
+func (c *command) revoked(conn store.Connection) {
+	if conn.Grant.Fault(time.Now()) == "grant_revoked" {
+		c.warnf("Revoked the grant of %s. What it collected stays; its stored secrets are removed with: sluice secret remove %s NAME", conn.ID, conn.ID)
+		return
+	}
+	c.warnf("Taken back. Connection %s keeps the rest of what it was given.", conn.ID)
+}

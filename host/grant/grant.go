@@ -1,0 +1,143 @@
+// Package grant compares two documents: what a manifest asks for, and what its
+// owner approved (S3, A180). It is pure.
+package grant
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Kind says what sort of thing a manifest asks for.
+type Kind string
+
+// The kinds, in the order in which they are told.
+const (
+	Stream    Kind = "stream"    // to collect it
+	Host      Kind = "host"      // to reach it
+	Directory Kind = "directory" // to read it
+	Change    Kind = "change"    // to change files in a directory
+	Binding   Kind = "binding"   // any other
+	Secret    Kind = "secret"    // to use it
+	Send      Kind = "send"      // to have a secret or an answer sent somewhere
+	See       Kind = "see"       // to be handed a secret or an answer as it is
+)
+
+// A Want is one thing that a manifest asks for. Wants are equal when they ask
+// for the same.
+type Want struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"`
+	To   string `json:"to,omitempty"` // of Send: origin, path and placement
+}
+
+// String is the want in plain words, free of control characters.
+func (w Want) String() string {
+	name := abi.Clean(w.Name)
+	switch w.Kind {
+	case Stream:
+		return "collect " + name
+	case Host:
+		return "reach " + name
+	case Directory:
+		return "read the directory " + name
+	case Change:
+		return "change files in the directory " + name
+	case Secret:
+		return "use the secret " + name
+	case Send:
+		return "have " + name + " sent to " + abi.Clean(w.To)
+	case See:
+		return "see " + name + " itself"
+	}
+	return "use the binding " + name
+}
+
+// Wants lists what a manifest asks for, without repeats.
+func Wants(m *abi.Manifest) []Want {
+	var l list
+	for _, s := range m.Streams {
+		l.add(Stream, s.Name, "")
+	}
+	for _, name := range sorted(m.Bindings) {
+		l.binding(name, m.Bindings[name])
+	}
+	if m.Sluice == nil {
+		for _, f := range m.CaptureFields {
+			if f.Secret {
+				l.add(Secret, f.Name, "")
+				l.add(See, f.Name, "") // it knows no handles (R156)
+			}
+		}
+		return l.wants
+	}
+	for _, f := range m.Sluice.Secrets {
+		l.add(Secret, f.Name, "")
+		l.delivery(f.Name, f.FieldDelivery)
+	}
+	for _, name := range sorted(m.Sluice.InteractionFields) {
+		l.delivery(name, m.Sluice.InteractionFields[name])
+	}
+	return l.wants
+}
+
+// Added lists what asked asks for and approved did not. Asking for less, or
+// requiring what was optional, adds nothing.
+func Added(approved, asked *abi.Manifest) []Want {
+	known := map[Want]bool{}
+	for _, w := range Wants(approved) {
+		known[w] = true
+	}
+	return slices.DeleteFunc(Wants(asked), func(w Want) bool { return known[w] })
+}
+
+// A list collects wants without repeats.
+type list struct {
+	wants []Want
+	seen  map[Want]bool
+}
+
+func (l *list) add(kind Kind, name, to string) {
+	w := Want{kind, name, to}
+	if l.seen[w] {
+		return
+	}
+	if l.seen == nil {
+		l.seen = map[Want]bool{}
+	}
+	l.seen[w] = true
+	l.wants = append(l.wants, w)
+}
+
+func (l *list) binding(name string, b abi.Binding) {
+	switch name {
+	case abi.BindingNetwork:
+	case abi.BindingFilesystem:
+		for _, m := range b.Mounts {
+			l.add(Directory, m.Name, "")
+			if m.Writable {
+				l.add(Change, m.Name, "")
+			}
+		}
+	case abi.BindingInteractive: // the owner decides each question
+	default:
+		l.add(Binding, name, "")
+	}
+	for _, h := range b.Hosts {
+		l.add(Host, h, "")
+	}
+}
+
+func (l *list) delivery(name string, d abi.FieldDelivery) {
+	if d.Delivery == "plain" {
+		l.add(See, name, "")
+	}
+	for _, to := range d.Destinations {
+		for _, p := range to.Placements {
+			l.add(Send, name, to.Origin+to.PathPrefix+" ("+p+")")
+		}
+	}
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

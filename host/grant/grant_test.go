@@ -1,0 +1,79 @@
+package grant
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+func manifest(t *testing.T, members string) *abi.Manifest {
+	t.Helper()
+	m, err := abi.ReadManifest([]byte(`{"protocol_version": "0.1.0", "connector_id": "x", "version": "1", "display_name": "X", ` + members + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func stream(name string) string {
+	return `{"name": "` + name + `", "semantics": "append_only", "primary_key": ["id"],
+		"schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}}`
+}
+
+func streams(rest string) string { return `"streams": [` + stream("a") + `]` + rest }
+
+// TestAdded is A180 and S3: what a new version asks for beyond the old one, and
+// nothing for what it asks less.
+func TestAdded(t *testing.T) {
+	const (
+		network = `, "runtime_requirements": {"bindings": {"network": {"hosts": ["api.example.com:443"]}}}`
+		reads   = `, "runtime_requirements": {"bindings": {"filesystem": {"mounts": [{"name": "data", "mode": "ro"}]}}}`
+		changes = `, "runtime_requirements": {"bindings": {"filesystem": {"required": true, "mounts": [{"name": "data", "mode": "rw"}]}}}`
+		secret  = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
+		other   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://b.example", "placements": ["body"]}]}]}`
+		wider   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body", "header:x"]}]}]}`
+		plain   = `, "sluice": {"secrets": [{"name": "token", "delivery": "plain"}]}`
+		capture = `, "setup": {"credential_capture": {"fields": [{"name": "password", "label": "P", "type": "password", "required": true, "secret": true, "env": ["P"]}]}}`
+		answer  = `, "sluice": {"interaction_fields": {"otp.code": {"destinations": [{"origin": "https://a.example", "placements": ["body"]}]}}}`
+		browser = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
+	)
+	for _, c := range []struct {
+		name, approved, asked string
+		want                  []string
+	}{
+		{"nothing", network, network, nil},
+		{"a host", "", network, []string{"reach api.example.com:443"}},
+		{"less", network, "", nil},
+		{"a directory", "", reads, []string{"read the directory data"}},
+		{"to change it", reads, changes, []string{"change files in the directory data"}},
+		{"to read only", changes, reads, nil},
+		{"a secret", "", secret, []string{"use the secret token", "have token sent to https://a.example (body)"}},
+		{"another destination", secret, other, []string{"have token sent to https://b.example (body)"}},
+		{"another placement", secret, wider, []string{"have token sent to https://a.example (header:x)"}},
+		{"the value", secret, plain, []string{"see token itself"}},
+		{"a captured secret", "", capture, []string{"use the secret password", "see password itself"}},
+		{"an answer", "", answer, []string{"have otp.code sent to https://a.example (body)"}},
+		{"a browser", "", browser, []string{"use the binding browser", "reach a.example"}},
+	} {
+		var got []string
+		for _, w := range Added(manifest(t, streams(c.approved)), manifest(t, streams(c.asked))) {
+			got = append(got, w.String())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q; want %q", c.name, got, c.want)
+		}
+	}
+	more := manifest(t, `"streams": [`+stream("a")+`, `+stream("b")+`]`)
+	if got := Added(manifest(t, streams("")), more); len(got) != 1 || got[0] != (Want{Stream, "b", ""}) {
+		t.Errorf("a stream: %v", got)
+	}
+}
+
+// TestWords: a manifest cannot draw on a terminal through what it asks for (S50).
+func TestWords(t *testing.T) {
+	w := Want{Kind: Send, Name: "a\x1b[31m", To: "https://x\u202e"}
+	if got := w.String(); got != abi.Clean(got) {
+		t.Errorf("%q has control characters", got)
+	}
+}
