@@ -28,7 +28,15 @@ type Manifest struct {
 type Binding struct {
 	Required bool
 	Hosts    []string       // network, browser
+	Rate     Rate           // network
 	Mounts   []MountRequest // filesystem
+}
+
+// A Rate is the pace that a connector declares for its requests to each origin;
+// zero members are the host's. It is only ever slower than the host's (S77).
+type Rate struct {
+	PerSecond float64
+	Burst     int64
 }
 
 // A MountRequest names a directory the connector wants to see.

@@ -199,11 +199,34 @@ func (r *manifestReader) bindings(m *Manifest, req at) {
 		switch name {
 		case BindingNetwork, BindingBrowser:
 			b.Hosts = r.texts(a.member("hosts"), 256)
+			b.Rate = r.rate(a.member("rate"))
 		case BindingFilesystem:
 			b.Mounts = r.mounts(a.member("mounts"))
 		}
 		m.Bindings[name] = b
 	}
+}
+
+func (r *manifestReader) rate(a at) Rate {
+	if !r.object(a, false) {
+		return Rate{}
+	}
+	var out Rate
+	if per := a.member("requests_per_second"); !per.Absent() {
+		n, ok := per.Float64()
+		if !ok || n < 0.001 || n > 100 {
+			r.fail(per, "rate", "a number from 0.001 to 100")
+		}
+		out.PerSecond = n
+	}
+	if burst := a.member("burst"); !burst.Absent() {
+		n, ok := burst.SafeInteger()
+		if !ok || n < 1 || n > 100 {
+			r.fail(burst, "rate", "an integer from 1 to 100")
+		}
+		out.Burst = n
+	}
+	return out
 }
 
 func (r *manifestReader) mounts(a at) []MountRequest {

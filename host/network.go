@@ -63,8 +63,12 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 }
 
 // session is the network of one run.
-func (h *Host) session(p *network.Policy, id store.ConnectionID) (*network.Session, error) {
-	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Audit: func(hop network.Hop) {
+func (h *Host) session(p *network.Policy, id store.ConnectionID, r abi.Rate) (*network.Session, error) {
+	var own *network.Governor
+	if r != (abi.Rate{}) {
+		own = network.NewGovernor(h.Options.Pace.Declared(r))
+	}
+	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: func(hop network.Hop) {
 		h.Options.Log.Info("network_request", "connection", id, "method", hop.Method, "origin", hop.Origin, "path", hop.Path,
 			"status", hop.Status, "refused", hop.Refused, "sent", hop.Sent, "took", hop.Took)
 	}})

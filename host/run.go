@@ -103,7 +103,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	}
 	var session run.Network
 	if l.Module.Uses(abi.ModuleNetwork) {
-		if session, err = h.session(policy, conn.ID); err != nil {
+		if session, err = h.session(policy, conn.ID, l.Manifest.Bindings[abi.BindingNetwork].Rate); err != nil {
 			return nil, err
 		}
 	}

@@ -206,7 +206,7 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// server answers with feeds, and with what it was sent as X-Key.
+// server answers with feeds, with what it was sent as X-Key, and that it is busy.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -218,6 +218,10 @@ func server(t *testing.T) *httptest.Server {
 			return
 		}
 		http.Error(w, "who are you?", http.StatusUnauthorized)
+	})
+	mux.HandleFunc("/busy.xml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3")
+		w.WriteHeader(http.StatusTooManyRequests)
 	})
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)

@@ -23,6 +23,7 @@ type Options struct {
 	Table    *Table      // nil: a Table with the addresses of this machine
 	Resolver Resolver    // nil: Go's own
 	Governor *Governor   // nil: one of its own, with the defaults
+	Own      *Governor   // the pace that a connector declares for itself; nil for none
 	TLS      *tls.Config // nil: the system's roots; only roots of one exact host may be added by an operator
 	Limits   Limits
 	Seals    *Seals    // nil: none
@@ -124,7 +125,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 		late.Stop()
 		cancel(nil)
 	}
-	r, err := c.follow(life, q, t, total)
+	r, err := c.follow(life, q, t, &wait{longest: q.longest(total), late: late, left: total, since: time.Now(), told: q.Waiting})
 	if err != nil {
 		if context.Cause(life) != nil {
 			err = ended(life)
@@ -149,11 +150,11 @@ type answer struct {
 }
 
 // follow is S71.
-func (c *Client) follow(ctx context.Context, q *Request, t target, total time.Duration) (*answer, error) {
+func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
 	for redirects := 0; ; redirects++ {
-		r, now, err := c.hop(ctx, h, t, q.wait(total))
+		r, now, err := c.hop(ctx, h, t, w)
 		if err != nil {
 			return nil, err
 		}
@@ -199,10 +200,10 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// wait is the longest that the governor may hold the request.
-func (q *Request) wait(total time.Duration) time.Duration {
+// longest is how long governors may hold a hop of the request.
+func (q *Request) longest(total time.Duration) time.Duration {
 	if q.Wait > 0 {
-		return min(q.Wait, total)
+		return q.Wait
 	}
 	return total
 }
@@ -235,7 +236,7 @@ func (h hop) redirected(status int, same bool) hop {
 }
 
 // hop sends one request: steps 3 to 7. sealed says that values went with it.
-func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (r *http.Response, sealed bool, err error) {
+func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, sealed bool, err error) {
 	began := time.Now()
 	defer func() {
 		c.o.Audit(auditOf(h, t, r, err, time.Since(began), c.o.Seals.echoes()))
@@ -250,11 +251,16 @@ func (c *Client) hop(ctx context.Context, h hop, t target, wait time.Duration) (
 	if c.requests.Add(1) > c.o.Limits.RunRequests {
 		return nil, false, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
 	}
-	leave, err := c.o.Governor.enter(ctx, t.origin(), wait)
-	if err != nil {
-		return nil, false, err
+	for _, g := range []*Governor{c.o.Own, c.o.Governor} {
+		if g == nil {
+			continue
+		}
+		leave, err := g.enter(ctx, t.origin(), w)
+		if err != nil {
+			return nil, false, err
+		}
+		defer leave()
 	}
-	defer leave()
 	c.o.Seals.note(uses)
 	r, err = c.exchange(ctx, filled, t)
 	return r, len(uses) > 0, err

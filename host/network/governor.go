@@ -26,6 +26,17 @@ func DefaultPace() Pace {
 	return Pace{PerSecond: 4, Burst: 8, AtOnce: 4, LongestStop: 15 * time.Minute}
 }
 
+// Declared is the pace that a connector asked for, where it is slower.
+func (p Pace) Declared(r abi.Rate) Pace {
+	if r.PerSecond > 0 && r.PerSecond < p.PerSecond {
+		p.PerSecond, p.Burst = r.PerSecond, 1
+	}
+	if r.Burst > 0 {
+		p.Burst = min(p.Burst, int(r.Burst))
+	}
+	return p
+}
+
 // A Governor paces the requests of all connections of a host, origin by origin,
 // for to a provider they are one client (S77). It is safe for concurrent use.
 type Governor struct {
@@ -83,18 +94,18 @@ func (g *Governor) forget(now time.Time) {
 	delete(g.origins, oldest)
 }
 
-// enter waits for the origin's turn, at most longest, and returns what ends the
-// claim. ERATE says that it would have to wait longer.
-func (g *Governor) enter(ctx context.Context, name string, longest time.Duration) (leave func(), err error) {
+// enter waits for the origin's turn, as long as w lets it, and returns what ends
+// the claim. ERATE says that it would have to wait longer.
+func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(), err error) {
 	now := time.Now()
-	until := now.Add(longest)
+	until := now.Add(w.longest)
 	g.mu.Lock()
 	o := g.of(name, now)
 	o.waiting++
 	turn := o.bucket.ReserveN(now, 1)
 	opens := now.Add(turn.DelayFrom(now))
 	g.mu.Unlock()
-	err = g.wait(ctx, o, name, opens, until)
+	err = g.await(ctx, o, name, opens, until, w)
 	if err != nil {
 		turn.CancelAt(time.Now())
 		g.mu.Lock()
@@ -110,9 +121,10 @@ func (g *Governor) enter(ctx context.Context, name string, longest time.Duration
 	}, nil
 }
 
-// wait takes a slot once the turn has come and the origin is open; an answer
+// await takes a slot once the turn has come and the origin is open; an answer
 // may close it meanwhile.
-func (g *Governor) wait(ctx context.Context, o *origin, name string, opens, until time.Time) error {
+func (g *Governor) await(ctx context.Context, o *origin, name string, opens, until time.Time, w *wait) error {
+	defer w.over()
 	for {
 		g.mu.Lock()
 		if o.closed.After(opens) {
@@ -122,8 +134,11 @@ func (g *Governor) wait(ctx context.Context, o *origin, name string, opens, unti
 		if opens.After(until) {
 			return errRate(name, time.Until(opens))
 		}
-		if err := sleep(ctx, time.Until(opens)); err != nil {
-			return err
+		if d := time.Until(opens); d > 0 {
+			w.begin(name, opens)
+			if err := sleep(ctx, d); err != nil {
+				return err
+			}
 		}
 		timer := time.NewTimer(max(time.Until(until), time.Millisecond))
 		select {
@@ -143,6 +158,42 @@ func (g *Governor) wait(ctx context.Context, o *origin, name string, opens, unti
 		}
 		<-o.slots
 	}
+}
+
+// A wait is the patience of one request with governors. Waiting takes nothing of
+// the time that the request has for the servers.
+type wait struct {
+	longest time.Duration
+	late    *time.Timer // ends the request; nil for none
+	left    time.Duration
+	since   time.Time // when the request began, or last went on
+	waiting bool
+	told    func(origin string, until time.Time) // until is zero when it is over
+}
+
+// begin says that nothing is sent to an origin until then.
+func (w *wait) begin(origin string, until time.Time) {
+	if w.waiting = true; w.late != nil && w.late.Stop() {
+		w.left -= time.Since(w.since)
+	}
+	w.tell(origin, until)
+}
+
+func (w *wait) tell(origin string, until time.Time) {
+	if w.told != nil {
+		w.told(origin, until)
+	}
+}
+
+// over says that the request goes on.
+func (w *wait) over() {
+	if !w.waiting {
+		return
+	}
+	if w.waiting, w.since = false, time.Now(); w.late != nil {
+		w.late.Reset(max(w.left, time.Millisecond))
+	}
+	w.tell("", time.Time{})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

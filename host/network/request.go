@@ -21,8 +21,11 @@ type Request struct {
 	Timeout  time.Duration // 0: the limit
 	Redirect string        // follow, manual, error
 	MaxBytes int64         // decoded bytes of the body; 0: the limit
-	Wait     time.Duration // the longest wait for the governor; 0: as long as the request may take
+	Wait     time.Duration // the longest wait for a turn; 0: as long as the request may take
 	Body     []byte
+	// Waiting is told of waits for a turn: until when, and with a zero time that
+	// one is over; nil for nobody.
+	Waiting func(origin string, until time.Time)
 }
 
 // methods of section 6.2 step 1.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -21,6 +22,7 @@ type Session struct {
 	handles map[uint32]*Body
 	next    uint32
 	closed  bool
+	waiting func(origin string, until time.Time)
 }
 
 // NewSession returns a session without handles.
@@ -36,6 +38,11 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 // Uses hands over, once each, where values have been sent since the last call
 // (R164).
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.client.o.Seals.Uses(yield) }
+
+// Waits has f told when a request waits for its turn with an origin, until when,
+// and with a zero time that it goes on (S77). It is called before the first
+// Handle; f is called while one is served.
+func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f }
 
 // Handle serves one call. The reply of a failure is its error text (G7).
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
@@ -70,6 +77,7 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 	if s.full() {
 		return nil, failf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
 	}
+	q.Waiting = s.waiting
 	q.Body = bytes.Clone(q.Body) // a transport may still read it after the answer
 	r, err := s.client.Do(ctx, q)
 	if err != nil {

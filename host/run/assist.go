@@ -103,7 +103,7 @@ func (r *run) assistanceTimeouts(now time.Time) {
 // closeAssistances ends what is open just before the terminal event (R106). It
 // may be asked again for another end: nothing is forgotten.
 func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
-	var events []store.Event
+	events := r.closeTurn("cancelled", reason)
 	for _, o := range r.proto.OpenAssistances() {
 		switch {
 		case o.ID == timedOut:

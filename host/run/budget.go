@@ -46,43 +46,46 @@ func (b Budgets) Lower(manifest map[string]int64) Budgets {
 
 // clocks account for every moment of a run (R169).
 //
-// Invariant: work, owner and the guest's own time never overlap: at most one
-// call is being executed for the guest at a time.
+// Invariant: work, owner, rate and the guest's own time never overlap: at most
+// one call is being executed for the guest at a time.
 type clocks struct {
 	started  time.Time
 	work     time.Duration
 	owner    time.Duration
+	rate     time.Duration
 	compute  time.Duration // latest sample
 	activity time.Duration // active time at the last accepted message or finished call
 
-	since   time.Time // start of the span in progress
-	waiting bool      // the span belongs to the owner, otherwise to work
-	open    bool      // a span is in progress
+	since time.Time      // start of the span in progress
+	span  *time.Duration // what it counts for: work, owner or rate; nil for none in progress
 }
 
 // begin starts a span of work, or of waiting for the owner.
 func (c *clocks) begin(now time.Time, owner bool) {
+	span := &c.work
+	if owner {
+		span = &c.owner
+	}
+	c.beginSpan(now, span)
+}
+
+func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 	c.end(now)
-	c.since, c.waiting, c.open = now, owner, true
+	c.since, c.span = now, span
 }
 
 // end closes the span in progress.
 func (c *clocks) end(now time.Time) {
-	if !c.open {
-		return
+	if c.span != nil {
+		*c.span += now.Sub(c.since)
 	}
-	if c.waiting {
-		c.owner += now.Sub(c.since)
-	} else {
-		c.work += now.Sub(c.since)
-	}
-	c.open = false
+	c.span = nil
 }
 
 // sample folds the running span into the totals and goes on.
 func (c *clocks) sample(now time.Time, compute time.Duration) {
-	if c.open {
-		c.begin(now, c.waiting)
+	if c.span != nil {
+		c.beginSpan(now, c.span)
 	}
 	c.compute = max(c.compute, compute)
 }

@@ -228,7 +228,7 @@ func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call,
 	go func() {
 		reply, errno := handle(ctx, in.Call, in.Payload)
 		select {
-		case r.finished <- finishedCall{in, reply, errno}:
+		case r.finished <- finishedCall{in: in, reply: reply, errno: errno}:
 		case <-r.ctx.Done():
 		}
 	}()
@@ -266,11 +266,13 @@ func (r *run) fault(payload []byte) {
 	r.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
 }
 
-// A finishedCall is a call that was handled outside of the loop.
+// A finishedCall is a call that was handled outside of the loop, or with a turn
+// one that is on its way.
 type finishedCall struct {
 	in    sandbox.Inbound
 	reply []byte
 	errno abi.Errno
+	turn  *turn
 }
 
 // fileCall hands a call to the file guard, which may wait for a disk. It keeps
@@ -285,6 +287,11 @@ func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
 }
 
 func (r *run) finishCall(f finishedCall) {
+	if f.turn != nil {
+		r.takeTurn(f.turn)
+		return
+	}
+	r.takeTurn(&turn{})
 	f.in.Release()
 	r.abort()
 	if f.in.Call == abi.CallNetworkRequest {

@@ -142,7 +142,7 @@ func (r *run) describeCause(out *Result, end ending) {
 }
 
 func (r *run) usage(now time.Time) Usage {
-	u := Usage{Wall: now.Sub(r.rec.StartedAt).Milliseconds(), OwnerWait: r.clocks.owner.Milliseconds()}
+	u := Usage{Wall: now.Sub(r.rec.StartedAt).Milliseconds(), OwnerWait: r.clocks.owner.Milliseconds(), RateWait: r.clocks.rate.Milliseconds()}
 	if r.exit != nil {
 		e := r.exit.Usage
 		u.CPU, u.PeakMemory, u.GuestMemory = e.CPU.Milliseconds(), int64(e.PeakMemoryBytes), int64(e.GuestMemoryBytes)

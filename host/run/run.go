@@ -51,6 +51,9 @@ type Network interface {
 	// Uses yields, once each, where values have been sent since the last call
 	// (R164).
 	Uses(yield func(field, origin, placement string))
+	// Waits has f told, while Handle serves a call, that a request waits for its
+	// turn with an origin, and with a zero time that it goes on (S77).
+	Waits(f func(origin string, until time.Time))
 	Close() error
 }
 
@@ -169,6 +172,7 @@ type run struct {
 	assists      map[string]time.Time
 	stdio        stdio
 	sleeping     *sleeper
+	turn         *turn // what the call in progress waits for
 	canary       canary
 	diag         diagnostics
 	text         messageText
@@ -230,6 +234,9 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	defer r.stop()
 	now := time.Now()
 	r.clocks.started, r.renewAt = now, now.Add(r.deps.LeaseRenew)
+	if r.deps.Network != nil {
+		r.deps.Network.Waits(r.waits)
+	}
 	if r.launch(ctx) {
 		r.loop(ctx)
 	}

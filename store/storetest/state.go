@@ -185,6 +185,21 @@ func exerciseGrants(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "status", c.Grant.Status, "consumed")
 	})
+	t.Run("R5 R8: the owner's own grant is one too", func(t *testing.T) {
+		b := open(t, d)
+		own := store.Connection{ID: "a", Grant: &store.Grant{AccessMode: "continuous", Status: "active"}}
+		b.must(b.s.PutConnection(t.Context(), own))
+		l := b.run("a")
+		b.put(&store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up("k", `{}`))}})
+		own.Grant.Status = "revoked"
+		b.must(b.s.PutConnection(t.Context(), own))
+		_, err := b.commit(&store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up("k2", `{}`))}})
+		var sink *store.SinkError
+		if !errors.As(err, &sink) || sink.Code != "grant_revoked" {
+			t.Fatalf("commit under a revoked grant: %v", err)
+		}
+		b.end(l)
+	})
 	t.Run("R5 R81: a grant that became unusable refuses records and cursors, not the run's end", func(t *testing.T) {
 		b, l := with(t, "active")
 		b.put(&store.Commit{Lease: l, Grant: "g", Batches: []*store.Batch{batch("s", up("k", `{}`))}})
