@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/network"
@@ -64,6 +65,9 @@ type Host struct {
 	Epoch   string // of this start (R189)
 	pace    *network.Governor
 	temp    string // scratch space of a memory: host
+
+	refusals *audit.Limited  // nil for memory:
+	requests *audit.Requests // nil for memory:
 }
 
 // DefaultDataDir is where a user's data lives unless a store is named.
@@ -187,6 +191,9 @@ func (h *Host) openURL(url string) error {
 }
 
 func (h *Host) openRest(ctx context.Context) error {
+	if err := h.openLogs(); err != nil {
+		return err
+	}
 	if h.Options.NoSandbox {
 		return h.reconcile(ctx)
 	}
@@ -286,6 +293,7 @@ func (h *Host) Close() error {
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close())
 	}
+	errs = append(errs, h.closeLogs())
 	if h.Store != nil {
 		errs = append(errs, h.Store.Close())
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/run"
 )
 
 // CheckHost checks a host that the owner named for a run: it must read
@@ -54,13 +54,10 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 }
 
 // session is the network of one run.
-func (h *Host) session(p *network.Policy, id store.ConnectionID) (*network.Session, error) {
-	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Audit: func(hop network.Hop) {
-		h.Options.Log.Info("network_request", "connection", id, "method", hop.Method, "origin", hop.Origin, "path", hop.Path,
-			"status", hop.Status, "refused", hop.Refused, "sent", hop.Sent, "took", hop.Took)
-	}})
+func (h *Host) session(p *network.Policy, t *tracer) (run.Network, error) {
+	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Audit: t.hop})
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
-	return network.NewSession(c), nil
+	return traced{network.NewSession(c), h.requests}, nil
 }

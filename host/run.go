@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -97,17 +98,20 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		return nil, err
 	}
 	var session run.Network
+	trace := &tracer{host: h, connection: conn.ID}
 	if l.Module.Uses(abi.ModuleNetwork) {
-		if session, err = h.session(policy, conn.ID); err != nil {
+		if session, err = h.session(policy, trace); err != nil {
 			return nil, err
 		}
 	}
-	return run.New(plan, run.Deps{
+	r := run.New(plan, run.Deps{
 		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
 			return h.launch(ctx, q, code, roots, budgets, n)
 		},
-	}), nil
+	})
+	trace.run = r.ID
+	return r, nil
 }
 
 // connection finds the connection, or makes one with the connector's name
@@ -127,7 +131,8 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 		now := time.Now()
 		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: q.Config, Manifest: l.Manifest.Raw,
 			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}
-		return c, h.Store.PutConnection(ctx, c)
+		return c, h.audited(audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done},
+			func() error { return h.Store.PutConnection(ctx, c) })
 	case err != nil:
 		return c, fmt.Errorf("load connection %s: %w", id, err)
 	case c.ConnectorID != l.Connector.ID:
