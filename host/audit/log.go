@@ -36,6 +36,9 @@ func Open(dataDir string) (*Log, error) {
 // ask before an effect that is not to happen unseen.
 func (l *Log) Ready() error {
 	return l.existing(func(d, w *directory) error {
+		if _, err := readHead(w); err != nil {
+			return err
+		}
 		t, err := readTail(d)
 		if err != nil {
 			return fmt.Errorf("read audit log: %w", err)

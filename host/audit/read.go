@@ -84,6 +84,7 @@ type line struct {
 	number int
 	text   []byte
 	torn   bool
+	newest bool // of the newest file
 }
 
 // scan hands over every line of the directory's files.
@@ -124,7 +125,7 @@ func (d *directory) scanFile(name string, b *bufio.Reader, last bool, do func(li
 		if ended && text != nil && len(text) == 0 {
 			return nil
 		}
-		if err := do(line{name, number, text, ended && last}); err != nil || ended {
+		if err := do(line{name, number, text, ended && last, last}); err != nil || ended {
 			return err
 		}
 	}

@@ -40,13 +40,13 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 		if err != nil {
 			return err
 		}
-		var last Entry
+		c := chain{r: &r}
 		err = d.scan(func(n line) error {
-			r.line(n, &last)
+			c.line(n)
 			return ctx.Err()
 		})
 		if err == nil {
-			r.end(h, last)
+			c.end(h)
 		}
 		return err
 	})
@@ -57,42 +57,62 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	return r, err
 }
 
+// A chain is a log as it is read.
+type chain struct {
+	r       *Report
+	last    Entry
+	pending *Break // an unreadable line: torn if it is the last and the witness does not count it
+	newest  bool   // it is in the newest file
+}
+
 // line is one step of the chain. What follows a break is measured by itself.
-func (r *Report) line(n line, last *Entry) {
+func (c *chain) line(n line) {
 	if n.torn {
-		r.Torn = true
+		c.r.Torn = true
 		return
 	}
+	c.flush()
 	e, err := parseEntry(n.text)
 	if err != nil {
-		r.broken(Break{File: n.file, Line: n.number, Why: err.Error()})
+		c.pending, c.newest = &Break{File: n.file, Line: n.number, Why: err.Error()}, n.newest
 		return
 	}
 	switch {
-	case e.Sequence != last.Sequence+1:
-		r.broken(Break{e.ID, n.file, n.number, fmt.Sprintf("it is entry %d and follows entry %d", e.Sequence, last.Sequence)})
-	case e.PrevHash != last.Hash:
-		r.broken(Break{e.ID, n.file, n.number, "it does not follow from the entry before it"})
+	case e.Sequence != c.last.Sequence+1:
+		c.r.broken(Break{e.ID, n.file, n.number, fmt.Sprintf("it is entry %d and follows entry %d", e.Sequence, c.last.Sequence)})
+	case e.PrevHash != c.last.Hash:
+		c.r.broken(Break{e.ID, n.file, n.number, "it does not follow from the entry before it"})
 	case e.Action == Damaged:
-		r.broken(Break{e.ID, n.file, n.number, "the log was found damaged when this was written"})
+		c.r.broken(Break{e.ID, n.file, n.number, "the log was found damaged when this was written"})
 	}
-	r.Entries++
-	r.Head = e.Hash
-	*last = e
+	c.r.Entries++
+	c.r.Head = e.Hash
+	c.last = e
+}
+
+func (c *chain) flush() {
+	if c.pending != nil {
+		c.r.broken(*c.pending)
+		c.pending = nil
+	}
 }
 
 // end compares the last entry with the witness.
-func (r *Report) end(h *Head, last Entry) {
-	now := Head{last.Sequence, last.Hash}
+func (c *chain) end(h *Head) {
+	now := Head{c.last.Sequence, c.last.Hash}
+	fits := h != nil && (now == *h || now.Entries == h.Entries+1 && c.last.PrevHash == h.Hash)
+	if fits && c.newest && c.pending != nil {
+		c.r.Torn, c.pending = true, nil
+	}
+	c.flush()
 	switch {
-	case h == nil && last.Sequence == 0 && r.Broken == 0:
+	case fits, h == nil && now.Entries == 0 && c.r.Broken == 0:
 	case h == nil:
-		r.broken(Break{Why: "its witness, witness/audit.head, is missing or unreadable"})
-	case now == *h, now.Entries == h.Entries+1 && last.PrevHash == h.Hash:
+		c.r.broken(Break{Why: "its witness, witness/audit.head, is missing or unreadable"})
 	case now.Entries < h.Entries:
-		r.broken(Break{Why: fmt.Sprintf("the log ends with entry %d, its witness says %d", now.Entries, h.Entries)})
+		c.r.broken(Break{Why: fmt.Sprintf("the log ends with entry %d, its witness says %d", now.Entries, h.Entries)})
 	default:
-		r.broken(Break{ID: last.ID, Why: fmt.Sprintf("entry %d is not the one that the witness knows", last.Sequence)})
+		c.r.broken(Break{ID: c.last.ID, Why: fmt.Sprintf("entry %d is not the one that the witness knows", c.last.Sequence)})
 	}
 }
 
@@ -108,7 +128,7 @@ func (l *Log) gone(r *Report) error {
 	defer w.Close()
 	h, err := readHead(w)
 	if h != nil && h.Entries > 0 {
-		r.end(h, Entry{})
+		(&chain{r: r}).end(h)
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -147,19 +146,6 @@ type exported struct {
 	Digest  string `json:"digest"`
 }
 
-// auditExport writes an export down before its file has a name (A168).
-func (c *command) auditExport(h *host.Host, id store.ConnectionID, stream, to string, f *recordFile) error {
-	if err := f.buffer.Flush(); err != nil { // the digest is of all of it
-		return fmt.Errorf("write %s: %w", to, err)
-	}
-	e := audit.Event{Action: audit.RecordsExported, Target: string(id), Outcome: audit.Done,
-		Details: []audit.Detail{audit.File(to), audit.Count(f.records), audit.Digest(f.digest())}}
-	if stream != "" {
-		e.Details = append(e.Details, audit.Stream(stream))
-	}
-	return h.Audit(e)
-}
-
 func (c *command) doExport(ctx context.Context, h *host.Host, connection, stream, to string) error {
 	conn, err := findConnection(ctx, h.Store, connection)
 	if err != nil {
@@ -184,7 +170,7 @@ func (c *command) doExport(ctx context.Context, h *host.Host, connection, stream
 		f.abandon()
 		return fmt.Errorf("export %s: %w", conn.ID, err)
 	}
-	if err := c.auditExport(h, conn.ID, stream, to, f); err != nil {
+	if err := f.audit(h, conn.ID, stream); err != nil {
 		f.abandon()
 		return err
 	}
