@@ -74,7 +74,8 @@ var ids = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(bas
 
 // newID makes an id that sorts by time.
 func newID(at time.Time) string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli())<<16)[:16:16]
+	b := make([]byte, 16)
+	binary.BigEndian.PutUint64(b, uint64(at.UnixMilli())<<16)
 	rand.Read(b[6:])
 	return "aud_" + ids.EncodeToString(b)
 }
