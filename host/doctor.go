@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -165,6 +166,9 @@ func (c *checkup) open(h *Host, url string) error {
 	h.Options.AcceptLoss = true
 	err := h.openURL(url)
 	if err == nil {
+		err = h.Audit(audit.Event{Action: audit.LossAccepted, Target: "store", Outcome: audit.Done, Details: []audit.Detail{audit.Code(d.Code)}})
+	}
+	if err == nil {
 		c.add("loss", StateWeak, "run the connectors again; they fetch what is missing", "accepted: %v", d)
 	}
 	return err
@@ -180,7 +184,7 @@ func damageOf(s store.Store) *store.DamageError {
 
 // privateDirs hold what nobody else may read or change (S148). The cache is
 // readable for the group of the workers (S40).
-var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "db": 0o077, "witness": 0o077, "cache": 0o027}
+var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077, "witness": 0o077, "cache": 0o027}
 
 // modes looks for files that others could read or change.
 func (c *checkup) modes(dir string) {

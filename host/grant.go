@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/scope"
@@ -56,7 +57,13 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 		}
 	}
 	c.Manifest, c.Digest, c.UpdatedAt = q.Connector.Manifest.Raw, q.Connector.Connector.Digest, now
-	return c, h.Store.PutConnection(ctx, c)
+	return c, h.keep(ctx, audit.GrantApproved, c)
+}
+
+// keep stores a connection whose grant changed, and writes that down.
+func (h *Host) keep(ctx context.Context, a audit.Action, c store.Connection) error {
+	e := audit.Event{Action: a, Target: string(c.ID), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(c.Digest))}}
+	return h.audited(e, func() error { return h.Store.PutConnection(ctx, c) })
 }
 
 func (t *Terms) check(m *abi.Manifest, now time.Time) error {
@@ -111,7 +118,7 @@ func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connect
 	g.Status = "revoked"
 	c.Grant, c.Approved, c.UpdatedAt = &g, store.Approved{}, time.Now()
 	h.active.cancel(id, run.CancelRequest{Cause: "grant_revoked", By: "owner"})
-	return c, h.Store.PutConnection(ctx, c)
+	return c, h.keep(ctx, audit.GrantRevoked, c)
 }
 
 // Narrow takes back single approvals, and ends the connection's run. What is
@@ -138,7 +145,7 @@ func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts,
 	}
 	c.UpdatedAt = time.Now()
 	h.active.cancel(id, run.CancelRequest{Cause: "grant_revoked", By: "owner"})
-	return c, h.Store.PutConnection(ctx, c)
+	return c, h.keep(ctx, audit.GrantRevoked, c)
 }
 
 // ErrNotApproved: nothing of that name is approved.
@@ -185,5 +192,8 @@ func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted 
 		return c, r
 	}
 	c.Manifest, c.Digest, c.UpdatedAt = l.Manifest.Raw, l.Connector.Digest, time.Now()
+	if accepted {
+		return c, h.keep(ctx, audit.GrantApproved, c)
+	}
 	return c, h.Store.PutConnection(ctx, c)
 }

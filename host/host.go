@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/network"
@@ -67,6 +68,9 @@ type Host struct {
 	active  active
 	temp    string // scratch space of a memory: host
 	stop    func() // ends what watches in the background
+
+	refusals *audit.Limited  // nil for memory:
+	requests *audit.Requests // nil for memory:
 }
 
 // DefaultDataDir is where a user's data lives unless a store is named.
@@ -190,6 +194,9 @@ func (h *Host) openURL(url string) error {
 }
 
 func (h *Host) openRest(ctx context.Context) error {
+	if err := h.openLogs(); err != nil {
+		return err
+	}
 	if err := h.reconcile(ctx); err != nil {
 		return err
 	}
@@ -312,6 +319,7 @@ func (h *Host) Close() error {
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close())
 	}
+	errs = append(errs, h.closeLogs())
 	if h.Store != nil {
 		errs = append(errs, h.Store.Close())
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,6 +23,11 @@ import (
 func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
 	if !force {
 		if err := h.suspicious(ctx, l.Connector); err != nil {
+			if errors.Is(err, ErrSuspicious) {
+				e := installEvent(audit.PolicyRefused, l.Connector)
+				e.Outcome = audit.Refused
+				return errors.Join(err, h.Audit(e))
+			}
 			return err
 		}
 	}
@@ -32,7 +38,12 @@ func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
 		return err
 	}
 	l.Connector.InstalledAt = time.Now()
-	return h.Store.PutConnector(ctx, l.Connector)
+	return h.audited(installEvent(audit.ConnectorInstalled, l.Connector), func() error { return h.Store.PutConnector(ctx, l.Connector) })
+}
+
+func installEvent(a audit.Action, c store.Connector) audit.Event {
+	return audit.Event{Action: a, Target: string(c.ID), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Version(c.Version), audit.Digest(string(c.Digest))}}
 }
 
 // ErrSuspicious: installing this needs the owner's second look (S141).
@@ -104,7 +115,7 @@ func (h *Host) Uninstall(ctx context.Context, name string) error {
 	if !ok {
 		return refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed", name))
 	}
-	return h.Store.DeleteConnector(ctx, c.ID, c.Bundled)
+	return h.audited(installEvent(audit.ConnectorUninstalled, c), func() error { return h.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }
 
 // connector looks a name up as R17 does: the id, the name derived from it.

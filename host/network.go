@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/run"
 )
 
 // CheckHost checks a host that the owner named for a run: it must read
@@ -63,17 +63,14 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 }
 
 // session is the network of one run.
-func (h *Host) session(p *network.Policy, id store.ConnectionID, r abi.Rate) (*network.Session, error) {
+func (h *Host) session(p *network.Policy, t *tracer, r abi.Rate) (run.Network, error) {
 	var own *network.Governor
 	if r != (abi.Rate{}) {
 		own = network.NewGovernor(h.Options.Pace.Declared(r))
 	}
-	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: func(hop network.Hop) {
-		h.Options.Log.Info("network_request", "connection", id, "method", hop.Method, "origin", hop.Origin, "path", hop.Path,
-			"status", hop.Status, "refused", hop.Refused, "sent", hop.Sent, "took", hop.Took)
-	}})
+	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: t.hop})
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
-	return network.NewSession(c), nil
+	return traced{network.NewSession(c), h.requests}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -102,8 +103,9 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		return nil, err
 	}
 	var session run.Network
+	trace := &tracer{host: h, connection: conn.ID}
 	if l.Module.Uses(abi.ModuleNetwork) {
-		if session, err = h.session(policy, conn.ID, l.Manifest.Bindings[abi.BindingNetwork].Rate); err != nil {
+		if session, err = h.session(policy, trace, l.Manifest.Bindings[abi.BindingNetwork].Rate); err != nil {
 			return nil, err
 		}
 	}
@@ -116,6 +118,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		},
 		Ended: func() { h.active.ended(conn.ID, r) },
 	})
+	trace.run = r.ID
 	return r, nil
 }
 
@@ -145,7 +148,8 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 		now := time.Now()
 		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: q.Config, Manifest: l.Manifest.Raw,
 			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}
-		return c, h.Store.PutConnection(ctx, c)
+		return c, h.audited(audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done},
+			func() error { return h.Store.PutConnection(ctx, c) })
 	case err != nil:
 		return c, fmt.Errorf("load connection %s: %w", id, err)
 	case c.ConnectorID != l.Connector.ID:

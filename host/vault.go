@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -16,8 +17,8 @@ var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with
 
 // OpenVault opens the secrets beside a store. It opens no store and takes no
 // lock of one, so it may be used while runs go on. Secrets need no connection
-// yet.
-func OpenVault(store string) (*vault.Vault, error) {
+// yet. Changes are in the audit log.
+func OpenVault(store string) (*Secrets, error) {
 	dir, err := DataDir(store)
 	if err != nil {
 		return nil, err
@@ -25,7 +26,15 @@ func OpenVault(store string) (*vault.Vault, error) {
 	if dir == "" {
 		return nil, ErrNoVault
 	}
-	return vault.Open(dir)
+	v, err := vault.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := audit.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Secrets{v, l}, nil
 }
 
 // secrets adds to those that were given what the vault has for the others that

@@ -40,9 +40,13 @@ var rooms = map[string]room{
 	"host/run":            {imports: []string{"abi", "store", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
 	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
+	"host/audit":          {imports: []string{"abi"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
-	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/grant", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault"}},
-	"host/cli":            {imports: []string{"abi", "store", "host", "host/grant", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
+	"host": {imports: []string{"abi", "store", "store/badger",
+		"host/audit", "host/filesystem", "host/grant", "host/jail", "host/network", "host/run", "host/sandbox", "host/scope", "host/vault", "host/worker"}},
+	"host/cli": {imports: []string{"abi", "store", "host",
+		"host/audit", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/vault"},
+		owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 
 // Examples may import the SDK and whatever their job needs; tests see all.

@@ -14,7 +14,7 @@ func (c *command) commands() []*cobra.Command {
 		c.install(), c.connectors(), c.uninstall(),
 		c.connections(), c.runs(), c.show(), c.events(),
 		c.records(), c.export(), c.state(),
-		c.grant(), c.revoke(), c.secret(),
+		c.grant(), c.revoke(), c.secret(), c.audit(),
 		c.doctor(), c.version(),
 	}
 }

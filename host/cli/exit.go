@@ -46,7 +46,7 @@ func (c *command) exit(err error) int {
 	var damage *store.DamageError
 	switch {
 	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
-		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, vault.ErrInvalid):
+		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, host.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"

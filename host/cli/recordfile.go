@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -59,6 +61,19 @@ func createRecords(flag, path string) (*recordFile, error) {
 	}
 	sum := sha256.New()
 	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
+}
+
+// audit writes an export down, before the file has its name (A168).
+func (f *recordFile) audit(h *host.Host, id store.ConnectionID, stream string) error {
+	if err := f.buffer.Flush(); err != nil { // the digest is of all of it
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	e := audit.Event{Action: audit.RecordsExported, Target: string(id), Outcome: audit.Done,
+		Details: []audit.Detail{audit.File(f.path), audit.Count(f.records), audit.Digest(f.digest())}}
+	if stream != "" {
+		e.Details = append(e.Details, audit.Stream(stream))
+	}
+	return h.Audit(e)
 }
 
 // commit makes the file durable and gives it its name.

@@ -170,6 +170,10 @@ func (c *command) doExport(ctx context.Context, h *host.Host, connection, stream
 		f.abandon()
 		return fmt.Errorf("export %s: %w", conn.ID, err)
 	}
+	if err := f.audit(h, conn.ID, stream); err != nil {
+		f.abandon()
+		return err
+	}
 	if err := f.commit(); err != nil {
 		return err
 	}

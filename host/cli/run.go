@@ -147,7 +147,7 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finished{result, changed, p.logs}, out.finish(ctx, h.Store, result, changed.since(result, q.Connector.Manifest))
+	return &finished{result, changed, p.logs}, out.finish(ctx, h, result, changed.since(result, q.Connector.Manifest))
 }
 
 // warn prints what the module's checks found odd (G25).

@@ -14,21 +14,30 @@ import (
 )
 
 func (c *command) show() *cobra.Command {
-	return &cobra.Command{
+	requests := false
+	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show how a run ended",
-		Long:    "Shows a run: its result, as sluice run printed it. RUN is an id, the beginning of\none, or last. With --json: the result object, or the run record of a run that is\nnot over.",
-		Example: "  sluice show last\n  sluice show run_01J9ZK --json",
+		Long: `Shows a run: its result, as sluice run printed it. RUN is an id, the beginning of
+one, or last. With --json: the result object, or the run record of a run that is
+not over. With --requests: every request that it made or was refused, without
+queries, headers and bodies; with --json one object per line.`,
+		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.doShow(cmd.Context(), h, a[0]) })
+			return c.reading(cmd.Context(), func(h *host.Host) error { return c.doShow(cmd.Context(), h, a[0], requests) })
 		},
 	}
+	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
+	return cmd
 }
 
-func (c *command) doShow(ctx context.Context, h *host.Host, arg string) error {
+func (c *command) doShow(ctx context.Context, h *host.Host, arg string, requests bool) error {
 	r, err := findRun(ctx, h.Store, arg)
 	if err != nil {
 		return err
+	}
+	if requests {
+		return c.printRequests(ctx, h, r.ID)
 	}
 	if len(r.Result) == 0 {
 		if c.json {

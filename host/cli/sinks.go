@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -50,14 +51,14 @@ func (s *sinks) event(e store.Event) {
 }
 
 // finish completes the files of a run.
-func (s *sinks) finish(ctx context.Context, st store.Store, r *run.Result, stored selection) error {
+func (s *sinks) finish(ctx context.Context, h *host.Host, r *run.Result, stored selection) error {
 	s.finished = true
 	err := s.err
 	if s.timeline != nil {
 		err = errors.Join(err, s.timeline.Close())
 	}
 	if s.records != nil {
-		err = errors.Join(err, s.export(ctx, st, stored))
+		err = errors.Join(err, s.export(ctx, h, stored))
 	}
 	if err != nil {
 		return fmt.Errorf("run %s is stored, its files are not complete: %w", r.RunID, err)
@@ -65,10 +66,14 @@ func (s *sinks) finish(ctx context.Context, st store.Store, r *run.Result, store
 	return nil
 }
 
-func (s *sinks) export(ctx context.Context, st store.Store, stored selection) error {
-	if err := s.records.write(ctx, st, stored); err != nil {
+func (s *sinks) export(ctx context.Context, h *host.Host, stored selection) error {
+	if err := s.records.write(ctx, h.Store, stored); err != nil {
 		s.records.abandon()
 		return fmt.Errorf("write %s: %w", s.records.path, err)
+	}
+	if err := s.records.audit(h, stored.connection, ""); err != nil {
+		s.records.abandon()
+		return err
 	}
 	return s.records.commit()
 }

@@ -1,7 +1,8 @@
 package network
 
 import (
-	"net/http"
+	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -10,27 +11,45 @@ import (
 // A Hop is the audit line of one exchange with one origin (S78): no query, no
 // header, no body.
 type Hop struct {
-	Method  string
-	Origin  string
-	Path    string // at most 256 bytes; long opaque segments are cut
-	Status  int    // 0 when there was no answer
-	Refused string // code of the error, "" for none
-	Sent    int    // bytes of the body
-	Took    time.Duration
+	Began    time.Time
+	Method   string
+	Origin   string
+	Path     string // at most 256 bytes; long opaque segments are cut
+	Status   int    // 0 when there was no answer
+	Refused  string // code of the error, "" for none
+	Sent     int64  // bytes of the body
+	Received int64  // bytes of headers and of the body as it was sent
+	Took     time.Duration
+	Family   string // ipv4 or ipv6; "" when nothing was connected
 }
 
-// auditOf describes a hop. A path in which a server gave a sealed value back is
-// told with its handle, whatever part of it was escaped.
-func auditOf(h hop, t target, r *http.Response, err error, took time.Duration, echoes []echo) Hop {
+// auditOf describes a hop up to its answer. A path in which a server gave a
+// sealed value back is told with its handle, whatever part of it was escaped.
+func auditOf(h hop, t target, r *received, err error, began time.Time, echoes []echo) Hop {
 	path := url.URL{Path: unseal(echoes, t.url.Path)}
-	out := Hop{Method: h.method, Origin: t.origin(), Path: auditPath(path.EscapedPath()), Sent: len(h.body), Took: took}
+	out := Hop{Began: began, Method: h.method, Origin: t.origin(), Path: auditPath(path.EscapedPath()), Sent: int64(len(h.body)), Took: time.Since(began)}
 	if r != nil {
-		out.Status = r.StatusCode
+		out.Family = r.family
+	}
+	if r != nil && r.Response != nil {
+		out.Status, out.Received = r.StatusCode, headerBytes(r.Header)
 	}
 	if err != nil {
 		out.Refused = asError(err).Code
 	}
 	return out
+}
+
+// family names the kind of address that a connection leads to.
+func family(conn net.Conn) string {
+	to, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	switch {
+	case err != nil:
+		return ""
+	case to.Addr().Unmap().Is4():
+		return "ipv4"
+	}
+	return "ipv6"
 }
 
 const (

@@ -24,11 +24,13 @@ type Body struct {
 	got     int64 // decoded
 	ratio   int64
 	window  time.Duration
-	done    func() // once, at the end
+	done    func()                         // once, at the end
+	over    func(raw int64, failed string) // then: bytes as they were sent, code of what ended it early
 
 	waited time.Duration // within the window
 	since  int64         // received when the window began
 	closed bool
+	failed string // code of the first error
 }
 
 // A countedReader counts what comes from the server, for the body and the run,
@@ -68,7 +70,8 @@ var (
 // never asked for.
 func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits, run *atomic.Int64, done func()) (*Body, error) {
 	raw := &countedReader{ReadCloser: r.Body, most: most + packing, run: run, mostRun: l.RunBytes}
-	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, left: most, ratio: l.Ratio, window: l.FloorWindow, done: done}
+	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, left: most, ratio: l.Ratio, window: l.FloorWindow, done: done,
+		over: func(int64, string) {}}
 	switch coding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ","))); {
 	case coding == "" || coding == "identity" || bodiless(r):
 	case coding == "gzip" || coding == "x-gzip":
@@ -104,6 +107,14 @@ func (g *lateGzip) Read(p []byte) (int, error) {
 
 // Read implements io.Reader. The error is an *Error or io.EOF.
 func (b *Body) Read(p []byte) (int, error) {
+	n, err := b.read(p)
+	if err != nil && !errors.Is(err, io.EOF) && b.failed == "" {
+		b.failed = asError(err).Code
+	}
+	return n, err
+}
+
+func (b *Body) read(p []byte) (int, error) {
 	if b.closed {
 		return 0, io.EOF
 	}
@@ -157,6 +168,7 @@ func (b *Body) Close() error {
 	b.closed = true
 	err := b.raw.Close()
 	b.done()
+	b.over(b.raw.n, b.failed)
 	return err
 }
 

@@ -26,8 +26,10 @@ type Options struct {
 	Own      *Governor   // the pace that a connector declares for itself; nil for none
 	TLS      *tls.Config // nil: the system's roots; only roots of one exact host may be added by an operator
 	Limits   Limits
-	Seals    *Seals    // nil: none
-	Audit    func(Hop) // nil: none
+	Seals    *Seals // nil: none
+	// Audit is told of every hop, once its answer is over or it has failed; nil
+	// for none. It may be called from several goroutines.
+	Audit func(Hop)
 }
 
 // A Client makes the requests of one run (section 6.2). Connections, cookies
@@ -137,16 +139,26 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	if err != nil {
 		over()
 		_ = r.Body.Close() // refused
+		r.hop.Refused = asError(err).Code
+		c.o.Audit(r.hop)
 		return nil, err
 	}
 	return out, nil
 }
 
-// An answer is a response, and where it came from.
+// A received response has headers; its body is still to come.
+type received struct {
+	*http.Response
+	family string
+}
+
+// An answer is a response, where it came from, and what is to be told of it
+// once its body is over.
 type answer struct {
 	*http.Response
 	from      target
 	redirects int
+	hop       Hop
 }
 
 // follow is S71.
@@ -154,23 +166,27 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
 	for redirects := 0; ; redirects++ {
-		r, now, err := c.hop(ctx, h, t, w)
+		r, now, told, err := c.hop(ctx, h, t, w)
 		if err != nil {
+			c.o.Audit(told)
 			return nil, err
 		}
 		sealed = sealed || now
 		location := r.Header.Get("Location")
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
-			return &answer{r, t, redirects}, nil
+			return &answer{r, t, redirects, told}, nil
 		}
 		to, err := c.redirect(q, t, location, redirects)
 		if err != nil {
 			_ = r.Body.Close() // of a redirect
+			told.Refused = asError(err).Code
+			c.o.Audit(told)
 			return nil, err
 		}
 		if sealed && t.origin() != to.origin() {
-			return &answer{r, t, redirects}, nil // R162: for the guest to see
+			return &answer{r, t, redirects, told}, nil // R162: for the guest to see
 		}
+		c.o.Audit(told)
 		_ = r.Body.Close() // of a redirect
 		h = h.redirected(r.StatusCode, t.origin() == to.origin())
 		t = to
@@ -235,12 +251,19 @@ func (h hop) redirected(status int, same bool) hop {
 	return next
 }
 
-// hop sends one request: steps 3 to 7. sealed says that values went with it.
-func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, sealed bool, err error) {
+// hop sends one request: steps 3 to 7. sealed says that values went with it,
+// told what to tell of it.
+func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, sealed bool, told Hop, err error) {
 	began := time.Now()
-	defer func() {
-		c.o.Audit(auditOf(h, t, r, err, time.Since(began), c.o.Seals.echoes()))
-	}()
+	got, sealed, err := c.send(ctx, h, t, w)
+	told = auditOf(h, t, got, err, began, c.o.Seals.echoes())
+	if err != nil {
+		return nil, sealed, told, err
+	}
+	return got.Response, sealed, told, nil
+}
+
+func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *received, sealed bool, err error) {
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
 		return nil, false, errPolicy(step, t)
 	}
@@ -267,8 +290,8 @@ func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Res
 }
 
 // exchange sends a request that may be sent, and waits for the headers of the
-// answer.
-func (c *Client) exchange(ctx context.Context, h hop, t target) (*http.Response, error) {
+// answer. With an error it still says where it was connected to.
+func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, error) {
 	w := &watch{client: c}
 	ctx, w.stop = context.WithCancelCause(ctx)
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, requestKey{}, ctx), w.trace())
@@ -293,17 +316,17 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*http.Response,
 			err = why
 		}
 		w.stop(nil)
-		return nil, explain(err)
+		return &received{family: w.family()}, explain(err)
 	}
 	if r.StatusCode == http.StatusSwitchingProtocols { // what is left is no HTTP, and net/http watches it no more
 		w.stop(nil)
 		_ = r.Body.Close() // as it is
-		return nil, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
+		return &received{r, w.family()}, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
 	}
 	c.received.Add(headerBytes(r.Header))
 	c.o.Governor.answered(t.origin(), r)
 	c.jar.keep(t.url, r)
-	return r, nil
+	return &received{r, w.family()}, nil
 }
 
 // A watch looks at one exchange while the transport makes it.
@@ -312,6 +335,12 @@ type watch struct {
 	stop          context.CancelCauseFunc
 	informational atomic.Int64
 	attempts      atomic.Int64
+	connected     atomic.Value // string, see family
+}
+
+func (w *watch) family() string {
+	f, _ := w.connected.Load().(string)
+	return f
 }
 
 // trace ends an exchange with too many answers before the answer, and one that
@@ -328,7 +357,8 @@ func (w *watch) trace() *httptrace.ClientTrace {
 			}
 			return nil
 		},
-		GotConn: func(httptrace.GotConnInfo) {
+		GotConn: func(info httptrace.GotConnInfo) {
+			w.connected.Store(family(info.Conn))
 			if w.attempts.Add(1) > 1 {
 				w.client.requests.Add(1)
 			}
@@ -382,6 +412,11 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		return nil, err
 	}
 	echoes := c.o.Seals.echoes()
+	b.over = func(raw int64, failed string) {
+		r.hop.Received += raw
+		r.hop.Refused = failed
+		c.o.Audit(r.hop)
+	}
 	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.from.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Body: b}
 	packed := b.decoded != io.Reader(b.raw)
 	if len(echoes) > 0 && scrubbed(r.Header.Get("Content-Type")) {

@@ -127,7 +127,7 @@ func TestGet(t *testing.T) {
 		fmt.Fprintf(w, "%s %s", r.Method, r.URL)
 	})
 	var hops []network.Hop
-	c := client(t, network.Options{Audit: func(h network.Hop) { h.Took = 0; hops = append(hops, h) }}, e)
+	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, steady(h)) }}, e)
 	r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base + "/a?secret=1#x", Headers: [][2]string{{"x-sent", "hello"}}, Redirect: "follow"})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestGet(t *testing.T) {
 	if got := body(t, r); got != "GET /a?secret=1" || r.Status != 200 || r.Bytes != int64(len(got)) {
 		t.Errorf("%q, %+v", got, r)
 	}
-	want := []network.Hop{{Method: "GET", Origin: base, Path: "/a", Status: 200}} // S78: no query
+	want := []network.Hop{{Method: "GET", Origin: base, Path: "/a", Status: 200, Family: "ipv4"}} // S78: no query
 	if diff := cmp.Diff(want, hops); diff != "" {
 		t.Error(diff)
 	}

@@ -1,0 +1,109 @@
+package audit
+
+import (
+	"os/user"
+	"strconv"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// An Action is what was done. The list is append-only: entries are forever.
+type Action string
+
+// What is written down (S137).
+const (
+	ConnectionCreated    Action = "connection.created"
+	ConnectorInstalled   Action = "connector.installed"
+	ConnectorUninstalled Action = "connector.uninstalled"
+	GrantApproved        Action = "grant.approved"
+	GrantRevoked         Action = "grant.revoked"
+	SecretSet            Action = "secret.set"
+	SecretRemoved        Action = "secret.removed"
+	VaultRotated         Action = "vault.rotated"
+	RecordsExported      Action = "records.exported"
+	RecordsDeleted       Action = "records.deleted"
+	BackupMade           Action = "backup.made"
+	BackupRestored       Action = "backup.restored"
+	LossAccepted         Action = "store.loss_accepted"
+	SettingsChanged      Action = "settings.changed"
+	PolicyRefused        Action = "policy.refused"
+	ModuleQuarantined    Action = "module.quarantined"
+
+	// TailCut and Damaged are the log's own: an unfinished line was removed; the
+	// log was not as its witness says.
+	TailCut Action = "audit.tail_cut"
+	Damaged Action = "audit.damaged"
+)
+
+// Actions are all of them.
+var Actions = []Action{
+	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet, SecretRemoved, VaultRotated,
+	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
+	TailCut, Damaged,
+}
+
+// An Outcome is how it ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Done    Outcome = "done"
+	Refused Outcome = "refused"
+	Failed  Outcome = "failed"
+)
+
+// An Event is what is to be written down. Texts are cleaned and cut.
+type Event struct {
+	Action    Action
+	Target    string // name of what was touched: a connection, connection/secret, a connector
+	Outcome   Outcome
+	Actor     string // "" is the owner at the command line
+	RequestID string // of the API request, if any
+	Address   string // where it came from, if it came over a network
+	Details   []Detail
+}
+
+// A Detail is a bounded fact about an event. Only the functions below make one.
+type Detail struct{ key, value string }
+
+// Count is a number of things.
+func Count(n int64) Detail { return Detail{"count", strconv.FormatInt(n, 10)} }
+
+// Digest is the SHA-256 of something, as sha256:HEX.
+func Digest(d string) Detail { return Detail{"digest", d} }
+
+// Version is that of a connector.
+func Version(v string) Detail { return Detail{"version", v} }
+
+// Stream is the stream that an action was limited to.
+func Stream(name string) Detail { return Detail{"stream", name} }
+
+// File is a path that the owner named.
+func File(path string) Detail { return Detail{"file", path} }
+
+// Run is the run that it happened in.
+func Run(id string) Detail { return Detail{"run", id} }
+
+// Code is why something was refused.
+func Code(code string) Detail { return Detail{"code", code} }
+
+// The bounds of an entry, in characters.
+const (
+	maxActor   = 128
+	maxTarget  = 256
+	maxShort   = 64
+	maxValue   = 256
+	maxDetails = 8
+)
+
+func short(s string, most int) string { return abi.Cut(abi.Clean(s), most) }
+
+// owner is who works at the command line.
+var owner = sync.OnceValue(func() string {
+	u, err := user.Current()
+	if err != nil {
+		return "owner"
+	}
+	return short("owner:"+u.Username, maxActor)
+})

@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Filter selects entries; zero fields select all. Action, Actor and Target
+// also match what is below them: secret is every secret.…, a connection every
+// secret of it, owner every user.
+type Filter struct {
+	Action, Actor, Target string
+	Since, Until          time.Time // Until itself is left out
+}
+
+func (f *Filter) match(e *Entry) bool {
+	return under(string(e.Action), f.Action, ".") && under(e.Actor, f.Actor, ":") && under(e.Target, f.Target, "/") &&
+		!e.At.Before(f.Since) && (f.Until.IsZero() || e.At.Before(f.Until))
+}
+
+func under(s, want, separator string) bool {
+	return want == "" || s == want || strings.HasPrefix(s, want+separator)
+}
+
+// A BrokenError is a line of the log that is not as it was written.
+type BrokenError struct {
+	File string
+	Line int // from 1
+	Why  string
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("line %d of %s: %s", e.Line, e.File, e.Why)
+}
+
+// Entries yields the entries from a sequence on, oldest first. Lines that are
+// none are yielded as a *BrokenError and do not end it; any other error does.
+// It does not look at the chain: Verify does.
+func (l *Log) Entries(ctx context.Context, f Filter, from uint64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		d, err := openDirectory(l.data, logDir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer d.Close()
+		err = d.scan(func(n line) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			e, err := parseEntry(n.text)
+			switch {
+			case n.torn: // somebody may just be writing it
+			case err != nil && !yield(Entry{}, &BrokenError{n.file, n.number, err.Error()}):
+				return errEnough
+			case err == nil && e.Sequence >= from && f.match(&e) && !yield(e, nil):
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// A line is one of a file. text is valid until the next, and cut if it is
+// longer than a line can be; torn says that it has no end and nothing follows.
+type line struct {
+	file   string
+	number int
+	text   []byte
+	torn   bool
+	newest bool // of the newest file
+}
+
+// scan hands over every line of the directory's files.
+func (d *directory) scan(do func(line) error) error {
+	names, err := d.files()
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	b := bufio.NewReaderSize(nil, maxLine)
+	for i, name := range names {
+		if err := d.scanFile(name, b, i == len(names)-1, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *directory) scanFile(name string, b *bufio.Reader, last bool, do func(line) error) error {
+	f, _, err := d.open(name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was the oldest of the request log; the chain of the audit log misses its own
+	}
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	defer f.Close()
+	b.Reset(f)
+	for number := 1; ; number++ {
+		text, err := b.ReadSlice('\n')
+		for errors.Is(err, bufio.ErrBufferFull) {
+			text = nil
+			_, err = b.ReadSlice('\n')
+		}
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		if ended && text != nil && len(text) == 0 {
+			return nil
+		}
+		if err := do(line{name, number, text, ended && last, last}); err != nil || ended {
+			return err
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+)
+
+func (c *command) audit() *cobra.Command {
+	var f audit.Filter
+	var since, until string
+	cmd := &cobra.Command{
+		Use: "audit", Short: "List what was done and refused",
+		Long: `Lists the audit log, oldest first: connections and installs, secrets set and
+removed, exports, what was refused by policy. Values are never in it. With --json:
+one entry per line, as it is stored.
+
+--action secret means every secret.…, --target mail the connection and its secrets.`,
+		Example: "  sluice audit\n  sluice audit --action secret --since 24h\n  sluice audit verify",
+		Args:    args(0, 0, "no arguments; filters are flags"),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			now := time.Now()
+			if f.Since, err = moment("--since", since, now); err != nil {
+				return err
+			}
+			if f.Until, err = moment("--until", until, now); err != nil {
+				return err
+			}
+			return c.listAudit(cmd.Context(), f)
+		},
+	}
+	cmd.Flags().StringVar(&f.Action, "action", "", "only this `ACTION`, or those below it")
+	cmd.Flags().StringVar(&f.Target, "target", "", "only what was done to this `NAME`")
+	cmd.Flags().StringVar(&f.Actor, "actor", "", "only what `WHO` did")
+	cmd.Flags().StringVar(&since, "since", "", "only from `WHEN` on: a date, a time, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&until, "until", "", "only before `WHEN`")
+	cmd.AddCommand(c.verifyAudit())
+	return cmd
+}
+
+// moment reads 2026-03-01, 2026-03-01T12:00:00Z or 24h, which is that long ago.
+func moment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return time.Time{}, usagef("%s %.40q: want a date such as 2026-03-01, a time such as 2026-03-01T12:00:00Z, or how long ago, such as 24h", flag, text)
+	}
+	return now.Add(-d), nil
+}
+
+func (c *command) listAudit(ctx context.Context, f audit.Filter) error {
+	l, err := host.OpenAudit(c.store)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	broken := 0
+	for e, err := range l.Entries(ctx, f, 0) {
+		var b *audit.BrokenError
+		switch {
+		case errors.As(err, &b):
+			broken++
+			continue
+		case err != nil:
+			return err
+		case c.json:
+			if err := printJSON(c.out, e); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{c.when(e.At.Time), e.Actor, string(e.Action), e.Target, string(e.Outcome), detailText(e.Details)})
+	}
+	if broken > 0 {
+		c.code = exitHost
+		c.warnf("%d lines of the audit log are not as they were written; sluice audit verify says which", broken)
+	}
+	if c.json {
+		return nil
+	}
+	return c.table([]string{"at", "by", "action", "target", "outcome", "details"}, rows)
+}
+
+func detailText(details map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(details)) {
+		out = append(out, k+"="+details[k])
+	}
+	return strings.Join(out, " ")
+}
+
+// verified is what sluice audit verify prints (A225).
+type verified struct {
+	OK      bool          `json:"ok"`
+	Entries uint64        `json:"entries"`
+	First   string        `json:"firstBrokenAuditId,omitempty"`
+	Head    audit.Hash    `json:"headHash"`
+	Broken  int           `json:"broken,omitempty"`
+	Breaks  []brokenPlace `json:"breaks,omitempty"`
+}
+
+type brokenPlace struct {
+	ID   string `json:"auditId,omitempty"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Why  string `json:"why"`
+}
+
+func (c *command) verifyAudit() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify", Short: "Check that the audit log is as it was written",
+		Long: `Reads the whole audit log and finds entries that were changed, removed, moved or
+added by other hands, and entries missing at the end. Ends with code 6 when there
+are any. With --json: one object.
+
+Somebody who can change the log and its witness, DATA/witness/audit.head, as you
+can, can make up both. The hash that this prints covers every entry: kept
+elsewhere, it shows that, too.`,
+		Example: "  sluice audit verify",
+		Args:    args(0, 0, "no arguments"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doVerifyAudit(cmd.Context()) },
+	}
+}
+
+func (c *command) doVerifyAudit(ctx context.Context) error {
+	l, err := host.OpenAudit(c.store)
+	if err != nil {
+		return err
+	}
+	r, err := l.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	if !r.OK {
+		c.code = exitHost
+	}
+	v := verified{OK: r.OK, Entries: r.Entries, Head: r.Head, Broken: r.Broken}
+	for _, b := range r.Breaks {
+		if v.First == "" {
+			v.First = b.ID
+		}
+		v.Breaks = append(v.Breaks, brokenPlace(b))
+	}
+	if c.json {
+		return printJSON(c.out, v)
+	}
+	return c.printVerified(v)
+}
+
+func (c *command) printVerified(v verified) error {
+	s := c.screenOut()
+	if v.OK {
+		s.line(fmt.Sprintf("%s, all as written; hash %s", entryCount(v.Entries), v.Head))
+		return nil
+	}
+	s.line(fmt.Sprintf("%s, and %d places that are not as written:", entryCount(v.Entries), v.Broken))
+	for _, b := range v.Breaks {
+		where := b.File
+		if b.Line > 0 {
+			where += ":" + strconv.Itoa(b.Line)
+		}
+		s.line("  " + join(" ", where, b.ID, b.Why))
+	}
+	return nil
+}
+
+func entryCount(n uint64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return count(n) + " entries"
+}
