@@ -40,8 +40,9 @@ var rooms = map[string]room{
 	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
 	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
-	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault"}},
-	"host/cli":            {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
+	"host/signature":      {owns: []string{"aead.dev/minisign"}},
+	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault", "host/signature"}},
+	"host/cli":            {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault", "host/signature"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 
 // Examples may import the SDK and whatever their job needs; tests see all.
