@@ -28,10 +28,14 @@ func (c *command) inspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			sig := signatureAt(l, a[0])
 			if c.json {
-				return printJSON(c.out, inspectionOf(l))
+				out := inspectionOf(l)
+				out.Signature = &sig
+				return printJSON(c.out, out)
 			}
 			c.describe(l)
+			c.screenOut().line(abi.Clean(sig.text()))
 			return nil
 		},
 	}
@@ -74,6 +78,7 @@ type inspection struct {
 	Budgets     map[string]int64   `json:"budgets_ms"`
 	Warnings    []warningLine      `json:"warnings"`
 	Manifest    json.RawMessage    `json:"manifest"`
+	Signature   *signatureLine     `json:"signature,omitempty"` // inspect alone looks for one
 }
 
 type streamInspection struct {
