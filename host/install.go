@@ -39,6 +39,8 @@ type Installed struct {
 	Pinned bool
 	// FirstUse: nobody named the key, it was the first (S140).
 	FirstUse bool
+	// Replaced is the key that was pinned until now, nil for none.
+	Replaced *store.Signer
 }
 
 // Install checks who signed a module, stores it under its digest, compiles it,
@@ -64,7 +66,8 @@ func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Instal
 		return Installed{}, err
 	}
 	l.Connector.InstalledAt, l.Connector.Signer = time.Now(), t.signer
-	done := Installed{Connector: l.Connector, Pinned: t.pins, FirstUse: t.pins && o.Key == signature.PublicKey{}}
+	done := Installed{Connector: l.Connector, Pinned: t.pins, Replaced: t.replaces,
+		FirstUse: t.pins && t.replaces == nil && o.Key == signature.PublicKey{}}
 	if t.pins { // before the connector: a crash between the two leaves no unguarded one
 		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer, PinnedAt: l.Connector.InstalledAt}
 		if err := h.Store.PutPin(ctx, pin); err != nil {

@@ -62,9 +62,10 @@ func (h *Host) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, boo
 
 // trust is what a module's signature comes to.
 type trust struct {
-	signer *store.Signer // nil for an unsigned module
-	pins   bool          // signer becomes the pinned key
-	doubts []string      // what only the owner can settle (S141)
+	signer   *store.Signer // nil for an unsigned module
+	pins     bool          // signer becomes the pinned key
+	replaces *store.Signer // in place of this one
+	doubts   []string      // what only the owner can settle (S141)
 }
 
 // trust verifies a module's signature, with the key that the owner names, else
@@ -96,6 +97,7 @@ func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, e
 	t := trust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
 	t.pins = !pinned || pin.Signer != *t.signer
 	if pinned && t.pins {
+		t.replaces = &pin.Signer
 		t.doubts = []string{fmt.Sprintf("%s is signed with key %s (%s), but key %s (%s) is pinned for it: its publisher has a new key, or it is not its publisher's",
 			l.Connector.ID, key.ID(), key, pin.Signer.KeyID, pin.Signer.Key)}
 	}

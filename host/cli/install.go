@@ -88,6 +88,9 @@ func (c *command) sayTrust(done host.Installed) {
 		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", k.Signer.KeyID)
 		c.warnf("Compare it with what the publisher announces: %s", k.Signer.Key)
 		c.warnf("From now on modules of %s must be signed with it.", abi.Clean(string(k.ID)))
+	case done.Replaced != nil:
+		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
+			k.Signer.KeyID, done.Replaced.KeyID, abi.Clean(string(k.ID)))
 	case done.Pinned:
 		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", k.Signer.KeyID, abi.Clean(string(k.ID)))
 	default:

@@ -51,7 +51,7 @@ func posingAs(t testing.TB, k, as signature.PrivateKey) signature.PrivateKey {
 	return p
 }
 
-// A sealed key opens with its password and no other; sealing takes a second.
+// A new key is sealed with its password, at the price that minisign asks.
 func TestSealedKey(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: scrypt takes 1 GiB of memory")
@@ -64,14 +64,42 @@ func TestSealedKey(t *testing.T) {
 	if bytes.Contains(text, bytes.TrimSpace(plain(t, k))[60:]) {
 		t.Error("the sealed file holds the key")
 	}
-	for password, want := range map[string]error{"correct horse": nil, "battery": signature.ErrPassword} {
-		got, err := signature.OpenKey(text, func() ([]byte, error) { return []byte(password), nil })
-		if !errors.Is(err, want) || err == nil && got.Public() != k.Public() {
-			t.Errorf("password %q: %v", password, err)
-		}
+	got, err := signature.OpenKey(text, func() ([]byte, error) { return []byte("correct horse"), nil })
+	if err != nil || got.Public() != k.Public() {
+		t.Errorf("the sealed key does not open: %v", err)
 	}
 	if _, err := k.Sealed(nil); err == nil {
 		t.Error("an empty password seals")
+	}
+}
+
+// A sealed key opens with its password and no other, and not when it was changed.
+func TestPassword(t *testing.T) {
+	text, err := os.ReadFile("testdata/sealed.key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := os.ReadFile("testdata/sealed.key.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := rewritten(t, text, func(raw []byte) { raw[70] ^= 1 })
+	costly := rewritten(t, text, func(raw []byte) { raw[51] = 0xff }) // terabytes
+	for _, c := range []struct {
+		text     []byte
+		password string
+		want     error
+	}{
+		{text, "correct horse", nil}, {text, "correct horse\n", signature.ErrPassword}, {text, "", signature.ErrPassword},
+		{changed, "correct horse", signature.ErrPassword}, {costly, "correct horse", signature.ErrPassword},
+	} {
+		got, err := signature.OpenKey(c.text, func() ([]byte, error) { return []byte(c.password), nil })
+		if !errors.Is(err, c.want) || err == nil && !bytes.Equal(got.Public().Marshal(), public) {
+			t.Errorf("password %q: %v", c.password, err)
+		}
+	}
+	if _, err := signature.OpenKey(text, noPassword); err == nil || errors.Is(err, signature.ErrPassword) {
+		t.Errorf("nobody to ask: %v", err)
 	}
 }
 
