@@ -376,7 +376,7 @@ func TestListedDigest(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, digest := range []store.Digest{"sha256:../outside", "../outside", "", "sha256:" + store.Digest(strings.Repeat("../", 18)) + "outside/xx"} {
+	for _, digest := range []store.Digest{"sha256:../outside", "../outside", "", "sha256:../" + store.Digest(strings.Repeat("./", 27)) + "outside"} {
 		c := store.Connector{ID: "mailbox", Name: "mailbox", Digest: digest, Manifest: []byte("{}")}
 		if err := h.Store.PutConnector(t.Context(), c); err != nil {
 			t.Fatal(err)
