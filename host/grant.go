@@ -33,12 +33,18 @@ type GrantRequest struct {
 	Terms *Terms
 	// Approved is added to what is approved.
 	Approved store.Approved
+	// Accepted says that the owner looked at what Doubts says.
+	Accepted bool
 }
 
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
 func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
-	c, err := h.connection(ctx, RunRequest{Connector: q.Connector, Connection: q.Connection})
+	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
+	if err := h.vouched(ctx, who); err != nil {
+		return store.Connection{}, err
+	}
+	c, err := h.connection(ctx, who)
 	if err != nil {
 		return c, err
 	}

@@ -14,31 +14,70 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
 
-// Install stores a checked module under its digest, compiles it, and lists the
-// connector (S138, S37). Nothing is granted by installing. Replacing a newer
-// version, or the same version by another module, needs force (S141).
-func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
-	if !force {
-		if err := h.suspicious(ctx, l.Connector); err != nil {
-			if errors.Is(err, ErrSuspicious) {
-				e := installEvent(audit.PolicyRefused, l.Connector)
-				e.Outcome = audit.Refused
-				return errors.Join(err, h.Audit(e))
-			}
-			return err
-		}
+// InstallOptions say what the owner wants of an install.
+type InstallOptions struct {
+	// Signature of the module, nil for none.
+	Signature *signature.Signature
+	// Key is the only key that will do. The zero value means the pinned one, or on
+	// first use the one that the signature carries.
+	Key signature.PublicKey
+	// RequireSignature refuses an unsigned module (S140).
+	RequireSignature bool
+	// Force and Confirm install what is suspicious: both have to say so (S141).
+	// Confirm gets the reasons in one sentence; nil means no.
+	Force   bool
+	Confirm func(why string) bool
+}
+
+// An Installed connector, and what its signature changed.
+type Installed struct {
+	Connector store.Connector
+	// Pinned: its key is pinned since this install.
+	Pinned bool
+	// FirstUse: nobody named the key, it was the first (S140).
+	FirstUse bool
+	// Replaced is the key that was pinned until now, nil for none.
+	Replaced *store.Signer
+}
+
+// Install checks who signed a module, stores it under its digest, compiles it,
+// and lists the connector (S138, S140, S37). Nothing is granted by installing.
+// What an attacker who swaps modules would do is refused unless it is forced
+// and confirmed (S141). A key that is pinned stays pinned after Uninstall.
+func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Installed, error) {
+	t, err := h.trust(ctx, l, o)
+	if err != nil {
+		return Installed{}, err
+	}
+	why, err := h.suspicious(ctx, l.Connector)
+	if err != nil {
+		return Installed{}, err
+	}
+	if err := o.agreed(append(t.doubts, why...)); err != nil {
+		e := installEvent(audit.PolicyRefused, l.Connector)
+		e.Outcome = audit.Refused
+		return Installed{}, errors.Join(err, h.Audit(e))
 	}
 	if _, err := h.Sandbox.Prepare(ctx, l.Module, l.Wasm); err != nil {
-		return prepareRefusal(err)
+		return Installed{}, prepareRefusal(err)
 	}
 	if err := h.keepModule(l); err != nil {
-		return err
+		return Installed{}, err
 	}
-	l.Connector.InstalledAt = time.Now()
-	return h.audited(installEvent(audit.ConnectorInstalled, l.Connector), func() error { return h.Store.PutConnector(ctx, l.Connector) })
+	l.Connector.InstalledAt, l.Connector.Signer = time.Now(), t.signer
+	done := Installed{Connector: l.Connector, Pinned: t.pins, Replaced: t.replaces,
+		FirstUse: t.pins && t.replaces == nil && o.Key == signature.PublicKey{}}
+	if t.pins { // before the connector: a crash between the two leaves no unguarded one
+		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer, PinnedAt: l.Connector.InstalledAt}
+		if err := h.Store.PutPin(ctx, pin); err != nil {
+			return Installed{}, fmt.Errorf("pin key: %w", err)
+		}
+	}
+	return done, h.audited(installEvent(audit.ConnectorInstalled, l.Connector), func() error { return h.Store.PutConnector(ctx, l.Connector) })
 }
 
 func installEvent(a audit.Action, c store.Connector) audit.Event {
@@ -49,32 +88,73 @@ func installEvent(a audit.Action, c store.Connector) audit.Event {
 // ErrSuspicious: installing this needs the owner's second look (S141).
 var ErrSuspicious = errors.New("needs confirmation")
 
-// suspicious refuses what an attacker who swaps modules would do: an older
-// version, the same version with another module, a name that looks like
-// another's.
-func (h *Host) suspicious(ctx context.Context, c store.Connector) error {
+// agreed asks for what S141 asks: the flag, and then a second yes.
+func (o InstallOptions) agreed(why []string) error {
+	if len(why) == 0 {
+		return nil
+	}
+	reasons := strings.Join(why, "; ")
+	if o.Force && o.Confirm != nil && o.Confirm(reasons) {
+		return nil
+	}
+	next := "use --force if you mean it"
+	if o.Force {
+		next = "confirm it on a terminal, or with --yes"
+	}
+	return refusal("connector_invalid", fmt.Errorf("%s: %w; %s", reasons, ErrSuspicious, next))
+}
+
+// suspicious says what an attacker who swaps modules would do: an older
+// version, the same version with another module, a connector that could be
+// taken for another's. Uninstalling is no way around it for a connector whose
+// key is pinned.
+func (h *Host) suspicious(ctx context.Context, c store.Connector) ([]string, error) {
 	all, err := h.Store.Connectors(ctx)
 	if err != nil {
-		return fmt.Errorf("list connectors: %w", err)
+		return nil, fmt.Errorf("list connectors: %w", err)
 	}
+	pins, err := h.Store.Pins(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list pinned keys: %w", err)
+	}
+	var why []string
 	for _, old := range all {
-		order := compareVersions(c.Version, old.Version)
-		var why string
-		switch {
-		case old.Bundled || old.ID == c.ID && old.Digest == c.Digest:
-			continue
-		case old.ID == c.ID && order < 0:
-			why = fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version)
-		case old.ID == c.ID && order == 0:
-			why = fmt.Sprintf("%s %s is installed with another module under the same version", old.Name, old.Version)
-		case old.ID != c.ID && skeleton(string(old.ID)) == skeleton(string(c.ID)):
-			why = fmt.Sprintf("%s looks like the installed %s but is another connector", c.ID, old.ID)
-		default:
-			continue
+		switch order := compareVersions(c.Version, old.Version); {
+		case old.ID != c.ID:
+			why = appendNew(why, mistakable(c, old.ID, old.Name, "installed"))
+		case old.Digest == c.Digest:
+		case order < 0:
+			why = append(why, fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version))
+		case order == 0:
+			why = append(why, fmt.Sprintf("%s %s is installed with another module under the same version", old.Name, old.Version))
 		}
-		return refusal("connector_invalid", fmt.Errorf("%s: %w; use --force if you mean it", why, ErrSuspicious))
 	}
-	return nil
+	for _, p := range pins {
+		listed := slices.ContainsFunc(all, func(old store.Connector) bool { return old.ID == p.ConnectorID })
+		if !listed && p.ConnectorID != c.ID {
+			why = appendNew(why, mistakable(c, p.ConnectorID, p.Name, "pinned"))
+		}
+	}
+	return why, nil
+}
+
+// mistakable says why c could be taken for a known connector: by its id, or by
+// the name that both answer to.
+func mistakable(c store.Connector, id store.ConnectorID, name, known string) string {
+	switch {
+	case skeleton(string(id)) == skeleton(string(c.ID)):
+		return fmt.Sprintf("%s looks like the %s %s but is another connector", c.ID, known, id)
+	case skeleton(name) == skeleton(c.Name):
+		return fmt.Sprintf("%s would be called %s, which looks like the name of the %s %s", c.ID, c.Name, known, id)
+	}
+	return ""
+}
+
+func appendNew(why []string, reason string) []string {
+	if reason == "" || slices.Contains(why, reason) {
+		return why
+	}
+	return append(why, reason)
 }
 
 func (h *Host) modulePath(d store.Digest) string {
@@ -146,7 +226,7 @@ func (h *Host) installed(ctx context.Context, name, sidecar string) (*Loaded, er
 		if !ok {
 			continue
 		}
-		wasm, err := readModule(h.modulePath(c.Digest), h.Options.Module)
+		wasm, err := h.openModule(c)
 		if err != nil {
 			return nil, err
 		}
@@ -154,9 +234,7 @@ func (h *Host) installed(ctx context.Context, name, sidecar string) (*Loaded, er
 		if err != nil {
 			return nil, err
 		}
-		if store.Digest(l.Module.Digest) != c.Digest {
-			return nil, refusal("connector_not_runnable", fmt.Errorf("the stored module of %s has digest %s, not %s; install it again", name, l.Module.Digest, c.Digest))
-		}
+		l.Connector.Signer = c.Signer
 		return l, nil
 	}
 	return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed; sluice connectors lists those that are", name))

@@ -22,6 +22,7 @@ type Loaded struct {
 	Manifest  *abi.Manifest
 	Connector store.Connector
 	Warnings  []sandbox.Warning
+	File      string // it was read from; "" for one that was built or installed
 }
 
 // Load takes a connector from a .wasm file, a source directory, which is built
@@ -41,7 +42,11 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		return h.check(wasm, sidecar)
+		l, err := h.check(wasm, sidecar)
+		if err == nil {
+			l.File = arg
+		}
+		return l, err
 	case !IsName(arg):
 		return nil, refusal("connector_not_runnable", fmt.Errorf("no module or source directory at %s", arg))
 	}

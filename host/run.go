@@ -54,6 +54,9 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		return nil, err
 	}
 	l := q.Connector
+	if err := h.vouched(ctx, q); err != nil {
+		return nil, err
+	}
 	conn, err := h.connection(ctx, q)
 	if err != nil {
 		return nil, err
@@ -131,14 +134,18 @@ func (h *Host) began(ctx context.Context, id store.ConnectionID, r *run.Run) {
 	}
 }
 
+// connectionID is the connection that a request is for (R1).
+func (q RunRequest) connectionID() store.ConnectionID {
+	if q.Connection == "" {
+		return store.ConnectionID(q.Connector.Manifest.Name())
+	}
+	return q.Connection
+}
+
 // connection finds the connection, or makes one with the connector's name
 // (R1). A connection belongs to one connector.
 func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, error) {
-	l := q.Connector
-	id := q.Connection
-	if id == "" {
-		id = store.ConnectionID(l.Manifest.Name())
-	}
+	l, id := q.Connector, q.connectionID()
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, refusal("connection_not_found", fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
 	}

@@ -16,6 +16,23 @@ type Connector struct {
 	Manifest    json.RawMessage `json:"manifest"`
 	Bundled     bool            `json:"bundled"` // came with Sluice (runtime.md §4)
 	InstalledAt time.Time       `json:"installed_at"`
+	Signer      *Signer         `json:"signer,omitempty"` // nil is an unsigned module (S140)
+}
+
+// A Signer is the key that signed a module.
+type Signer struct {
+	KeyID string `json:"key_id"`     // for people; anyone can make a key with the same id
+	Key   string `json:"public_key"` // as minisign writes it
+}
+
+// A Pin is the publisher's key of a connector: modules under its id must be
+// signed with it (S140). It outlives the connector, so that uninstalling and
+// installing again is no way around it.
+type Pin struct {
+	ConnectorID ConnectorID `json:"connector_id"`
+	Name        string      `json:"connector_name"`
+	Signer      Signer      `json:"signer"`
+	PinnedAt    time.Time   `json:"pinned_at"`
 }
 
 // A Connection is a named instance of a connector: the unit that runs (§2.1).

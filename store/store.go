@@ -15,6 +15,10 @@ type Store interface {
 	Connectors(ctx context.Context) ([]Connector, error)
 	// DeleteConnector removes one; ErrNotFound.
 	DeleteConnector(ctx context.Context, id ConnectorID, bundled bool) error
+	// PutPin inserts or replaces by ConnectorID.
+	PutPin(ctx context.Context, p Pin) error
+	// Pins lists all, ordered by connector id. Nothing deletes one.
+	Pins(ctx context.Context) ([]Pin, error)
 
 	PutConnection(ctx context.Context, c Connection) error
 	// Connection returns one; ErrNotFound.

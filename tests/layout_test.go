@@ -42,10 +42,12 @@ var rooms = map[string]room{
 	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
 	"host/audit":          {imports: []string{"abi"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
+	"host/signature":      {owns: []string{"aead.dev/minisign"}},
 	"host": {imports: []string{"abi", "store", "store/badger",
-		"host/audit", "host/filesystem", "host/grant", "host/jail", "host/network", "host/run", "host/sandbox", "host/scope", "host/vault", "host/worker"}},
+		"host/audit", "host/filesystem", "host/grant", "host/jail", "host/network", "host/run", "host/sandbox", "host/scope",
+		"host/signature", "host/vault", "host/worker"}},
 	"host/cli": {imports: []string{"abi", "store", "host",
-		"host/audit", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/vault"},
+		"host/audit", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
 		owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 

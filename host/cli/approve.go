@@ -19,9 +19,11 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("load connection: %w", err)
 	}
-	if q.Accepted, err = c.accept(known, q.Connector, f); err != nil {
+	doubts, err := h.Doubts(ctx, q.Connector)
+	if err != nil {
 		return err
 	}
+	q.Accepted = c.accept(known, q.Connector, doubts, f)
 	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
 		return err
 	}
@@ -32,21 +34,27 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 	return err
 }
 
-// accept asks about a version that wants more than the one that was approved.
-func (c *command) accept(known store.Connection, l *host.Loaded, f *runFlags) (bool, error) {
+// accept asks about a version that wants more than the one that was approved, or
+// that the publisher did not sign.
+func (c *command) accept(known store.Connection, l *host.Loaded, doubts []string, f *runFlags) bool {
 	added := host.Added(known, l)
-	if len(added) == 0 || f.yes {
-		return f.yes, nil
+	if known.Digest == l.Connector.Digest {
+		doubts = nil // it ran before
 	}
 	t, ok := c.terminal()
-	if !ok || f.noInteractive {
-		return false, nil
+	if len(added)+len(doubts) == 0 || f.yes || !ok || f.noInteractive {
+		return f.yes
 	}
-	t.say("── %s %s asks for more than you granted. It wants to", shownName(l.Manifest), abi.Clean(l.Manifest.Version))
+	for _, d := range doubts {
+		t.say("── %s", abi.Clean(d))
+	}
+	if len(added) > 0 {
+		t.say("── %s %s asks for more than you granted. It wants to", shownName(l.Manifest), abi.Clean(l.Manifest.Version))
+	}
 	for _, w := range added {
 		t.say("   %s", w)
 	}
-	return t.choose("Let this version run? [yes/no] "), nil
+	return t.choose("Let this version run? [yes/no] ")
 }
 
 // plain are the secrets that the connector may see itself: those of --plain, and

@@ -12,6 +12,7 @@ func (c *command) commands() []*cobra.Command {
 		c.demo(), c.run(),
 		c.newConnector(), c.build(), c.check(), c.inspect(),
 		c.install(), c.connectors(), c.uninstall(),
+		c.sign(), c.verify(),
 		c.connections(), c.runs(), c.show(), c.events(),
 		c.records(), c.export(), c.state(),
 		c.grant(), c.revoke(), c.secret(), c.audit(),

@@ -46,7 +46,7 @@ func (c *command) doDemo(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := h.Install(ctx, l, false); err != nil {
+			if _, err := h.Install(ctx, l, host.InstallOptions{}); err != nil {
 				return err
 			}
 		}

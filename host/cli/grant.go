@@ -64,7 +64,7 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		if err := c.approve(ctx, h, &q, &f.runFlags); err != nil {
 			return err
 		}
-		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved})
+		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted})
 		if err != nil {
 			return err
 		}

@@ -30,10 +30,14 @@ func (c *command) inspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			sig := signatureAt(l, a[0])
 			if c.json {
-				return printJSON(c.out, inspectionOf(l, conn))
+				out := inspectionOf(l, conn)
+				out.Signature = &sig
+				return printJSON(c.out, out)
 			}
 			c.describe(l, conn)
+			c.screenOut().line(abi.Clean(sig.text()))
 			return nil
 		},
 	}
@@ -93,6 +97,7 @@ type inspection struct {
 	Budgets     map[string]int64   `json:"budgets_ms"`
 	Warnings    []warningLine      `json:"warnings"`
 	Manifest    json.RawMessage    `json:"manifest"`
+	Signature   *signatureLine     `json:"signature,omitempty"` // inspect alone looks for one
 }
 
 type streamInspection struct {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,15 +15,23 @@ import (
 )
 
 func (c *command) connectors() *cobra.Command {
-	return &cobra.Command{
+	var lock bool
+	cmd := &cobra.Command{
 		Use: "connectors", Short: "List the installed connectors",
-		Long:    "Lists the installed connectors. With --json: one array.",
-		Example: "  sluice connectors",
+		Long: `Lists the installed connectors. With --json: one array. With --lock: what exactly
+is installed and what it was granted, as a JSON file to keep and compare.`,
+		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.listConnectors(cmd.Context(), h) })
+			list := c.listConnectors
+			if lock {
+				list = c.lockConnectors
+			}
+			return c.reading(cmd.Context(), func(h *host.Host) error { return list(cmd.Context(), h) })
 		},
 	}
+	cmd.Flags().BoolVar(&lock, "lock", false, "print connectors.lock")
+	return cmd
 }
 
 // connectorLine is a connector without its manifest.
@@ -37,6 +44,12 @@ type connectorLine struct {
 	Transport   string            `json:"transport"`
 	Bundled     bool              `json:"bundled"`
 	InstalledAt string            `json:"installed_at"`
+	Signature   string            `json:"signature"` // verified or unsigned
+	Signer      *store.Signer     `json:"signer"`
+}
+
+func lineOfConnector(k store.Connector) connectorLine {
+	return connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt), signatureOf(k).Status, k.Signer}
 }
 
 func (c *command) listConnectors(ctx context.Context, h *host.Host) error {
@@ -47,8 +60,12 @@ func (c *command) listConnectors(ctx context.Context, h *host.Host) error {
 	lines := []connectorLine{}
 	var rows [][]string
 	for _, k := range all {
-		lines = append(lines, connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt)})
-		rows = append(rows, []string{k.Name, k.Version, k.Transport, string(k.Digest), c.when(k.InstalledAt), k.DisplayName})
+		lines = append(lines, lineOfConnector(k))
+		signed := "unsigned"
+		if k.Signer != nil {
+			signed = k.Signer.KeyID
+		}
+		rows = append(rows, []string{k.Name, k.Version, k.Transport, string(k.Digest), c.when(k.InstalledAt), signed, k.DisplayName})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -56,7 +73,7 @@ func (c *command) listConnectors(ctx context.Context, h *host.Host) error {
 	if len(rows) == 0 {
 		c.warnf("No connector is installed; sluice install FILE installs one.")
 	}
-	return c.table([]string{"name", "version", "transport", "digest", "installed", "title"}, rows)
+	return c.table([]string{"name", "version", "transport", "digest", "installed", "signed by", "title"}, rows)
 }
 
 func (c *command) connections() *cobra.Command {
@@ -256,58 +273,4 @@ func (c *command) uninstall() *cobra.Command {
 			})
 		},
 	}
-}
-
-func (c *command) install() *cobra.Command {
-	var force, yes bool
-	cmd := &cobra.Command{
-		Use: "install FILE", Short: "Install a connector under its digest",
-		Long: `Checks a module, compiles it, and lists it under its name. FILE is a .wasm file or
-a source directory, which is built first. Nothing is granted by installing.
-
-An older version, the same version with another module, or a name that looks like
-that of an installed connector is refused. --force installs it all the same, after
-a question, or with --yes where nobody can be asked.`,
-		Example: "  sluice install mailbox.wasm",
-		Args:    args(1, 1, "one file or directory"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.with(cmd.Context(), host.Options{}, func(h *host.Host) error {
-				return c.doInstall(cmd.Context(), h, a[0], force, yes)
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&force, "force", false, "install what is refused as suspicious")
-	cmd.Flags().BoolVar(&yes, "yes", false, "with --force: do not ask again")
-	return cmd
-}
-
-func (c *command) doInstall(ctx context.Context, h *host.Host, path string, force, yes bool) error {
-	l, err := h.Load(ctx, path, "")
-	if err != nil {
-		return err
-	}
-	c.warn(l)
-	err = h.Install(ctx, l, false)
-	if errors.Is(err, host.ErrSuspicious) && force {
-		if !yes && !c.confirm(err.Error()+". Install it? [yes/no] ") {
-			return err
-		}
-		err = h.Install(ctx, l, true)
-	}
-	if err != nil {
-		return err
-	}
-	if c.json {
-		k := l.Connector
-		return printJSON(c.out, connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt)})
-	}
-	c.describe(l, nil)
-	c.warnf("Installed %s %s. Run it with: sluice run %s", l.Connector.Name, abi.Clean(l.Connector.Version), l.Connector.Name)
-	return nil
-}
-
-// confirm asks on the terminal; without one the answer is no.
-func (c *command) confirm(question string) bool {
-	t, ok := c.terminal()
-	return ok && t.choose(abi.Clean(question))
 }

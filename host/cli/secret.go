@@ -84,28 +84,28 @@ func (c *command) secretValue(ctx context.Context, connection, name, from string
 		}
 		return t.askSecret(ctx, fmt.Sprintf("%s for %s: ", abi.Clean(name), abi.Clean(connection)))
 	case "-":
-		return readValue(c.in, "standard input")
+		return readValue(c.in, "--file", "standard input")
 	}
 	f, err := os.Open(from)
 	if err != nil {
 		return nil, usagef("--file: %w", err)
 	}
 	defer f.Close()
-	return readValue(f, from)
+	return readValue(f, "--file", from)
 }
 
 // readValue reads a value and leaves out the line ends after it.
-func readValue(r io.Reader, name string) ([]byte, error) {
+func readValue(r io.Reader, flag, name string) ([]byte, error) {
 	const most = vault.MaxValue + 2 // a line end
 	b := make([]byte, most+1)
 	n, err := io.ReadFull(r, b)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, usagef("--file: read %s: %w", name, err)
+		return nil, usagef("%s: read %s: %w", flag, name, err)
 	}
 	value := bytes.TrimRight(b[:n], "\r\n")
 	if n > most || len(value) == 0 || len(value) > vault.MaxValue {
 		clear(b)
-		return nil, usagef("--file: %s must hold 1 byte to 16 KiB", name)
+		return nil, usagef("%s: %s must hold 1 byte to 16 KiB", flag, name)
 	}
 	return value, nil
 }

@@ -54,6 +54,18 @@ func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundl
 	})
 }
 
+// PutPin implements store.Store.
+func (s *Store) PutPin(ctx context.Context, p store.Pin) error {
+	return s.do(ctx, false, func(g *group) error {
+		return g.putJSON(key(kindPin, string(p.ConnectorID)), p)
+	})
+}
+
+// Pins implements store.Store.
+func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
+	return listJSON[store.Pin](ctx, s, []byte{kindPin})
+}
+
 // PutConnection implements store.Store.
 func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 	return s.do(ctx, false, func(g *group) error {

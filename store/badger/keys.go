@@ -31,6 +31,7 @@ const (
 	kindDeadList   = 'T' // stream number, first version of the commit
 	kindDeadChunk  = 'U' // stream number, chunk
 	kindFile       = 'V' // bulk file
+	kindPin        = 'W' // connector id
 	kindChunk      = 'Z' // commit sequence, part of a long value
 )
 

@@ -39,6 +39,29 @@ func exerciseConnectors(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "connectors", got, []store.Connector{{ID: "a", Bundled: true, Manifest: none}})
 	})
+	t.Run("a pin is replaced by id and outlives the connector (S140)", func(t *testing.T) {
+		b := open(t, d)
+		pin := func(id store.ConnectorID, key string) store.Pin {
+			p := store.Pin{ConnectorID: id, Name: "n", Signer: store.Signer{KeyID: "I", Key: key}, PinnedAt: epoch}
+			b.must(b.s.PutPin(t.Context(), p))
+			return p
+		}
+		c := store.Connector{ID: "a", Manifest: none, Signer: &store.Signer{KeyID: "I", Key: "2"}}
+		b.must(b.s.PutConnector(t.Context(), c))
+		second := pin("b", "1")
+		pin("a", "1")
+		first := pin("a", "2")
+		b.reopen()
+		all, err := b.s.Connectors(t.Context())
+		b.must(err)
+		equal(t, "connectors", all, []store.Connector{c})
+		b.must(b.s.DeleteConnector(t.Context(), "a", false))
+		b.reopen()
+		got, err := b.s.Pins(t.Context())
+		b.must(err)
+		equal(t, "pins", got, []store.Pin{first, second})
+		b.verify()
+	})
 	t.Run("a manifest of a megabyte survives, and its replacement too", func(t *testing.T) {
 		b := open(t, d)
 		for _, n := range []int{1 << 20, 10, 600 << 10} {

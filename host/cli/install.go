@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+)
+
+// installFlags are how an install is to treat the module's signature.
+type installFlags struct {
+	force, yes, require bool
+	signature, key      string
+}
+
+func (c *command) install() *cobra.Command {
+	var f installFlags
+	cmd := &cobra.Command{
+		Use: "install FILE", Short: "Install a connector under its digest",
+		Long: `Checks a module, compiles it, and lists it under its name. FILE is a .wasm file or
+a source directory, which is built first. Nothing is granted by installing.
+
+A signature is looked for in FILE.minisig. The first signed module of a connector
+pins its publisher's key: from then on its modules must be signed with that key,
+and uninstalling does not change that. --key pins the key you name instead of the
+first that comes.
+
+An older version, the same version with another module, another key or none where
+one is pinned, or a name that looks like that of another connector is refused.
+--force installs it all the same, after a question, or with --yes where nobody can
+be asked. A signature that does not match is always refused.`,
+		Example: "  sluice install mailbox.wasm\n  sluice install mailbox.wasm --key publisher.pub",
+		Args:    args(1, 1, "one file or directory"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.with(cmd.Context(), host.Options{}, func(h *host.Host) error {
+				return c.doInstall(cmd.Context(), h, a[0], f)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --force: do not ask again")
+	cmd.Flags().BoolVar(&f.require, "require-signature", false, "refuse an unsigned module")
+	cmd.Flags().StringVar(&f.signature, "signature", "", "the module's signature is in `FILE` (default: beside it, FILE.minisig)")
+	cmd.Flags().StringVar(&f.key, "key", "", "the publisher's public key is in `FILE`: no other will do")
+	return cmd
+}
+
+func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f installFlags) error {
+	o := host.InstallOptions{RequireSignature: f.require, Force: f.force, Confirm: func(why string) bool {
+		return f.yes || c.confirm(why+". Install it? [yes/no] ")
+	}}
+	var err error
+	if f.key != "" {
+		if o.Key, err = readPublicKey(f.key); err != nil {
+			return err
+		}
+	}
+	l, err := h.Load(ctx, path, "")
+	if err != nil {
+		return err
+	}
+	if o.Signature, err = host.ReadSignature(path, f.signature); err != nil {
+		return err
+	}
+	c.warn(l)
+	done, err := h.Install(ctx, l, o)
+	if err != nil {
+		return err
+	}
+	c.sayTrust(done)
+	if c.json {
+		return printJSON(c.out, lineOfConnector(done.Connector))
+	}
+	c.describe(l, nil)
+	c.warnf("Installed %s %s. Run it with: sluice run %s", l.Connector.Name, abi.Clean(l.Connector.Version), l.Connector.Name)
+	return nil
+}
+
+// sayTrust says in words what a signature is worth (S140).
+func (c *command) sayTrust(done host.Installed) {
+	k := done.Connector
+	switch {
+	case k.Signer == nil:
+		c.warnf("It is unsigned: nothing says who made it, and nothing will tell you if another makes the next one.")
+	case done.FirstUse:
+		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", k.Signer.KeyID)
+		c.warnf("Compare it with what the publisher announces: %s", k.Signer.Key)
+		c.warnf("From now on modules of %s must be signed with it.", abi.Clean(string(k.ID)))
+	case done.Replaced != nil:
+		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
+			k.Signer.KeyID, done.Replaced.KeyID, abi.Clean(string(k.ID)))
+	case done.Pinned:
+		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", k.Signer.KeyID, abi.Clean(string(k.ID)))
+	default:
+		c.warnf("It is signed with key %s, which is pinned for it.", k.Signer.KeyID)
+	}
+}
+
+// confirm asks on the terminal; without one the answer is no.
+func (c *command) confirm(question string) bool {
+	t, ok := c.terminal()
+	return ok && t.choose(abi.Clean(question))
+}

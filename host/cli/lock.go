@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// connectorsLock is connectors.lock (S139): what exactly is installed, by whom,
+// and what it was granted. It has no times and no host paths, so that two are
+// equal exactly if what they say is.
+type connectorsLock struct {
+	Version    int               `json:"lock_version"`
+	Connectors []lockedConnector `json:"connectors"`
+	// Pins are the publishers' keys, of connectors that are not installed too.
+	Pins []lockedPin `json:"pins"`
+}
+
+type lockedConnector struct {
+	claimLine
+	Bundled bool               `json:"bundled"`
+	Signer  *store.Signer      `json:"signer"` // null: unsigned
+	Granted []lockedConnection `json:"connections"`
+}
+
+type lockedConnection struct {
+	ID         store.ConnectionID `json:"connection_id"`
+	Digest     store.Digest       `json:"digest,omitempty"` // that the owner approved
+	AccessMode string             `json:"access_mode,omitempty"`
+	Status     string             `json:"grant_status,omitempty"`
+	Scope      json.RawMessage    `json:"scope"` // null: all that the manifest declares
+	Hosts      []string           `json:"hosts"`
+	Mounts     []lockedMount      `json:"mounts"`
+	Browser    bool               `json:"browser"`
+}
+
+type lockedMount struct {
+	Name     string `json:"name"`
+	Writable bool   `json:"writable"`
+}
+
+type lockedPin struct {
+	ConnectorID store.ConnectorID `json:"connector_id"`
+	Signer      store.Signer      `json:"signer"`
+}
+
+func (c *command) lockConnectors(ctx context.Context, h *host.Host) error {
+	all, err := h.Store.Connectors(ctx)
+	if err != nil {
+		return fmt.Errorf("list connectors: %w", err)
+	}
+	connections, err := h.Store.Connections(ctx)
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	pins, err := h.Store.Pins(ctx)
+	if err != nil {
+		return fmt.Errorf("list pinned keys: %w", err)
+	}
+	lock := connectorsLock{Version: 1, Connectors: []lockedConnector{}, Pins: []lockedPin{}}
+	for _, k := range all {
+		line := lockedConnector{claimLine{string(k.ID), k.Version, string(k.Digest)}, k.Bundled, k.Signer, []lockedConnection{}}
+		for _, n := range connections {
+			if n.ConnectorID == k.ID {
+				line.Granted = append(line.Granted, lockOf(n))
+			}
+		}
+		lock.Connectors = append(lock.Connectors, line)
+	}
+	for _, p := range pins {
+		lock.Pins = append(lock.Pins, lockedPin{p.ConnectorID, p.Signer})
+	}
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ") // a file that people compare
+	return e.Encode(lock)
+}
+
+func lockOf(n store.Connection) lockedConnection {
+	l := lockedConnection{ID: n.ID, Digest: n.Digest, Hosts: append([]string{}, n.Approved.Hosts...), Mounts: []lockedMount{}, Browser: n.Approved.Browser}
+	for _, m := range n.Approved.Mounts {
+		l.Mounts = append(l.Mounts, lockedMount{m.Name, m.Writable})
+	}
+	if n.Grant != nil {
+		l.AccessMode, l.Status, l.Scope = n.Grant.AccessMode, n.Grant.Status, n.Grant.Scope
+	}
+	return l
+}
