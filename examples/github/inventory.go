@@ -48,6 +48,7 @@ func (c *collection) collectReleases(ctx context.Context, s *stream, r repositor
 		})
 	})
 	if err != nil || got.unchanged {
+		partly(&m.ETag, &m.IDs, emitted)
 		return err
 	}
 	m.ETag = got.etag
@@ -109,15 +110,20 @@ func (c *collection) collectStars(ctx context.Context, s *stream) error {
 	})
 	switch {
 	case errors.Is(err, errExhausted):
-		return c.later(s.name, 0)
+		partly(&s.ETag, &s.IDs, emitted)
+		err = c.later(s.name, 0)
 	case err != nil:
-		return c.note(s.name, "stars", err)
-	case !got.unchanged:
+		partly(&s.ETag, &s.IDs, emitted)
+		err = c.note(s.name, "stars", err)
+	case got.unchanged:
+		c.answered++
+	default:
+		c.answered++
 		s.ETag = got.etag
-		if s.IDs, err = s.settle(s.IDs, emitted, got.there); err != nil {
-			return err
-		}
+		s.IDs, err = s.settle(s.IDs, emitted, got.there)
 	}
-	c.answered++
+	if err != nil {
+		return err
+	}
 	return s.checkpoint()
 }

@@ -116,22 +116,33 @@ func (s *stream) put(id int64, v any) error {
 
 func key(id int64) string { return strconv.FormatInt(id, 10) }
 
+// partly remembers what a list brought that then failed: it is not known what is
+// gone, but what was emitted may be gone by the next run, which must not be told
+// that nothing changed since the list before.
+func partly(etag *string, known *[]int64, emitted []int64) {
+	if len(emitted) > 0 {
+		*etag, *known = "", union(*known, emitted)
+	}
+}
+
+func union(a, b []int64) []int64 {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // settle compares a full inventory with the last one: what is gone is deleted,
 // if the scope lets a tombstone of it pass. It returns what to remember.
 func (s *stream) settle(known, emitted []int64, there map[int64]bool) ([]int64, error) {
-	keep := slices.Clone(emitted)
+	var keep []int64
 	for _, id := range known {
-		switch {
-		case there[id], !s.Admits(key(id)):
+		if there[id] || !s.Admits(key(id)) {
 			keep = append(keep, id)
-			continue
-		}
-		if err := s.run.Delete(s.name, key(id)); err != nil {
+		} else if err := s.run.Delete(s.name, key(id)); err != nil {
 			return nil, err
 		}
 	}
-	slices.Sort(keep)
-	return slices.Compact(keep), nil
+	return union(keep, emitted), nil
 }
 
 // checkpoint stages the cursor. One that is too large does without ETags, and

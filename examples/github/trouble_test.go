@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,7 +74,11 @@ func huge(w http.ResponseWriter, _ *http.Request) bool {
 func circle(w http.ResponseWriter, r *http.Request) bool {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	w.Header().Set("Link", fmt.Sprintf(`<https://api.github.com%s?page=%d>; rel="next"`, r.URL.Path, page+1))
-	_, _ = w.Write([]byte(`[{"id":1,"created_at":"2025-01-01T00:00:00Z","updated_at":"2025-01-01T00:00:00Z"}]`))
+	at := "2025-01-01T00:00:00Z"
+	if strings.HasSuffix(r.URL.Path, "/pulls") {
+		at = "2026-02-28T00:00:00Z" // those from before the last run are not looked at
+	}
+	_, _ = fmt.Fprintf(w, `[{"id":1,"created_at":%q,"updated_at":%q}]`, at, at)
 	return true
 }
 
@@ -105,6 +110,9 @@ func TestFailing(t *testing.T) {
 				after := f.run(t, f.options(), got)
 				if all := changes(after)["issues"]; len(all) == 0 || all[len(all)-1] != "2800000001" {
 					t.Errorf("issues %v\n%s", all, after.Transcript)
+				}
+				if name == "the same page" && !slices.Contains(changes(after)["releases"], "-1") {
+					t.Errorf("what the list that failed had brought is still there\n%s", after.Transcript)
 				}
 			})
 		})

@@ -200,6 +200,7 @@ func recent[T dated](ctx context.Context, c *collection, m *mark, floor time.Tim
 		if err != nil || a.unchanged {
 			return err
 		}
+		m.ETag = "" // it speaks for what was emitted before
 		items, err := fresh(p, page, a)
 		if err != nil {
 			return err
