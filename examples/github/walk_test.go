@@ -37,7 +37,11 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d records of %d", stream, len(all), len(ids(all)))
 		}
 	}
+	f.change(t, tide+"releases", 240, object{"name": "on the last page"})
 	second := f.run(t, f.options(), first)
+	if !strings.Contains(fmt.Sprint(second.Transcript), "on the last page") {
+		t.Error("what changes on a later page is not had")
+	}
 	for _, stream := range []string{"issues", "pull_requests", "comments"} {
 		if n := len(second.Records[stream]); n > 1 {
 			t.Errorf("%s: %d records again", stream, n)
@@ -137,7 +141,7 @@ func TestCursorBound(t *testing.T) {
 		id := int64(1<<62) + int64(i)
 		name := fmt.Sprintf("%s/%s-%d", strings.Repeat("o", 90), strings.Repeat("n", 90), i)
 		repos = append(repos, object{"id": json.Number(key(id)), "full_name": name})
-		f.instead["/repos/"+name+"/releases"] = says(200, `[]`, "ETag", `W/"`+strings.Repeat(`\`, 90)+`"`)
+		f.instead["/repos/"+name+"/releases"] = says(200, `[]`, "ETag", `W/"`+strings.Repeat("<", 90)+`"`)
 	}
 	f.lists["/user/repos"] = repos
 	f.instead["/repos/"+repos[0]["full_name"].(string)+"/releases"] = nil
@@ -149,6 +153,9 @@ func TestCursorBound(t *testing.T) {
 		if len(cursor) > maxCursor {
 			t.Errorf("%s: %d bytes", stream, len(cursor))
 		}
+	}
+	if !strings.Contains(string(got.States["releases"]), `"ids":[23`) { // 1<<61 is 23…
+		t.Error("the inventory went with the ETags")
 	}
 	if s := skips(got); s["releases"] != "too_many_known  too_many_repositories all others" && s["releases"] != "too_many_known too_many_repositories all others" {
 		t.Errorf("skips %q", s)
