@@ -53,6 +53,7 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	}
 	if c.directory(h.DataDir) {
 		c.store(ctx, h, url, deep)
+		c.backup(h.DataDir)
 	}
 	c.modes(h.DataDir)
 	c.engine(ctx, h)
@@ -180,7 +181,7 @@ func damageOf(s store.Store) *store.DamageError {
 
 // privateDirs hold what nobody else may read or change (S148). The cache is
 // readable for the group of the workers (S40).
-var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "db": 0o077, "witness": 0o077, "cache": 0o027}
+var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "db": 0o077, "witness": 0o077, "backups": 0o077, "cache": 0o027}
 
 // modes looks for files that others could read or change.
 func (c *checkup) modes(dir string) {

@@ -14,7 +14,7 @@ func (c *command) commands() []*cobra.Command {
 		c.install(), c.connectors(), c.uninstall(),
 		c.connections(), c.runs(), c.show(), c.events(),
 		c.records(), c.export(), c.state(),
-		c.secret(),
+		c.secret(), c.backup(), c.restore(),
 		c.doctor(), c.version(),
 	}
 }
