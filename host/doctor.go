@@ -124,14 +124,14 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		c.add("store", StateBad, "stop that process, or ask it instead", "%v", err)
 		return
 	case errors.As(err, &damage):
-		c.add("store", StateBad, "restore a backup", "%v", err)
+		c.add("store", StateBad, "restore a backup to another directory: sluice restore", "%v", err)
 		return
 	case err != nil:
 		c.add("store", StateBad, "see the message; nothing was changed", "%v", err)
 		return
 	}
 	if d := damageOf(h.Store); d != nil {
-		c.add("store", StateBad, "restore a backup, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
+		c.add("store", StateBad, "restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
 	} else {
 		c.add("store", StateOK, "", "opens, its witness agrees")
 	}

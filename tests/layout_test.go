@@ -40,10 +40,9 @@ var rooms = map[string]room{
 	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
 	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
-	// A second owner of age: the vault seals for this host, a backup for somebody who is not on it.
-	"host/backup": {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}},
-	"host":        {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault", "host/backup"}},
-	"host/cli":    {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault", "host/backup"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
+	"host/backup":         {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
+	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault", "host/backup"}},
+	"host/cli":            {imports: []string{"abi", "store", "host", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault", "host/backup"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 
 // Examples may import the SDK and whatever their job needs; tests see all.

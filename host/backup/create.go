@@ -50,7 +50,7 @@ func Create(ctx context.Context, p *Plan, o Order) (w Written, err error) {
 	if err := vacant(o.Path); err != nil {
 		return w, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.Path), temporary+"-"+filepath.Base(o.Path)+"-") // 0600
+	f, err := os.CreateTemp(filepath.Dir(o.Path), temporary+"-"+filepath.Base(o.Path)+"-*") // 0600
 	if err != nil {
 		return w, fmt.Errorf("write backup: %w", err)
 	}
