@@ -182,7 +182,7 @@ func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done fu
 	}
 	image, err := s.Image(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, notBackedUp(err)
 	}
 	v, err := vault.Open(h.DataDir)
 	var secrets []vault.File
@@ -197,9 +197,19 @@ func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done fu
 	}
 	if err != nil {
 		image.Close()
-		return nil, nil, err
+		return nil, nil, notBackedUp(err)
 	}
 	return p, image.Close, nil
+}
+
+// notBackedUp says what to do with a store that is damaged: a copy of it would
+// hide that (S122).
+func notBackedUp(err error) error {
+	var damage *store.DamageError
+	if errors.As(err, &damage) {
+		return fmt.Errorf("%w; a damaged store is not backed up: restore an earlier backup with sluice restore, or see sluice doctor --deep", err)
+	}
+	return err
 }
 
 // drill restores an archive, which must be the one of the digest, and throws it

@@ -138,14 +138,10 @@ func ephemeral(others Recipients) (age.Identity, age.Recipient, error) {
 // ageIntro begins every age file.
 const ageIntro = "age-encryption.org/"
 
-// maxHeader bounds what is read of an age file before it is known who can open it.
-const maxHeader = abi.MiB
-
-// decrypt opens an age file.
+// decrypt opens an age file. age bounds what it reads before it knows who can
+// open it.
 func decrypt(r io.Reader, ids Identities) (io.Reader, error) {
-	in := &headed{r: r, left: maxHeader}
-	out, err := age.Decrypt(in, ids...)
-	in.left = -1
+	out, err := age.Decrypt(r, ids...)
 	var other *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &other):
@@ -154,22 +150,4 @@ func decrypt(r io.Reader, ids Identities) (io.Reader, error) {
 		return nil, broken(err, "the header of age")
 	}
 	return out, nil
-}
-
-// headed limits what is read while left is not negative.
-type headed struct {
-	r    io.Reader
-	left int
-}
-
-func (h *headed) Read(p []byte) (int, error) {
-	if h.left < 0 {
-		return h.r.Read(p)
-	}
-	if h.left == 0 {
-		return 0, errors.New("it is too long")
-	}
-	n, err := h.r.Read(p[:min(len(p), h.left)])
-	h.left -= n
-	return n, err
 }

@@ -95,6 +95,9 @@ func (i image) Copy(ctx context.Context, w io.Writer) error {
 		if local(k[0]) {
 			return true, ctx.Err()
 		}
+		if l, _ := i.s.space.state(); l == halted {
+			return false, store.ErrNoSpace // the engine closes when images do
+		}
 		frames++
 		head = binary.LittleEndian.AppendUint16(head[:0], uint16(len(k)))
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(payload)))

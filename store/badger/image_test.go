@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -223,6 +224,28 @@ func TestImageOfDamaged(t *testing.T) {
 	var damage *store.DamageError
 	if !errors.As(err, &damage) {
 		t.Fatalf("a flipped bit was copied: %v", err)
+	}
+}
+
+// S125: an image does not keep the engine open when the disk is full.
+func TestImageWithoutSpace(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(1 << 40)
+	s, err := badger.Open(t.TempDir(), badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	newWriter(t, s, "run_1")
+	i, err := s.Image(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	free.Store(1)
+	s.MeasureSpace()
+	if err := i.Copy(t.Context(), io.Discard); !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("got %v", err)
 	}
 }
 
