@@ -105,13 +105,13 @@ func restoreRefused(t *testing.T, b []byte, ids backup.Identities, want string) 
 }
 
 // forged is an archive of any manifest, with the parts that it should have.
-func forged(t *testing.T, change func(*backup.Manifest), parts ...string) []byte {
+func forged(t testing.TB, change func(*backup.Manifest), parts ...string) []byte {
 	t.Helper()
 	return forgedText(t, change, func(text []byte) []byte { return text }, parts...)
 }
 
 // forgedText also changes how the manifest says it.
-func forgedText(t *testing.T, change func(*backup.Manifest), say func([]byte) []byte, parts ...string) []byte {
+func forgedText(t testing.TB, change func(*backup.Manifest), say func([]byte) []byte, parts ...string) []byte {
 	t.Helper()
 	image := append([]byte("sluice store image\n"), 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	image = binary.LittleEndian.AppendUint64(image, 0)
@@ -445,9 +445,9 @@ func (c *counting) Read(p []byte) (int, error) {
 
 // FuzzArchive: what is read in full says the same when it is written again.
 func FuzzArchive(f *testing.F) {
-	p := plan(f, data(f, 3))
-	f.Add(archive(f, p))
-	f.Add(archive(f, p)[:2048])
+	whole := forged(f, nil, "vault/mail/x.age", "x")
+	f.Add(whole)
+	f.Add(whole[:2048])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := backup.Scan(bytes.NewReader(b))
 		if err != nil {
