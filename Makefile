@@ -33,7 +33,8 @@ bench: ## ingest, memory and latency beside their alternatives
 
 soak: ## long crash, fault and fuzz campaigns; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	SLUICE_CRASH_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} $(GO) test -count=1 -timeout 0 -run 'Crash|Kill|Flip' ./store/badger ./tests/...
+	SLUICE_CRASH_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
+	  $(GO) test -count=1 -timeout 0 -run 'Crash|Kill|Flip|Restore' ./store/badger ./host/backup ./tests/...
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
 	@for p in $$($(GO) list ./...); do \

@@ -54,6 +54,7 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	}
 	if c.directory(h.DataDir) {
 		c.store(ctx, h, url, deep)
+		c.backup(h.DataDir)
 	}
 	c.modes(h.DataDir)
 	c.engine(ctx, h)
@@ -124,14 +125,14 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		c.add("store", StateBad, "stop that process, or ask it instead", "%v", err)
 		return
 	case errors.As(err, &damage):
-		c.add("store", StateBad, "restore a backup", "%v", err)
+		c.add("store", StateBad, "restore a backup to another directory: sluice restore", "%v", err)
 		return
 	case err != nil:
 		c.add("store", StateBad, "see the message; nothing was changed", "%v", err)
 		return
 	}
 	if d := damageOf(h.Store); d != nil {
-		c.add("store", StateBad, "restore a backup, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
+		c.add("store", StateBad, "restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
 	} else {
 		c.add("store", StateOK, "", "opens, its witness agrees")
 	}
@@ -184,7 +185,8 @@ func damageOf(s store.Store) *store.DamageError {
 
 // privateDirs hold what nobody else may read or change (S148). The cache is
 // readable for the group of the workers (S40).
-var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077, "witness": 0o077, "cache": 0o027}
+var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
+	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "cache": 0o027}
 
 // modes looks for files that others could read or change.
 func (c *checkup) modes(dir string) {

@@ -17,6 +17,8 @@ var (
 	ErrNoSpace = errors.New("not enough free disk space")
 	// ErrReadOnly: the store proved damage at open and accepts no writes (S122).
 	ErrReadOnly = errors.New("store is read-only")
+	// ErrNotEmpty: only a store that nothing was written to can be loaded (S136).
+	ErrNotEmpty = errors.New("store is not empty")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than

@@ -43,11 +43,12 @@ var rooms = map[string]room{
 	"host/audit":          {imports: []string{"abi"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
 	"host/signature":      {owns: []string{"aead.dev/minisign"}},
+	"host/backup":         {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
 	"host": {imports: []string{"abi", "store", "store/badger",
-		"host/audit", "host/filesystem", "host/grant", "host/jail", "host/network", "host/run", "host/sandbox", "host/scope",
+		"host/audit", "host/backup", "host/filesystem", "host/grant", "host/jail", "host/network", "host/run", "host/sandbox", "host/scope",
 		"host/signature", "host/vault", "host/worker"}},
 	"host/cli": {imports: []string{"abi", "store", "host",
-		"host/audit", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
+		"host/audit", "host/backup", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
 		owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 

@@ -16,6 +16,7 @@ func (c *command) commands() []*cobra.Command {
 		c.connections(), c.runs(), c.show(), c.events(),
 		c.records(), c.export(), c.state(),
 		c.grant(), c.revoke(), c.secret(), c.audit(),
+		c.backup(), c.restore(),
 		c.doctor(), c.version(),
 	}
 }

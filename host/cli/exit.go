@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/backup"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/vault"
@@ -45,6 +46,11 @@ func (c *command) exit(err error) int {
 	var busy *store.BusyError
 	var damage *store.DamageError
 	switch {
+	case errors.Is(err, backup.ErrRefused):
+		code, name = exitUsage, "backup_invalid"
+	case errors.Is(err, host.ErrNoBackup), errors.Is(err, host.ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists),
+		errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
+		code, name = exitUsage, "invalid_request"
 	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
 		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, host.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"

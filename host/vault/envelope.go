@@ -52,7 +52,7 @@ func unseal(ids []*age.X25519Identity, connection, name string, file []byte) ([]
 	var other *age.NoIdentityMatchError
 	if errors.As(err, &other) {
 		return nil, fmt.Errorf("open secret %s of %s: %w: the identity is another than it was set under, or the file is damaged; "+
-			"bring back keys/%s from a backup, or set the secret again", name, connection, ErrKey, identityFile)
+			"bring back your copy of keys/%s, or set the secret again", name, connection, ErrKey, identityFile)
 	}
 	if err != nil {
 		return nil, damaged(connection, name, err)

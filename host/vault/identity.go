@@ -33,13 +33,13 @@ func (o *opened) identities() ([]*age.X25519Identity, error) {
 	defer clear(text)
 	parsed, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil { // its text may quote the file
-		return nil, fmt.Errorf("%w: %s is no age identity; bring it back from a backup", ErrKey, keys.join(identityFile))
+		return nil, fmt.Errorf("%w: %s is no age identity; bring back your copy of it", ErrKey, keys.join(identityFile))
 	}
 	var out []*age.X25519Identity
 	for _, p := range parsed {
 		id, ok := p.(*age.X25519Identity)
 		if !ok {
-			return nil, fmt.Errorf("%w: %s holds an identity that is not X25519; bring it back from a backup", ErrKey, keys.join(identityFile))
+			return nil, fmt.Errorf("%w: %s holds an identity that is not X25519; bring back your copy of it", ErrKey, keys.join(identityFile))
 		}
 		out = append(out, id)
 	}
@@ -73,7 +73,7 @@ func (o *opened) ensureIdentities() ([]*age.X25519Identity, error) {
 
 // lost is the error where secrets are but no identity.
 func (o *opened) lost() error {
-	return fmt.Errorf("%w: %s is missing; bring it back from a backup, or remove all secrets and set them again",
+	return fmt.Errorf("%w: %s is missing; bring back your copy of it, or remove all secrets and set them again",
 		ErrKey, o.data.join(keysDir, identityFile))
 }
 

@@ -34,6 +34,12 @@ func pageBits(rows uint64) uint {
 	return uint(bits.Len64((rows - 1) / pageRows))
 }
 
+// sound says that a run can be: no number in it makes a loop without end, or a
+// filter without a block.
+func (i runInfo) sound() bool {
+	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
+}
+
 func (i runInfo) pages() uint64 { return 1 << i.Bits }
 
 func (i runInfo) pageOf(h1 uint64) uint64 {
@@ -134,15 +140,21 @@ func (w *runWriter) finish() error {
 
 // loadRun reads the filter of a run.
 func loadRun(r reader, number uint64, info runInfo) (*indexRun, error) {
-	run := &indexRun{runInfo: info, filter: filter{blocks: make([]block, info.Blocks)}}
+	run := &indexRun{runInfo: info}
 	for i := range filterParts(info.Blocks) {
 		payload, ok, err := r.get(numbered(kindFilter, number, info.ID, uint64(i)))
 		if err != nil {
 			return nil, err
 		}
+		if ok { // so much memory as there is on disk, whatever the layout says
+			run.filter.blocks = append(run.filter.blocks, make([]block, len(payload)/blockBytes)...)
+		}
 		if !ok || !run.filter.setPart(i, payload) {
 			return nil, damagef("filter of index run %d is missing or cut", info.ID)
 		}
+	}
+	if len(run.filter.blocks) != info.Blocks {
+		return nil, damagef("filter of index run %d is cut", info.ID)
 	}
 	return run, nil
 }

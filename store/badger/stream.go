@@ -47,6 +47,15 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 	if err := json.Unmarshal(b, &l); err != nil {
 		return l, damagef("layout of stream %d: %v", number, err)
 	}
+	all := slices.Concat(l.Runs, l.Doomed)
+	if l.Building != nil {
+		all = append(all, *l.Building)
+	}
+	for _, info := range all {
+		if !info.sound() {
+			return l, damagef("layout of stream %d: index run %d cannot be", number, info.ID)
+		}
+	}
 	return l, nil
 }
 

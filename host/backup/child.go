@@ -1,0 +1,142 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Command is the first argument of the process that unpacks. It is a process of
+// its own because an engine that meets damage may end the process it is in
+// (S119), and what is unpacked may be anybody's.
+const Command = "unpack-backup"
+
+// A verdict is what that process says, as one line of JSON.
+type verdict struct {
+	Digest  string  `json:"digest,omitempty"` // of the manifest
+	Summary Summary `json:"summary"`
+	Refused bool    `json:"refused,omitempty"`
+	NoSpace bool    `json:"no_space,omitempty"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// Main is that process: it unpacks what it is given into the directory that
+// args name.
+func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "want a directory")
+		return 2
+	}
+	signal.Ignore(os.Interrupt) // the terminal tells the whole group; who started it decides
+	m, digest, err := Unpack(context.Background(), in, args[0], o)
+	v := verdict{Digest: digest, Summary: m.Summary()}
+	if err != nil {
+		v = verdict{Refused: errors.Is(err, ErrRefused), NoSpace: errors.Is(err, store.ErrNoSpace), Error: err.Error()}
+		code = 1
+	}
+	if err := json.NewEncoder(out).Encode(v); err != nil {
+		return 1
+	}
+	return code
+}
+
+// UnpackApart is Unpack in a process of its own, which is this program. It is
+// given plain text only, and no key.
+func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, string, error) {
+	self, err := executable()
+	if err != nil {
+		return Summary{}, "", fmt.Errorf("start the process that unpacks: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, Command, dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &capped{&out, abi.MiB}, &capped{&errs, 16 * abi.KiB}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return Summary{}, "", fmt.Errorf("start the process that unpacks: %w", err)
+	}
+	source := &failing{r: archive}
+	_, _ = io.Copy(in, source) // a process that reads no further says why
+	in.Close()
+	ended := cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return Summary{}, "", ctx.Err()
+	case source.err != nil: // the process saw only that it was cut
+		return Summary{}, "", broken(source.err, "its encryption")
+	}
+	return judge(out.Bytes(), errs.Bytes(), ended)
+}
+
+func judge(out, errs []byte, ended error) (Summary, string, error) {
+	var v verdict
+	if err := json.Unmarshal(out, &v); err != nil {
+		why := abi.Cut(abi.Clean(string(errs)), 200)
+		return v.Summary, "", refuse("the process that unpacks it ended: %v: %s", ended, why)
+	}
+	switch {
+	case v.Refused:
+		return v.Summary, "", said{v.Error, ErrRefused}
+	case v.NoSpace:
+		return v.Summary, "", said{v.Error, store.ErrNoSpace}
+	case v.Error != "" || ended != nil:
+		return v.Summary, "", errors.Join(errors.New(v.Error), ended)
+	}
+	return v.Summary, v.Digest, nil
+}
+
+// said is an error of the other process, which named its kind.
+type said struct {
+	text string
+	kind error
+}
+
+func (s said) Error() string { return s.text }
+func (s said) Unwrap() error { return s.kind }
+
+// executable is this program, whatever is under its name by now.
+func executable() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
+
+// failing remembers the error that ended the reading.
+type failing struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// capped keeps the beginning.
+type capped struct {
+	b    *bytes.Buffer
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.b.Write(p[:n])
+	c.left -= n
+	return len(p), nil
+}

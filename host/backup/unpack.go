@@ -1,0 +1,191 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Store is one that can be copied.
+type Store interface {
+	store.Store
+	store.Imager
+}
+
+// An Opener opens the store of a data directory. Room says that so many bytes
+// can be written to it.
+type Opener struct {
+	Open func(dir string) (Store, error)
+	Room func(dir string, bytes int64) error
+}
+
+// Unpack makes a data directory of an archive, in a directory that is empty,
+// and proves that it is the one that was backed up: all parts match their
+// digests, every value of the store is read, every counter recounted (S135), and
+// a copy of the restored store is the copy in the archive, byte for byte. After
+// an error the directory is of no use. The digest is of the manifest.
+func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Manifest, digest string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return m, "", fmt.Errorf("unpack backup: %w", err)
+	}
+	defer root.Close()
+	u := &unpacking{ctx: ctx, dir: dir, root: root, o: o}
+	m, digest, err = read(archive, u)
+	if err == nil {
+		err = u.verify(m)
+	}
+	if err == nil {
+		err = u.sync()
+	}
+	return m, digest, hostile(err)
+}
+
+// hostile: a store that is damaged in an archive that is whole was made so.
+func hostile(err error) error {
+	var damage *store.DamageError
+	if errors.As(err, &damage) && !errors.Is(err, ErrRefused) {
+		return refuse("%w", err)
+	}
+	return err
+}
+
+// unpacking is a sink.
+type unpacking struct {
+	ctx  context.Context
+	dir  string
+	root *os.Root
+	o    Opener
+	dirs []string // made
+}
+
+func (u *unpacking) begin(m Manifest) error {
+	names, err := os.ReadDir(u.dir)
+	if err != nil {
+		return fmt.Errorf("unpack backup: %w", err)
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("unpack backup: %s is not empty", u.dir)
+	}
+	return u.o.Room(u.dir, 2*m.bytes()) // the store writes a little more than it is given
+}
+
+func (u *unpacking) part(p Part, r io.Reader) error {
+	if err := u.ctx.Err(); err != nil {
+		return err
+	}
+	if p.Name == imageName {
+		return u.load(r)
+	}
+	return u.file(p, r)
+}
+
+func (u *unpacking) load(r io.Reader) error {
+	s, err := u.o.Open(u.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Load(u.ctx, r), s.Close())
+}
+
+// file writes a module or a secret. Its name was checked with the manifest.
+func (u *unpacking) file(p Part, r io.Reader) error {
+	if err := u.mkdir(path.Dir(p.Name)); err != nil {
+		return err
+	}
+	f, err := u.root.OpenFile(p.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, r)
+	if err == nil {
+		err = u.root.Chtimes(p.Name, p.Modified, p.Modified) // a list of secrets says since when they are set
+	}
+	if err == nil && strings.HasPrefix(p.Name, "modules/") {
+		err = f.Chmod(0o400)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (u *unpacking) mkdir(dir string) error {
+	at := ""
+	for name := range strings.SplitSeq(dir, "/") {
+		at = path.Join(at, name)
+		switch err := u.root.Mkdir(at, 0o700); {
+		case err == nil:
+			u.dirs = append(u.dirs, at)
+		case !errors.Is(err, os.ErrExist):
+			return err
+		}
+	}
+	return nil
+}
+
+// verify opens what was loaded as the next start will.
+func (u *unpacking) verify(m Manifest) (err error) {
+	s, err := u.o.Open(u.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Verify(u.ctx); err != nil {
+		return fmt.Errorf("recount the restored store: %w", err)
+	}
+	i, err := s.Image(u.ctx)
+	if err != nil {
+		return err
+	}
+	defer i.Close()
+	got, err := i.Counters()
+	if err != nil {
+		return err
+	}
+	if err := compare(m.Streams, got); err != nil {
+		return err
+	}
+	again := newMeter(io.Discard)
+	if err := i.Copy(u.ctx, again); err != nil {
+		return err
+	}
+	for _, p := range m.Parts {
+		if p.Name == imageName && again.digest() != p.SHA256 {
+			return refuse("%s: the restored store is not the one in the backup", p.Name)
+		}
+	}
+	return nil
+}
+
+// compare compares counters with those that the archive names (S123).
+func compare(want, got []store.Counters) error {
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i >= len(got):
+			return refuse("%s: stream %s of %s is missing", imageName, want[i].Stream, want[i].Connection)
+		case i >= len(want):
+			return refuse("%s: stream %s of %s is not in %s", imageName, got[i].Stream, got[i].Connection, manifestName)
+		case want[i] != got[i]:
+			return refuse("%s: stream %s of %s has %d records and %d tombstones, %s says %d and %d; sums equal: %v", imageName,
+				got[i].Stream, got[i].Connection, got[i].Live, got[i].Tombstones, manifestName, want[i].Live, want[i].Tombstones, want[i].Sum == got[i].Sum)
+		}
+	}
+	return nil
+}
+
+func (u *unpacking) sync() error {
+	for _, d := range append(u.dirs, ".") {
+		if err := syncDir(filepath.Join(u.dir, filepath.FromSlash(d))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/backup"
+)
+
+func (c *command) backup() *cobra.Command {
+	var o host.BackupOptions
+	list := false
+	cmd := &cobra.Command{
+		Use: "backup", Short: "Copy everything into one encrypted file, and try it",
+		Long: `Writes records, cursors, timelines, connections, installed modules and the stored
+secrets, sealed as they are, into one file that is encrypted to its recipients:
+those of --to and those listed in DATA/backup.recipients. Then the file is restored
+once in a directory that is thrown away, and everything in it is recounted; a
+backup that was not is listed as unverified.
+
+The key of the secrets, DATA/keys/vault.age-identity, is not in a backup: whoever
+has only the backup and its identity reads no secret. Keep a copy of that file in
+another place, or set the secrets again after a restore.
+
+--new-identity makes a key for backups and remembers its recipient. Keep the file
+elsewhere than the data: without it nobody can restore, and beside the data it
+protects nothing.`,
+		Example: "  sluice backup --new-identity ~/sluice-backup.key   # once\n  sluice backup\n  sluice backup --to age1… --out /media/usb/sluice.age\n  sluice backup --list",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if list {
+				return c.listBackups()
+			}
+			return c.doBackup(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.To, "to", nil, "an age `RECIPIENT` who can open it; repeatable")
+	f.StringVar(&o.NewIdentity, "new-identity", "", "write a fresh age identity to `FILE`, and keep its recipient for this backup and later ones")
+	f.BoolVar(&o.Plain, "plain", false, "do not encrypt: everybody with the file reads all records")
+	f.StringVar(&o.Out, "out", "", "write to `FILE` (default: a name with the time in DATA/backups)")
+	f.BoolVar(&o.NoDrill, "no-drill", false, "leave it unverified")
+	f.BoolVar(&list, "list", false, "list the backups that were made; with --json one array")
+	return cmd
+}
+
+func (c *command) doBackup(ctx context.Context, o host.BackupOptions) error {
+	if dir, err := host.DataDir(c.store); err == nil && dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return usagef("there is nothing to back up in %s yet", dir)
+		}
+	}
+	return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+		r, err := h.Backup(ctx, o)
+		if r.Recipient != "" && !c.json {
+			c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
+		}
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return printJSON(c.out, r)
+		}
+		c.tellBackup(r, h.DataDir)
+		return nil
+	})
+}
+
+// tellBackup says what was made and what it lacks.
+func (c *command) tellBackup(r host.BackupResult, data string) {
+	s := c.screenOut()
+	s.line(abi.Clean(r.File))
+	state := "verified: restored once, everything agrees"
+	if !r.Verified {
+		state = "unverified"
+	}
+	s.line("  " + recordCount(int64(r.Records)) + ", " + bytesText(r.Size) + ", " + state)
+	if !r.Encrypted {
+		c.warnf("It is not encrypted: whoever has the file reads all records.")
+	}
+	if r.Secrets > 0 {
+		c.warnf("Stored secrets (%d) are in it as they are, sealed; their key is not. Keep a copy of %s elsewhere, or set them again after a restore.",
+			r.Secrets, abi.Clean(filepath.Join(data, "keys", "vault.age-identity")))
+	}
+}
+
+// backupLine is a backup as a list shows it.
+type backupLine struct {
+	backup.Entry
+	State string `json:"state"` // verified, unverified or gone
+}
+
+func (c *command) listBackups() error {
+	all, err := host.Backups(c.store)
+	if err != nil {
+		return err
+	}
+	lines := []backupLine{}
+	var rows [][]string
+	for _, e := range all {
+		state := "verified"
+		switch {
+		case e.Gone():
+			state = "gone"
+		case !e.Verified:
+			state = "unverified"
+		}
+		kind := "encrypted"
+		if !e.Encrypted {
+			kind = "plain"
+		}
+		lines = append(lines, backupLine{e, state})
+		rows = append(rows, []string{state, c.when(e.Created), kind, bytesText(e.Size), recordCount(int64(e.Records)), e.File})
+	}
+	if c.json {
+		return printJSON(c.out, lines)
+	}
+	if len(rows) == 0 {
+		c.warnf("No backup was made; sluice backup makes one.")
+	}
+	return c.table([]string{"state", "made", "kind", "size", "records", "file"}, rows)
+}

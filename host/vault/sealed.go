@@ -1,0 +1,61 @@
+package vault
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// maxSealed bounds what Sealed returns: more than three thousand of the longest
+// secrets.
+const maxSealed = 64 * abi.MiB
+
+// A File is a secret as it lies on the disk.
+type File struct {
+	Entry
+	Sealed []byte
+}
+
+// Sealed returns all secrets as they are, for a backup (S134): of one moment,
+// so that no rotation is half in it. It opens none and needs no identity, which
+// is not among them.
+func (v *Vault) Sealed() ([]File, error) {
+	var out []File
+	err := v.locked(shared, func(o *opened) error {
+		all, err := o.list()
+		if err != nil {
+			return err
+		}
+		total := 0
+		for _, e := range all {
+			f, err := o.sealed(e)
+			if err != nil {
+				return err
+			}
+			if total += len(f.Sealed); total > maxSealed {
+				return fmt.Errorf("%w: the secrets have more than %d bytes; remove some", ErrInvalid, maxSealed)
+			}
+			out = append(out, f)
+		}
+		return nil
+	})
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
+	return out, err
+}
+
+func (o *opened) sealed(e Entry) (File, error) {
+	d, err := o.top.open(e.Connection)
+	if err != nil {
+		return File{}, err
+	}
+	defer d.Close()
+	b, fi, err := d.read(e.Name+suffix, maxFile)
+	if err != nil {
+		return File{}, err
+	}
+	e.Set = fi.ModTime()
+	return File{e, b}, nil
+}
