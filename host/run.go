@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -65,6 +66,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn.Approved.Destinations = mergeDestinations(conn.Approved.Destinations, q.Approved.Destinations)
 	conn.Approved.Mounts = mergeMounts(conn.Approved.Mounts, q.Approved.Mounts)
 	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	trigger := q.Trigger
@@ -225,6 +227,18 @@ func mergeMounts(stored, added []store.Mount) []store.Mount {
 		return slices.ContainsFunc(added, func(a store.Mount) bool { return a.Name == m.Name })
 	})
 	return append(out, added...)
+}
+
+// mergeDestinations adds this run's destinations to stored ones.
+func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]abi.Destination {
+	out := maps.Clone(stored)
+	for name, to := range added {
+		if out == nil {
+			out = map[string][]abi.Destination{}
+		}
+		out[name] = slices.Concat(out[name], to)
+	}
+	return out
 }
 
 // guestMounts is the part of the approved directories that the manifest asks

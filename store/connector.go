@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // A Connector is an installed module and its manifest.
@@ -49,6 +51,9 @@ type Approved struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
 	Browser bool     `json:"browser,omitempty"`
+	// Destinations are where secrets may go, by their names, at servers that the
+	// manifest leaves to the owner (R157).
+	Destinations map[string][]abi.Destination `json:"destinations,omitempty"`
 }
 
 // A Mount is an approved directory. Path is a host path and never leaves the

@@ -35,6 +35,9 @@ left. Grants are those of sluice run. Exit codes are those of sluice run too.`,
 				return err
 			}
 			q.Connector = l
+			if q.Approved.Destinations, err = destinations(l.Manifest, f.secretsTo); err != nil {
+				return err
+			}
 			report := &checkReport{out: c}
 			report.static(l)
 			if !static {

@@ -23,6 +23,7 @@ type runFlags struct {
 	scope, config, state            string
 	reset, noPersist                bool
 	mounts, hosts, secrets, answers []string
+	secretsTo                       []string
 	yes, noInteractive              bool
 	require                         string
 	out, timeline                   string
@@ -62,6 +63,7 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "give a secret from a file, `NAME=@FILE`; repeatable")
+	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
 	fl.StringArrayVar(&f.answers, "answer", nil, "answer a question, `KIND=VALUE|@FILE`, in order; repeatable")
 	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories must always be named)")
 	fl.BoolVar(&f.noInteractive, "no-interactive", false, "offer the connector nobody to ask")
@@ -85,6 +87,9 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		}
 		c.warn(request.Connector)
 		if err := declared(request.Connector.Manifest, request.Secrets); err != nil {
+			return err
+		}
+		if request.Approved.Destinations, err = destinations(request.Connector.Manifest, f.secretsTo); err != nil {
 			return err
 		}
 		if request.Approved.Mounts, err = c.mounts(ctx, h, request, f); err != nil {

@@ -41,7 +41,7 @@ func (r *run) deliver() {
 			continue
 		}
 		if p.manifest.Sluice != nil && f.Delivery != "plain" {
-			value = r.seal(f.Name, value, f.Destinations)
+			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
 		} else {
 			r.canary.protect(value)
 		}
