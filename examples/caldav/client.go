@@ -42,8 +42,8 @@ type ask struct {
 // it says. The URL that answered is that of the response's request. The error is
 // a *trouble, or that of a run which is ending.
 func (c *client) do(ctx context.Context, a ask) (*http.Response, error) {
-	what := a.method + " " + a.url.Redacted()
 	for redirects, tries := 0, 1; ; {
+		what := a.method + " " + a.url.Redacted()
 		r, err := c.send(ctx, a)
 		if err != nil {
 			return nil, unsent(err, what)
@@ -56,7 +56,7 @@ func (c *client) do(ctx context.Context, a ask) (*http.Response, error) {
 		switch {
 		case next != nil && redirects < maxRedirects:
 			redirects++
-			a.url = next
+			a.url, tries = next, 1
 		case refusedBy(r, what).reason == reasonBusy && tries < maxTries:
 			tries++
 		default:

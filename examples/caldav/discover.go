@@ -155,7 +155,6 @@ func homesOf(k *kind, f *found) []*url.URL {
 func (d *discovery) list(ctx context.Context, k *kind, home *url.URL, yield func(*collection)) error {
 	answered := false
 	_, err := d.client.multistatus(ctx, ask{method: "PROPFIND", url: home, depth: "1", body: askProps}, func(base *url.URL, r *response) error {
-		answered = true
 		p, ok := r.found()
 		if !ok || len(r.Hrefs) == 0 {
 			return nil
@@ -164,7 +163,9 @@ func (d *discovery) list(ctx context.Context, k *kind, home *url.URL, yield func
 		if !ok {
 			return nil
 		}
-		if c := collectionAt(k, u, p); c != nil {
+		c := collectionAt(k, u, p)
+		answered = answered || c != nil || folder(u) == folder(base)
+		if c != nil {
 			yield(c)
 		}
 		return nil

@@ -131,8 +131,8 @@ func (s *syncing) list(ctx context.Context) (*delta, error) {
 	answered := false
 	q := ask{method: "PROPFIND", url: s.col.url, depth: "1", body: askList}
 	_, err := s.d.client.multistatus(ctx, q, func(base *url.URL, r *response) error {
-		answered = true
 		self, err := s.note(d, base, r)
+		answered = answered || self || len(d.seen) > 0
 		d.cut = d.cut || self && r.status() == http.StatusInsufficientStorage
 		return err
 	})

@@ -221,32 +221,3 @@ func TestWrongPassword(t *testing.T) {
 		t.Errorf("the password was sent although no server was named:\n%s", said)
 	}
 }
-
-// A calendar of 5,000 events is read in batches, and again for nothing.
-func TestLarge(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: 5,000 events take their time")
-	}
-	const events = 5000
-	server := startRadicale(t)
-	server.calendar(t, "/sam/work/", "Work")
-	var all strings.Builder
-	all.WriteString("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\n")
-	for i := range events {
-		fmt.Fprintf(&all, "BEGIN:VEVENT\r\nUID:%d\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:20260101T%02d0000Z\r\nSUMMARY:Number %d\r\nDESCRIPTION:%s\r\nEND:VEVENT\r\n", i, i%24, i, strings.Repeat("long text ", 60))
-	}
-	all.WriteString("END:VCALENDAR\r\n")
-	server.do(t, "PUT", "/sam/work/", "text/calendar; charset=utf-8", all.String())
-	c := open(t, server)
-	result := c.do(t, c.request(t))
-	if result.Status != abi.Succeeded || result.RecordsEmitted != events+1 || len(result.KnownGaps) > 1 {
-		t.Fatalf("%s with %d records: %+v %+v", result.Status, result.RecordsEmitted, result.Failure, result.ConnectorError)
-	}
-	t.Logf("%+v", result.Usage)
-	if most := int64(96 << 20); int64(result.Usage.GuestMemory) > most {
-		t.Errorf("the connector took %d bytes, want at most %d", result.Usage.GuestMemory, most)
-	}
-	if result = c.do(t, c.request(t)); result.RecordsEmitted != 0 {
-		t.Errorf("the second run emitted %d records", result.RecordsEmitted)
-	}
-}
