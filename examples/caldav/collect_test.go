@@ -239,12 +239,35 @@ func TestScope(t *testing.T) {
 	if strings.Contains(string(second.Records["events"][0].Data), "summary") {
 		t.Error(second.Transcript)
 	}
+	f.remove("/dav/sam/work/a.ics") // which this scope does not let it delete
+	f.put("/dav/sam/work/b c.ics", strings.ReplaceAll(f.items["/dav/sam/work/b c.ics"], "VEVENT", "VTODO"))
+	second = d.run()
+	succeeded(t, second)
+	same(t, second, "events")
+	same(t, second, "todos", "work/b c.ics")
 	d.options.Scope = ""
-	f.remove("/dav/sam/work/a.ics")
 	third := d.run()
 	succeeded(t, third)
-	same(t, third, "events", "-", "home/d.ics", "work/b c.ics")
+	same(t, third, "events", "-", "-", "home/d.ics")
 	same(t, third, "contacts", "people/ada.vcf")
+}
+
+// A user without an address book has calendars all the same.
+func TestNotOffered(t *testing.T) {
+	f := filledFake()
+	d := newDevice(t, f)
+	d.options.Config = map[string]any{"url": "dav.example/dav/sam/work/", "user": "sam"}
+	f.refuses = func(r *http.Request, _ string) int {
+		if strings.HasSuffix(r.URL.Path, "/carddav") {
+			return http.StatusNotFound
+		}
+		return 0
+	}
+	got := d.run()
+	if got.Status != abi.Succeeded || len(got.Skips) != 2 || got.Skips[0].Stream != "address_books" || got.Skips[1].Stream != "contacts" {
+		t.Error(got.Transcript)
+	}
+	same(t, got, "events", "work/a.ics", "work/b c.ics")
 }
 
 // The URL may be that of one calendar.

@@ -22,6 +22,7 @@ type collector struct {
 	ledgers map[string]*ledger
 	gaps    map[string][]abi.ServedGap // by record key
 	reports map[string]int             // by reason
+	untold  *trouble                   // why there is nothing of the kind
 }
 
 // newCollector returns nil when no stream of the kind is in scope.
@@ -102,11 +103,12 @@ func (c *collector) streams() []*stream {
 }
 
 // collect reads everything of the kind. A *trouble says that nothing could be
-// had; it has been told as skips.
+// had.
 func (c *collector) collect(ctx context.Context) error {
 	list, whole, err := c.d.collections(ctx, c.kind)
 	if t, ok := errors.AsType[*trouble](err); ok {
-		return errors.Join(c.skip(c.streams(), "", t), t)
+		c.untold = t
+		return t
 	}
 	if err != nil {
 		return err
@@ -144,6 +146,14 @@ func (c *collector) collect(ctx context.Context) error {
 		return last
 	}
 	return nil
+}
+
+// tell reports that there is nothing of the kind, if that has not been told.
+func (c *collector) tell() error {
+	if c.untold == nil {
+		return nil
+	}
+	return c.skip(c.streams(), "", c.untold)
 }
 
 // wants reports whether a stream in scope may have something of a collection.
@@ -246,7 +256,9 @@ func (c *collector) forget(list []*collection) error {
 				return err
 			}
 		}
-		delete(c.ledgers, name)
+		if c.ledgers[name].stale(); len(c.ledgers[name].entries) == 0 {
+			delete(c.ledgers, name)
+		}
 	}
 	return nil
 }

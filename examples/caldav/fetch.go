@@ -98,7 +98,7 @@ func (s *syncing) multiget(ctx context.Context, objects []*object) (left []*obje
 				continue // alone it may be had
 			}
 			delete(open, u.Path)
-			if p.ETag != "" {
+			if o.etag == "" {
 				o.etag = p.ETag
 			}
 			return s.take(o, []byte(data))
@@ -120,7 +120,7 @@ func (s *syncing) single(ctx context.Context, o *object) error {
 	var t *trouble
 	switch {
 	case err == nil:
-		if etag != "" {
+		if o.etag == "" {
 			o.etag = etag
 		}
 		return s.take(o, data)
@@ -181,17 +181,21 @@ func (s *syncing) take(o *object, data []byte) error {
 		return err
 	}
 	for _, to := range s.holds {
-		if o.old.marks&to.mark != 0 && now&to.mark == 0 {
-			if err := s.run.Delete(to.name, o.key.String()); err != nil {
-				return err
-			}
+		if o.old.marks&to.mark == 0 || now&to.mark != 0 {
+			continue
 		}
-		o.old.marks &^= to.mark
+		if !to.Admits(o.key.String()) { // as in gone
+			now |= to.mark
+			continue
+		}
+		if err := s.run.Delete(to.name, o.key.String()); err != nil {
+			return err
+		}
 	}
 	version := digest{}
 	if o.etag != "" {
 		version = digestOf(o.etag)
 	}
-	s.next.entries[o.key] = entry{version, now | o.old.marks}
+	s.next.entries[o.key] = entry{version, now | o.old.marks&^s.scope()}
 	return s.recovered(o.key)
 }

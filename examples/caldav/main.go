@@ -50,7 +50,9 @@ func collect(ctx context.Context, run *guest.Run) error {
 		return err
 	}
 	d := &discovery{client: newClient(guesthttp.Client(run), set), start: set.url, seen: map[string]*found{}}
-	asked, failed := 0, 0
+	var missing []*collector // kinds of which nothing could be had
+	var last *trouble
+	asked := 0
 	for _, k := range kinds {
 		c, err := newCollector(run, d, k)
 		if err != nil {
@@ -60,29 +62,24 @@ func collect(ctx context.Context, run *guest.Run) error {
 			continue
 		}
 		asked++
-		var t *trouble
-		switch err := c.collect(ctx); {
-		case errors.As(err, &t):
-			if failed++; failed == asked && asked == wanted(run) || t.reason == reasonLogin {
-				return guest.Fail(t.reason, t.retryable, t.hint, "%w", t.err)
+		err = c.collect(ctx)
+		if t, ok := errors.AsType[*trouble](err); ok {
+			missing, last, err = append(missing, c), t, nil
+			if t.reason == reasonLogin {
+				break // the next request could lock the account
 			}
-		case err != nil:
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if last != nil && (len(missing) == asked || last.reason == reasonLogin) {
+		return guest.Fail(last.reason, last.retryable, last.hint, "%w", last.err)
+	}
+	for _, c := range missing {
+		if err := c.tell(); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wanted counts the kinds that the scope has a stream of.
-func wanted(run *guest.Run) int {
-	n := 0
-	for _, k := range kinds {
-		for _, name := range append([]string{k.lists}, k.holds...) {
-			if run.InScope(name) {
-				n++
-				break
-			}
-		}
-	}
-	return n
 }

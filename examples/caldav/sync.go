@@ -13,7 +13,7 @@ type object struct {
 	url  *url.URL
 	path string // decoded
 	key  key
-	etag string
+	etag string // of the list: what the next one is compared with
 	old  entry
 	in   *collection
 }
@@ -183,18 +183,32 @@ func (s *syncing) note(d *delta, base *url.URL, r *response) (self bool, err err
 }
 
 // gone deletes the records of an object. Where a ledger has lost entries, every
-// stream may have one.
+// stream may have one. A scope of some resources does not let the connector
+// delete others (R47): those stay known for a wider one.
 func (s *syncing) gone(k key) error {
 	e, known := s.next.entries[k]
 	for _, to := range s.holds {
-		if e.marks&to.mark != 0 || !known && s.next.Partial {
+		if (e.marks&to.mark != 0 || !known && s.next.Partial) && to.Admits(k.String()) {
 			if err := s.run.Delete(to.name, k.String()); err != nil {
 				return err
 			}
+			e.marks &^= to.mark
 		}
 	}
-	delete(s.next.entries, k)
+	if e.marks&s.scope() != 0 {
+		s.next.entries[k] = entry{marks: e.marks}
+	} else {
+		delete(s.next.entries, k)
+	}
 	return s.recovered(k)
+}
+
+// scope are the marks of the streams that are in it.
+func (c *collector) scope() (m marks) {
+	for _, s := range c.holds {
+		m |= s.mark
+	}
+	return m
 }
 
 // recovered closes the gaps of an object that is no longer missing.

@@ -76,7 +76,7 @@ func unsent(err error, what string) error {
 	case errors.Is(err, context.Canceled) || errors.Is(err, abi.EPROTO):
 		return err
 	case errors.Is(err, abi.EDENIED) && e.Code == "sealed_destination_denied":
-		return troublef(reasonSecret, "%s: the password may not be sent there; name its origin with --secret-to to let it: %w", what, err)
+		return troublef(reasonSecret, "%s; --secret-to names a server for it", e.Message)
 	case errors.Is(err, abi.EDENIED):
 		return troublef(reasonHost, "%s: %w", what, err)
 	case errors.Is(err, abi.ERATE):

@@ -214,8 +214,20 @@ func TestWrongPassword(t *testing.T) {
 	q = c.request(t)
 	q.Approved.Destinations = nil // R160: the owner named no server
 	result = c.do(t, q)
-	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" || !strings.Contains(e.Message, "name its origin with --secret-to") {
+	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" || !strings.Contains(e.Message, "--secret-to names a server for it") {
 		t.Errorf("%s %+v", result.Status, e)
+	}
+	// A server that the owner named for good needs no naming for a run.
+	conn, err := c.Store.Connection(t.Context(), "caldav")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Approved.Destinations = c.request(t).Approved.Destinations
+	if err := c.Store.PutConnection(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if result := c.do(t, q); result.Status != abi.Succeeded {
+		t.Errorf("%s %+v", result.Status, result.ConnectorError)
 	}
 	if said := server.said(t); bytes.Contains(said, []byte(password)) {
 		t.Errorf("the password was sent although no server was named:\n%s", said)
