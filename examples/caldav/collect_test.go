@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -220,6 +221,17 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%d: %s", status, got.Transcript)
 		}
 	}
+	f.refuses = nil
+	d.options.Network = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/dav/sam/" {
+			multistatus(w, "")
+			return
+		}
+		f.ServeHTTP(w, r)
+	})
+	if got := d.run(); got.Status != abi.Failed || got.Done.Error.Code != reasonMalformed || len(got.Records["events"]) != 0 {
+		t.Error(got.Transcript)
+	}
 }
 
 // A time range, resources and fields of a scope are kept to; a wider scope later
@@ -281,6 +293,27 @@ func TestOneCalendar(t *testing.T) {
 	same(t, got, "events", "work/a.ics", "work/b c.ics")
 }
 
+// Where a cursor had no room for an object, its deletion is noticed all the same
+// while the server keeps its tokens.
+func TestNoRoom(t *testing.T) {
+	f := filledFake()
+	d := newDevice(t, f)
+	succeeded(t, d.run())
+	var c cursor
+	if err := json.Unmarshal(d.options.State["contacts"].(json.RawMessage), &c); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range c.Ledgers {
+		l.Known, l.Partial = "", true
+	}
+	d.options.State["contacts"] = c
+	f.remove("/dav/sam/people/ada.vcf")
+	got := d.run()
+	if same(t, got, "contacts", "-"); got.Status != abi.Succeeded || len(got.Skips) != 1 || got.Skips[0].Reason != "too_many_records" {
+		t.Error(got.Transcript)
+	}
+}
+
 // A hostile server: references that lead elsewhere, an answer that never ends, a
 // list of itself.
 func TestHostile(t *testing.T) {
@@ -288,8 +321,10 @@ func TestHostile(t *testing.T) {
 	f.items["/dav/sam/work/../../root/x.ics"] = "x"
 	f.edition["/dav/sam/work/../../root/x.ics"] = 99
 	d := newDevice(t, f)
+	reports := 0
 	d.options.Network = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "REPORT" && r.URL.Path == "/dav/sam/home/" {
+			reports++
 			multistatus(w, response1("/dav/sam/home/", `<status>HTTP/1.1 507 Insufficient Storage</status>`)+`<sync-token>urn:always</sync-token>`)
 			return
 		}
@@ -304,4 +339,7 @@ func TestHostile(t *testing.T) {
 		t.Error(got.Transcript)
 	}
 	same(t, got, "events", "work/a.ics", "work/b c.ics")
+	if reports > 2 {
+		t.Errorf("it asked %d times for a list that does not end", reports)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -231,5 +234,33 @@ func TestWrongPassword(t *testing.T) {
 	}
 	if said := server.said(t); bytes.Contains(said, []byte(password)) {
 		t.Errorf("the password was sent although no server was named:\n%s", said)
+	}
+}
+
+// A server that sends the connector on to another gets it there only if the
+// owner named both (R160, R162).
+func TestElsewhere(t *testing.T) {
+	server := startRadicale(t)
+	server.calendar(t, "/sam/work/", "Work")
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, server.url+r.URL.Path, http.StatusPermanentRedirect)
+	}))
+	t.Cleanup(front.Close)
+	c := open(t, &radicale{url: front.URL})
+	q := c.request(t)
+	if e := c.do(t, q).ConnectorError; e == nil || e.Code != "host_not_granted" {
+		t.Errorf("the host was not approved: %+v", e)
+	}
+	q.Approved.Hosts = append(q.Approved.Hosts, server.url)
+	if e := c.do(t, q).ConnectorError; e == nil || e.Code != "secret_not_granted" {
+		t.Errorf("the secret was for another server: %+v", e)
+	}
+	to, err := host.OwnerDestinations(c.connector.Manifest, "password", server.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Approved.Destinations["password"] = append(q.Approved.Destinations["password"], to...)
+	if result := c.do(t, q); result.Status != abi.Succeeded || result.RecordsEmitted != 1 {
+		t.Errorf("%s %+v", result.Status, result.ConnectorError)
 	}
 }
