@@ -119,10 +119,15 @@ type FieldDelivery struct {
 
 // A Destination is where a sealed value may be put (R160).
 type Destination struct {
-	Origin     string
-	PathPrefix string
-	Placements []string
+	Origin     string   `json:"origin"`
+	PathPrefix string   `json:"path_prefix,omitempty"`
+	Placements []string `json:"placements"`
 }
+
+// OwnerOrigin is the origin of a destination that the manifest leaves to the
+// owner, who alone knows where the server is. It leads nowhere until the owner
+// names one (R157).
+const OwnerOrigin = "owner"
 
 // DefaultNode is the name of a connector's one node.
 const DefaultNode = "collect"

@@ -97,6 +97,7 @@ func merge(have, more store.Approved) store.Approved {
 	return store.Approved{
 		Hosts: union(have.Hosts, more.Hosts), Mounts: mergeMounts(have.Mounts, more.Mounts),
 		Browser: have.Browser || more.Browser, Plain: union(have.Plain, more.Plain),
+		Destinations: mergeDestinations(have.Destinations, more.Destinations),
 	}
 }
 

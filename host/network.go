@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,4 +74,30 @@ func (h *Host) session(p *network.Policy, t *tracer, r abi.Rate) (run.Network, e
 		return nil, fmt.Errorf("open network: %w", err)
 	}
 	return traced{network.NewSession(c), h.requests}, nil
+}
+
+// OwnerDestinations are where a secret may go at the server that an owner
+// names: what the manifest says of abi.OwnerOrigin, at this origin. A secret
+// that the manifest binds to its own servers alone goes nowhere else.
+func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destination, error) {
+	fields := run.SecretFields(m)
+	i := slices.IndexFunc(fields, func(f abi.SecretField) bool { return f.Name == secret })
+	if i < 0 {
+		return nil, errors.New("the connector asks for no secret of that name")
+	}
+	origin, err := network.SealedOrigin(origin)
+	if err != nil {
+		return nil, fmt.Errorf("want an origin, https://HOST[:PORT], or http:// for this machine: %w", err)
+	}
+	var out []abi.Destination
+	for _, d := range fields[i].Destinations {
+		if d.Origin == abi.OwnerOrigin {
+			d.Origin = origin
+			out = append(out, d)
+		}
+	}
+	if out == nil {
+		return nil, errors.New("the connector's manifest leaves no server of that secret to you")
+	}
+	return out, nil
 }

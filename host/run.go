@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -254,6 +255,18 @@ func mergeMounts(stored, added []store.Mount) []store.Mount {
 		return slices.ContainsFunc(added, func(a store.Mount) bool { return a.Name == m.Name })
 	})
 	return append(out, added...)
+}
+
+// mergeDestinations lets what was named last for a secret stand.
+func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]abi.Destination {
+	out := maps.Clone(stored)
+	for name, to := range added {
+		if out == nil {
+			out = map[string][]abi.Destination{}
+		}
+		out[name] = to
+	}
+	return out
 }
 
 // guestMounts is the part of the approved directories that the manifest asks

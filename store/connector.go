@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // A Connector is an installed module and its manifest.
@@ -85,6 +87,9 @@ type Approved struct {
 	// Plain are the secrets that the owner agreed to have the connector see
 	// (R155).
 	Plain []string `json:"plain_acknowledged,omitempty"`
+	// Destinations are where secrets may go, by their names, at servers that the
+	// manifest leaves to the owner (R157).
+	Destinations map[string][]abi.Destination `json:"destinations,omitempty"`
 }
 
 // A Mount is an approved directory. Path is a host path and never leaves the

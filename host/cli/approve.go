@@ -24,6 +24,9 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 		return err
 	}
 	q.Accepted = c.accept(known, q.Connector, doubts, f)
+	if q.Approved.Destinations, err = destinations(q.Connector.Manifest, f.secretsTo); err != nil {
+		return err
+	}
 	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
 		return err
 	}

@@ -177,6 +177,11 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 		}
 		lines = append(lines, verb+d.Path+", which it calls "+d.Name)
 	}
+	for _, name := range sortedNames(conn.Approved.Destinations) {
+		for _, d := range conn.Approved.Destinations[name] {
+			lines = append(lines, "have the secret "+name+" sent to "+d.Origin+d.PathPrefix)
+		}
+	}
 	for _, name := range conn.Approved.Plain {
 		lines = append(lines, "see the secret "+name+" itself")
 	}

@@ -23,7 +23,7 @@ type runFlags struct {
 	scope, config, state            string
 	reset, noPersist                bool
 	mounts, hosts, secrets, answers []string
-	plain                           []string
+	plain, secretsTo                []string
 	yes, noInteractive              bool
 	require                         string
 	out, timeline                   string
@@ -61,6 +61,7 @@ func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
+	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
 	fl.StringArrayVar(&f.plain, "plain", nil, "let the connector see the secret `NAME` itself; repeatable")
 	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
 }

@@ -66,7 +66,11 @@ type request struct {
 func goesTo(d abi.FieldDelivery) string {
 	var places []string
 	for _, p := range d.Destinations {
-		places = append(places, abi.Clean(p.Origin+p.PathPrefix+" ("+strings.Join(p.Placements, ", ")+")"))
+		origin := p.Origin
+		if origin == abi.OwnerOrigin {
+			origin = "the server you name with --secret-to"
+		}
+		places = append(places, abi.Clean(origin+p.PathPrefix+" ("+strings.Join(p.Placements, ", ")+")"))
 	}
 	if places == nil {
 		return "it goes nowhere"

@@ -247,7 +247,7 @@ func TestSmuggling(t *testing.T) {
 			t.Errorf("%q: %+v", h, e)
 		}
 	}
-	for _, m := range []string{"CONNECT", "TRACE", "get", "GET ", " GET", "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\nGET", "PRI", ""} {
+	for _, m := range []string{"CONNECT", "TRACE", "get", "GET ", " GET", "GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\nGET", "PRI", "MKCOL", "PROPPATCH", "propfind", ""} {
 		_, err := network.ParseRequest(frame(`{"method":"`+m+`","url":"https://a.example/"}`, ""), network.DefaultLimits())
 		if e := failure(t, err); e.Step != "method" {
 			t.Errorf("%q: %+v", m, e)

@@ -28,8 +28,9 @@ type Request struct {
 	Waiting func(origin string, until time.Time)
 }
 
-// methods of section 6.2 step 1.
-var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+// methods of section 6.2 step 1, and the two of WebDAV that only read (RFC 4918,
+// RFC 3253): calendars and address books are asked with them.
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "REPORT"}
 
 // ParseRequest decodes the frame of the request function. Body shares memory
 // with it. The error is an *Error: EINVAL for what is malformed, ETOOBIG for

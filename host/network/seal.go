@@ -57,14 +57,9 @@ type use struct{ field, origin, placement string }
 func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	sealed := seal{field: field, value: value}
 	for _, d := range to {
-		t, err := parseTarget(d.Origin, nil)
-		if err != nil || t.url.RawQuery != "" || strings.Trim(t.url.Path, "/") != "" {
-			continue
+		if origin, err := SealedOrigin(d.Origin); err == nil {
+			sealed.to = append(sealed.to, place{origin, d.PathPrefix, d.Placements})
 		}
-		if t.scheme == "http" && !isLoopback(t.host) {
-			continue
-		}
-		sealed.to = append(sealed.to, place{t.origin(), d.PathPrefix, d.Placements})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,6 +68,21 @@ func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destin
 	}
 	s.by[handle] = sealed
 	s.echo(handle, forms)
+}
+
+// SealedOrigin is the canonical form of an origin that sealed values may go to:
+// https, or http for this machine itself (R160).
+func SealedOrigin(text string) (string, error) {
+	t, err := parseTarget(text, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case t.url.RawQuery != "" || strings.Trim(t.url.Path, "/") != "":
+		return "", malformed("an origin has neither path nor query")
+	case t.scheme == "http" && !isLoopback(t.host):
+		return "", denyf("scheme", "a secret goes over https, or over http to this machine itself")
+	}
+	return t.origin(), nil
 }
 
 func isLoopback(host string) bool {

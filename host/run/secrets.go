@@ -47,7 +47,7 @@ func (r *run) deliver() {
 			continue
 		}
 		if Sealed(p.manifest, f) {
-			value = r.seal(f.Name, value, f.Destinations)
+			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
 		} else {
 			r.canary.protect(value)
 		}

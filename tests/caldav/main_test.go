@@ -1,0 +1,140 @@
+// Package caldav_test runs examples/caldav in its jail against a real server,
+// Debian's Radicale.
+package caldav_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// TestMain is also the worker: the sandbox runs this binary again.
+func TestMain(m *testing.M) {
+	if code, worker := host.Worker(os.Args[1:]); worker {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// A collecting is a host with the connector, and the server it collects from.
+type collecting struct {
+	*host.Host
+	server    *radicale
+	connector *host.Loaded
+	dir       string
+}
+
+func open(t *testing.T, server *radicale) *collecting {
+	t.Helper()
+	c := &collecting{server: server, dir: filepath.Join(t.TempDir(), "data")}
+	cache, err := cacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Host, err = host.Open(t.Context(), host.Options{Store: "badger:" + c.dir, CacheDir: cache,
+		Pace: network.Pace{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if c.connector, err = c.Load(t.Context(), "../../examples/caldav", ""); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// cacheDir keeps compiled code between test runs: SLUICE_CACHE, or a directory
+// of the user's cache.
+func cacheDir() (string, error) {
+	dir := os.Getenv("SLUICE_CACHE")
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(user, "sluice-tests")
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// request is what an owner starts who approves the server for this run.
+func (c *collecting) request(t *testing.T) host.RunRequest {
+	t.Helper()
+	to, err := host.OwnerDestinations(c.connector.Manifest, "password", c.server.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.RunRequest{
+		Connector: c.connector, Config: fmt.Appendf(nil, `{"url":%q,"user":%q}`, c.server.url, user), Secrets: map[string]string{"password": password},
+		Approved: store.Approved{Hosts: []string{c.server.url}, Destinations: map[string][]abi.Destination{"password": to}},
+	}
+}
+
+// do runs the connector to its end.
+func (c *collecting) do(t *testing.T, q host.RunRequest) *run.Result {
+	t.Helper()
+	r, err := c.Start(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.Do(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// collect runs the connector, which must succeed without leaving anything out,
+// and returns how many records and deletions it emitted.
+func (c *collecting) collect(t *testing.T) int64 {
+	t.Helper()
+	result := c.do(t, c.request(t))
+	if result.Status != abi.Succeeded || len(result.KnownGaps) > 0 {
+		b, err := json.MarshalIndent(result, "", " ")
+		t.Fatalf("the run did not succeed in full: %s %v", b, err)
+	}
+	return result.RecordsEmitted
+}
+
+// records are those of a stream that are there, by a member of theirs, and how
+// many were deleted.
+func (c *collecting) records(t *testing.T, stream store.Stream, member string) (there map[string]map[string]any, deleted int) {
+	t.Helper()
+	there = map[string]map[string]any{}
+	q := store.RecordQuery{Connection: "caldav", Stream: stream, Deleted: true, Limit: 1000}
+	for {
+		page, err := c.Store.Records(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			q.After = r.Version
+			if r.Deleted {
+				deleted++
+				continue
+			}
+			var data map[string]any
+			if err := json.Unmarshal(r.Data, &data); err != nil {
+				t.Fatal(err)
+			}
+			there[fmt.Sprint(data[member])] = data
+		}
+		if !page.More {
+			return there, deleted
+		}
+	}
+}
