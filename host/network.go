@@ -6,7 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/run"
 )
 
 // CheckHost checks a host that the owner named for a run: it must read
@@ -53,14 +53,24 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 	})
 }
 
-// session is the network of one run.
-func (h *Host) session(p *network.Policy, id store.ConnectionID) (*network.Session, error) {
+// network is the network of one run, nil when the module cannot use any.
+func (h *Host) network(q RunRequest, plan *run.Plan, p *network.Policy) (run.Network, error) {
+	switch {
+	case q.Replay != nil:
+		return network.NewReplay(q.Replay.recording), nil
+	case q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork):
+		return nil, nil
+	}
+	id := plan.Connection.ID
 	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Audit: func(hop network.Hop) {
 		h.Options.Log.Info("network_request", "connection", id, "method", hop.Method, "origin", hop.Origin, "path", hop.Path,
 			"status", hop.Status, "refused", hop.Refused, "sent", hop.Sent, "took", hop.Took)
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
+	}
+	if q.Record != nil {
+		return q.Record.begin(c, q, plan)
 	}
 	return network.NewSession(c), nil
 }

@@ -63,13 +63,13 @@ func (r *Recording) standIns(v *values) {
 	}
 }
 
-// Given is the header with stand-ins for credentials, for the START of a replay,
-// and a value for each secret that was there.
-func (r *Recording) Given() (Header, map[string]string) {
+// Given is the header with stand-ins for what was scrubbed, for the START of a
+// replay, and a stand-in for each of these secrets.
+func (r *Recording) Given(names []string) (Header, map[string]string) {
 	v := newValues()
 	r.standIns(v)
 	secrets := map[string]string{}
-	for _, name := range r.Header.Secrets {
+	for _, name := range names {
 		secrets[name] = standIn(r.Header.Seed, "secret", name)
 		v.secret(name, secrets[name], secrets[name], nil)
 	}
