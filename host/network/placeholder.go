@@ -34,8 +34,8 @@ type values struct {
 	forms []spelling // the longest first
 }
 
-// A spelling is one way to write a value. A loose one has characters of its
-// neighbours in its own: it goes with all of the word around it.
+// A spelling is one way to write a value. A loose one shares characters with its
+// neighbours: it goes with the one before it and the rest of the word.
 type spelling struct {
 	text  []byte
 	mark  []byte
@@ -119,8 +119,8 @@ func plainName(field string) string {
 }
 
 // hide puts placeholders where the text has values. found, nil for nobody, sees
-// each but the literal ones.
-func (v *values) hide(text []byte, found func(mark string)) []byte {
+// each but the literal ones, and where it was.
+func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 	v.mu.Lock()
 	forms := v.forms
 	v.mu.Unlock()
@@ -148,69 +148,32 @@ func (v *values) hide(text []byte, found func(mark string)) []byte {
 		}
 		from, to := at, at+len(forms[which].text)
 		if forms[which].loose {
-			for from > pos && isBase64(text[from-1]) {
+			if from > pos && text[from-1] != '=' && isBase64(text[from-1]) {
 				from--
 			}
-			for to < len(text) && isBase64(text[to]) {
-				to++
-			}
+			to += base64Length(text[to:])
 		}
 		out = append(append(out, text[pos:from]...), forms[which].mark...)
 		pos = to
 		if found != nil && !bytes.HasPrefix(forms[which].mark, []byte(literalMark)) {
-			found(string(forms[which].mark))
+			found(string(forms[which].mark), at)
 		}
 	}
 }
 
-// hideBody is hide for what may be JSON, whose escapes hide a value from the
-// first look.
-func (v *values) hideBody(body []byte, found func(mark string)) []byte {
-	tokens := escapedTexts(body)
-	var out []byte
-	at := 0
-	for _, t := range tokens {
-		spelled, meant := 0, 0
-		v.hide(body[t.from:t.to], func(string) { spelled++ })
-		text := v.hide([]byte(abi.String(body[t.from:t.to])), func(string) { meant++ })
-		if meant > spelled {
-			out = append(out, v.hide(body[at:t.from], found)...)
-			out = abi.AppendQuote(out, text)
-			v.hide([]byte(abi.String(body[t.from:t.to])), found)
-			at = t.to
+// base64Length is how far a text goes on as base64, escaped as in URLs too.
+func base64Length(text []byte) (n int) {
+	for n < len(text) {
+		switch {
+		case isBase64(text[n]):
+			n++
+		case len(text)-n >= 3 && slices.Contains([]string{"%2B", "%2F", "%3D"}, strings.ToUpper(string(text[n:n+3]))):
+			n += 3
+		default:
+			return n
 		}
 	}
-	return append(out, v.hide(body[at:], found)...)
-}
-
-// A token is a string in a JSON text, quotes included.
-type token struct{ from, to int }
-
-// escapedTexts are the strings of a JSON text that have escapes; none when it is
-// no JSON.
-func escapedTexts(body []byte) (out []token) {
-	if bytes.IndexByte(body, '\\') < 0 {
-		return nil
-	}
-	if _, err := abi.Parse(body, abi.ParseOptions{AnyKind: true}); err != nil {
-		return nil
-	}
-	for i := 0; i < len(body); i++ {
-		if body[i] != '"' {
-			continue
-		}
-		from, escaped := i, false
-		for i++; body[i] != '"'; i++ {
-			if body[i] == '\\' {
-				escaped = true
-				i++
-			}
-		}
-		if escaped {
-			out = append(out, token{from, i + 1})
-		}
-	}
-	return out
+	return n
 }
 
 func isBase64(c byte) bool {

@@ -193,7 +193,7 @@ func (r *Recorder) document(doc json.RawMessage, found func(where, mark string))
 	if doc == nil {
 		return nil, nil
 	}
-	out := json.RawMessage(r.values.hideBody(doc, spot("start", found)))
+	out := json.RawMessage(r.values.hideBody(doc, nil, spot("start", found)))
 	if _, err := abi.Parse(out, abi.ParseOptions{}); err != nil {
 		return nil, errors.New("a secret is a number in the settings or cursors of this run, where it cannot be hidden")
 	}
@@ -203,26 +203,29 @@ func (r *Recorder) document(doc json.RawMessage, found func(where, mark string))
 // answered is an answer as recordings have it. A body that was scrubbed has
 // another length than the server said.
 func (v *values) answered(t taken, found func(where, mark string)) (*Answer, *Error) {
-	hide := v.hiding(found)
-	if e := v.failed(t.failure, hide); e != nil {
-		return nil, e
+	if t.failure != nil {
+		return nil, v.failed(t.failure, found)
 	}
-	a := t.answer
-	out := &Answer{Status: a.Status, Headers: hideHeaders("answer", a.Headers, hide), URL: hide("answer url", a.URL), Redirects: a.Redirects, Bytes: a.Bytes,
-		Body: v.hideBody(a.Body, spot("answer body", found)), Broken: v.failed(a.Broken, hide)}
-	if !bytes.Equal(out.Body, a.Body) {
+	a, scrubbed := t.answer, false
+	body := v.hideBody(a.Body, a.Headers, func(mark string, _ int) {
+		scrubbed = true
+		found("answer body", mark)
+	})
+	out := &Answer{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found), URL: v.hideURL(a.URL, spot("answer url", found)),
+		Redirects: a.Redirects, Bytes: a.Bytes, Body: body, Broken: v.failed(a.Broken, found)}
+	if scrubbed {
 		out.Bytes = -1
 		out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { return pair[0] == "Content-Length" })
 	}
 	return out, nil
 }
 
-func (v *values) failed(e *Error, hide func(where, text string) string) *Error {
+func (v *values) failed(e *Error, found func(where, mark string)) *Error {
 	if e == nil {
 		return nil
 	}
 	out := *e
-	out.Message = hide("failure", e.Message)
+	out.Message = v.hideURL(e.Message, spot("failure", found))
 	return &out
 }
 

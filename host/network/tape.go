@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"net/textproto"
 	"slices"
 	"sync/atomic"
 )
@@ -46,43 +45,18 @@ func (t *tape) Close() error {
 
 // asked is a request as recordings have it.
 func (v *values) asked(q *Request, found func(where, mark string)) Asked {
-	hide := v.hiding(found)
-	out := Asked{Method: q.Method, URL: hide("request url", q.URL), MaxBytes: q.MaxBytes}
+	out := Asked{Method: q.Method, URL: v.hideURL(q.URL, spot("request url", found)), MaxBytes: q.MaxBytes}
 	if q.Redirect != "follow" {
 		out.Redirect = q.Redirect
 	}
-	out.Headers = hideHeaders("request", q.Headers, hide)
+	out.Headers = v.hideHeaders("request", q.Headers, found)
 	slices.SortStableFunc(out.Headers, func(a, b [2]string) int { return cmp.Compare(a[0], b[0]) })
-	body := v.hideBody(q.Body, spot("request body", found))
+	body := v.hideBody(q.Body, q.Headers, spot("request body", found))
 	if len(body) > wholeBody {
 		sum := sha256.Sum256(body)
 		out.Digest, out.Length = hex.EncodeToString(sum[:]), int64(len(body))
 	} else if len(body) > 0 {
 		out.Body = body
-	}
-	return out
-}
-
-// hiding is hide with the place where something was found.
-func (v *values) hiding(found func(where, mark string)) func(where, text string) string {
-	return func(where, text string) string {
-		return string(v.hide([]byte(text), spot(where, found)))
-	}
-}
-
-// spot tells found where; nil for nobody.
-func spot(where string, found func(where, mark string)) func(mark string) {
-	return func(mark string) {
-		if found != nil {
-			found(where, mark)
-		}
-	}
-}
-
-func hideHeaders(of string, headers [][2]string, hide func(where, text string) string) (out [][2]string) {
-	for _, pair := range headers {
-		name := textproto.CanonicalMIMEHeaderKey(pair[0])
-		out = append(out, [2]string{name, hide(of+" header "+name, pair[1])})
 	}
 	return out
 }
