@@ -180,6 +180,9 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
 }
 
+// maxShown is where a text with placeholders stops to grow.
+const maxShown = 2 * MaxRecording
+
 // show puts what the guest holds where the text has placeholders. One that is
 // not known yet stays.
 func (v *values) show(text []byte) []byte {
@@ -201,7 +204,7 @@ func (v *values) show(text []byte) []byte {
 		}
 		held, known := v.held[string(mark)]
 		switch {
-		case known:
+		case known && len(out) < maxShown: // a long secret may be named often
 			out = append(out, held...)
 		case string(mark) == literalMark+markEnd:
 			out = append(out, "{{"...)
