@@ -101,6 +101,12 @@ func OpenRecording(path string) (*Recording, error) {
 // Module is the digest of the module that was recorded.
 func (r *Recording) Module() string { return r.recording.Header.Module }
 
+// Connection is the one that was collected, which a replay is of unless the
+// request names another.
+func (r *Recording) Connection() store.ConnectionID {
+	return store.ConnectionID(r.recording.Header.Connection)
+}
+
 // repeatable settles time and chance of a run that is recorded or replayed. A
 // replay is started as the recording was, unless the request says otherwise.
 func (q RunRequest) repeatable() (RunRequest, error) {
@@ -126,7 +132,7 @@ func (q RunRequest) repeatable() (RunRequest, error) {
 	}
 	q.Secrets = secrets
 	if q.Connection == "" {
-		q.Connection = store.ConnectionID(given.Connection)
+		q.Connection = q.Replay.Connection()
 	}
 	if q.Mode == "" {
 		q.Mode = given.Mode
