@@ -198,7 +198,7 @@ func (v *values) show(text []byte) []byte {
 			return append(out, text...)
 		}
 		out, text = append(out, text[:at]...), text[at:]
-		mark := text[:len("{{")]
+		var mark []byte
 		if end := bytes.Index(text[:min(len(text), 100)], []byte(markEnd)); end > 0 {
 			mark = text[:end+len(markEnd)]
 		}
@@ -209,7 +209,7 @@ func (v *values) show(text []byte) []byte {
 		case string(mark) == literalMark+markEnd:
 			out = append(out, "{{"...)
 		default:
-			mark = text[:len("{{")]
+			mark = text[:1]
 			out = append(out, mark...)
 		}
 		text = text[len(mark):]

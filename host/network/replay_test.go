@@ -337,3 +337,28 @@ func TestRecordingIsBounded(t *testing.T) {
 		t.Errorf("%s %s, %s", errno, text, code)
 	}
 }
+
+// Nothing of a value is left in any text, what only looks like a placeholder
+// comes back as it was, and a text without values is unchanged by the round trip.
+func FuzzPlaceholders(f *testing.F) {
+	const held, value = "sluice-sealed-v1-aaaaaaaaaaaaaaaaaaaaaaaaaa", "correct horse"
+	for _, text := range []string{"", "{{", "{{{{secret:token}}", "{{literal:}}secret:}}", "{{{secret:0", "{correct horse", "x correct horse y", "{{secret:correct horse}}", held + held,
+		"corcorrect horserect horse", `{"a":"c\u006frrect horse \n {{secret:"}`, base64.StdEncoding.EncodeToString([]byte("sam:correct horse"))} {
+		f.Add(text)
+	}
+	forms := run.Forms(value)
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, shown := network.Hidden(text, "", "", nil); shown != text {
+			t.Fatalf("%q became %q", text, shown)
+		}
+		hidden, shown := network.Hidden(text, held, value, forms)
+		for _, form := range append([][]byte{[]byte(held)}, forms...) {
+			if strings.Contains(hidden, string(form)) {
+				t.Fatalf("%q is left in %q", form, hidden)
+			}
+		}
+		if hidden == text && shown != text {
+			t.Fatalf("%q became %q", text, shown)
+		}
+	})
+}
