@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -229,8 +230,11 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		var x struct {
 			Answer struct{ Body struct{ Base64 []byte } }
 		}
-		if json.Unmarshal([]byte(line), &x) == nil {
+		if json.Unmarshal([]byte(line), &x) == nil && x.Answer.Body.Base64 != nil {
 			look += string(x.Answer.Body.Base64)
+			if strings.Contains(line, `"bytes":`) || strings.Contains(line, "Content-Length") {
+				t.Errorf("the length is of what was scrubbed: %s", line)
+			}
 		}
 	}
 	for _, v := range slices.Concat(spellings(plain), spellings(sealed), []string{token, handle, otp, hex.EncodeToString([]byte(otp)), `\u0063orrect`}) {
@@ -361,4 +365,54 @@ func FuzzPlaceholders(f *testing.F) {
 			t.Fatalf("%q became %q", text, shown)
 		}
 	})
+}
+
+// The order of headers means nothing, only that of those with one name.
+func TestHeadersInAnyOrder(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {})
+	ask := func(s *network.Session, headers string) {
+		s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","headers":`+headers+`}`, ""))
+	}
+	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) { ask(s, `[["B","1"],["A","2"],["B","3"]]`) })
+	for headers, want := range map[string]string{
+		`[["b","1"],["B","3"],["a","2"]]`: "",
+		`[["B","3"],["B","1"],["A","2"]]`: "recording_mismatch",
+	} {
+		s := replayed(t, file)
+		ask(s, headers)
+		if code, text := s.Fault(false); code != want {
+			t.Errorf("%s: %s", headers, text)
+		}
+	}
+}
+
+// The password within basic authentication is a credential too.
+func TestBasicPasswordIsScrubbed(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello opensesame9!") })
+	basic := base64.StdEncoding.EncodeToString([]byte("sam:opensesame9"))
+	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) {
+		fetch(t, s, "GET", base+"/", map[string]string{"Authorization": "Basic " + basic}, "")
+	})
+	if strings.Contains(file, "opensesame9") || strings.Contains(file, basic) || !strings.Contains(file, "Basic {{credential:1}}") {
+		t.Error(file)
+	}
+}
+
+// What the end of a run broke off is not what a server answered.
+func TestCancelledRequestsAreNotRecorded(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	_, review := recorded(t, e, network.Header{}, func(s *network.Session) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if text, errno := s.Handle(ctx, abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`"}`, "")); errno != abi.ECANCELED {
+			t.Errorf("%s %s", errno, text)
+		}
+	})
+	if review.Exchanges != 0 {
+		t.Errorf("%+v", review)
+	}
 }
