@@ -79,14 +79,14 @@ type Recording struct {
 // OpenRecording reads a recording. The error names the line that is damaged, and
 // what belongs there.
 func OpenRecording(path string) (*Recording, error) {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() { // a pipe would wait
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: not a regular file", path), err)
-	}
 	text, err := io.ReadAll(io.LimitReader(f, network.MaxRecordedFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)

@@ -52,7 +52,7 @@ const (
 func newValues() *values {
 	v := &values{held: map[string]string{}}
 	for _, m := range []string{secretMark, credentialMark, literalMark} {
-		v.spell(m, literalMark+markEnd+m[len("{{"):], false)
+		v.spell(m, literalMark+markEnd, false)
 	}
 	return v
 }
@@ -147,7 +147,11 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 			return append(out, text[pos:]...)
 		}
 		from, to := at, at+len(forms[which].text)
-		if forms[which].loose {
+		literal := string(forms[which].mark) == literalMark+markEnd
+		switch {
+		case literal:
+			to = at + len("{{") // what follows may be a value
+		case forms[which].loose:
 			if from > pos && text[from-1] != '=' && isBase64(text[from-1]) {
 				from--
 			}
@@ -155,7 +159,7 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 		}
 		out = append(append(out, text[pos:from]...), forms[which].mark...)
 		pos = to
-		if found != nil && !bytes.HasPrefix(forms[which].mark, []byte(literalMark)) {
+		if found != nil && !literal {
 			found(string(forms[which].mark), at)
 		}
 	}

@@ -398,6 +398,15 @@ func TestBasicPasswordIsScrubbed(t *testing.T) {
 	}
 }
 
+// A value that looks like the rest of a placeholder is found behind a brace.
+func TestValuesThatLookLikePlaceholders(t *testing.T) {
+	const value = "secret:of-the-house}}"
+	hidden, shown := network.Hidden("{{"+value+" {{{{literal:"+value, value, value, run.Forms(value))
+	if strings.Contains(hidden, "of-the-house") || shown != "{{"+value+" {{{{literal:"+value {
+		t.Errorf("%q, %q", hidden, shown)
+	}
+}
+
 // What the end of a run broke off is not what a server answered.
 func TestCancelledRequestsAreNotRecorded(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
