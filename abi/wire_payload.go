@@ -63,19 +63,36 @@ type Load struct {
 	Name        string   // args[0] (G15)
 	Env         []string // NAME=value (R33)
 	Mounts      []Mount
+	Fixed       *Fixed // nil: the real clock and fresh random numbers
 }
+
+// Fixed makes what a guest sees of time and chance repeatable: in a run that is
+// recorded, and when it is replayed.
+//
+// Invariant: a guest that is given the same Fixed and the same replies reads the
+// same times and the same random bytes, whatever Instant says.
+type Fixed struct {
+	Start   uint64   // of the wall clock, milliseconds since 1970
+	Seed    [32]byte // of the random bytes
+	Instant bool     // sleeps pass at once
+}
+
+// maxFixedStart is about the year 2100.
+const maxFixedStart = 1 << 42
 
 const (
 	loadInterpreter = 1 << iota
 	loadStdio
 	loadDirectory
-	loadFlags = loadInterpreter | loadStdio | loadDirectory
+	loadFixed
+	loadInstant
+	loadFlags = 1<<iota - 1
 )
 
 // Append appends the encoded form to b.
 func (l Load) Append(b []byte) []byte {
 	var flags byte
-	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory} {
+	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory, l.Fixed != nil, l.Fixed != nil && l.Fixed.Instant} {
 		flags |= boolByte(set) << i
 	}
 	le := binary.LittleEndian
@@ -91,6 +108,9 @@ func (l Load) Append(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(len(l.Mounts)))
 	for _, m := range l.Mounts {
 		b = appendString(le.AppendUint32(b, m.ID), m.Path)
+	}
+	if f := l.Fixed; f != nil {
+		b = append(le.AppendUint64(b, f.Start), f.Seed[:]...)
 	}
 	return b
 }
@@ -115,8 +135,13 @@ func ParseLoad(b []byte) (l Load, err error) {
 			l.Mounts[i] = Mount{ID: d.u32(), Path: d.str(maxWireString)}
 		}
 	}
+	if flags&loadFixed != 0 {
+		l.Fixed = &Fixed{Start: d.u64(), Instant: flags&loadInstant != 0}
+		copy(l.Fixed.Seed[:], d.take(len(l.Fixed.Seed)))
+		d.check(l.Fixed.Start <= maxFixedStart, "clock")
+	}
 	d.check(l.Task >= TaskRun && l.Task <= TaskCompile, "task")
-	d.check(flags&^loadFlags == 0, "flags")
+	d.check(flags&^byte(loadFlags) == 0 && (flags&loadInstant == 0 || flags&loadFixed != 0), "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
 	d.check(l.Limits.Valid(), "limits")
 	return l, d.end("load")

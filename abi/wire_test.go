@@ -26,7 +26,7 @@ func wirePayloads() map[string]struct {
 		"load": {abi.Load{
 			Task: abi.TaskRun, Stdio: true, Directory: true, ModuleBytes: 9, MemoryPages: 65536,
 			Limits: abi.DefaultWireLimits(), Jail: []byte("{}"), Name: "n", Env: []string{"A=b", "C="},
-			Mounts: []abi.Mount{{ID: 3, Path: "/data"}},
+			Mounts: []abi.Mount{{ID: 3, Path: "/data"}}, Fixed: &abi.Fixed{Start: 1 << 41, Seed: [32]byte{1, 31: 2}, Instant: true},
 		}, func(b []byte) (any, error) { return abi.ParseLoad(b) }},
 		"ready": {abi.Ready{CPU: 1, Enter: 2, Load: math.MaxInt64, Isolation: abi.Isolation{
 			Level: "full", Namespaces: []string{"network"}, Landlock: 6, Seccomp: "strict", Rlimits: true, UID: "own",
@@ -69,6 +69,7 @@ func TestWirePayloadsRefuse(t *testing.T) {
 		"load of a task unknown": abi.Load{Task: 3, Limits: limits},
 		"load with 4 GiB + 64K":  abi.Load{Task: abi.TaskRun, Limits: limits, MemoryPages: 65537},
 		"load without limits":    abi.Load{Task: abi.TaskRun},
+		"load of a far future":   abi.Load{Task: abi.TaskRun, Limits: limits, Fixed: &abi.Fixed{Start: 1 << 43}},
 		"load of 1000 variables": abi.Load{Task: abi.TaskRun, Limits: limits, Env: make([]string, 1000)},
 		"load of a long name":    abi.Load{Task: abi.TaskRun, Limits: limits, Name: strings.Repeat("n", 70_000)},
 		"hello of a long build":  abi.Hello{Build: strings.Repeat("n", 70_000)},

@@ -65,7 +65,7 @@ type Host struct {
 	ID      string // of this installation
 	Epoch   string // of this start (R189)
 	pace    *network.Governor
-	active  active
+	active  *active
 	temp    string // scratch space of a memory: host
 	stop    func() // ends what watches in the background
 
@@ -90,7 +90,7 @@ func DefaultDataDir() (string, error) {
 func Open(ctx context.Context, o Options) (*Host, error) {
 	o = o.settled()
 	restrictUmask()
-	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace)}
+	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace), active: &active{}}
 	if err := h.openStore(); err != nil {
 		return nil, err
 	}

@@ -63,17 +63,30 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 	})
 }
 
-// session is the network of one run.
-func (h *Host) session(p *network.Policy, t *tracer, r abi.Rate) (run.Network, error) {
+// network is the network of one run, nil when the module cannot use any.
+func (h *Host) network(q RunRequest, plan *run.Plan, p *network.Policy, t *tracer) (run.Network, error) {
+	switch {
+	case q.Replay != nil:
+		return network.NewReplay(q.Replay.recording), nil
+	case q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork):
+		return nil, nil
+	}
 	var own *network.Governor
-	if r != (abi.Rate{}) {
+	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
 		own = network.NewGovernor(h.Options.Pace.Declared(r))
 	}
 	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: t.hop})
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
-	return traced{network.NewSession(c), h.requests}, nil
+	if q.Record == nil {
+		return traced{network.NewSession(c), h.requests}, nil
+	}
+	session, err := q.Record.begin(c, q, plan)
+	if err != nil {
+		return nil, err
+	}
+	return traced{session, h.requests}, nil
 }
 
 // OwnerDestinations are where a secret may go at the server that an owner

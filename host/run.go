@@ -46,6 +46,12 @@ type RunRequest struct {
 	Launched func(run.Guest)
 	// Interpreter is for conformance tests; see sandbox.Spec.
 	Interpreter bool
+	// Record keeps the run; Replay runs it without network and vault, as it was
+	// kept. Nil for neither; not both.
+	Record *Recorder
+	Replay *Recording
+
+	fixed *abi.Fixed
 }
 
 // Start makes the checks of §6.1 and returns a run that is ready to go. The
@@ -55,6 +61,10 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		return nil, err
 	}
 	l := q.Connector
+	q, err := q.repeatable()
+	if err != nil {
+		return nil, err
+	}
 	if err := h.vouched(ctx, q); err != nil {
 		return nil, err
 	}
@@ -72,6 +82,9 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		conn.Settings = q.Config
 	}
 	conn.Approved = merge(conn.Approved, q.Approved)
+	if q.Replay != nil {
+		conn.Approved.Hosts = q.Approved.Hosts
+	}
 	policy, err := policyOf(conn.Approved.Hosts)
 	if err != nil {
 		return nil, err
@@ -88,16 +101,18 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if l.Manifest.Sluice != nil {
 		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
 	}
-	secrets, err := h.secrets(l.Manifest, conn.ID, q.Secrets)
-	if err != nil {
-		return nil, err
+	secrets, missing := q.Secrets, []string(nil)
+	if q.Replay == nil {
+		missing = missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts)
+		if secrets, err = h.secrets(l.Manifest, conn.ID, q.Secrets); err != nil {
+			return nil, err
+		}
 	}
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
 		Secrets: secrets, Interactive: q.Owner != nil, Mounts: mounts,
-		MissingHosts: missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts),
-		Trigger:      trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
+		MissingHosts: missing, Trigger: trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
 		return nil, err
@@ -106,16 +121,14 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var session run.Network
 	trace := &tracer{host: h, connection: conn.ID}
-	if l.Module.Uses(abi.ModuleNetwork) {
-		if session, err = h.session(policy, trace, l.Manifest.Bindings[abi.BindingNetwork].Rate); err != nil {
-			return nil, err
-		}
+	session, err := h.network(q, plan, policy, trace)
+	if err != nil {
+		return nil, err
 	}
 	var r *run.Run
 	r = run.New(plan, run.Deps{
-		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session,
+		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session, Handles: q.handles(),
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
 			h.began(ctx, conn.ID, r)
 			return h.launch(ctx, q, code, roots, budgets, n)
@@ -221,6 +234,7 @@ func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, root
 	guest, err := h.Sandbox.Start(ctx, sandbox.Spec{
 		Name: n.Name, Env: n.Env, Module: l.Module, Wasm: l.Wasm, Code: code, Mounts: mounts,
 		MemoryBytes: memory, Compute: b.Compute, Interpreter: q.Interpreter,
+		Fixed: q.fixed,
 	})
 	if err != nil {
 		if c, ok := files.(io.Closer); ok {

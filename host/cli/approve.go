@@ -30,10 +30,10 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
 		return err
 	}
-	if q.Approved.Hosts, err = c.hosts(known, q.Connector.Manifest, f); err != nil {
+	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
 		return err
 	}
-	q.Approved.Plain, err = c.plain(known, q.Connector.Manifest, f)
+	q.Approved.Plain, err = c.plain(known, q, f)
 	return err
 }
 
@@ -62,7 +62,8 @@ func (c *command) accept(known store.Connection, l *host.Loaded, doubts []string
 
 // plain are the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked (R155). --yes does not agree.
-func (c *command) plain(known store.Connection, m *abi.Manifest, f *runFlags) ([]string, error) {
+func (c *command) plain(known store.Connection, q *host.RunRequest, f *runFlags) ([]string, error) {
+	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {
 		if !run.Sealed(m, s) {
@@ -75,7 +76,7 @@ func (c *command) plain(known store.Connection, m *abi.Manifest, f *runFlags) ([
 		}
 	}
 	t, ok := c.terminal()
-	if !ok || f.noInteractive || f.yes {
+	if !ok || f.noInteractive || f.yes || q.Replay != nil { // a replay has no secrets
 		return f.plain, nil
 	}
 	agreed := slices.Clone(f.plain)

@@ -25,6 +25,9 @@ func connectionOf(q host.RunRequest) store.ConnectionID {
 	if q.Connection != "" {
 		return q.Connection
 	}
+	if q.Replay != nil {
+		return q.Replay.Connection()
+	}
 	return store.ConnectionID(q.Connector.Manifest.Name())
 }
 

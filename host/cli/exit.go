@@ -120,9 +120,9 @@ func resultCode(r *run.Result) int {
 		return exitOK
 	case reason == "connector_protocol_violation":
 		return exitViolation
-	case strings.HasPrefix(reason, "connector_"):
+	case strings.HasPrefix(reason, "connector_"), reason == "recording_mismatch":
 		return exitConnector
-	case reason == "run_timed_out", reason == "assistance_timed_out", reason == "memory_limit_exceeded", strings.HasPrefix(reason, "grant_"):
+	case reason == "run_timed_out", reason == "assistance_timed_out", reason == "memory_limit_exceeded", reason == "recording_full", strings.HasPrefix(reason, "grant_"):
 		return exitLimit
 	case strings.HasPrefix(reason, "owner_"):
 		return exitCancelled

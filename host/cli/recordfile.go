@@ -48,6 +48,11 @@ func createRecords(flag, path string) (*recordFile, error) {
 	if err := recordFormat(flag, path); err != nil {
 		return nil, err
 	}
+	return createFile(flag, path)
+}
+
+// createFile is createRecords for any content.
+func createFile(flag, path string) (*recordFile, error) {
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
 		return nil, usagef("%s %s: not a regular file", flag, path)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -27,6 +28,8 @@ type runFlags struct {
 	yes, noInteractive              bool
 	require                         string
 	out, timeline                   string
+	record, replay                  string
+	keeps                           bool // --store says where a replay is kept
 }
 
 func (c *command) run() *cobra.Command {
@@ -36,11 +39,22 @@ func (c *command) run() *cobra.Command {
 		Short: "Run a connector once, in the terminal",
 		Long: `Runs a connector: a .wasm file, a source directory, which is built first, or an
 installed name. Progress and questions appear on the terminal; a second run
-collects only what is new.`,
+collects only what is new.
+
+--record keeps what the connector asked of servers and got, without secrets, and
+what it was started with. --replay runs it again from that: no network, no
+credentials, the same clock and random numbers. A request that is not the next of
+the recording ends the run. Directories and answers are given as before; records
+go to --out, or to a --store that is named.`,
 		Example: `  sluice run examples/git --mount repo=.
-  sluice run mailbox.wasm --answer otp=123456 --json`,
+  sluice run mailbox.wasm --answer otp=123456 --json
+  sluice run feed.wasm --config @feeds.json --record feeds.jsonl
+  sluice run feed.wasm --replay feeds.jsonl --out records.jsonl`,
 		Args: args(1, 1, "one connector"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.doRun(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.keeps = cmd.Flags().Changed("store")
+			return c.doRun(cmd.Context(), args[0], f)
+		},
 	}
 	fl := cmd.Flags()
 	f.addGrants(cmd)
@@ -51,6 +65,8 @@ collects only what is new.`,
 	fl.StringVar(&f.mode, "mode", "", "full_refresh or incremental (default: incremental where a state exists)")
 	fl.StringVar(&f.out, "out", "", "also write the records this run stores: those that are new, changed or deleted, `FILE.{jsonl,csv}`")
 	fl.StringVar(&f.timeline, "timeline", "", "write every timeline event as one JSON line to `FILE`")
+	fl.StringVar(&f.record, "record", "", "keep what the connector asks for and gets in `FILE`, secrets scrubbed")
+	fl.StringVar(&f.replay, "replay", "", "answer the connector from a `FILE` that --record wrote, without network")
 	return cmd
 }
 
@@ -83,16 +99,31 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 	if err != nil {
 		return err
 	}
+	tape, err := f.openTape()
+	if err != nil {
+		return err
+	}
+	defer tape.abandon()
+	request.Record, request.Replay = tape.recorder, tape.replay
 	out, err := openSinks(f)
 	if err != nil {
 		return err
 	}
 	defer out.abandon()
-	return c.with(ctx, host.Options{Require: f.require, Prespawn: 1}, func(h *host.Host) error {
-		if request.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
+	if tape.replay != nil && !f.keeps { // what is stored is not to be mixed with it
+		if request.Connector, _, err = c.load(ctx, connector, f.manifest, ""); err != nil {
 			return err
 		}
+		c.store = "memory:"
+	}
+	return c.with(ctx, host.Options{Require: f.require, Prespawn: 1}, func(h *host.Host) error {
+		if request.Connector == nil {
+			if request.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
+				return err
+			}
+		}
 		c.warn(request.Connector)
+		c.warnOther(tape, request.Connector)
 		if err := declared(request.Connector.Manifest, request.Secrets); err != nil {
 			return err
 		}
@@ -104,7 +135,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 			return err
 		}
 		c.code = resultCode(done.result)
-		return c.printResult(done)
+		return errors.Join(c.printResult(done), c.keep(tape, done.result))
 	})
 }
 

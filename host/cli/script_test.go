@@ -27,7 +27,7 @@ import (
 // shared by all scripts.
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
-	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "../../examples/git", "../../examples/stdio", "../../examples/feed"} {
+	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "../../examples/git", "../../examples/stdio", "../../examples/feed", "../../examples/ical", "../../examples/ask"} {
 		wasm, err := host.Build(context.Background(), dir)
 		if err != nil {
 			t.Fatalf("build %s: %v", dir, err)
@@ -61,6 +61,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
+			"serve": serve, "same": same,
 		},
 	})
 }
@@ -110,6 +111,7 @@ func codeOf(ts *testscript.TestScript, err error) int {
 type held struct {
 	cmd    *exec.Cmd
 	stderr *bufio.Reader
+	web    *httptest.Server // see serve
 }
 
 // heldKey finds the held process among the values of a script.
@@ -206,9 +208,51 @@ func expand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// server answers with feeds, with what it was sent as X-Key, and that it is busy.
+// serve is "serve": $SERVER becomes a server of this script alone, which "!
+// serve" stops.
+func serve(ts *testscript.TestScript, stop bool, _ []string) {
+	h := ts.Value(heldKey{}).(*held)
+	if stop {
+		h.web.Close()
+		return
+	}
+	h.web = httptest.NewServer(handler())
+	ts.Defer(h.web.Close)
+	ts.Setenv("SERVER", h.web.URL)
+}
+
+// same is "same FILE FILE MEMBER…": the records of the files are the same but
+// for these members.
+func same(ts *testscript.TestScript, _ bool, args []string) {
+	read := func(name string) (out []string) {
+		for line := range strings.Lines(ts.ReadFile(name)) {
+			var r map[string]json.RawMessage
+			ts.Check(json.Unmarshal([]byte(line), &r))
+			for _, name := range args[2:] {
+				delete(r, name)
+			}
+			b, err := json.Marshal(r)
+			ts.Check(err)
+			out = append(out, string(b))
+		}
+		return out
+	}
+	a, b := read(args[0]), read(args[1])
+	if len(a) == 0 || !slices.Equal(a, b) {
+		ts.Fatalf("%s and %s are not the same records:\n%s\n\n%s", args[0], args[1], strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+}
+
+// server answers as handler says.
 func server(t *testing.T) *httptest.Server {
 	t.Helper()
+	s := httptest.NewServer(handler())
+	t.Cleanup(s.Close)
+	return s
+}
+
+// handler answers with feeds, with what it was sent as X-Key, and that it is busy.
+func handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir("testdata/feeds")))
 	mux.HandleFunc("/api/echo", func(w http.ResponseWriter, r *http.Request) {
@@ -223,7 +267,5 @@ func server(t *testing.T) *httptest.Server {
 		w.Header().Set("Retry-After", "3")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	return s
+	return mux
 }

@@ -140,6 +140,8 @@ func nextStep(r *run.Result) string {
 		return "narrow what is collected with --scope"
 	case reason == "assistance_timed_out":
 		return "run it again and answer in time"
+	case reason == "recording_mismatch":
+		return "if the connector was meant to change, record it again with --record"
 	case strings.HasPrefix(reason, "owner_"):
 		return "run it again; what was stored stays"
 	case reason == "connector_protocol_violation", reason == "connector_trapped", reason == "connector_exit_without_done", reason == "connector_stdin_closed":

@@ -101,8 +101,18 @@ type Response struct {
 	URL       string
 	Redirects int
 	Bytes     int64 // of the body, -1 when the server did not say or it is packed
-	Body      *Body
+	Body      Stream
 }
+
+// A Stream is the body of an answer. Its error is an *Error or io.EOF.
+type Stream interface {
+	io.ReadCloser
+	// Abort ends a Read that waits; what follows fails too. It may be called from
+	// any goroutine.
+	Abort()
+}
+
+func (c *Client) stopped(bool) *Error { return nil }
 
 // Do makes one request, with its redirects. ctx ends it until Do returns; the
 // body lives until it is closed. The error is an *Error; a failure at any step

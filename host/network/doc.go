@@ -11,4 +11,8 @@
 // by itself, and the last verdict, on the address about to be connected, is
 // final (S66). An owner's approval is trusted for the one host and port that it
 // names, no wider.
+//
+// It also keeps what a guest asked for and saw as a recording, and answers from
+// one. A recording is written for people to read and to share, so secrets are
+// not in it; one that is read is a stranger's text.
 package network

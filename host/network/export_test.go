@@ -14,3 +14,14 @@ func Scrub(src io.Reader, forms map[string][]string) io.Reader {
 	}
 	return newScrubber(src, s.echoes())
 }
+
+// Hidden is a text as recordings have it, and what a guest gets of that. held
+// stands for value.
+func Hidden(text, held, value string, forms [][]byte) (hidden, shown string) {
+	v := newValues()
+	if value != "" {
+		v.secret("token", held, value, forms)
+	}
+	b := v.hideBody([]byte(text), nil, func(string, int) {})
+	return string(b), string(v.show(b))
+}

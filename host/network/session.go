@@ -15,29 +15,64 @@ import (
 // handles that come of it (G10). Calls come one at a time; Close may come while
 // one is served.
 type Session struct {
-	client  *Client
-	serving sync.Mutex // held while a call is served; taken before mu
+	exchanger exchanger
+	limits    Limits
+	seals     *Seals
+	values    *values    // nil unless there is a recording
+	serving   sync.Mutex // held while a call is served; taken before mu
 
 	mu      sync.Mutex // guards what follows
-	handles map[uint32]*Body
+	handles map[uint32]Stream
 	next    uint32
 	closed  bool
 	waiting func(origin string, until time.Time)
 }
 
+// An exchanger makes requests: a Client, one that is recorded, or a recording.
+type exchanger interface {
+	Do(context.Context, *Request) (*Response, error)
+	Close()
+	// stopped is why the run cannot go on, or, once the guest is gone, why it
+	// does not count; nil for neither.
+	stopped(gone bool) *Error
+}
+
 // NewSession returns a session without handles.
-func NewSession(c *Client) *Session {
-	return &Session{client: c, handles: map[uint32]*Body{}, next: 1}
+func NewSession(c *Client) *Session { return newSession(c, c.o.Limits, c.o.Seals, nil) }
+
+func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
+	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1}
 }
 
 // Seal lets a handle stand for a value in the requests of the guest (§18).
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
-	s.client.o.Seals.Add(field, handle, value, forms, to)
+	s.seals.Add(field, handle, value, forms, to)
+	if s.values != nil {
+		s.values.secret(field, handle, value, forms)
+	}
+}
+
+// Protect keeps a value that the guest has in plain out of a recording. forms
+// are its encodings.
+func (s *Session) Protect(field, value string, forms [][]byte) {
+	if s.values != nil {
+		s.values.secret(field, value, value, forms)
+	}
+}
+
+// Fault says why the run cannot go on, or, once the guest is gone, why it does
+// not count: its recording is full, or it is not what the recording has. Both
+// texts are empty when there is no reason.
+func (s *Session) Fault(gone bool) (code, message string) {
+	if e := s.exchanger.stopped(gone); e != nil {
+		return e.Code, e.Message
+	}
+	return "", ""
 }
 
 // Uses hands over, once each, where values have been sent since the last call
 // (R164).
-func (s *Session) Uses(yield func(field, origin, placement string)) { s.client.o.Seals.Uses(yield) }
+func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Uses(yield) }
 
 // Waits has f told when a request waits for its turn with an origin, until when,
 // and with a zero time that it goes on (S77). It is called before the first
@@ -70,7 +105,7 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 
 // request makes a request and keeps its body under a handle.
 func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
-	q, err := ParseRequest(frame, s.client.o.Limits)
+	q, err := ParseRequest(frame, s.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +114,7 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 	}
 	q.Waiting = s.waiting
 	q.Body = bytes.Clone(q.Body) // a transport may still read it after the answer
-	r, err := s.client.Do(ctx, q)
+	r, err := s.exchanger.Do(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +133,7 @@ func (s *Session) full() bool {
 
 var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
 
-func (s *Session) keep(b *Body) (uint32, error) {
+func (s *Session) keep(b Stream) (uint32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -113,7 +148,7 @@ func (s *Session) keep(b *Body) (uint32, error) {
 	return handle, nil
 }
 
-func (s *Session) of(handle uint32) (*Body, error) {
+func (s *Session) of(handle uint32) (Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.handles[handle]
@@ -168,12 +203,12 @@ func (s *Session) drop(payload []byte) error {
 
 // Close ends every exchange that is still open.
 func (s *Session) Close() error {
-	s.client.Close() // ends the call in progress
+	s.exchanger.Close() // ends the call in progress
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	s.mu.Lock()
 	open := s.handles
-	s.handles, s.closed = map[uint32]*Body{}, true
+	s.handles, s.closed = map[uint32]Stream{}, true
 	s.mu.Unlock()
 	for _, b := range open {
 		_ = b.Close() // as above

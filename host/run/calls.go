@@ -275,6 +275,16 @@ type finishedCall struct {
 	turn  *turn
 }
 
+// taped ends a run that is recorded or replayed when that failed.
+func (r *run) taped(gone bool) {
+	if r.deps.Network == nil || r.cancel != nil {
+		return
+	}
+	if code, message := r.deps.Network.Fault(gone); code != "" {
+		r.latch(&cause{reason: code, origin: "connector", message: r.canary.redact(message)})
+	}
+}
+
 // fileCall hands a call to the file guard, which may wait for a disk. It keeps
 // the payload until then.
 func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
@@ -295,6 +305,7 @@ func (r *run) finishCall(f finishedCall) {
 	f.in.Release()
 	r.abort()
 	if f.in.Call == abi.CallNetworkRequest {
+		r.taped(false)
 		r.sealedUses()
 		if f.errno == abi.EDENIED {
 			r.denied(f.reply)

@@ -21,6 +21,9 @@ func (r *run) finish() *Result {
 	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
 		r.checkExit()
 	}
+	if r.latched == nil && r.exit != nil && r.exitCause(*r.exit) == nil && r.done != nil && r.done.Status == abi.Succeeded {
+		r.taped(true)
+	}
 	r.stop()
 	end := r.outcome()
 	r.breach(end.cause)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -237,14 +238,15 @@ func (r *run) response(q *asking, a answer) abi.Response {
 		return out
 	}
 	out.Data = map[string]json.RawMessage{}
-	for name, raw := range a.Data {
+	for _, name := range slices.Sorted(maps.Keys(a.Data)) { // the order of handles
+		raw := a.Data[name]
 		f := fieldNamed(q.fields, name)
 		switch {
 		case f.Sealed:
 			raw = abi.AppendQuote(nil, r.sealAnswer(q.message.Kind+"."+name, raw))
 			out.SealedFields = append(out.SealedFields, name)
 		case f.Secret:
-			r.canary.protect(answerText(raw))
+			r.protect(q.message.Kind+"."+name, answerText(raw))
 		}
 		out.Data[name] = raw
 	}

@@ -313,17 +313,24 @@ func (p *Plan) inScope(stream string) bool {
 	return slices.ContainsFunc(p.scope.Streams, func(s abi.ScopeStream) bool { return s.Name == stream })
 }
 
-// start builds the START envelope of §6.3. R31: it holds no token, host path
-// or address.
-func (p *Plan) start(runID store.RunID) ([]byte, error) {
+// Given is the part of START that is known before the run: neither its id nor
+// secrets.
+func (p *Plan) Given() abi.Start {
 	s := abi.Start{
-		RunID: string(runID), ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
-		CollectionMode: p.mode, Scope: p.scope, Bindings: p.bindings, DetailGaps: p.served,
-		Config: p.config, Secrets: p.secrets.values,
+		ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
+		CollectionMode: p.mode, Scope: p.scope, Bindings: p.bindings, DetailGaps: p.served, Config: p.config,
 	}
 	if len(p.states) > 0 {
 		s.State = p.states
 	}
+	return s
+}
+
+// start builds the START envelope of §6.3. R31: it holds no token, host path
+// or address.
+func (p *Plan) start(runID store.RunID) ([]byte, error) {
+	s := p.Given()
+	s.RunID, s.Secrets = string(runID), p.secrets.values
 	if p.Transport == "stdio" {
 		s.Type = "START"
 	}

@@ -2,8 +2,10 @@ package run
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -48,6 +50,12 @@ type Network interface {
 	// Seal lets a handle stand for a value at the destinations (R160). forms are
 	// the encodings in which answers may give it back (R163).
 	Seal(field, handle, value string, forms [][]byte, to []abi.Destination)
+	// Protect keeps a value that the guest has in plain out of a recording.
+	Protect(field, value string, forms [][]byte)
+	// Fault says why the run cannot go on, or, once the guest is gone, why it does
+	// not count: it is recorded or replayed, and that failed. Empty texts are no
+	// reason.
+	Fault(gone bool) (code, message string)
 	// Uses yields, once each, where values have been sent since the last call
 	// (R164).
 	Uses(yield func(field, origin, placement string))
@@ -74,6 +82,9 @@ type Deps struct {
 	// Network is what the guest's requests go to; nil refuses them all. The run
 	// closes it.
 	Network Network
+	// Handles are the random bytes of handles; nil for fresh ones. In a run that is
+	// recorded or replayed they are those of its seed.
+	Handles io.Reader
 	// Owner answers questions; nil when the run is not interactive.
 	Owner  Owner
 	HostID string
@@ -97,6 +108,9 @@ type Run struct {
 
 // New makes a run of a plan.
 func New(p *Plan, d Deps) *Run {
+	if d.Handles == nil {
+		d.Handles = rand.Reader
+	}
 	if d.LeaseTTL == 0 {
 		d.LeaseTTL, d.LeaseRenew = time.Minute, 15*time.Second
 	}

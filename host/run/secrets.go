@@ -2,11 +2,11 @@ package run
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"iter"
 	"net/url"
 	"slices"
@@ -49,7 +49,7 @@ func (r *run) deliver() {
 		if Sealed(p.manifest, f) {
 			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
 		} else {
-			r.canary.protect(value)
+			r.protect(f.Name, value)
 		}
 		if p.secrets.values == nil {
 			p.secrets.values = map[string]string{}
@@ -61,13 +61,21 @@ func (r *run) deliver() {
 	}
 }
 
+// protect remembers a value that the guest gets in plain.
+func (r *run) protect(field, value string) {
+	r.canary.protect(value)
+	if n := r.deps.Network; n != nil {
+		n.Protect(field, value, Forms(value))
+	}
+}
+
 // seal returns a new handle for a value, which the network puts where it may
 // go (§18.3).
 func (r *run) seal(field, value string, to []abi.Destination) string {
 	r.canary.protect(value)
-	handle := newHandle()
+	handle := newHandle(r.deps.Handles)
 	if n := r.deps.Network; n != nil {
-		n.Seal(field, handle, value, slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest }), to)
+		n.Seal(field, handle, value, Forms(value), to)
 	}
 	return handle
 }
@@ -75,6 +83,11 @@ func (r *run) seal(field, value string, to []abi.Destination) string {
 // shortest is what R167 and R163 look for: shorter values would be found in
 // everything.
 const shortest = 4
+
+// Forms are the encodings in which a value is looked for outside of records.
+func Forms(value string) [][]byte {
+	return slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest })
+}
 
 // sealedUses reports where values were sent for the first time (R164).
 func (r *run) sealedUses() {
@@ -114,9 +127,11 @@ func (p *Plan) environment() []string {
 }
 
 // newHandle makes a handle of R158: 128 random bits, no padding.
-func newHandle() string {
+func newHandle(random io.Reader) string {
 	var b [16]byte
-	rand.Read(b[:])
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		panic("no random bytes: " + err.Error()) // neither source of them fails
+	}
 	return "sluice-sealed-v1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 

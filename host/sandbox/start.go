@@ -37,6 +37,9 @@ type Spec struct {
 	// Interpreter runs the module without compiled code, about 70 times slower.
 	// It is a checker for conformance tests, not a fallback (S41).
 	Interpreter bool
+	// Fixed makes the guest's clock and random numbers repeatable; nil for real
+	// ones.
+	Fixed *abi.Fixed
 }
 
 // Start brings a guest to where its first instruction would run, and stops
@@ -127,7 +130,7 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 	ready, id, err := s.assign(ctx, b, abi.Load{
 		Task: abi.TaskRun, Interpreter: spec.Interpreter, Stdio: spec.Module.Transport == TransportStdio,
 		MemoryPages: uint32(spec.MemoryBytes / PageBytes), Limits: s.options.Limits,
-		Name: spec.Name, Env: spec.Env, Mounts: spec.Mounts,
+		Name: spec.Name, Env: spec.Env, Mounts: spec.Mounts, Fixed: spec.Fixed,
 	}, limits, files)
 	if err != nil {
 		return nil, err

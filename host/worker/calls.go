@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -13,10 +14,12 @@ import (
 
 // A guest is the one instance of this process, as its imports see it.
 type guest struct {
-	relay *relay
-	clock clock
-	stdio bool
-	input []byte // read ahead from fd 0
+	relay   *relay
+	clock   clock
+	random  io.Reader
+	instant bool // sleeps pass at once
+	stdio   bool
+	input   []byte // read ahead from fd 0
 }
 
 // The results of functions are i64 or i32 on wazero's stack: a size, or minus

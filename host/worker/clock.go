@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
 
 // clockStep is how finely a guest sees time (S43).
 const clockStep = time.Millisecond
@@ -8,21 +12,29 @@ const clockStep = time.Millisecond
 // A clock is a guest's wall and monotonic time, both in whole steps. The
 // monotonic one starts at one step with the worker, so that nothing about the
 // machine can be read from it.
-type clock struct{ start time.Time }
+type clock interface {
+	wall() (sec int64, nsec int32)
+	nano() int64
+	// of returns the time of a WASI clock in nanoseconds.
+	of(id uint32) (ns int64, ok bool)
+	// slept is told that the guest has slept.
+	slept(time.Duration)
+}
 
-func newClock() clock { return clock{start: time.Now()} }
+func newClock() clock { return realClock{start: time.Now()} }
 
-func (c clock) wall() (sec int64, nsec int32) {
+type realClock struct{ start time.Time }
+
+func (c realClock) wall() (sec int64, nsec int32) {
 	now := time.Now().Truncate(clockStep)
 	return now.Unix(), int32(now.Nanosecond())
 }
 
-func (c clock) nano() int64 {
+func (c realClock) nano() int64 {
 	return int64(time.Since(c.start).Truncate(clockStep) + clockStep)
 }
 
-// of returns the time of a WASI clock in nanoseconds.
-func (c clock) of(id uint32) (ns int64, ok bool) {
+func (c realClock) of(id uint32) (ns int64, ok bool) {
 	switch id {
 	case 0:
 		return time.Now().Truncate(clockStep).UnixNano(), true
@@ -31,3 +43,47 @@ func (c clock) of(id uint32) (ns int64, ok bool) {
 	}
 	return 0, false
 }
+
+func (c realClock) slept(time.Duration) {}
+
+// A fixedClock depends on nothing but what its guest does: time passes by
+// looking at the clock and by sleeping, so that a replay reads the same times.
+// It lags behind the world while the guest waits for the host.
+type fixedClock struct {
+	start  time.Duration // since 1970
+	passed time.Duration
+}
+
+const (
+	lookTakes = 10 * time.Microsecond      // of the fixed clock
+	maxPassed = 100 * 365 * 24 * time.Hour // where the fixed clock stops
+)
+
+func newFixedClock(f *abi.Fixed) *fixedClock {
+	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond}
+}
+
+// look is the time since the start, after this look at it.
+func (c *fixedClock) look() time.Duration {
+	c.slept(lookTakes)
+	return c.passed.Truncate(clockStep)
+}
+
+func (c *fixedClock) wall() (sec int64, nsec int32) {
+	now := c.start + c.look()
+	return int64(now / time.Second), int32(now % time.Second)
+}
+
+func (c *fixedClock) nano() int64 { return int64(c.look() + clockStep) }
+
+func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
+	switch id {
+	case 0:
+		return int64(c.start + c.look()), true
+	case 1:
+		return c.nano(), true
+	}
+	return 0, false
+}
+
+func (c *fixedClock) slept(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -19,7 +20,10 @@ import (
 // guest from its first instruction to its last.
 func (w *worker) run(ctx context.Context, module []byte) (abi.Exit, error) {
 	began := time.Now()
-	g := &guest{relay: w.relay, clock: newClock(), stdio: w.load.Stdio}
+	g := &guest{relay: w.relay, clock: newClock(), random: rand.Reader, stdio: w.load.Stdio}
+	if f := w.load.Fixed; f != nil {
+		g.clock, g.random, g.instant = newFixedClock(f), mathrand.NewChaCha8(f.Seed), f.Instant
+	}
 	runtime, code, err := w.prepare(ctx, g, module)
 	if err != nil {
 		return abi.Exit{}, err
@@ -96,7 +100,7 @@ func (w *worker) instanceConfig(g *guest) wazero.ModuleConfig {
 		WithName("").
 		WithStartFunctions().
 		WithArgs(w.load.Name).
-		WithRandSource(rand.Reader).
+		WithRandSource(g.random).
 		WithWalltime(g.clock.wall, step).
 		WithNanotime(g.clock.nano, step).
 		WithNanosleep(func(ns int64) { g.sleep(time.Duration(ns)) }).

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,55 @@ func TestClocksStep(t *testing.T) { // S43
 	}
 	if _, ok := c.of(2); ok {
 		t.Error("a CPU clock")
+	}
+}
+
+// A fixed clock depends on how often it is looked at and on sleeps alone, steps
+// like the real one (S43), and never runs backwards or out of range.
+func TestFixedClock(t *testing.T) {
+	const start = 1_700_000_000_123
+	read := func() (all []int64) {
+		c := newFixedClock(&abi.Fixed{Start: start})
+		sec, ns := c.wall()
+		all = append(all, sec, int64(ns), c.nano())
+		c.slept(1500 * time.Millisecond)
+		for range 100 {
+			all = append(all, c.nano())
+		}
+		at, _ := c.of(0)
+		return append(all, at)
+	}
+	first := read()
+	if first[0] != 1_700_000_000 || first[1] != 123_000_000 || first[2] != int64(time.Millisecond) || first[3] != int64(1501*time.Millisecond) {
+		t.Errorf("first readings %v", first[:4])
+	}
+	if last := first[len(first)-1]; last != (start+1501)*int64(time.Millisecond) {
+		t.Errorf("after 103 looks %d", last)
+	}
+	time.Sleep(2 * time.Millisecond) // of the real clock, which it must not see
+	if second := read(); !slices.Equal(first, second) {
+		t.Error("two clocks differ")
+	}
+	c := newFixedClock(&abi.Fixed{Start: 1 << 42})
+	for range 3 {
+		c.slept(1<<63 - 1)
+	}
+	if at, _ := c.of(0); at < 1<<42*int64(time.Millisecond) {
+		t.Errorf("the clock ran over: %d", at)
+	}
+	if _, ok := c.of(2); ok {
+		t.Error("a CPU clock")
+	}
+}
+
+// A sleep that passes at once asks the host for nothing, and the clock says that
+// it was slept.
+func TestInstantSleep(t *testing.T) {
+	c := newFixedClock(&abi.Fixed{})
+	g := &guest{clock: c, instant: true} // without relay: a call to the host would panic
+	g.sleep(time.Hour)
+	if c.passed != time.Hour {
+		t.Errorf("slept %v", c.passed)
 	}
 }
 

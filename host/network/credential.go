@@ -1,0 +1,100 @@
+package network
+
+import (
+	"bytes"
+	"encoding/base64"
+	"maps"
+	"mime"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Credentials that no manifest declares, such as the token that a server gave
+// for a password: found by where they stand, and then hidden wherever they are.
+
+// credentialHeaders carry nothing else.
+var credentialHeaders = []string{"authorization", "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-session-token",
+	"x-csrf-token", "x-xsrf-token", "private-token", "x-amz-security-token"}
+
+// credentialNames are members of JSON and parameters of forms and queries, in
+// lower case and without - and _.
+var credentialNames = []string{"accesstoken", "refreshtoken", "idtoken", "token", "authtoken", "sessiontoken", "csrftoken", "xsrftoken", "bearertoken",
+	"apikey", "apitoken", "secret", "clientsecret", "password", "passwd", "sessionid", "assertion", "clientassertion", "signature", "sig",
+	"xamzsignature", "xamzsecuritytoken", "xamzcredential"}
+
+// shortestCredential keeps words of ordinary text out.
+const shortestCredential = 8
+
+func isCredentialHeader(name string) bool {
+	return slices.Contains(credentialHeaders, strings.ToLower(name))
+}
+
+func isCredentialName(name string) bool {
+	return slices.Contains(credentialNames, strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name)))
+}
+
+// credentials yields what is one in a message: an address, headers and a body.
+func credentials(address string, headers [][2]string, body []byte, yield func(string)) {
+	give := func(text string) {
+		if len(text) >= shortestCredential && !strings.Contains(text, handlePrefix) {
+			yield(text)
+		}
+	}
+	if u, err := url.Parse(address); err == nil {
+		parameters(u.RawQuery, give)
+	}
+	kind := ""
+	for _, pair := range headers {
+		switch name := strings.ToLower(pair[0]); {
+		case isCredentialHeader(name):
+			scheme, rest, ok := strings.Cut(pair[1], " ")
+			if !ok || name != "authorization" {
+				rest = pair[1]
+			}
+			give(rest)
+			if b, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "basic") {
+				_, password, _ := strings.Cut(string(b), ":")
+				give(password)
+			}
+		case name == "content-type":
+			kind, _, _ = mime.ParseMediaType(pair[1])
+		case name == "location":
+			if u, err := url.Parse(pair[1]); err == nil {
+				parameters(u.RawQuery, give)
+			}
+		}
+	}
+	if kind == "application/x-www-form-urlencoded" {
+		parameters(string(body), give)
+	} else if b := bytes.TrimLeft(body, " \t\r\n"); len(b) > 0 && (b[0] == '{' || b[0] == '[') {
+		if v, err := abi.Parse(body, abi.ParseOptions{AnyKind: true}); err == nil {
+			members(v, give)
+		}
+	}
+}
+
+func parameters(query string, give func(string)) {
+	q, _ := url.ParseQuery(query) // what can be read of it
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		for _, text := range q[name] {
+			if isCredentialName(name) {
+				give(text)
+			}
+		}
+	}
+}
+
+func members(v abi.Value, give func(string)) {
+	for name, m := range v.Members() {
+		if text, ok := m.Text(); ok && isCredentialName(name) {
+			give(text)
+		}
+		members(m, give)
+	}
+	for item := range v.Items() {
+		members(item, give)
+	}
+}

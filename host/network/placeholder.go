@@ -1,0 +1,227 @@
+package network
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Placeholders of a recording: what stands where a secret or a credential was,
+// and for text that only looks like one.
+const (
+	secretMark     = "{{secret:"
+	credentialMark = "{{credential:"
+	literalMark    = "{{literal:"
+	markEnd        = "}}"
+)
+
+// values are what may not be in a recording, by name: what the guest holds for
+// it, a handle or the value itself, and every spelling that it may have. They
+// are safe for concurrent use.
+//
+// Invariant: names depend on the order of add alone, so that they are the same
+// when the run is replayed.
+type values struct {
+	mu    sync.Mutex // guards what follows
+	held  map[string]string
+	forms []spelling // the longest first
+}
+
+// A spelling is one way to write a value. A loose one shares characters with its
+// neighbours: it goes with the one before it and the rest of the word.
+type spelling struct {
+	text  []byte
+	mark  []byte
+	loose bool
+}
+
+// Shortest spellings that are looked for, as in answers (R163): of the value
+// itself and of its encodings, which short values would have everywhere.
+const (
+	shortestValue    = 4
+	shortestEncoding = 7
+)
+
+func newValues() *values {
+	v := &values{held: map[string]string{}}
+	for _, m := range []string{secretMark, credentialMark, literalMark} {
+		v.spell(m, literalMark+markEnd, false)
+	}
+	return v
+}
+
+// secret names a value of the guest: held is what it has, value what it means.
+func (v *values) secret(field, held, value string, encodings [][]byte) {
+	name := plainName(field)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for n := 2; v.held[secretMark+name+markEnd] != ""; n++ {
+		name = plainName(field) + "#" + strconv.Itoa(n)
+	}
+	v.add(secretMark+name+markEnd, held, value, encodings)
+}
+
+// credential names something that a request or an answer carried as one.
+func (v *values) credential(n int, value string, encodings [][]byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.add(credentialMark+strconv.Itoa(n)+markEnd, value, value, encodings)
+}
+
+// add remembers a value. Callers hold mu.
+func (v *values) add(mark, held, value string, encodings [][]byte) {
+	v.held[mark] = held
+	for _, text := range append([][]byte{[]byte(held), []byte(value)}, encodings...) {
+		switch exact := isExact(value, text); {
+		case len(text) < shortestValue, !exact && len(text) < shortestEncoding:
+		case string(text) == held:
+			v.spell(held, mark, false)
+		default:
+			v.spell(string(text), mark, !exact && !isHex(value, text))
+		}
+	}
+}
+
+func (v *values) spell(text, mark string, loose bool) {
+	if slices.ContainsFunc(v.forms, func(s spelling) bool { return string(s.text) == text }) {
+		return
+	}
+	forms := append(slices.Clone(v.forms), spelling{[]byte(text), []byte(mark), loose}) // the old list may be in use
+	slices.SortStableFunc(forms, func(a, b spelling) int { return len(b.text) - len(a.text) })
+	v.forms = forms
+}
+
+// isExact: the spelling is the value, but for escapes.
+func isExact(value string, text []byte) bool {
+	quoted := abi.AppendQuote(nil, value)
+	return slices.Contains([]string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)}, string(text))
+}
+
+func isHex(value string, text []byte) bool {
+	return strings.EqualFold(hex.EncodeToString([]byte(value)), string(text))
+}
+
+// plainName is a field's name as it can be in a placeholder.
+func plainName(field string) string {
+	return abi.Cut(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c) {
+			return c
+		}
+		return '_'
+	}, field), 64)
+}
+
+// hide puts placeholders where the text has values. found, nil for nobody, sees
+// each but the literal ones, and where it was.
+func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
+	v.mu.Lock()
+	forms := v.forms
+	v.mu.Unlock()
+	next := make([]int, len(forms)) // where each comes next, as in replaceEchoes
+	for i := range next {
+		next[i] = -1
+	}
+	var out []byte
+	for pos := 0; ; {
+		at, which := len(text), -1
+		for i, s := range forms {
+			if next[i] < pos {
+				if next[i] = bytes.Index(text[pos:], s.text); next[i] < 0 {
+					next[i] = len(text)
+				} else {
+					next[i] += pos
+				}
+			}
+			if next[i] < at {
+				at, which = next[i], i
+			}
+		}
+		if which < 0 {
+			return append(out, text[pos:]...)
+		}
+		from, to := at, at+len(forms[which].text)
+		literal := string(forms[which].mark) == literalMark+markEnd
+		switch {
+		case literal:
+			to = at + len("{{") // what follows may be a value
+		case forms[which].loose:
+			if from > pos && text[from-1] != '=' && isBase64(text[from-1]) {
+				from--
+			}
+			to += base64Length(text[to:])
+		}
+		out = append(append(out, text[pos:from]...), forms[which].mark...)
+		pos = to
+		if found != nil && !literal {
+			found(string(forms[which].mark), at)
+		}
+	}
+}
+
+// base64Length is how far a text goes on as base64, escaped as in URLs too.
+func base64Length(text []byte) (n int) {
+	for n < len(text) {
+		switch {
+		case isBase64(text[n]):
+			n++
+		case len(text)-n >= 3 && slices.Contains([]string{"%2B", "%2F", "%3D"}, strings.ToUpper(string(text[n:n+3]))):
+			n += 3
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func isBase64(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
+}
+
+// maxShown is where a text with placeholders stops to grow.
+const maxShown = 2 * MaxRecording
+
+// show puts what the guest holds where the text has placeholders. One that is
+// not known yet stays.
+func (v *values) show(text []byte) []byte {
+	if !bytes.Contains(text, []byte("{{")) {
+		return text
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []byte
+	for {
+		at := bytes.Index(text, []byte("{{"))
+		if at < 0 {
+			return append(out, text...)
+		}
+		out, text = append(out, text[:at]...), text[at:]
+		var mark []byte
+		if end := bytes.Index(text[:min(len(text), 100)], []byte(markEnd)); end > 0 {
+			mark = text[:end+len(markEnd)]
+		}
+		held, known := v.held[string(mark)]
+		switch {
+		case known && len(out) < maxShown: // a long secret may be named often
+			out = append(out, held...)
+		case string(mark) == literalMark+markEnd:
+			out = append(out, "{{"...)
+		default:
+			mark = text[:1]
+			out = append(out, mark...)
+		}
+		text = text[len(mark):]
+	}
+}
+
+// standIn is the value that a replay gives a secret or a credential without one.
+func standIn(seed [32]byte, kind, name string) string {
+	sum := hashOf(seed[:], []byte(kind), []byte(name))
+	return fmt.Sprintf("sluice-%s-%s", kind, hex.EncodeToString(sum[:10]))
+}

@@ -1,0 +1,250 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Recorder keeps what the guest of one run asks for and gets. Bodies are
+// fetched whole before the guest sees the answer. It is kept as it was until the
+// end, since a value may turn out to be a secret later on.
+type Recorder struct {
+	client *Client
+	values *values
+
+	mu    sync.Mutex // guards what follows
+	taken []taken
+	bytes int
+	full  bool
+}
+
+// A taken is an exchange as it was.
+type taken struct {
+	request *Request
+	answer  *Answer
+	failure *Error
+}
+
+// NewRecorder returns a session whose exchanges are recorded.
+func NewRecorder(c *Client) (*Session, *Recorder) {
+	r := &Recorder{client: c, values: newValues()}
+	return newSession(r, c.o.Limits, c.o.Seals, r.values), r
+}
+
+var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope", MaxRecording>>20)
+
+// Do makes a request and remembers it, unless the run is ending.
+func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
+	out, err := r.client.Do(ctx, q)
+	if err != nil {
+		e := asError(err)
+		if e.Errno == abi.ECANCELED {
+			return nil, e
+		}
+		return nil, r.keep(taken{request: q, failure: e}, e)
+	}
+	defer context.AfterFunc(ctx, out.Body.Abort)()
+	body, err := io.ReadAll(io.LimitReader(out.Body, MaxRecording+1))
+	_ = out.Body.Close() // read
+	var broken *Error
+	if err != nil {
+		if broken = asError(err); broken.Errno == abi.ECANCELED {
+			return nil, broken
+		}
+	}
+	out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { // what a file could not give back
+		return !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1])
+	})
+	a := &Answer{out.Status, out.Headers, out.URL, out.Redirects, out.Bytes, body, broken}
+	out.Body = newTape(body, broken)
+	return out, r.keep(taken{request: q, answer: a}, nil)
+}
+
+// keep remembers an exchange; err is what the guest is told unless the recording
+// is full.
+func (r *Recorder) keep(t taken, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes += len(t.request.URL) + len(t.request.Body) + pairBytes(t.request.Headers)
+	if a := t.answer; a != nil {
+		r.bytes += len(a.URL) + len(a.Body) + pairBytes(a.Headers)
+	}
+	if r.full = r.full || r.bytes > MaxRecording || len(r.taken) == maxExchanges; r.full {
+		return errFull
+	}
+	r.taken = append(r.taken, t)
+	return err
+}
+
+func pairBytes(headers [][2]string) (n int) {
+	for _, pair := range headers {
+		n += len(pair[0]) + len(pair[1]) + 4
+	}
+	return n
+}
+
+// Close ends what is in progress.
+func (r *Recorder) Close() { r.client.Close() }
+
+func (r *Recorder) stopped(bool) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full {
+		return errFull
+	}
+	return nil
+}
+
+// A Review is what there is to know of a recording before it is shared.
+type Review struct {
+	Exchanges int
+	Origins   map[string]int            // requests by origin
+	Scrubbed  map[string]map[string]int // by place, by placeholder
+}
+
+// maxCredentials bounds what is looked for.
+const maxCredentials = 200
+
+// Finish returns the recording as a file. It is called once the run is over. h
+// has values as the guest had them.
+func (r *Recorder) Finish(h Header) ([]byte, *Review, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.findCredentials(); err != nil {
+		return nil, nil, err
+	}
+	review := &Review{Exchanges: len(r.taken), Origins: map[string]int{}, Scrubbed: map[string]map[string]int{}}
+	found := func(where, mark string) {
+		if review.Scrubbed[where] == nil {
+			review.Scrubbed[where] = map[string]int{}
+		}
+		review.Scrubbed[where][mark]++
+	}
+	out := &Recording{Header: h}
+	var err error
+	for _, doc := range []*json.RawMessage{&out.Header.Scope, &out.Header.State, &out.Header.Config} {
+		if *doc, err = r.document(*doc, found); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, t := range r.taken {
+		x := Exchange{Request: r.values.asked(t.request, found)}
+		x.Answer, x.Failure = r.values.answered(t, found)
+		out.Exchanges = append(out.Exchanges, x)
+		review.Origins[originOf(x.Request.URL)]++
+	}
+	text, err := out.Append(nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode recording: %w", err)
+	}
+	if _, err := ParseRecording(text); err != nil {
+		return nil, nil, fmt.Errorf("recording cannot be read back: %w", err)
+	}
+	return text, review, nil
+}
+
+// findCredentials adds what no manifest declares.
+func (r *Recorder) findCredentials() error {
+	n := 0
+	seen := map[string]bool{}
+	add := func(text string) {
+		if seen[text] || !bytes.Equal(r.values.hide([]byte(text), nil), []byte(text)) {
+			return
+		}
+		seen[text] = true
+		if n++; n <= maxCredentials {
+			r.values.credential(n, text, exactForms(text))
+		}
+	}
+	for _, t := range r.taken {
+		credentials(t.request.URL, t.request.Headers, t.request.Body, add)
+		if a := t.answer; a != nil {
+			credentials(a.URL, a.Headers, a.Body, add)
+		}
+	}
+	if n > maxCredentials {
+		return fmt.Errorf("the run used %d credentials, a recording can hide %d", n, maxCredentials)
+	}
+	return nil
+}
+
+func exactForms(text string) [][]byte {
+	quoted := abi.AppendQuote(nil, text)
+	return [][]byte{quoted[1 : len(quoted)-1], []byte(url.QueryEscape(text)), []byte(url.PathEscape(text))}
+}
+
+// document hides values in a JSON text, which must stay one: a value that was a
+// number cannot be hidden.
+func (r *Recorder) document(doc json.RawMessage, found func(where, mark string)) (json.RawMessage, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	out := json.RawMessage(r.values.hideBody(doc, nil, spot("start", found)))
+	if _, err := abi.Parse(out, abi.ParseOptions{}); err != nil {
+		return nil, errors.New("a secret is a number in the settings or cursors of this run, where it cannot be hidden")
+	}
+	return out, nil
+}
+
+// answered is an answer as recordings have it. A body that was scrubbed has
+// another length than the server said.
+func (v *values) answered(t taken, found func(where, mark string)) (*Answer, *Error) {
+	if t.failure != nil {
+		return nil, v.failed(t.failure, found)
+	}
+	a, scrubbed := t.answer, false
+	body := v.hideBody(a.Body, a.Headers, func(mark string, _ int) {
+		scrubbed = true
+		found("answer body", mark)
+	})
+	out := &Answer{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found), URL: v.hideURL(a.URL, spot("answer url", found)),
+		Redirects: a.Redirects, Bytes: a.Bytes, Body: body, Broken: v.failed(a.Broken, found)}
+	if scrubbed {
+		out.Bytes = -1
+		out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { return pair[0] == "Content-Length" })
+	}
+	return out, nil
+}
+
+func (v *values) failed(e *Error, found func(where, mark string)) *Error {
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.Message = v.hideURL(e.Message, spot("failure", found))
+	return &out
+}
+
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "no server"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// Lines say what was scrubbed, one place each, for people.
+func (r *Review) Lines() (out []string) {
+	for _, where := range slices.Sorted(maps.Keys(r.Scrubbed)) {
+		var parts []string
+		for _, mark := range slices.Sorted(maps.Keys(r.Scrubbed[where])) {
+			parts = append(parts, mark+" × "+strconv.Itoa(r.Scrubbed[where][mark]))
+		}
+		out = append(out, where+": "+strings.Join(parts, ", "))
+	}
+	return out
+}

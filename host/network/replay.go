@@ -1,0 +1,199 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Replayer answers a guest's requests from a recording: the first with the
+// first, and so on. It has no network.
+type Replayer struct {
+	recording *Recording
+	values    *values
+
+	mu    sync.Mutex // guards what follows
+	next  int
+	fault *Error
+}
+
+// NewReplay returns a session that a recording answers.
+func NewReplay(r *Recording) *Session {
+	p := &Replayer{recording: r, values: newValues()}
+	r.standIns(p.values)
+	return newSession(p, DefaultLimits(), &Seals{}, p.values)
+}
+
+var credentialNumber = regexp.MustCompile(`\{\{credential:([1-9][0-9]{0,3})\}\}`)
+
+// standIns adds a stand-in for every credential of the recording.
+func (r *Recording) standIns(v *values) {
+	seen := map[string]bool{}
+	look := func(text []byte) {
+		for _, m := range credentialNumber.FindAllSubmatch(text, -1) {
+			if number := string(m[1]); !seen[number] && len(seen) < maxCredentials {
+				seen[number] = true
+				n, _ := strconv.Atoi(number) // digits
+				text := standIn(r.Header.Seed, "credential", number)
+				v.credential(n, text, exactForms(text))
+			}
+		}
+	}
+	look(r.Header.State)
+	look(r.Header.Config)
+	for _, x := range r.Exchanges {
+		look([]byte(x.Request.URL))
+		look(x.Request.Body)
+		for _, pair := range x.Request.Headers {
+			look([]byte(pair[1]))
+		}
+		if a := x.Answer; a != nil {
+			look([]byte(a.URL))
+			look(a.Body)
+			for _, pair := range a.Headers {
+				look([]byte(pair[1]))
+			}
+		}
+	}
+}
+
+// Given is the header with stand-ins for what was scrubbed, for the START of a
+// replay, and a stand-in for each of these secrets.
+func (r *Recording) Given(names []string) (Header, map[string]string) {
+	v := newValues()
+	r.standIns(v)
+	secrets := map[string]string{}
+	for _, name := range names {
+		secrets[name] = standIn(r.Header.Seed, "secret", name)
+		v.secret(name, secrets[name], secrets[name], nil)
+	}
+	h := r.Header
+	h.Scope, h.State, h.Config = v.show(h.Scope), v.show(h.State), v.show(h.Config)
+	return h, secrets
+}
+
+// Do answers with the next exchange, if it is of this request. Once a request
+// was another, nothing is answered any more.
+func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fault == nil {
+		r.fault = r.compare(r.values.asked(q, nil))
+	}
+	if r.fault != nil {
+		return nil, r.fault
+	}
+	x := &r.recording.Exchanges[r.next]
+	r.next++
+	if e := x.Failure; e != nil {
+		return nil, r.shown(e)
+	}
+	a := x.Answer
+	out := &Response{Status: a.Status, URL: string(r.values.show([]byte(a.URL))), Redirects: a.Redirects, Bytes: a.Bytes}
+	for _, pair := range a.Headers {
+		out.Headers = append(out.Headers, [2]string{pair[0], string(r.values.show([]byte(pair[1])))})
+	}
+	out.Body = newTape(r.values.show(a.Body), r.shown(a.Broken))
+	return out, nil
+}
+
+func (r *Replayer) shown(e *Error) *Error {
+	if e == nil {
+		return nil
+	}
+	out := *e
+	out.Message = string(r.values.show([]byte(e.Message)))
+	return &out
+}
+
+// compare is nil when the request is the next of the recording.
+func (r *Replayer) compare(q Asked) *Error {
+	if r.next == len(r.recording.Exchanges) {
+		return mismatch("the connector makes request %d, %s, and the recording has %d", r.next+1, q.short(), r.next)
+	}
+	x := &r.recording.Exchanges[r.next]
+	if text := x.Request.difference(&q); text != "" {
+		return mismatch("request %d is not the one on line %d of the recording: %s", r.next+1, x.Line, text)
+	}
+	return nil
+}
+
+func mismatch(format string, args ...any) *Error {
+	return failf(abi.EUNAVAIL, "recording_mismatch", format, args...)
+}
+
+func (q *Asked) short() string { return shortText(q.Method + " " + q.URL) }
+
+func shortText(s string) string { return abi.Cut(abi.Clean(s), 300) }
+
+// difference says how got is another request, "" when it is none.
+func (q *Asked) difference(got *Asked) string {
+	if q.Method != got.Method || q.URL != got.URL {
+		return fmt.Sprintf("want %s, got %s", q.short(), got.short())
+	}
+	of := func(what, want, got string) string {
+		return fmt.Sprintf("%s: %s: want %s, got %s", q.short(), what, shortText(want), shortText(got))
+	}
+	if q.Redirect != got.Redirect {
+		return of("redirect", strconv.Quote(q.Redirect), strconv.Quote(got.Redirect))
+	}
+	if q.MaxBytes != got.MaxBytes {
+		return of("max_bytes", strconv.FormatInt(q.MaxBytes, 10), strconv.FormatInt(got.MaxBytes, 10))
+	}
+	for i := range max(len(q.Headers), len(got.Headers)) {
+		switch {
+		case i >= len(got.Headers):
+			return of("headers", q.Headers[i][0], "none")
+		case i >= len(q.Headers):
+			return of("headers", "no more", got.Headers[i][0])
+		case !sameHeader(q.Headers[i], got.Headers[i]):
+			return of("headers", strings.Join(q.Headers[i][:], ": "), strings.Join(got.Headers[i][:], ": "))
+		}
+	}
+	if q.Digest != got.Digest || q.Length != got.Length || !bytes.Equal(q.Body, got.Body) {
+		return of("body", q.bodyText(), got.bodyText())
+	}
+	return ""
+}
+
+// sameHeader: a credential that was scrubbed may be any, since what made it may
+// be unknown too.
+func sameHeader(want, got [2]string) bool {
+	if want == got {
+		return true
+	}
+	before, _, scrubbed := strings.Cut(want[1], credentialMark)
+	return want[0] == got[0] && scrubbed && isCredentialHeader(want[0]) && len(got[1]) > len(before) && strings.HasPrefix(got[1], before)
+}
+
+func (q *Asked) bodyText() string {
+	switch {
+	case q.Digest != "":
+		return fmt.Sprintf("%d bytes with SHA-256 %s", q.Length, q.Digest)
+	case len(q.Body) == 0:
+		return "none"
+	case len(q.Body) <= 200 && isReadable(string(q.Body)):
+		return string(q.Body)
+	}
+	sum := hashOf(q.Body)
+	return fmt.Sprintf("%d bytes, %x…", len(q.Body), sum[:4])
+}
+
+// Close has nothing to end.
+func (r *Replayer) Close() {}
+
+func (r *Replayer) stopped(gone bool) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if left := r.recording.Exchanges[min(r.next, len(r.recording.Exchanges)):]; r.fault == nil && gone && len(left) > 0 {
+		return mismatch("the connector made %d requests, and the recording has %d; the next is on line %d: %s",
+			r.next, len(r.recording.Exchanges), left[0].Line, left[0].Request.short())
+	}
+	return r.fault
+}
