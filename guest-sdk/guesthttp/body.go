@@ -2,6 +2,7 @@ package guesthttp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -23,13 +24,13 @@ type body struct {
 }
 
 // newBody has a buffer no larger than the body, length bytes if that is known.
-func newBody(ctx context.Context, h host, number int32, length int64) *body {
+func newBody(ctx context.Context, h host, number int32, length int64, begun []byte) *body {
 	size := int64(bufferSize)
 	if length >= 0 {
 		size = min(size, length)
 	}
 	b := &body{handle: handle{ctx, h, number}}
-	b.buffer = bufio.NewReaderSize(b.handle, int(size))
+	b.buffer = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(begun), b.handle), int(size))
 	return b
 }
 

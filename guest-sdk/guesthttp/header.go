@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // headers are those to send, sorted by name.
@@ -36,13 +38,26 @@ func implied(name, value string) bool {
 }
 
 // headerOf reads the header of a reply.
-func headerOf(list [][]string) (http.Header, error) {
-	h := make(http.Header, len(list))
-	for _, kv := range list {
-		if len(kv) != 2 || !isToken(kv[0]) || strings.ContainsAny(kv[1], "\r\n\x00") {
-			return nil, fmt.Errorf("%q is no header", kv)
+func headerOf(list abi.Value) (http.Header, error) {
+	h := make(http.Header, 8)
+	for item := range list.Items() {
+		var pair [2]string
+		n := 0
+		if !item.Is(abi.KindArray) {
+			return nil, fmt.Errorf("%.80s is no header", item.Raw)
 		}
-		h.Add(kv[0], kv[1])
+		for part := range item.Items() {
+			text, ok := part.Text()
+			if !ok || n == len(pair) {
+				return nil, fmt.Errorf("%.80s is no header", item.Raw)
+			}
+			pair[n] = text
+			n++
+		}
+		if n != len(pair) || !isToken(pair[0]) || strings.ContainsAny(pair[1], "\r\n\x00") {
+			return nil, fmt.Errorf("%.80s is no header", item.Raw)
+		}
+		h.Add(pair[0], pair[1])
 	}
 	return h, nil
 }

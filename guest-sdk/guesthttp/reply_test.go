@@ -3,6 +3,8 @@
 package guesthttp_test
 
 import (
+	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -49,7 +51,7 @@ func TestMalformedReply(t *testing.T) {
 		{`{"handle":7,"status":200,"headers":[["a b","c"]]}`, 1},
 		{`{"handle":7,"status":200,"headers":[["é","c"]]}`, 1},
 		{`{"handle":7,"status":200,"headers":[["a","b\r\nc: d"]]}`, 1},
-		{`{"handle":7,"status":200,"headers":[["a","b\u0000"]]}`, 1},
+		{`{"handle":7,"status":200,"headers":[["a","b\u0000"]]}`, 0},
 		{`{"handle":7,"status":200,"headers":[["a",1]]}`, 1},
 		{`{"handle":7,"status":200,"headers":[],"bytes":-1}`, 1},
 		{`{"handle":7,"status":200,"headers":[],"bytes":"9"}`, 1},
@@ -147,4 +149,45 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%d closes, %v", host.closes, err)
 		}
 	})
+}
+
+// inline is a reply with the beginning of its body.
+func inline(reply, body string) string {
+	return string(binary.LittleEndian.AppendUint32(nil, uint32(len(reply)))) + reply + body
+}
+
+// TestInline: a body that came with its answer costs no call; what is left of
+// one that came in part is read from its handle.
+func TestInline(t *testing.T) {
+	for _, c := range []struct {
+		handle, body, rest    string
+		reads, closes, length int
+	}{
+		{"0", "all of it", "", 0, 0, 9},
+		{"0", "", "", 0, 0, 0},
+		{"7", "a part", " and the rest", 2, 1, 19},
+		{"7", "", "the rest", 2, 1, 8},
+	} {
+		f := &fake{reply: inline(`{"handle":`+c.handle+`,"status":200,"headers":[["a","b"]],"url":"https://h.example/","redirects":0}`, c.body), body: []byte(c.rest)}
+		res, err := get(t, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		if err != nil || string(got) != c.body+c.rest || len(got) != c.length {
+			t.Errorf("%q, %v; want %q", got, err, c.body+c.rest)
+		}
+		if err := res.Body.Close(); err != nil || f.reads != c.reads || f.closes != c.closes {
+			t.Errorf("%q: %v, %d reads, %d closes; want %d and %d", c.body, err, f.reads, f.closes, c.reads, c.closes)
+		}
+		if _, err := res.Body.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+			t.Errorf("read after close: %v", err)
+		}
+	}
+	for _, bad := range []string{inline(`{"handle":0,"status":200}`, ""), inline(`{}`, "x"), `{"handle":0,"status":200,"headers":[]}`} {
+		f := &fake{reply: bad}
+		if _, err := get(t, f); err == nil || f.closes != 0 {
+			t.Errorf("%q: %v, %d closes", bad, err, f.closes)
+		}
+	}
 }

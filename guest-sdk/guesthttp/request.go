@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -21,17 +21,6 @@ const maxRequestBody = 16 << 20
 // errRequestBody is a body over it. The number is that of a host with a lower
 // limit, but nothing was sent.
 var errRequestBody = fmt.Errorf("guesthttp: the request body is over 16 MiB: %w", abi.ETOOBIG)
-
-// A head is the JSON of a request frame.
-type head struct {
-	Method    string      `json:"method"`
-	URL       string      `json:"url"`
-	Headers   [][2]string `json:"headers"`
-	TimeoutMS int64       `json:"timeout_ms,omitempty"`
-	Redirect  string      `json:"redirect"`
-	MaxBytes  int64       `json:"max_bytes,omitempty"`
-	WaitMS    int64       `json:"wait_ms,omitempty"`
-}
 
 // readBody reads the request's body whole. The caller closes it.
 func readBody(req *http.Request) ([]byte, error) {
@@ -60,42 +49,52 @@ func readBody(req *http.Request) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// frame is u32 n, n bytes of head, the body.
+// inlineBytes is the longest body that comes with its answer: another call would
+// cost more than the copy.
+const inlineBytes = 64 << 10
+
+// frame is u32 n, n bytes of JSON, the body.
 func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte, error) {
-	h := head{Method: req.Method, URL: target, Headers: headers(req.Header), Redirect: "manual",
-		MaxBytes: max(t.MaxBytes, 0), WaitMS: max(milliseconds(t.Wait), 0)}
-	if h.Method == "" {
-		h.Method = http.MethodGet
-	}
-	if err := h.checkText(); err != nil {
-		return nil, err
-	}
 	if err := expired(req.Context()); err != nil {
 		return nil, err
 	}
-	if deadline, ok := req.Context().Deadline(); ok {
-		h.TimeoutMS = max(milliseconds(time.Until(deadline)), 1)
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
 	}
-	b, err := json.Marshal(h)
-	if err != nil {
-		return nil, fmt.Errorf("guesthttp: encode the request: %w", err)
+	if !utf8.ValidString(method) || !utf8.ValidString(target) {
+		return nil, errors.New("guesthttp: the method or the URL is not UTF-8")
 	}
-	frame := make([]byte, 4, 4+len(b)+len(body))
-	binary.LittleEndian.PutUint32(frame, uint32(len(b)))
-	return append(append(frame, b...), body...), nil
-}
-
-// checkText refuses what JSON cannot carry: it would reach the server changed.
-func (h *head) checkText() error {
-	if !utf8.ValidString(h.Method) || !utf8.ValidString(h.URL) {
-		return errors.New("guesthttp: the method or the URL is not UTF-8")
-	}
-	for _, kv := range h.Headers {
+	b := append(make([]byte, 4, 512+len(body)), `{"method":`...)
+	b = abi.AppendQuote(b, method)
+	b = abi.AppendQuote(append(b, `,"url":`...), target)
+	b = append(b, `,"headers":[`...)
+	for i, kv := range headers(req.Header) {
 		if !utf8.ValidString(kv[0]) || !utf8.ValidString(kv[1]) {
-			return fmt.Errorf("guesthttp: header %q is not UTF-8", kv[0])
+			return nil, fmt.Errorf("guesthttp: header %q is not UTF-8", kv[0])
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = abi.AppendQuote(append(b, '['), kv[0])
+		b = abi.AppendQuote(append(b, ','), kv[1])
+		b = append(b, ']')
+	}
+	b = append(b, `],"redirect":"manual"`...)
+	number := func(name string, n int64) {
+		if n > 0 {
+			b = strconv.AppendInt(append(b, name...), n, 10)
 		}
 	}
-	return nil
+	number(`,"inline_bytes":`, inlineBytes)
+	number(`,"max_bytes":`, t.MaxBytes)
+	number(`,"wait_ms":`, milliseconds(t.Wait))
+	if deadline, ok := req.Context().Deadline(); ok {
+		number(`,"timeout_ms":`, max(milliseconds(time.Until(deadline)), 1))
+	}
+	b = append(b, '}')
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+	return append(b, body...), nil
 }
 
 // milliseconds rounds up.

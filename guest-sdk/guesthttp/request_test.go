@@ -49,7 +49,7 @@ func TestHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"method": "POST", "url": "https://h.example/a%2Fb?q=<&>", "redirect": "manual", "max_bytes": 1.0 * (1 << 30), "wait_ms": 2.0,
+		"method": "POST", "url": "https://h.example/a%2Fb?q=<&>", "redirect": "manual", "inline_bytes": 65536.0, "max_bytes": 1.0 * (1 << 30), "wait_ms": 2.0,
 		"headers": []any{
 			[]any{"Accept-Encoding", "br"}, []any{"Connection", "Upgrade"}, []any{"Cookie", "a=b"}, []any{"Expect", "100-continue"},
 			[]any{"User-Agent", "lib/1"}, []any{"X-A", "é"}, []any{"X-B", "2"}, []any{"X-B", "1"},
@@ -71,7 +71,7 @@ func TestPlainHead(t *testing.T) {
 	if _, err := transport.RoundTrip(&http.Request{URL: &url.URL{Scheme: "https", Host: "h.example"}}); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"method":"GET","url":"https://h.example","headers":[],"redirect":"manual"}`; f.head != want {
+	if want := `{"method":"GET","url":"https://h.example","headers":[],"redirect":"manual","inline_bytes":65536}`; f.head != want {
 		t.Errorf("head %s", f.head)
 	}
 }

@@ -1,82 +1,134 @@
 package guesthttp
 
 import (
-	"encoding/json"
+	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // A reply is what the request function returns, as far as it matters here.
 type reply struct {
-	Handle  json.RawMessage `json:"handle"`
-	Status  int             `json:"status"`
-	Headers [][]string      `json:"headers"`
-	Bytes   *int64          `json:"bytes"`
+	handle int32 // of the body, or of what is left of it; 0 for nothing left, -1 when it names none
+	status int
+	header http.Header
+	bytes  int64  // of the body, -1 when it does not say
+	inline []byte // the beginning of the body
+}
+
+// readReply reads a reply: u32 n, n bytes of JSON, the beginning of the body; or
+// the JSON alone, of a host that sends no bodies with it. With an error the
+// handle is set if it can be known.
+func readReply(raw []byte) (reply, error) {
+	r := reply{handle: -1, bytes: -1}
+	framed := len(raw) >= 4 && uint64(binary.LittleEndian.Uint32(raw)) <= uint64(len(raw)-4)
+	if framed {
+		n := 4 + binary.LittleEndian.Uint32(raw)
+		raw, r.inline = raw[4:n], raw[n:]
+	}
+	v, err := abi.Parse(raw, abi.ParseOptions{})
+	if err != nil {
+		return r, err
+	}
+	number := func(name string, least, most int64) (int64, error) {
+		m, _ := v.Member(name)
+		n, ok := m.SafeInteger()
+		if !ok || n < least || n > most {
+			return 0, fmt.Errorf("%s is %.40s", name, m.Raw)
+		}
+		return n, nil
+	}
+	handle, err := number("handle", 0, math.MaxInt32)
+	if err != nil {
+		return r, err
+	}
+	r.handle = int32(handle)
+	if handle == 0 && !framed {
+		return r, errors.New("it names no handle")
+	}
+	status, err := number("status", 200, 999)
+	if err != nil {
+		return r, err
+	}
+	r.status = int(status)
+	if m, _ := v.Member("bytes"); !m.Absent() {
+		if r.bytes, err = number("bytes", 0, math.MaxInt64); err != nil {
+			return r, err
+		}
+	}
+	list, _ := v.Member("headers")
+	if !list.Is(abi.KindArray) {
+		return r, errors.New("its headers are no list")
+	}
+	r.header, err = headerOf(list)
+	return r, err
 }
 
 // response makes a response of a reply. Of one that makes no sense it closes
 // the handle, if there is one.
 func (t *Transport) response(req *http.Request, raw []byte) (*http.Response, error) {
-	var r reply
-	err := json.Unmarshal(raw, &r)
-	handle, named := r.handle()
-	var header http.Header
-	if err == nil {
-		header, err = r.check()
-	}
+	r, err := readReply(raw)
 	if err != nil {
-		if named {
-			_ = t.host.CloseHandle(handle) // the reply is the fault to tell
+		if r.handle > 0 {
+			_ = t.host.CloseHandle(r.handle) // the reply is the fault to tell
 		}
 		return nil, fmt.Errorf("guesthttp: malformed reply of the host: %w", err)
 	}
 	res := &http.Response{
-		Status:     strings.TrimSpace(strconv.Itoa(r.Status) + " " + http.StatusText(r.Status)),
-		StatusCode: r.Status,
+		Status:     strings.TrimSpace(strconv.Itoa(r.status) + " " + http.StatusText(r.status)),
+		StatusCode: r.status,
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        header,
+		Header:        r.header,
 		ContentLength: r.length(),
 		Body:          http.NoBody,
 		Request:       req,
 	}
-	if req.Method == http.MethodHead || res.ContentLength == 0 {
-		_ = t.host.CloseHandle(handle) // there is nothing left to lose
-		return res, nil
-	}
-	res.Body = newBody(req.Context(), t.host, handle, res.ContentLength)
-	return res, nil
-}
-
-// handle is the body's, known even if the rest of the reply is beyond reading.
-func (r *reply) handle() (int32, bool) {
-	n, err := strconv.ParseInt(string(r.Handle), 10, 32)
-	return int32(n), err == nil && n >= 0
-}
-
-// check looks for what no host sends.
-func (r *reply) check() (http.Header, error) {
-	_, named := r.handle()
 	switch {
-	case !named:
-		return nil, errors.New("it names no handle")
-	case r.Status < 200 || r.Status > 999:
-		return nil, fmt.Errorf("status %d", r.Status)
-	case r.Bytes != nil && *r.Bytes < 0:
-		return nil, fmt.Errorf("%d bytes", *r.Bytes)
+	case req.Method == http.MethodHead || res.ContentLength == 0:
+		if r.handle > 0 {
+			_ = t.host.CloseHandle(r.handle) // there is nothing left to lose
+		}
+	case r.handle == 0:
+		res.Body = &whole{ctx: req.Context(), left: *bytes.NewReader(r.inline)}
+	default:
+		res.Body = newBody(req.Context(), t.host, r.handle, res.ContentLength, r.inline)
 	}
-	return headerOf(r.Headers)
+	return res, nil
 }
 
 // length is ContentLength: of HEAD what a GET would have.
 func (r *reply) length() int64 {
-	switch {
-	case r.Status == http.StatusNoContent || r.Status == http.StatusNotModified:
+	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
 		return 0
-	case r.Bytes != nil:
-		return *r.Bytes
 	}
-	return -1
+	return r.bytes
+}
+
+// A whole body came with its answer.
+type whole struct {
+	ctx    context.Context // of the request, as net/http has it
+	left   bytes.Reader
+	closed bool
+}
+
+func (b *whole) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return b.left.Read(p)
+}
+
+func (b *whole) Close() error {
+	b.closed = true
+	return nil
 }

@@ -119,7 +119,7 @@ func TestWasm(t *testing.T) {
 	if want := `{"status":"succeeded","records_emitted":0}`; h.done != want || h.closes != 1 {
 		t.Errorf("done %s, %d closes", h.done, h.closes)
 	}
-	if !strings.HasPrefix(h.head, `{"method":"POST","url":"https://h.example/echo","headers":[["Content-Type","text/plain"]],"timeout_ms":`) {
+	if !strings.HasPrefix(h.head, `{"method":"POST","url":"https://h.example/echo","headers":[["Content-Type","text/plain"]],"redirect":"manual","inline_bytes":65536,"timeout_ms":`) {
 		t.Errorf("head %s", h.head)
 	}
 	t.Logf("%d bytes", len(wasm))

@@ -101,6 +101,7 @@ type Response struct {
 	URL       string
 	Redirects int
 	Bytes     int64 // of the body, -1 when the server did not say or it is packed
+	Sent      int64 // of the body as it is sent, -1 when the server did not say
 	Body      Stream
 }
 
@@ -427,7 +428,10 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		r.hop.Refused = failed
 		c.o.Audit(r.hop)
 	}
-	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.from.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Body: b}
+	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.from.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Sent: r.ContentLength, Body: b}
+	if bodiless(r.Response) {
+		out.Sent = 0
+	}
 	packed := b.decoded != io.Reader(b.raw)
 	if len(echoes) > 0 && scrubbed(r.Header.Get("Content-Type")) {
 		b.decoded, packed = newScrubber(b.decoded, echoes), true

@@ -70,7 +70,7 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 		return !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1])
 	})
 	a := &Answer{out.Status, out.Headers, out.URL, out.Redirects, out.Bytes, body, broken}
-	out.Body = newTape(body, broken)
+	out.Body, out.Sent = newTape(body, broken), int64(len(body))
 	return out, r.keep(taken{request: q, answer: a}, nil)
 }
 

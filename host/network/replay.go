@@ -99,7 +99,8 @@ func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
 	for _, pair := range a.Headers {
 		out.Headers = append(out.Headers, [2]string{pair[0], string(r.values.show([]byte(pair[1])))})
 	}
-	out.Body = newTape(r.values.show(a.Body), r.shown(a.Broken))
+	body := r.values.show(a.Body)
+	out.Body, out.Sent = newTape(body, r.shown(a.Broken)), int64(len(body))
 	return out, nil
 }
 

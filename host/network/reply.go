@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/binary"
 	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
@@ -25,6 +26,15 @@ func (r *Response) reply(handle uint32) []byte {
 		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
 	}
 	return append(b, '}')
+}
+
+// framed is the reply to a request that takes short bodies with it: the length
+// of the reply, the reply, and what there is of the body. Handle 0 says that
+// this is all of it.
+func (r *Response) framed(handle uint32, body []byte) []byte {
+	head := r.reply(handle)
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(head)+len(body)), uint32(len(head)))
+	return append(append(b, head...), body...)
 }
 
 // text is the error text of a failure (G7).

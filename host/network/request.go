@@ -22,6 +22,7 @@ type Request struct {
 	Redirect string        // follow, manual, error
 	MaxBytes int64         // decoded bytes of the body; 0: the limit
 	Wait     time.Duration // the longest wait for a turn; 0: as long as the request may take
+	Inline   int64         // a body that is sent in at most so many bytes comes with the answer
 	Body     []byte
 	// Waiting is told of waits for a turn: until when, and with a zero time that
 	// one is over; nil for nobody.
@@ -69,6 +70,7 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 		{"timeout_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Timeout)},
 		{"wait_ms", int64(l.TotalMost), int64(time.Millisecond), (*int64)(&q.Wait)},
 		{"max_bytes", l.ResponseMost, 1, &q.MaxBytes},
+		{"inline_bytes", readPiece, 1, &q.Inline},
 	} {
 		if err := numberMember(v, m.name, m.most, m.scale, m.into); err != nil {
 			return nil, err

@@ -118,11 +118,42 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var inline []byte
+	if r.Sent >= 0 && r.Sent <= q.Inline {
+		var end bool
+		if inline, end = short(ctx, r.Body); end {
+			return r.framed(0, inline), r.Body.Close()
+		}
+	}
 	handle, err := s.keep(r.Body)
 	if err != nil {
 		return nil, errors.Join(err, r.Body.Close())
 	}
+	if q.Inline > 0 {
+		return r.framed(handle, inline), nil
+	}
 	return r.reply(handle), nil
+}
+
+// short reads a body that fits into a reply. When it does not, or something goes
+// wrong, the rest is there for read, and so is the error.
+func short(ctx context.Context, b Stream) (body []byte, end bool) {
+	defer context.AfterFunc(ctx, b.Abort)()
+	body = make([]byte, 0, 4*abi.KiB)
+	for len(body) < readPiece {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := b.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, true
+		case err != nil:
+			return body, false
+		}
+	}
+	return body, false
 }
 
 func (s *Session) full() bool {
