@@ -153,12 +153,17 @@ type answer struct {
 func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
+	again := true   // a refused value may be replaced, once
 	for redirects := 0; ; redirects++ {
-		r, now, err := c.hop(ctx, h, t, w)
+		r, put, err := c.hop(ctx, h, t, w)
+		if err == nil && again && r.StatusCode == http.StatusUnauthorized && len(put.sent) > 0 {
+			again = false
+			r, err = c.renewed(ctx, r, put, h, t, w)
+		}
 		if err != nil {
 			return nil, err
 		}
-		sealed = sealed || now
+		sealed = sealed || len(put.uses) > 0
 		location := r.Header.Get("Location")
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
 			return &answer{r, t, redirects}, nil
@@ -175,6 +180,20 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 		h = h.redirected(r.StatusCode, t.origin() == to.origin())
 		t = to
 	}
+}
+
+// renewed makes a request again whose values the server refused, if they could
+// be replaced; r is its answer otherwise.
+func (c *Client) renewed(ctx context.Context, r *http.Response, put *filler, h hop, t target, w *wait) (*http.Response, error) {
+	newer, err := put.renew(ctx)
+	if err == nil && !newer {
+		return r, nil
+	}
+	_ = r.Body.Close() // of a refusal
+	if err == nil {
+		r, _, err = c.hop(ctx, h, t, w)
+	}
+	return r, err
 }
 
 // redirect is where a redirect leads, if it may be followed.
@@ -235,21 +254,21 @@ func (h hop) redirected(status int, same bool) hop {
 	return next
 }
 
-// hop sends one request: steps 3 to 7. sealed says that values went with it.
-func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, sealed bool, err error) {
+// hop sends one request: steps 3 to 7. put says which values went with it.
+func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, put *filler, err error) {
 	began := time.Now()
 	defer func() {
 		c.o.Audit(auditOf(h, t, r, err, time.Since(began), c.o.Seals.echoes()))
 	}()
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
-		return nil, false, errPolicy(step, t)
+		return nil, nil, errPolicy(step, t)
 	}
-	filled, uses, err := c.o.Seals.fill(h, t)
+	filled, put, err := c.o.Seals.fill(ctx, h, t)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if c.requests.Add(1) > c.o.Limits.RunRequests {
-		return nil, false, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
+		return nil, nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
 	}
 	for _, g := range []*Governor{c.o.Own, c.o.Governor} {
 		if g == nil {
@@ -257,13 +276,13 @@ func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Res
 		}
 		leave, err := g.enter(ctx, t.origin(), w)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		defer leave()
 	}
-	c.o.Seals.note(uses)
+	c.o.Seals.note(put.uses)
 	r, err = c.exchange(ctx, filled, t)
-	return r, len(uses) > 0, err
+	return r, put, err
 }
 
 // exchange sends a request that may be sent, and waits for the headers of the

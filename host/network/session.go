@@ -35,6 +35,17 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 	s.client.o.Seals.Add(field, handle, value, forms, to)
 }
 
+// SealCurrent lets a handle stand for what from returns when a request is made.
+// A request that the server refuses with 401 is made once more if from has
+// another value then.
+func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Destination) {
+	s.client.o.Seals.AddCurrent(field, handle, from, to)
+}
+
+// Echo has answers searched for encodings of a value, which become the handle
+// (R163). It may be called while Handle serves a call.
+func (s *Session) Echo(handle string, forms [][]byte) { s.client.o.Seals.Echo(handle, forms) }
+
 // Uses hands over, once each, where values have been sent since the last call
 // (R164).
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.client.o.Seals.Uses(yield) }
