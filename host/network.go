@@ -24,7 +24,7 @@ func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), func(text string) bool {
+	return slices.DeleteFunc(missingHosts(policy, requestedHosts(m)), func(text string) bool {
 		e, err := network.ParseEntry(text)
 		return err != nil || network.Special(e.Host)
 	}), nil
@@ -36,7 +36,7 @@ func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), nil
+	return missingHosts(policy, requestedHosts(m)), nil
 }
 
 // policyOf makes a policy of what an owner approved. Exactly spelled addresses
@@ -62,18 +62,35 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 	})
 }
 
-// session is the network of one run.
-func (h *Host) session(p *network.Policy, id store.ConnectionID, r abi.Rate) (*network.Session, error) {
+// requestedHosts are those of a manifest that the connector or, for its tokens,
+// the host is to reach.
+func requestedHosts(m *abi.Manifest) []string {
+	return union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
+}
+
+// session is the network of one run. reserved is what only the host reaches.
+func (h *Host) session(p, reserved *network.Policy, id store.ConnectionID, r abi.Rate) (*network.Session, error) {
 	var own *network.Governor
 	if r != (abi.Rate{}) {
 		own = network.NewGovernor(h.Options.Pace.Declared(r))
 	}
-	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: func(hop network.Hop) {
+	c, err := h.client(network.Options{Policy: p, Reserved: reserved, Own: own}, id)
+	if err != nil {
+		return nil, err
+	}
+	return network.NewSession(c), nil
+}
+
+// client is a client of this host.
+func (h *Host) client(o network.Options, id store.ConnectionID) (*network.Client, error) {
+	o.Governor = h.pace
+	o.Audit = func(hop network.Hop) {
 		h.Options.Log.Info("network_request", "connection", id, "method", hop.Method, "origin", hop.Origin, "path", hop.Path,
 			"status", hop.Status, "refused", hop.Refused, "sent", hop.Sent, "took", hop.Took)
-	}})
+	}
+	c, err := network.NewClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
-	return network.NewSession(c), nil
+	return c, nil
 }

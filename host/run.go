@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -87,11 +88,18 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets = maps.Clone(secrets)
+	obtained, err := h.tokens(l.Manifest, conn, secrets, q.Secrets, policy)
+	if err != nil {
+		return nil, err
+	}
+	missing := missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts)
+	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Interactive: q.Owner != nil, Mounts: mounts,
-		MissingHosts: missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts),
+		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil, Mounts: mounts,
+		MissingHosts: missing,
 		Trigger:      trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
@@ -103,9 +111,15 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	}
 	var session run.Network
 	if l.Module.Uses(abi.ModuleNetwork) {
-		if session, err = h.session(policy, conn.ID, l.Manifest.Bindings[abi.BindingNetwork].Rate); err != nil {
+		guest, err := policyOf(conn.Approved.Hosts)
+		if err != nil {
 			return nil, err
 		}
+		own, err := h.session(guest, policy, conn.ID, l.Manifest.Bindings[abi.BindingNetwork].Rate)
+		if err != nil {
+			return nil, err
+		}
+		session = tokenSession{own, obtained}
 	}
 	var r *run.Run
 	r = run.New(plan, run.Deps{

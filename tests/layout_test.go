@@ -40,8 +40,9 @@ var rooms = map[string]room{
 	"host/run":            {imports: []string{"abi", "store", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/filesystem":     {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
 	"host/network":        {imports: []string{"abi"}, owns: []string{"golang.org/x/net", "golang.org/x/time"}},
+	"host/oauth":          {imports: []string{"abi"}, owns: []string{"golang.org/x/oauth2"}},
 	"host/vault":          {imports: []string{"abi"}, owns: []string{"filippo.io/age"}},
-	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/grant", "host/run", "host/scope", "host/filesystem", "host/network", "host/vault"}},
+	"host":                {imports: []string{"abi", "store", "store/badger", "host/jail", "host/sandbox", "host/worker", "host/grant", "host/run", "host/scope", "host/filesystem", "host/network", "host/oauth", "host/vault"}},
 	"host/cli":            {imports: []string{"abi", "store", "host", "host/grant", "host/run", "host/sandbox", "host/jail", "host/scope", "host/vault"}, owns: []string{"github.com/spf13/cobra", "golang.org/x/term"}},
 }
 

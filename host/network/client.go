@@ -20,6 +20,7 @@ import (
 // Options of a Client. Policy is required.
 type Options struct {
 	Policy   *Policy
+	Reserved *Policy     // what the owner approved for the host alone, to say so; nil: nothing
 	Table    *Table      // nil: a Table with the addresses of this machine
 	Resolver Resolver    // nil: Go's own
 	Governor *Governor   // nil: one of its own, with the defaults
@@ -261,7 +262,7 @@ func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Res
 		c.o.Audit(auditOf(h, t, r, err, time.Since(began), c.o.Seals.echoes()))
 	}()
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
-		return nil, nil, errPolicy(step, t)
+		return nil, nil, c.errPolicy(step, t)
 	}
 	filled, put, err := c.o.Seals.fill(ctx, h, t)
 	if err != nil {
@@ -369,7 +370,12 @@ func headerBytes(h http.Header) (n int64) {
 }
 
 // errPolicy is a denial at step 3, with what would grant it.
-func errPolicy(step string, t target) *Error {
+func (c *Client) errPolicy(step string, t target) *Error {
+	if r := c.o.Reserved; r != nil {
+		if _, missing := r.Match(t.scheme, t.host, t.port); missing == "" {
+			return denyf(step, "%s is approved for fetching tokens only, which the host does; a connector that needs it lists it in its manifest", t.origin())
+		}
+	}
 	want := Entry{Scheme: t.scheme, Host: t.host, Port: t.port}
 	return denyf(step, "%s is not approved for this connection; --allow-host %s approves it, for a run or with sluice grant", t.origin(), want)
 }

@@ -1,7 +1,9 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -28,6 +30,7 @@ type Client struct {
 const (
 	leastToken = 8 // shorter values could not be told from other text (R167)
 	mostToken  = 8 * abi.KiB
+	mostAnswer = 64 * abi.KiB
 )
 
 // Host is the server that gives out tokens.
@@ -99,7 +102,20 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(w.ctx)
 	r.Header.Set("Accept", "application/json") // some answer with forms otherwise
-	return w.via.RoundTrip(r)
+	answer, err := w.via.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer+1))
+	_ = answer.Body.Close() // read
+	switch {
+	case err != nil:
+		return nil, err
+	case len(body) > mostAnswer, string(bytes.TrimSpace(body)) == "null": // for which x/oauth2 has no answer
+		return nil, errorf(CodeUnavailable, "%s answered with what is no token", r.URL.Host)
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
 }
 
 // refresh makes an access token of a refresh token.

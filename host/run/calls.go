@@ -295,6 +295,7 @@ func (r *run) finishCall(f finishedCall) {
 	f.in.Release()
 	r.abort()
 	if f.in.Call == abi.CallNetworkRequest {
+		r.learned.each(r.canary.protect)
 		r.sealedUses()
 		if f.errno == abi.EDENIED {
 			r.denied(f.reply)

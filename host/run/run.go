@@ -48,6 +48,12 @@ type Network interface {
 	// Seal lets a handle stand for a value at the destinations (R160). forms are
 	// the encodings in which answers may give it back (R163).
 	Seal(field, handle, value string, forms [][]byte, to []abi.Destination)
+	// SealCurrent lets a handle stand for what from returns when a request is made,
+	// or when a server refused an earlier value of it.
+	SealCurrent(field, handle string, from func(ctx context.Context, refused string) (string, error), to []abi.Destination)
+	// Echo has answers searched for encodings of a value (R163). It may be called
+	// while Handle serves a call.
+	Echo(handle string, forms [][]byte)
 	// Uses yields, once each, where values have been sent since the last call
 	// (R164).
 	Uses(yield func(field, origin, placement string))
@@ -174,6 +180,7 @@ type run struct {
 	sleeping     *sleeper
 	turn         *turn // what the call in progress waits for
 	canary       canary
+	learned      learned
 	diag         diagnostics
 	text         messageText
 	renewAt      time.Time

@@ -43,12 +43,21 @@ func (r *run) deliver() {
 	p := r.plan
 	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
+		switch {
+		case f.OAuth != nil:
+			value, ok = r.sealToken(f)
+		case ok && slices.Contains(p.manifest.Sluice.ClientSecrets(), f.Name):
+			r.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
+			ok = false
+		}
 		if !ok {
 			continue
 		}
-		if Sealed(p.manifest, f) {
+		switch {
+		case f.OAuth != nil: // sealed already
+		case Sealed(p.manifest, f):
 			value = r.seal(f.Name, value, f.Destinations)
-		} else {
+		default:
 			r.canary.protect(value)
 		}
 		if p.secrets.values == nil {
@@ -67,9 +76,14 @@ func (r *run) seal(field, value string, to []abi.Destination) string {
 	r.canary.protect(value)
 	handle := newHandle()
 	if n := r.deps.Network; n != nil {
-		n.Seal(field, handle, value, slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest }), to)
+		n.Seal(field, handle, value, echoes(value), to)
 	}
 	return handle
+}
+
+// echoes are the forms of a value that answers are searched for.
+func echoes(value string) [][]byte {
+	return slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest })
 }
 
 // shortest is what R167 and R163 look for: shorter values would be found in
