@@ -99,32 +99,25 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 	if conn, err = h.pin(ctx, conn, q.Connector, false); err != nil {
 		return nil, err
 	}
-	policy, err := h.approveHosts(ctx, conn, q.Hosts, TokenHosts(o))
-	if err != nil {
-		return nil, err
-	}
-	if q.Config != nil {
-		conn.Settings = q.Config
-	}
-	return h.authorization(m, o, conn, q.Secret, policy)
-}
-
-// approveHosts adds to what the connection may reach, which has to cover needed.
-func (h *Host) approveHosts(ctx context.Context, conn store.Connection, more, needed []string) (*network.Policy, error) {
-	all := union(conn.Approved.Hosts, more)
+	all := union(conn.Approved.Hosts, q.Hosts)
 	policy, err := policyOf(all)
 	if err != nil {
 		return nil, err
 	}
-	if missing := missingHosts(policy, needed); len(missing) > 0 {
+	if missing := missingHosts(policy, TokenHosts(o)); len(missing) > 0 {
 		return nil, &run.Refusal{Code: "binding_not_approved", Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s", missing[0], missing[0], conn.ID),
 			Details: map[string]any{"binding": abi.BindingNetwork}}
 	}
-	if len(all) == len(conn.Approved.Hosts) {
-		return policy, nil
+	now := conn
+	if q.Config != nil {
+		now.Settings = q.Config
+	}
+	a, err := h.authorization(m, o, now, q.Secret, policy)
+	if err != nil || len(all) == len(conn.Approved.Hosts) {
+		return a, err
 	}
 	conn.Approved.Hosts, conn.UpdatedAt = all, time.Now()
-	return policy, h.Store.PutConnection(ctx, conn)
+	return a, h.Store.PutConnection(ctx, conn)
 }
 
 func (h *Host) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*Authorization, error) {

@@ -19,7 +19,7 @@ import (
 
 // A Server gives out tokens at /token, device codes at /device, authorization
 // codes at /authorize, where everybody consents, and answers with what it was
-// sent at /api/. The zero Server has no clients.
+// sent at /api/; /api/revoke ends all access tokens. The zero Server has no clients.
 type Server struct {
 	ClientID     string
 	ClientSecret string        // "": the client is public
@@ -274,6 +274,9 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 	if !ok || time.Now().After(until) {
 		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_token", "you_sent": token})
 		return
+	}
+	if r.URL.Path == "/api/revoke" {
+		s.Revoke(false)
 	}
 	answer(w, http.StatusOK, map[string]any{"welcome": token, "path": r.URL.Path})
 }
