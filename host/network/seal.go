@@ -190,7 +190,7 @@ type filler struct {
 	seals *Seals
 	to    target
 	uses  []use
-	sent  []sent
+	sent  map[string]sent // by handle: one value for all of a hop
 }
 
 // fill returns the hop with values for handles, and where they were put. The
@@ -313,7 +313,7 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 		if err != nil {
 			return "", err
 		}
-		value, err := f.value(sealed)
+		value, err := f.value(handle, sealed)
 		if err == nil {
 			value, err = write(value)
 		}
@@ -327,15 +327,21 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 }
 
 // value is what a seal stands for in this hop.
-func (f *filler) value(s seal) (string, error) {
+func (f *filler) value(handle string, s seal) (string, error) {
 	if s.from == nil {
 		return s.value, nil
+	}
+	if put, ok := f.sent[handle]; ok {
+		return put.value, nil
 	}
 	v, err := s.from(f.ctx, "")
 	if err != nil {
 		return "", err
 	}
-	f.sent = append(f.sent, sent{s.from, v})
+	if f.sent == nil {
+		f.sent = map[string]sent{}
+	}
+	f.sent[handle] = sent{s.from, v}
 	return v, nil
 }
 
