@@ -109,6 +109,9 @@ func (h *Host) tokens(m *abi.Manifest, conn store.Connection, secrets, given map
 			}
 		}
 		s, err := h.source(m, f, conn, secrets, kept, given[f.Name] != "", out.client)
+		if missing := (*run.Refusal)(nil); errors.As(err, &missing) && missing.Code == "setting_missing" && !f.Required {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -141,10 +144,13 @@ func (h *Host) source(m *abi.Manifest, f abi.SecretField, conn store.Connection,
 		r.Details = map[string]any{"secret": f.Name}
 		return nil, r
 	}
+	var k oauth.Keeper = &keptInVault{h, conn.ID, f.Name}
 	if once {
-		return oauth.NewSource(c, &keptOnce{have}), nil
+		k = &keptOnce{have}
 	}
-	return oauth.NewSource(c, &keptInVault{h, conn.ID, f.Name}), nil
+	s := oauth.NewSource(c, k)
+	s.Protect(have.RefreshToken)
+	return s, nil
 }
 
 // authClient is nil while the client's secret is missing.

@@ -120,6 +120,8 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 			return nil, err
 		}
 		session = tokenSession{own, obtained}
+	} else {
+		obtained.Close()
 	}
 	var r *run.Run
 	r = run.New(plan, run.Deps{

@@ -38,14 +38,17 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// command is "auth end": no token is good any more; "auth FILE": the file becomes
-// a new authorization.
+// command is "auth end": no token is good any more; "auth refuse CODE": nobody
+// consents; "auth FILE": the file becomes a new authorization.
 func (a *authority) command(ts *testscript.TestScript, _ bool, args []string) {
-	if args[0] == "end" {
+	switch args[0] {
+	case "end":
 		a.Revoke(true)
-		return
+	case "refuse":
+		a.Refuse(args[1])
+	default:
+		ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(a.Authorization()), 0o600))
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(a.Authorization()), 0o600))
 }
 
 // unseen is "unseen PATH…": no file below has a secret of the authority, as it

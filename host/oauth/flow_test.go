@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -328,6 +330,13 @@ func TestStored(t *testing.T) {
 	}
 	if bare, err := oauth.ReadStored([]byte("1//refresh")); err != nil || bare.RefreshToken != "1//refresh" || bare.For(&moved, "x") != nil {
 		t.Errorf("a token from elsewhere: %v", err)
+	}
+	var logged strings.Builder
+	c := oauth.Client{Secret: "PLANTED", Declared: o}
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "stored", s, "client", c, "pointer", &c)
+	fmt.Fprintf(&logged, "%v %+v %#v %s %v %+v %#v", s, s, s, s, c, &c, c) // S90
+	if strings.Contains(logged.String(), "refresh-1") || strings.Contains(logged.String(), "PLANTED") {
+		t.Errorf("printed %s", logged.String())
 	}
 	for _, bad := range []string{"", "{", "{}", "a b", "a\r\nb", `{"version": 2, "refresh_token": "PLANTED", "token_url": "x"}`, `{"version": 1, "refresh_token": "PLAN TED", "token_url": "x"}`, `{"version": 1, "refresh_token": "PLANTED"}`} {
 		if _, err := oauth.ReadStored([]byte(bad)); !errors.Is(err, oauth.ErrMissing) || strings.Contains(err.Error(), "PLAN") {

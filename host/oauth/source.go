@@ -91,6 +91,9 @@ func (s *Source) Tell(f func(secret string)) {
 	}
 }
 
+// Protect has f of Tell told of a secret that the keeper holds already.
+func (s *Source) Protect(secret string) { s.learn(secret) }
+
 func (s *Source) learn(secret string) {
 	s.mu.Lock()
 	known := slices.Contains(s.told, secret)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -23,6 +25,14 @@ type Stored struct {
 }
 
 const version = 1
+
+// Printers and loggers see neither an authorization nor a client's secret (S90).
+func (Stored) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+func (Stored) LogValue() slog.Value       { return slog.StringValue(redacted) }
+func (Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+func (Client) LogValue() slog.Value       { return slog.StringValue(redacted) }
+
+const redacted = "[redacted]"
 
 // What a vault may hold instead.
 var (

@@ -70,6 +70,13 @@ func (s *Server) Authorization() string {
 	return s.newRefresh()
 }
 
+// Refuse sets Refusal, also while the server answers.
+func (s *Server) Refuse(code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Refusal = code
+}
+
 // Revoke ends all access tokens, and with everything the refresh tokens too.
 func (s *Server) Revoke(everything bool) {
 	s.mu.Lock()
