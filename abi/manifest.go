@@ -108,6 +108,7 @@ type SecretField struct {
 	Required bool
 	Secret   bool
 	Env      []string
+	OAuth    *OAuth // nil: the owner gives the value itself
 	FieldDelivery
 }
 

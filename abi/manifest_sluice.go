@@ -14,6 +14,7 @@ func (r *manifestReader) sluice(m *Manifest, a at) {
 		}
 	}
 	b.Secrets = r.secrets(a.member("secrets"), false)
+	r.oauthSecrets(b, a.member("secrets"))
 	if fields := a.member("interaction_fields"); r.object(fields, false) {
 		for name := range fields.Members() {
 			f := fields.member(name)
@@ -52,6 +53,8 @@ func (r *manifestReader) secrets(a at, capture bool) []SecretField {
 		}
 		if capture {
 			f.Secret = r.flag(i.member("secret"))
+		} else {
+			f.OAuth = r.oauth(i.member("oauth"))
 		}
 		out = append(out, f)
 	})

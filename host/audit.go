@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -140,17 +141,22 @@ func (t *tracer) hop(n network.Hop) {
 	}
 }
 
-// A traced session leaves its lines where readers find them.
-type traced struct {
+// An ownSession is the network of one run: it has tokens, and leaves its lines
+// where readers find them.
+type ownSession struct {
 	*network.Session
+	tokens   *tokens
 	requests *audit.Requests
 }
 
+var _ run.Network = ownSession{}
+
 // Close implements run.Network.
-func (t traced) Close() error {
-	err := t.Session.Close()
-	if t.requests != nil {
-		err = errors.Join(err, t.requests.Flush())
+func (s ownSession) Close() error {
+	err := s.Session.Close() // first what waits for a token
+	s.tokens.Close()
+	if s.requests != nil {
+		err = errors.Join(err, s.requests.Flush())
 	}
 	return err
 }

@@ -25,7 +25,7 @@ func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), func(text string) bool {
+	return slices.DeleteFunc(missingHosts(policy, requestedHosts(m)), func(text string) bool {
 		e, err := network.ParseEntry(text)
 		return err != nil || network.Special(e.Host)
 	}), nil
@@ -37,7 +37,7 @@ func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return missingHosts(policy, m.Bindings[abi.BindingNetwork].Hosts), nil
+	return missingHosts(policy, requestedHosts(m)), nil
 }
 
 // policyOf makes a policy of what an owner approved. Exactly spelled addresses
@@ -63,30 +63,40 @@ func missingHosts(p *network.Policy, wanted []string) []string {
 	})
 }
 
+// requestedHosts are those of a manifest that the connector or, for its tokens,
+// the host is to reach.
+func requestedHosts(m *abi.Manifest) []string {
+	return union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
+}
+
 // network is the network of one run, nil when the module cannot use any.
-func (h *Host) network(q RunRequest, plan *run.Plan, p *network.Policy, t *tracer) (run.Network, error) {
-	switch {
-	case q.Replay != nil:
+// reserved is what only the host reaches, for tokens.
+func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (run.Network, error) {
+	if q.Replay != nil {
 		return network.NewReplay(q.Replay.recording), nil
-	case q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork):
+	}
+	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) {
 		return nil, nil
+	}
+	p, err := policyOf(plan.Connection.Approved.Hosts)
+	if err != nil {
+		return nil, err
 	}
 	var own *network.Governor
 	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
 		own = network.NewGovernor(h.Options.Pace.Declared(r))
 	}
-	c, err := network.NewClient(network.Options{Policy: p, Governor: h.pace, Own: own, Audit: t.hop})
-	if err != nil {
-		return nil, fmt.Errorf("open network: %w", err)
-	}
-	if q.Record == nil {
-		return traced{network.NewSession(c), h.requests}, nil
-	}
-	session, err := q.Record.begin(c, q, plan)
+	c, err := h.client(network.Options{Policy: p, Reserved: reserved, Own: own}, t)
 	if err != nil {
 		return nil, err
 	}
-	return traced{session, h.requests}, nil
+	session := network.NewSession(c)
+	if q.Record != nil {
+		if session, err = q.Record.begin(c, q, plan); err != nil {
+			return nil, err
+		}
+	}
+	return ownSession{session, obtained, h.requests}, nil
 }
 
 // OwnerDestinations are where a secret may go at the server that an owner
@@ -113,4 +123,14 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 		return nil, errors.New("the connector's manifest leaves no server of that secret to you")
 	}
 	return out, nil
+}
+
+// client is a client of this host, whose requests t writes down.
+func (h *Host) client(o network.Options, t *tracer) (*network.Client, error) {
+	o.Governor, o.Audit = h.pace, t.hop
+	c, err := network.NewClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("open network: %w", err)
+	}
+	return c, nil
 }

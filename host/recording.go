@@ -40,7 +40,7 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 	h.ConnectorID, h.Version, h.Module = string(l.Connector.ID), l.Manifest.Version, string(l.Connector.Digest)
 	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config, plan.Connection.Approved.Hosts
 	for _, f := range run.SecretFields(l.Manifest) {
-		if _, ok := plan.Secrets[f.Name]; ok {
+		if _, ok := plan.Secrets[f.Name]; ok || plan.Tokens[f.Name] != nil {
 			h.Secrets = append(h.Secrets, f.Name)
 		}
 	}

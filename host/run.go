@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -101,17 +102,22 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if l.Manifest.Sluice != nil {
 		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
 	}
-	secrets, missing := q.Secrets, []string(nil)
-	if q.Replay == nil {
-		missing = missingHosts(policy, l.Manifest.Bindings[abi.BindingNetwork].Hosts)
-		if secrets, err = h.secrets(l.Manifest, conn.ID, q.Secrets); err != nil {
-			return nil, err
-		}
+	trace := &tracer{host: h, connection: conn.ID}
+	secrets, obtained, missing, err := h.given(q, conn, policy, trace)
+	if err != nil {
+		return nil, err
 	}
+	started := false
+	defer func() {
+		if !started {
+			obtained.Close()
+		}
+	}()
+	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Interactive: q.Owner != nil, Mounts: mounts,
+		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil, Mounts: mounts,
 		MissingHosts: missing, Trigger: trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
@@ -121,8 +127,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	trace := &tracer{host: h, connection: conn.ID}
-	session, err := h.network(q, plan, policy, trace)
+	session, err := h.network(q, plan, policy, obtained, trace)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +140,25 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 		},
 		Ended: func() { h.active.ended(conn.ID, r) },
 	})
-	trace.run = r.ID
+	trace.run, started = r.ID, session != nil
 	return r, nil
+}
+
+// given are the secrets of a run, the sources of those that the host obtains, and
+// the hosts that the manifest asks for and nothing approved covers. A replay
+// needs none of them.
+func (h *Host) given(q RunRequest, conn store.Connection, p *network.Policy, t *tracer) (secrets map[string]string, obtained *tokens, missing []string, err error) {
+	m := q.Connector.Manifest
+	if q.Replay != nil {
+		secrets = maps.Clone(q.Secrets)
+		return secrets, replayedTokens(m, secrets), nil, nil
+	}
+	if secrets, err = h.secrets(m, conn.ID, q.Secrets); err != nil {
+		return nil, nil, nil, err
+	}
+	secrets = maps.Clone(secrets)
+	obtained, err = h.tokens(m, conn, secrets, q.Secrets, p, t)
+	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
 }
 
 // began makes a run one that a revocation ends (R8), also a revocation that came

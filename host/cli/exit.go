@@ -52,7 +52,7 @@ func (c *command) exit(err error) int {
 		errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
 		code, name = exitUsage, "invalid_request"
 	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
-		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, host.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
+		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, host.ErrNotAuthorized), errors.Is(err, host.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"
@@ -102,6 +102,10 @@ func refusalCode(code string) int {
 	switch {
 	case strings.HasPrefix(code, "grant_"), code == "binding_not_approved":
 		return exitLimit
+	case code == "authorization_refused", code == "authorization_expired": // access denied, or nobody there
+		return exitLimit
+	case code == "authorization_unavailable":
+		return exitHost
 	case code == "runtime_error", code == "store_no_space", code == "quota_exceeded",
 		code == "engine_unavailable", strings.HasPrefix(code, "isolation_"), code == "worker_start_failed":
 		return exitHost

@@ -27,7 +27,7 @@ import (
 // shared by all scripts.
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
-	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "../../examples/git", "../../examples/stdio", "../../examples/feed", "../../examples/ical", "../../examples/ask"} {
+	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "testdata/bearer", "../../examples/git", "../../examples/stdio", "../../examples/feed", "../../examples/ical", "../../examples/ask"} {
 		wasm, err := host.Build(context.Background(), dir)
 		if err != nil {
 			t.Fatalf("build %s: %v", dir, err)
@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := server(t)
+	web, auth := server(t), newAuthority(t)
 	cache := t.TempDir()
 	toolchain := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
@@ -56,12 +56,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODULES", modules)
 			e.Setenv("CHECKOUT", checkout)
 			e.Setenv("SERVER", web.URL)
+			e.Setenv("AUTH", auth.tokens.URL)
+			e.Setenv("API", auth.api.URL)
 			e.Setenv("PATH", os.Getenv("PATH"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
-			"serve": serve, "same": same,
+			"serve": serve, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
 		},
 	})
 }
@@ -200,10 +202,16 @@ func lines(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// expand is "expand FILE...": $SERVER in the files becomes the test's server.
+// expand is "expand FILE...": $SERVER, $AUTH and $API in the files become the
+// test's servers.
 func expand(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
-		text := strings.ReplaceAll(ts.ReadFile(name), "$SERVER", ts.Getenv("SERVER"))
+		text := os.Expand(ts.ReadFile(name), func(v string) string {
+			if v == "SERVER" || v == "AUTH" || v == "API" {
+				return ts.Getenv(v)
+			}
+			return "$" + v
+		})
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
 	}
 }

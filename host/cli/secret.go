@@ -27,10 +27,10 @@ directory can open them.`,
 		Example: "  sluice secret set mailbox token\n  sluice secret list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("say sluice secret set, list, remove or rotate")
+			return usagef("say sluice secret set, authorize, list, remove or rotate")
 		},
 	}
-	cmd.AddCommand(c.setSecret(), c.listSecrets(), c.removeSecret(), c.rotateSecrets())
+	cmd.AddCommand(c.setSecret(), c.authorizeSecret(), c.listSecrets(), c.removeSecret(), c.rotateSecrets())
 	return cmd
 }
 
@@ -115,6 +115,7 @@ type secretLine struct {
 	Connection store.ConnectionID `json:"connection_id"`
 	Name       string             `json:"name"`
 	SetAt      string             `json:"set_at"`
+	Authorized bool               `json:"authorized,omitempty"` // came of sluice secret authorize
 }
 
 func (c *command) listSecrets() *cobra.Command {
@@ -132,21 +133,26 @@ func (c *command) listSecrets() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.printSecrets(all, a)
+			return c.printSecrets(v.Vault, all, a)
 		},
 	}
 }
 
 // printSecrets prints those of the connections named, or all.
-func (c *command) printSecrets(all []vault.Entry, of []string) error {
+func (c *command) printSecrets(v *vault.Vault, all []vault.Entry, of []string) error {
 	lines := []secretLine{}
 	var rows [][]string
 	for _, e := range all {
 		if len(of) > 0 && e.Connection != of[0] {
 			continue
 		}
-		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set)})
-		rows = append(rows, []string{e.Connection, e.Name, c.when(e.Set)})
+		l := secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), host.IsAuthorization(v, e)}
+		lines = append(lines, l)
+		row := []string{e.Connection, e.Name, c.when(e.Set)}
+		if l.Authorized {
+			row = append(row, "by authorization")
+		}
+		rows = append(rows, row)
 	}
 	if c.json {
 		return printJSON(c.out, lines)

@@ -113,6 +113,7 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 		}
 	}
 	for _, s := range run.SecretFields(m) {
+		out = append(out, tokenRequests(m, s, conn.Approved)...)
 		out = append(out, secretRequest(m, s, conn.Approved))
 	}
 	return out
@@ -146,6 +147,10 @@ func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request
 	r := request{Binding: "secret", Wants: "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), Required: s.Required}
 	given := "only with sluice secret set, or --secret " + s.Name + "=@FILE"
 	switch {
+	case s.OAuth != nil:
+		r.Granted = join("; ", obtained(m, s), goesTo(s.FieldDelivery))
+	case slices.Contains(m.Sluice.ClientSecrets(), s.Name):
+		r.Granted = join("; ", given, "the connector never sees it, and only the host uses it, to obtain tokens")
 	case run.Sealed(m, s):
 		r.Granted = join("; ", given, goesTo(s.FieldDelivery))
 	case slices.Contains(a.Plain, s.Name):
@@ -155,4 +160,26 @@ func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request
 		r.Granted = join("; ", given, "the connector sees it, so only with "+r.Flag+" too")
 	}
 	return r
+}
+
+// tokenRequests are the servers from which the host obtains a secret.
+func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []request {
+	var out []request
+	for _, name := range host.TokenHosts(s.OAuth) {
+		granted, flag := grantedHost(a, m, name)
+		out = append(out, request{abi.BindingNetwork, "have the host reach " + abi.Clean(name) + " for the secret " + s.Name, s.Required, granted, flag})
+	}
+	return out
+}
+
+// obtained says how a secret comes to be (RFC 6749).
+func obtained(m *abi.Manifest, s abi.SecretField) string {
+	from := " from " + abi.Clean(s.OAuth.TokenURL)
+	if len(s.OAuth.Scopes) > 0 {
+		from += " for " + abi.Clean(strings.Join(s.OAuth.Scopes, " "))
+	}
+	if s.OAuth.Grant == abi.OAuthClient {
+		return "the host obtains it with the secret " + s.OAuth.ClientSecret + from
+	}
+	return "the host obtains it by authorization" + from + ", only after " + run.AuthorizeCommand(m, m.Name(), s.Name)
 }

@@ -22,6 +22,7 @@ const (
 	Secret    Kind = "secret"    // to use it
 	Send      Kind = "send"      // to have a secret or an answer sent somewhere
 	See       Kind = "see"       // to be handed a secret or an answer as it is
+	Obtain    Kind = "obtain"    // to have a secret obtained from a server, and what is asked of it
 )
 
 // A Want is one thing that a manifest asks for. Wants are equal when they ask
@@ -29,7 +30,7 @@ const (
 type Want struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
-	To   string `json:"to,omitempty"` // of Send: origin, path and placement
+	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what
 }
 
 // String is the want in plain words, free of control characters.
@@ -48,6 +49,8 @@ func (w Want) String() string {
 		return "use the secret " + name
 	case Send:
 		return "have " + name + " sent to " + abi.Clean(w.To)
+	case Obtain:
+		return "have " + name + " obtained " + abi.Clean(w.To)
 	case See:
 		return "see " + name + " itself"
 	}
@@ -75,6 +78,9 @@ func Wants(m *abi.Manifest) []Want {
 	for _, f := range m.Sluice.Secrets {
 		l.add(Secret, f.Name, "")
 		l.delivery(f.Name, f.FieldDelivery)
+		if f.OAuth != nil {
+			l.obtain(f.Name, f.OAuth)
+		}
 	}
 	for _, name := range sorted(m.Sluice.InteractionFields) {
 		l.delivery(name, m.Sluice.InteractionFields[name])
@@ -137,6 +143,37 @@ func (l *list) delivery(name string, d abi.FieldDelivery) {
 		for _, p := range to.Placements {
 			l.add(Send, name, to.Origin+to.PathPrefix+" ("+p+")")
 		}
+	}
+}
+
+// obtain lists what is sent where for an access token. Another server, client,
+// scope or parameter is something else.
+func (l *list) obtain(name string, o *abi.OAuth) {
+	from := "from " + o.TokenURL
+	l.add(Obtain, name, from)
+	client := o.ClientID
+	if o.ClientIDFrom != "" {
+		client = "that the setting " + o.ClientIDFrom + " names"
+	}
+	l.add(Obtain, name, from+" as the client "+client)
+	for _, flow := range o.Authorize {
+		if flow == abi.OAuthDevice {
+			l.add(Obtain, name, "by a code that you enter where "+o.DeviceURL+" says")
+		} else {
+			l.add(Obtain, name, "by your consent at "+o.AuthorizeURL)
+		}
+	}
+	for _, s := range o.Scopes {
+		l.add(Obtain, name, from+" for the scope "+s)
+	}
+	if o.Audience != "" {
+		l.add(Obtain, name, from+" for the audience "+o.Audience)
+	}
+	for _, p := range sorted(o.Params) {
+		l.add(Obtain, name, from+" with "+p+"="+o.Params[p])
+	}
+	if o.ClientSecret != "" {
+		l.add(Send, o.ClientSecret, o.TokenURL+" ("+o.ClientAuth+")")
 	}
 }
 

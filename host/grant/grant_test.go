@@ -27,16 +27,19 @@ func streams(rest string) string { return `"streams": [` + stream("a") + `]` + r
 // nothing for what it asks less.
 func TestAdded(t *testing.T) {
 	const (
-		network = `, "runtime_requirements": {"bindings": {"network": {"hosts": ["api.example.com:443"]}}}`
-		reads   = `, "runtime_requirements": {"bindings": {"filesystem": {"mounts": [{"name": "data", "mode": "ro"}]}}}`
-		changes = `, "runtime_requirements": {"bindings": {"filesystem": {"required": true, "mounts": [{"name": "data", "mode": "rw"}]}}}`
-		secret  = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
-		other   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://b.example", "placements": ["body"]}]}]}`
-		wider   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body", "header:x"]}]}]}`
-		plain   = `, "sluice": {"secrets": [{"name": "token", "delivery": "plain"}]}`
-		capture = `, "setup": {"credential_capture": {"fields": [{"name": "password", "label": "P", "type": "password", "required": true, "secret": true, "env": ["P"]}]}}`
-		answer  = `, "sluice": {"interaction_fields": {"otp.code": {"destinations": [{"origin": "https://a.example", "placements": ["body"]}]}}}`
-		browser = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
+		network  = `, "runtime_requirements": {"bindings": {"network": {"hosts": ["api.example.com:443"]}}}`
+		reads    = `, "runtime_requirements": {"bindings": {"filesystem": {"mounts": [{"name": "data", "mode": "ro"}]}}}`
+		changes  = `, "runtime_requirements": {"bindings": {"filesystem": {"required": true, "mounts": [{"name": "data", "mode": "rw"}]}}}`
+		secret   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
+		other    = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://b.example", "placements": ["body"]}]}]}`
+		wider    = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body", "header:x"]}]}]}`
+		plain    = `, "sluice": {"secrets": [{"name": "token", "delivery": "plain"}]}`
+		capture  = `, "setup": {"credential_capture": {"fields": [{"name": "password", "label": "P", "type": "password", "required": true, "secret": true, "env": ["P"]}]}}`
+		answer   = `, "sluice": {"interaction_fields": {"otp.code": {"destinations": [{"origin": "https://a.example", "placements": ["body"]}]}}}`
+		obtained = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
+		moved    = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://b.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
+		broader  = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read", "write"]}}, {"name": "key"}]}`
+		browser  = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
 	)
 	for _, c := range []struct {
 		name, approved, asked string
@@ -54,6 +57,11 @@ func TestAdded(t *testing.T) {
 		{"the value", secret, plain, []string{"see token itself"}},
 		{"a captured secret", "", capture, []string{"use the secret password", "see password itself"}},
 		{"an answer", "", answer, []string{"have otp.code sent to https://a.example (body)"}},
+		{"a token", "", obtained, []string{"use the secret token", "have token obtained from https://a.example/t", "have token obtained from https://a.example/t as the client c",
+			"have token obtained from https://a.example/t for the scope read", "have key sent to https://a.example/t (client_secret_basic)", "use the secret key"}},
+		{"another token server", obtained, moved, []string{"have token obtained from https://b.example/t", "have token obtained from https://b.example/t as the client c",
+			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
+		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
 		{"a browser", "", browser, []string{"use the binding browser", "reach a.example"}},
 	} {
 		var got []string

@@ -20,6 +20,7 @@ import (
 // Options of a Client. Policy is required.
 type Options struct {
 	Policy   *Policy
+	Reserved *Policy     // what the owner approved for the host alone, to say so; nil: nothing
 	Table    *Table      // nil: a Table with the addresses of this machine
 	Resolver Resolver    // nil: Go's own
 	Governor *Governor   // nil: one of its own, with the defaults
@@ -176,13 +177,18 @@ type answer struct {
 func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
+	again := true   // a refused value may be replaced, once
 	for redirects := 0; ; redirects++ {
-		r, now, told, err := c.hop(ctx, h, t, w)
+		r, put, told, err := c.hop(ctx, h, t, w)
+		if err == nil && again && r.StatusCode == http.StatusUnauthorized && len(put.sent) > 0 {
+			again = false
+			r, told, err = c.renewed(ctx, r, told, put, h, t, w)
+		}
 		if err != nil {
 			c.o.Audit(told)
 			return nil, err
 		}
-		sealed = sealed || now
+		sealed = sealed || len(put.uses) > 0
 		location := r.Header.Get("Location")
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
 			return &answer{r, t, redirects, told}, nil
@@ -202,6 +208,23 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 		h = h.redirected(r.StatusCode, t.origin() == to.origin())
 		t = to
 	}
+}
+
+// renewed makes a request again whose values the server refused, if they could
+// be replaced; r is its answer otherwise, and told what to tell of it.
+func (c *Client) renewed(ctx context.Context, r *http.Response, told Hop, put *filler, h hop, t target, w *wait) (*http.Response, Hop, error) {
+	newer, err := put.renew(ctx)
+	if err == nil && !newer {
+		return r, told, nil
+	}
+	_ = r.Body.Close() // of a refusal
+	if err != nil {
+		told.Refused = asError(err).Code
+		return nil, told, err
+	}
+	c.o.Audit(told)
+	r, _, told, err = c.hop(ctx, h, t, w)
+	return r, told, err
 }
 
 // redirect is where a redirect leads, if it may be followed.
@@ -262,28 +285,28 @@ func (h hop) redirected(status int, same bool) hop {
 	return next
 }
 
-// hop sends one request: steps 3 to 7. sealed says that values went with it,
-// told what to tell of it.
-func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, sealed bool, told Hop, err error) {
+// hop sends one request: steps 3 to 7. put says which values went with it, told
+// what to tell of it.
+func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, put *filler, told Hop, err error) {
 	began := time.Now()
-	got, sealed, err := c.send(ctx, h, t, w)
+	got, put, err := c.send(ctx, h, t, w)
 	told = auditOf(h, t, got, err, began, c.o.Seals.echoes())
 	if err != nil {
-		return nil, sealed, told, err
+		return nil, put, told, err
 	}
-	return got.Response, sealed, told, nil
+	return got.Response, put, told, nil
 }
 
-func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *received, sealed bool, err error) {
+func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *received, put *filler, err error) {
 	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
-		return nil, false, errPolicy(step, t)
+		return nil, nil, c.errPolicy(step, t)
 	}
-	filled, uses, err := c.o.Seals.fill(h, t)
+	filled, put, err := c.o.Seals.fill(ctx, h, t)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if c.requests.Add(1) > c.o.Limits.RunRequests {
-		return nil, false, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
+		return nil, nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
 	}
 	for _, g := range []*Governor{c.o.Own, c.o.Governor} {
 		if g == nil {
@@ -291,13 +314,13 @@ func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *receive
 		}
 		leave, err := g.enter(ctx, t.origin(), w)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		defer leave()
 	}
-	c.o.Seals.note(uses)
+	c.o.Seals.note(put.uses)
 	r, err = c.exchange(ctx, filled, t)
-	return r, len(uses) > 0, err
+	return r, put, err
 }
 
 // exchange sends a request that may be sent, and waits for the headers of the
@@ -391,7 +414,12 @@ func headerBytes(h http.Header) (n int64) {
 }
 
 // errPolicy is a denial at step 3, with what would grant it.
-func errPolicy(step string, t target) *Error {
+func (c *Client) errPolicy(step string, t target) *Error {
+	if r := c.o.Reserved; r != nil {
+		if _, missing := r.Match(t.scheme, t.host, t.port); missing == "" {
+			return denyf(step, "%s is approved for fetching tokens only, which the host does; a connector that needs it lists it in its manifest", t.origin())
+		}
+	}
 	want := Entry{Scheme: t.scheme, Host: t.host, Port: t.port}
 	return denyf(step, "%s is not approved for this connection; --allow-host %s approves it, for a run or with sluice grant", t.origin(), want)
 }

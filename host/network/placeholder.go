@@ -68,6 +68,21 @@ func (v *values) secret(field, held, value string, encodings [][]byte) {
 	v.add(secretMark+name+markEnd, held, value, encodings)
 }
 
+// also has more texts stand for what the guest holds as held.
+func (v *values) also(held string, encodings [][]byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for mark, h := range v.held {
+		if h != held {
+			continue
+		}
+		for _, text := range encodings {
+			v.spell(string(text), mark, false)
+		}
+		return
+	}
+}
+
 // credential names something that a request or an answer carried as one.
 func (v *values) credential(n int, value string, encodings [][]byte) {
 	v.mu.Lock()

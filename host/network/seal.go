@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"mime"
 	"net/netip"
@@ -38,8 +39,14 @@ type Seals struct {
 type seal struct {
 	field string
 	value string
+	from  Current // instead of value; nil: the value stays
 	to    []place
 }
+
+// Current returns the value that a handle stands for at the moment, another
+// than the one that a server refused, if there is one; refused is "" for none.
+// An *Error among its errors is the guest's to see.
+type Current = func(ctx context.Context, refused string) (string, error)
 
 // A place is a destination (R160), its origin canonical.
 type place struct {
@@ -51,11 +58,26 @@ type place struct {
 // A use is a value that was sent (R164).
 type use struct{ field, origin, placement string }
 
+// A sent value came of a Current, which may have a newer one.
+type sent struct {
+	from  Current
+	value string
+}
+
 // Add lets a handle stand for a value. forms are the encodings in which an
 // answer may give the value back (R163). A destination whose origin is none
 // leads nowhere.
 func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
-	sealed := seal{field: field, value: value}
+	s.add(seal{field: field, value: value}, handle, to)
+	s.Echo(handle, forms)
+}
+
+// AddCurrent lets a handle stand for what from returns. Echo tells what that is.
+func (s *Seals) AddCurrent(field, handle string, from Current, to []abi.Destination) {
+	s.add(seal{field: field, from: from}, handle, to)
+}
+
+func (s *Seals) add(sealed seal, handle string, to []abi.Destination) {
 	for _, d := range to {
 		if origin, err := SealedOrigin(d.Origin); err == nil {
 			sealed.to = append(sealed.to, place{origin, d.PathPrefix, d.Placements})
@@ -67,6 +89,13 @@ func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destin
 		s.by, s.used = map[string]seal{}, map[use]bool{}
 	}
 	s.by[handle] = sealed
+}
+
+// Echo adds encodings in which an answer may give back a value that a handle
+// stands for, or that nobody but the host has (R163).
+func (s *Seals) Echo(handle string, forms [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.echo(handle, forms)
 }
 
@@ -167,38 +196,40 @@ func under(u *url.URL, prefix string) bool {
 
 // A filler replaces the handles of one hop.
 type filler struct {
+	ctx   context.Context
 	seals *Seals
 	to    target
 	uses  []use
+	sent  map[string]sent // by handle: one value for all of a hop
 }
 
 // fill returns the hop with values for handles, and where they were put. The
 // hop that came in keeps its handles. Nothing is replaced unless everything may
 // be (R161).
-func (s *Seals) fill(h hop, t target) (hop, []use, error) {
+func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error) {
+	f := &filler{ctx: ctx, seals: s, to: t}
 	if strings.Contains(t.url.String(), handlePrefix) || hiddenHandle(t.url) {
-		return h, nil, sealedDenial("sealed_placement_denied", "a URL may not have a handle in it")
+		return h, f, sealedDenial("sealed_placement_denied", "a URL may not have a handle in it")
 	}
-	f := &filler{seals: s, to: t}
 	out := hop{method: h.method}
 	for _, pair := range h.headers {
 		if strings.Contains(pair[0], handlePrefix) {
-			return h, nil, sealedDenial("sealed_placement_denied", "the name of a header may not have a handle in it")
+			return h, f, sealedDenial("sealed_placement_denied", "the name of a header may not have a handle in it")
 		}
 		v, err := f.header(pair[0], pair[1])
 		if err != nil {
-			return h, nil, err
+			return h, f, err
 		}
 		out.headers = append(out.headers, [2]string{pair[0], v})
 	}
 	var err error
 	if out.body, err = f.body(h); err != nil {
-		return h, nil, err
+		return h, f, err
 	}
 	if len(f.uses) == 0 {
-		return h, nil, nil
+		return h, f, nil
 	}
-	return out, f.uses, nil
+	return out, f, nil
 }
 
 // hiddenHandle finds a handle that a URL has in an escaped form.
@@ -292,7 +323,10 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 		if err != nil {
 			return "", err
 		}
-		value, err := write(sealed.value)
+		value, err := f.value(handle, sealed)
+		if err == nil {
+			value, err = write(value)
+		}
 		if err != nil {
 			return "", err
 		}
@@ -300,4 +334,37 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 		f.uses = append(f.uses, use{sealed.field, f.to.origin(), placement})
 		text = rest[handleBytes-len(handlePrefix):]
 	}
+}
+
+// value is what a seal stands for in this hop.
+func (f *filler) value(handle string, s seal) (string, error) {
+	if s.from == nil {
+		return s.value, nil
+	}
+	if put, ok := f.sent[handle]; ok {
+		return put.value, nil
+	}
+	v, err := s.from(f.ctx, "")
+	if err != nil {
+		return "", err
+	}
+	if f.sent == nil {
+		f.sent = map[string]sent{}
+	}
+	f.sent[handle] = sent{s.from, v}
+	return v, nil
+}
+
+// renew has the values that a server refused replaced, where there are newer
+// ones, and reports whether any is (R160: what is sent next is checked anew).
+func (f *filler) renew(ctx context.Context) (bool, error) {
+	newer := false
+	for _, s := range f.sent {
+		v, err := s.from(ctx, s.value)
+		if err != nil {
+			return false, err
+		}
+		newer = newer || v != s.value
+	}
+	return newer, nil
 }

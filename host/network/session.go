@@ -70,6 +70,25 @@ func (s *Session) Fault(gone bool) (code, message string) {
 	return "", ""
 }
 
+// SealCurrent lets a handle stand for what from returns when a request is made.
+// A request that the server refuses with 401 is made once more if from has
+// another value then.
+func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Destination) {
+	s.seals.AddCurrent(field, handle, from, to)
+	if s.values != nil {
+		s.values.secret(field, handle, handle, nil)
+	}
+}
+
+// Echo has answers searched for encodings of a value, which become the handle
+// (R163). It may be called while Handle serves a call.
+func (s *Session) Echo(handle string, forms [][]byte) {
+	s.seals.Echo(handle, forms)
+	if s.values != nil {
+		s.values.also(handle, forms)
+	}
+}
+
 // Uses hands over, once each, where values have been sent since the last call
 // (R164).
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Uses(yield) }

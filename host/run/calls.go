@@ -306,6 +306,7 @@ func (r *run) finishCall(f finishedCall) {
 	r.abort()
 	if f.in.Call == abi.CallNetworkRequest {
 		r.taped(false)
+		r.learned.each(r.canary.protect)
 		r.sealedUses()
 		if f.errno == abi.EDENIED {
 			r.denied(f.reply)

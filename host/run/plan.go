@@ -32,6 +32,7 @@ type Input struct {
 	NoPersist  bool
 
 	Secrets     map[string]string // by declared name; delivered as §18.1 says
+	Tokens      map[string]Token  // of the secrets that the host obtains itself
 	Interactive bool              // an owner channel is attached (R22)
 	Mounts      []abi.GuestMount  // approved directories and /tmp
 	Offered     map[string]bool   // host extensions, by binding name
@@ -272,6 +273,12 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 		_, ok := p.Secrets[f.Name]
 		if ok && !Sealed(p.manifest, f) && !slices.Contains(p.Connection.Approved.Plain, f.Name) {
 			return refuse("binding_not_approved", "%s would see the secret %s itself; agree to that with --plain %s, for this run or with sluice grant", p.manifest.Name(), f.Name, f.Name).with("secret", f.Name)
+		}
+		if f.OAuth != nil {
+			if err := p.checkToken(f); err != nil {
+				return err
+			}
+			continue
 		}
 		if f.Required && !ok {
 			return refuse("secret_missing", "secret %s is required; store it with sluice secret set %s %s, or give it with --secret %s=@FILE", f.Name, p.Connection.ID, f.Name, f.Name).with("secret", f.Name)

@@ -56,6 +56,12 @@ type Network interface {
 	// not count: it is recorded or replayed, and that failed. Empty texts are no
 	// reason.
 	Fault(gone bool) (code, message string)
+	// SealCurrent lets a handle stand for what from returns when a request is made,
+	// or when a server refused an earlier value of it.
+	SealCurrent(field, handle string, from func(ctx context.Context, refused string) (string, error), to []abi.Destination)
+	// Echo has answers searched for encodings of a value (R163). It may be called
+	// while Handle serves a call.
+	Echo(handle string, forms [][]byte)
 	// Uses yields, once each, where values have been sent since the last call
 	// (R164).
 	Uses(yield func(field, origin, placement string))
@@ -188,6 +194,7 @@ type run struct {
 	sleeping     *sleeper
 	turn         *turn // what the call in progress waits for
 	canary       canary
+	learned      learned
 	diag         diagnostics
 	text         messageText
 	renewAt      time.Time

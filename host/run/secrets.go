@@ -43,12 +43,21 @@ func (r *run) deliver() {
 	p := r.plan
 	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
+		switch {
+		case f.OAuth != nil:
+			value, ok = r.sealToken(f)
+		case ok && slices.Contains(p.manifest.Sluice.ClientSecrets(), f.Name):
+			r.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
+			ok = false
+		}
 		if !ok {
 			continue
 		}
-		if Sealed(p.manifest, f) {
+		switch {
+		case f.OAuth != nil: // sealed already
+		case Sealed(p.manifest, f):
 			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
-		} else {
+		default:
 			r.protect(f.Name, value)
 		}
 		if p.secrets.values == nil {

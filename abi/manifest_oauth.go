@@ -1,0 +1,264 @@
+package abi
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// OAuth says how the host obtains a secret: its handle stands for the access
+// token of the moment, and nothing else of OAuth 2.0 reaches the connector.
+type OAuth struct {
+	Grant     string   // refresh_token or client_credentials
+	Authorize []string // flows by which the owner authorizes a refresh_token
+	// Invariant: the URLs are https, or http of this machine.
+	TokenURL     string
+	DeviceURL    string // of device_code
+	AuthorizeURL string // of authorization_code; only the owner's browser goes there
+	RedirectPath string // of authorization_code, below http://127.0.0.1:PORT
+	Scopes       []string
+	ClientID     string // "" when a setting has it
+	ClientIDFrom string // name of the setting
+	ClientSecret string // name of another secret, "" for a public client
+	ClientAuth   string // client_secret_basic or client_secret_post
+	Audience     string
+	// Params go with requests for authorization, or with those for tokens where
+	// there is none.
+	Params map[string]string
+}
+
+// The grants and flows of OAuth 2.0 that a host knows.
+const (
+	OAuthRefresh     = "refresh_token"
+	OAuthClient      = "client_credentials"
+	OAuthDevice      = "device_code"
+	OAuthCode        = "authorization_code"
+	ClientAuthBasic  = "client_secret_basic"
+	ClientAuthPost   = "client_secret_post"
+	oauthURLBytes    = 1024
+	oauthParamBytes  = 512
+	oauthScopes      = 64
+	oauthParams      = 16
+	defaultRedirect  = "/callback"
+	wantRedirectPath = "a path such as /callback, without query, dots and escapes"
+)
+
+// oauthOwn are the parameters that the host sets itself.
+var oauthOwn = []string{
+	"audience", "assertion", "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_challenge", "code_challenge_method",
+	"code_verifier", "device_code", "grant_type", "password", "redirect_uri", "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
+}
+
+func (r *manifestReader) oauth(a at) *OAuth {
+	if !r.object(a, false) {
+		return nil
+	}
+	o := &OAuth{
+		Grant:        r.oneOf(a.member("grant"), true, OAuthRefresh, OAuthClient),
+		TokenURL:     r.endpoint(a.member("token_url"), true),
+		ClientSecret: r.text(a.member("client_secret"), 64, false),
+		ClientAuth:   r.oneOf(a.member("client_auth"), false, ClientAuthBasic, ClientAuthPost),
+		Audience:     r.text(a.member("audience"), oauthParamBytes, false),
+	}
+	r.list(a.member("scopes"), oauthScopes, func(i at) {
+		s := r.text(i, 256, true)
+		if strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) {
+			r.fail(i, "oauth_scope_invalid", "one scope, without blanks")
+		}
+		o.Scopes = append(o.Scopes, s)
+	})
+	r.oauthClient(o, a)
+	r.oauthFlows(o, a)
+	r.oauthParams(o, a.member("params"))
+	return o
+}
+
+func (r *manifestReader) oauthClient(o *OAuth, a at) {
+	if id := a.member("client_id"); id.Is(KindObject) {
+		o.ClientIDFrom = r.text(id.member("setting"), 256, true)
+	} else {
+		o.ClientID = r.text(id, oauthParamBytes, true)
+	}
+	if o.ClientSecret == "" && o.Grant == OAuthClient {
+		r.fail(a.member("client_secret"), "oauth_secret_missing", "the name of the secret that client_credentials needs")
+	}
+	if o.ClientAuth == "" {
+		o.ClientAuth = ClientAuthBasic
+	}
+}
+
+// oauthFlows reads how an owner authorizes: a refresh_token comes of nothing
+// else.
+func (r *manifestReader) oauthFlows(o *OAuth, a at) {
+	r.list(a.member("authorize"), 2, func(i at) {
+		flow := r.oneOf(i, true, OAuthDevice, OAuthCode)
+		if contains(o.Authorize, flow) {
+			r.fail(i, "oauth_flow_duplicate", "a flow that is not there yet")
+		}
+		o.Authorize = append(o.Authorize, flow)
+	})
+	switch {
+	case o.Grant == OAuthRefresh && len(o.Authorize) == 0:
+		r.fail(a.member("authorize"), "oauth_flow_missing", "a list of device_code, authorization_code or both")
+	case o.Grant == OAuthClient && len(o.Authorize) > 0:
+		r.fail(a.member("authorize"), "oauth_flow_unused", "no flows: nobody authorizes client_credentials")
+	}
+	o.DeviceURL = r.endpoint(a.member("device_url"), contains(o.Authorize, OAuthDevice))
+	o.AuthorizeURL = r.endpoint(a.member("authorize_url"), contains(o.Authorize, OAuthCode))
+	to := a.member("redirect_path")
+	if o.RedirectPath = r.text(to, 128, false); o.RedirectPath == "" {
+		o.RedirectPath = defaultRedirect
+	}
+	if !plainPath(o.RedirectPath) {
+		r.fail(to, "oauth_redirect_invalid", wantRedirectPath)
+	}
+}
+
+// plainPath: every reader of a URL sees the same path.
+func plainPath(p string) bool {
+	return strings.HasPrefix(p, "/") && path.Clean(p) == p && !strings.ContainsFunc(p, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("/-_.", c)
+	})
+}
+
+// endpoint reads a URL to which tokens and codes may be sent.
+func (r *manifestReader) endpoint(a at, required bool) string {
+	text := r.text(a, oauthURLBytes, required)
+	if text == "" {
+		return ""
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || !plainHost(u) || u.User != nil || u.Opaque != "" || u.Fragment != "" || u.RawQuery != "" || u.ForceQuery || !plainPath("/"+strings.TrimPrefix(strings.TrimSuffix(u.EscapedPath(), "/"), "/")):
+		r.fail(a, "oauth_url_invalid", "an absolute URL, its host in lower case and ASCII, without user, query, fragment, dots and escapes")
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u.Hostname())):
+		r.fail(a, "oauth_url_insecure", "an https URL, or http of 127.0.0.1, [::1] or localhost")
+	}
+	return text
+}
+
+// plainHost: two hosts are the same only if they are spelled the same.
+func plainHost(u *url.URL) bool {
+	host := u.Hostname()
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.String() == host && a.Zone() == "" && !a.Is4In6()
+	}
+	return host != "" && !strings.HasSuffix(host, ".") && !strings.ContainsFunc(host, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
+	})
+}
+
+func isLocal(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback() || host == "localhost"
+}
+
+func (r *manifestReader) oauthParams(o *OAuth, a at) {
+	if !r.object(a, false) {
+		return
+	}
+	if n := size(a.Value); n > oauthParams {
+		r.fail(a, "oauth_params_too_many", fmt.Sprintf("at most %d parameters", oauthParams))
+	}
+	o.Params = map[string]string{}
+	for name := range a.Members() {
+		p := a.member(name)
+		if !isFieldName(name) || slices.Contains(oauthOwn, strings.ToLower(name)) {
+			r.fail(p, "oauth_param_reserved", "a parameter that the host does not set itself, ^[A-Za-z0-9_.-]{1,64}$")
+		}
+		o.Params[name] = r.text(p, oauthParamBytes, true)
+	}
+}
+
+// oauthSecrets checks what secrets say about each other: an access token is
+// sealed and goes nowhere near the server that gives out tokens, and a client's
+// secret never leaves the host by a connector's request.
+func (r *manifestReader) oauthSecrets(b *SluiceBlock, list at) {
+	for i, f := range b.Secrets {
+		if f.OAuth == nil {
+			continue
+		}
+		a := at{Value{}, fmt.Sprintf("%s/%d", list.path, i)}
+		o := a.member("oauth")
+		if f.Delivery == "plain" {
+			r.fail(a.member("delivery"), "oauth_plain", "sealed: an access token is never shown to the connector")
+		}
+		for n, d := range f.Destinations {
+			if f.OAuth.reached(d) {
+				r.fail(at{Value{}, fmt.Sprintf("%s/destinations/%d", a.path, n)}, "oauth_destination", "an origin in lower case and ASCII, with a path_prefix below which no URL of oauth is")
+			}
+		}
+		if name := f.OAuth.ClientIDFrom; name != "" && !b.Settings.text(name) {
+			r.fail(o.member("client_id"), "oauth_setting_unknown", "the name of a setting of type string")
+		}
+		if f.OAuth.ClientSecret != "" {
+			r.clientSecret(b, f.OAuth.ClientSecret, o.member("client_secret"))
+		}
+	}
+}
+
+func (r *manifestReader) clientSecret(b *SluiceBlock, name string, a at) {
+	i := slices.IndexFunc(b.Secrets, func(f SecretField) bool { return f.Name == name })
+	switch {
+	case i < 0 || b.Secrets[i].OAuth != nil:
+		r.fail(a, "oauth_secret_unknown", "the name of another secret, without oauth")
+	case b.Secrets[i].Delivery == "plain" || len(b.Secrets[i].Destinations) > 0 || len(b.Secrets[i].Env) > 0:
+		r.fail(a, "oauth_secret_shared", "the name of a secret without destinations and env that is not plain: only the host uses it")
+	}
+}
+
+func (s *Settings) text(name string) bool {
+	return s != nil && slices.ContainsFunc(s.Properties, func(p Setting) bool { return p.Name == name && p.Type == "string" })
+}
+
+// Endpoints are the URLs to which the host makes requests for tokens.
+func (o *OAuth) Endpoints() []string {
+	if o.DeviceURL == "" {
+		return []string{o.TokenURL}
+	}
+	return []string{o.TokenURL, o.DeviceURL}
+}
+
+// reached reports whether a value that goes to a destination could be exchanged
+// for other tokens there, which the connector would read in the answer.
+func (o *OAuth) reached(d Destination) bool {
+	to, err := url.Parse(d.Origin)
+	if err != nil || !plainHost(to) {
+		return true
+	}
+	return slices.ContainsFunc(o.Endpoints(), func(text string) bool {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() != to.Hostname() || portOf(u) != portOf(to) {
+			return false
+		}
+		prefix := strings.TrimSuffix(d.PathPrefix, "/")
+		return !strings.HasPrefix(prefix, "/") || strings.HasPrefix(u.Path+"/", prefix+"/")
+	})
+}
+
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
+// ClientSecrets are the names of secrets that only the host uses.
+func (b *SluiceBlock) ClientSecrets() []string {
+	var out []string
+	if b == nil {
+		return nil
+	}
+	for _, f := range b.Secrets {
+		if f.OAuth != nil && f.OAuth.ClientSecret != "" && !contains(out, f.OAuth.ClientSecret) {
+			out = append(out, f.OAuth.ClientSecret)
+		}
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// authorizeFlags are the flags of sluice secret authorize.
+type authorizeFlags struct {
+	manifest, connection, config string
+	hosts                        []string
+	device, browser, yes         bool
+}
+
+func (c *command) authorizeSecret() *cobra.Command {
+	f := &authorizeFlags{}
+	cmd := &cobra.Command{
+		Use: "authorize CONNECTOR NAME", Short: "Let a server give out a secret's tokens",
+		Long: `Asks the server that a connector's manifest names for an authorization (OAuth 2.0)
+and stores what it gives, encrypted. Runs obtain access tokens with it; the
+connector sees neither. You say yes or no at the server: with --device where it
+says, by a code, also on another machine; with --browser in the browser of this one.`,
+		Example: "  sluice secret authorize mailbox token\n  sluice secret authorize mailbox token --device --connection work",
+		Args:    args(2, 2, "a connector and the name of one of its secrets"),
+		RunE:    func(cmd *cobra.Command, a []string) error { return c.doAuthorize(cmd.Context(), a[0], a[1], f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
+	fl.StringVar(&f.connection, "connection", "", "connection `ID` (default: the connector's name)")
+	fl.StringVar(&f.config, "config", "", "the connection's configuration, `JSON|@FILE`")
+	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connection's tokens come from a server, `[http://]HOST[:PORT]`; repeatable")
+	fl.BoolVar(&f.device, "device", false, "by a code that is entered elsewhere")
+	fl.BoolVar(&f.browser, "browser", false, "in the browser of this machine")
+	fl.BoolVar(&f.yes, "yes", false, "approve the servers of the manifest without asking")
+	return cmd
+}
+
+func (c *command) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
+	if _, err := host.OpenVault(c.store); err != nil {
+		return err // before anything is asked
+	}
+	q := host.AuthorizationRequest{Connection: store.ConnectionID(f.connection), Secret: name}
+	config, err := valueOrFile("--config", f.config)
+	if err != nil {
+		return err
+	}
+	if config != "" {
+		if _, err := abi.Parse([]byte(config), abi.ParseOptions{}); err != nil {
+			return usagef("--config: want JSON, or @FILE with JSON: %w", err)
+		}
+		q.Config = json.RawMessage(config)
+	}
+	var a *host.Authorization
+	flow := ""
+	err = c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
+			return err
+		}
+		o, err := host.Authorizable(q.Connector.Manifest, name)
+		if err != nil {
+			return err
+		}
+		if flow, err = f.flow(o); err != nil {
+			return err
+		}
+		c.explainAuthorization(q.Connector.Manifest, o, name)
+		if q.Hosts, err = c.tokenHosts(ctx, h, &q, o, f); err != nil {
+			return err
+		}
+		a, err = h.Authorize(ctx, q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer a.Close() // the store is closed: runs may go on
+	return c.authorize(ctx, a, flow)
+}
+
+// flow is the one that the flags or the manifest choose; the browser's goes
+// first where both are possible, since nothing is typed that could be asked for
+// by somebody else.
+func (f *authorizeFlags) flow(o *abi.OAuth) (string, error) {
+	want := ""
+	switch {
+	case f.device:
+		want = abi.OAuthDevice
+	case f.browser:
+		want = abi.OAuthCode
+	}
+	switch {
+	case f.device && f.browser:
+		return "", usagef("--device and --browser contradict each other")
+	case want != "" && !slices.Contains(o.Authorize, want):
+		return "", usagef("the connector offers no such way; leave out --device and --browser")
+	case want != "":
+		return want, nil
+	case slices.Contains(o.Authorize, abi.OAuthCode):
+		return abi.OAuthCode, nil
+	}
+	return abi.OAuthDevice, nil
+}
+
+func (c *command) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name string) {
+	c.warnf("%s asks for an authorization, its secret %s:", shownName(m), abi.Clean(name))
+	c.warnf("  from %s", abi.Clean(o.TokenURL))
+	scopes := "whatever the server gives without asking for a scope"
+	if len(o.Scopes) > 0 {
+		scopes = strings.Join(o.Scopes, ", ")
+	}
+	c.warnf("  for %s", abi.Clean(scopes))
+}
+
+// tokenHosts are those that the owner lets the tokens come from, as hosts are.
+func (c *command) tokenHosts(ctx context.Context, h *host.Host, q *host.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+	for _, text := range f.hosts {
+		if err := host.CheckHost(text); err != nil {
+			return nil, usagef("--allow-host: %w", err)
+		}
+	}
+	known, err := h.Store.Connection(ctx, connectionOf(host.RunRequest{Connector: q.Connector, Connection: q.Connection}))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("load connection: %w", err)
+	}
+	wanted, err := host.WantedTokenHosts(o, slices.Concat(known.Approved.Hosts, f.hosts))
+	if err != nil || len(wanted) == 0 {
+		return f.hosts, err
+	}
+	if !f.yes {
+		t, ok := c.terminal()
+		if !ok {
+			return f.hosts, nil
+		}
+		t.say("── The host would reach %s for it", abi.Clean(strings.Join(wanted, ", ")))
+		if !t.choose("Let it? [yes/no] ") {
+			return f.hosts, nil
+		}
+	}
+	return slices.Concat(f.hosts, wanted), nil
+}
+
+// authorize shows what the owner has to do, and waits for it.
+func (c *command) authorize(ctx context.Context, a *host.Authorization, flow string) error {
+	c.warnf("  as the client %s", abi.Clean(a.ClientID()))
+	var err error
+	if flow == abi.OAuthDevice {
+		err = a.Device(ctx, func(d host.DeviceCode) {
+			c.warnf("Open this page, of %s, and enter the code there, if you asked for it:", d.Host)
+			c.warnf("  %s", d.URL)
+			c.warnf("  code %s", d.Code)
+			c.warnf("Waiting until %s; Ctrl-C gives up.", d.Expires.Local().Format(time.TimeOnly))
+		})
+	} else {
+		err = a.Browser(ctx, func(url string) {
+			c.warnf("Open this page in a browser on this machine:")
+			c.warnf("  %s", url)
+			c.warnf("Waiting for the answer; Ctrl-C gives up.")
+		})
+	}
+	if err != nil {
+		return err
+	}
+	c.warnf("Stored the authorization of %s for %s.", abi.Clean(a.Secret), a.Connection)
+	return nil
+}

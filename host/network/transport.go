@@ -1,0 +1,57 @@
+package network
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A Transport makes requests of the host itself, by the same steps and under
+// the same policy as a guest's (S65). It follows no redirects and reads no more
+// than it is told to.
+type Transport struct {
+	Client *Client
+	Body   int64         // bytes that a request and an answer may have
+	Time   time.Duration // that one request may take, waits for a turn apart
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// RoundTrip implements http.RoundTripper. The error is an *Error; a redirect is
+// one too, so that what was sent goes nowhere else.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Time, Wait: t.Time, Redirect: "error", MaxBytes: t.Body}
+	if r.Body != nil {
+		defer r.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(r.Body, t.Body+1))
+		if err != nil || int64(len(body)) > t.Body {
+			return nil, malformed("the body of a request of the host may have %d bytes", t.Body)
+		}
+		q.Body = body
+	}
+	for name, values := range r.Header {
+		for _, v := range values {
+			q.Headers = append(q.Headers, [2]string{name, v})
+		}
+	}
+	got, err := t.Client.Do(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(r.Context(), got.Body.Abort)()
+	defer got.Body.Close()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := &http.Response{
+		Status: http.StatusText(got.Status), StatusCode: got.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}
+	for _, pair := range got.Headers {
+		out.Header.Add(pair[0], pair[1])
+	}
+	return out, nil
+}

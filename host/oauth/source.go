@@ -1,0 +1,304 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// A Keeper keeps the authorization of one secret.
+type Keeper interface {
+	// Load returns it; ErrMissing when there is none.
+	Load() (Stored, error)
+	// Save replaces was by now, and returns when that is durable. It leaves alone
+	// what is not was any more.
+	Save(was, now Stored) error
+}
+
+// A Source has the access token of the moment. It is safe for concurrent use.
+type Source struct {
+	client *Client
+	keeper Keeper // nil: client credentials
+	life   context.Context
+	end    context.CancelFunc
+	flying sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows; held across no I/O
+	tell    func(string)
+	told    []string
+	token   string
+	got     time.Time // when token was obtained
+	due     time.Time // when a new one is asked for; zero: never
+	expiry  time.Time // zero: unknown
+	answer  bool      // token was obtained because a server refused another
+	flight  *flight   // the one request in progress; nil for none
+	count   int       // of tokens
+	over    *Error    // no request helps any more
+	failed  *Error    // of the last request
+	holdOff time.Time // until then no other is made
+	hold    time.Duration
+	closed  bool
+
+	unsaved *replacement // of the flight's goroutine; there is one at a time
+}
+
+// A replacement is of a refresh token that the server has forgotten.
+type replacement struct{ was, now Stored }
+
+// A flight is a request for a token.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// Bounds of a source.
+const (
+	early       = time.Minute            // before its expiry a token is replaced
+	soonest     = time.Second            // that a token is kept at least
+	refusedAge  = time.Minute            // that a token has before a second refusal counts
+	mostTokens  = 256                    // in one run
+	requestTime = 45 * time.Second       // for one token, storing included
+	closingTime = 5 * time.Second        // for a request in progress when a run ends
+	firstHold   = 500 * time.Millisecond // after a failure; doubles
+	longestHold = time.Minute
+)
+
+// NewSource returns a source that has asked for nothing yet. Without a keeper it
+// uses the client's own credentials.
+func NewSource(c *Client, k Keeper) *Source {
+	s := &Source{client: c, keeper: k}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Tell has f told of every secret before anybody can have it from this source:
+// access tokens, refresh tokens and the client's secret. f is called from any
+// goroutine, for what is known already before Tell returns.
+func (s *Source) Tell(f func(secret string)) {
+	s.mu.Lock()
+	known := s.told
+	s.tell = f
+	s.mu.Unlock()
+	for _, secret := range known {
+		f(secret)
+	}
+	if s.client.Secret != "" {
+		f(s.client.Secret)
+	}
+}
+
+// Protect has f of Tell told of a secret that the keeper holds already.
+func (s *Source) Protect(secret string) { s.learn(secret) }
+
+func (s *Source) learn(secret string) {
+	s.mu.Lock()
+	known := slices.Contains(s.told, secret)
+	if !known {
+		s.told = append(s.told, secret)
+	}
+	tell := s.tell
+	s.mu.Unlock()
+	if tell != nil && !known {
+		tell(secret)
+	}
+}
+
+// Current returns the access token, another than the one that a server refused
+// where there can be one; refused is "" for none. What ctx ends is the wait: a
+// request for a token goes on, since its answer may replace the refresh token.
+// The error is an *Error or ctx's.
+func (s *Source) Current(ctx context.Context, refused string) (string, error) {
+	s.mu.Lock()
+	now := time.Now()
+	if s.usable(now, refused) {
+		defer s.mu.Unlock()
+		return s.token, nil
+	}
+	if err := s.held(now); err != nil {
+		defer s.mu.Unlock()
+		return s.fallback(now, refused, err)
+	}
+	f := s.flight
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		s.flight = f
+		answer := refused != "" && refused == s.token
+		s.flying.Go(func() { s.fly(f, answer) })
+	}
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.err != nil {
+		return s.fallback(time.Now(), refused, f.err)
+	}
+	return s.token, nil
+}
+
+// usable: the token is as good as a new one would be. One that a server refuses
+// just after it answered another refusal is refused for something else.
+func (s *Source) usable(now time.Time, refused string) bool {
+	if s.token == "" || s.over != nil {
+		return false
+	}
+	if refused == s.token {
+		return s.answer && now.Sub(s.got) < refusedAge
+	}
+	return s.due.IsZero() || now.Before(s.due)
+}
+
+// held is why no request is made now.
+func (s *Source) held(now time.Time) error {
+	switch {
+	case s.over != nil:
+		return s.over
+	case s.closed:
+		return context.Canceled
+	case s.flight != nil:
+		return nil
+	case now.Before(s.holdOff):
+		return s.failed
+	case s.count >= mostTokens:
+		return errorf(CodeLimit, "%s gave %d tokens in this run already", s.client.Host(), mostTokens)
+	}
+	return nil
+}
+
+// fallback is a token that still has some time left, when there is no newer one.
+func (s *Source) fallback(now time.Time, refused string, err error) (string, error) {
+	if s.token != "" && s.token != refused && s.over == nil && (s.expiry.IsZero() || now.Before(s.expiry)) {
+		return s.token, nil
+	}
+	return "", err
+}
+
+// fly obtains a token and settles what came of it.
+func (s *Source) fly(f *flight, answer bool) {
+	ctx, cancel := context.WithTimeout(s.life, requestTime)
+	defer cancel()
+	t, err := s.obtain(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flight, f.err = nil, err
+	defer close(f.done)
+	now := time.Now()
+	if err == nil {
+		s.count++
+		s.token, s.got, s.answer, s.failed, s.hold, s.holdOff = t.AccessToken, now, answer, nil, 0, time.Time{}
+		s.expiry = t.Expiry
+		s.due = dueAt(now, t.Expiry)
+		return
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		e = errorf(CodeUnavailable, "%s could not be asked for a token", s.client.Host())
+		e.Err, f.err = err, e
+	}
+	if e.Code == CodeExpired || e.Code == CodeRefused {
+		s.over = e
+	}
+	s.hold = min(max(2*s.hold, firstHold), longestHold)
+	s.failed, s.holdOff = e, now.Add(s.hold)
+}
+
+// dueAt is when a token is to be replaced: a minute before it expires, or after
+// half of its time when that is short.
+func dueAt(now, expiry time.Time) time.Time {
+	if expiry.IsZero() {
+		return time.Time{}
+	}
+	lasts := expiry.Sub(now)
+	return now.Add(max(lasts-min(early, lasts/2), soonest))
+}
+
+// obtain asks for a token. One that replaces the refresh token is not used
+// before that is durable: whoever stops in between has lost the access token
+// and not the authorization.
+func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
+	if s.keeper == nil {
+		t, err := s.client.own(ctx)
+		if err == nil {
+			s.learn(t.AccessToken)
+		}
+		return t, err
+	}
+	was, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.client.refresh(ctx, was.RefreshToken)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code == CodeExpired {
+		// The owner may have authorized again since it was loaded.
+		if now, missing := s.load(); missing == nil && now.RefreshToken != was.RefreshToken {
+			was = now
+			t, err = s.client.refresh(ctx, was.RefreshToken)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.learn(t.AccessToken)
+	if t.RefreshToken == was.RefreshToken {
+		return t, nil
+	}
+	s.learn(t.RefreshToken)
+	now := was
+	now.RefreshToken, now.ObtainedAt = t.RefreshToken, time.Now().UTC().Truncate(time.Second)
+	return t, s.save(was, now)
+}
+
+func (s *Source) load() (Stored, error) {
+	if s.unsaved != nil {
+		if err := s.keeper.Save(s.unsaved.was, s.unsaved.now); err != nil {
+			return Stored{}, notStored(err)
+		}
+		s.unsaved = nil
+	}
+	was, err := s.keeper.Load()
+	if err == nil {
+		err = was.For(s.client.Declared, s.client.ID)
+	}
+	switch {
+	case errors.Is(err, ErrMissing), errors.Is(err, ErrOther):
+		return was, errorf(CodeExpired, "%v", err)
+	case err != nil:
+		return was, &Error{CodeUnavailable, "the authorization cannot be read", err}
+	}
+	s.learn(was.RefreshToken)
+	return was, nil
+}
+
+// save remembers what it could not store, for the next request to try again: the
+// server has forgotten the refresh token that is stored.
+func (s *Source) save(was, now Stored) error {
+	err := s.keeper.Save(was, now)
+	if err == nil {
+		return nil
+	}
+	s.unsaved = &replacement{was, now}
+	return notStored(err)
+}
+
+func notStored(err error) *Error {
+	return &Error{CodeUnavailable, "the new authorization cannot be stored", err}
+}
+
+// Close waits a little for a request in progress, whose answer may have to be
+// stored, and ends it. Nothing is asked for after it.
+func (s *Source) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	late := time.AfterFunc(closingTime, s.end)
+	defer late.Stop()
+	s.flying.Wait()
+	s.end()
+}

@@ -1,0 +1,84 @@
+package oauth
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Stored authorization is what a vault keeps. It goes to the server and for
+// the client that it was made for only, whatever a manifest says later.
+type Stored struct {
+	Version      int       `json:"version"`
+	RefreshToken string    `json:"refresh_token"`
+	TokenURL     string    `json:"token_url"`
+	ClientID     string    `json:"client_id"`
+	Scopes       []string  `json:"scopes,omitempty"`
+	ObtainedAt   time.Time `json:"obtained_at"`
+}
+
+const version = 1
+
+// Printers and loggers see neither an authorization nor a client's secret (S90).
+func (Stored) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+func (Stored) LogValue() slog.Value       { return slog.StringValue(redacted) }
+func (Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+func (Client) LogValue() slog.Value       { return slog.StringValue(redacted) }
+
+const redacted = "[redacted]"
+
+// What a vault may hold instead.
+var (
+	ErrMissing = errors.New("not authorized")
+	ErrOther   = errors.New("the authorization is for another server or client")
+)
+
+// Encode is the form in which it is kept.
+func (s Stored) Encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, errors.New("encode authorization")
+	}
+	return b, nil
+}
+
+// ReadStored reads what Encode wrote, or a refresh token as an owner has it from
+// elsewhere: then only the token is known. The error holds nothing of the value.
+func ReadStored(value []byte) (Stored, error) {
+	if !bytes.HasPrefix(value, []byte("{")) {
+		s := Stored{RefreshToken: string(value)}
+		if !sendable(s.RefreshToken) {
+			return Stored{}, fmt.Errorf("%w: what is stored is no refresh token", ErrMissing)
+		}
+		return s, nil
+	}
+	var s Stored
+	if err := json.Unmarshal(value, &s); err != nil || s.Version != version || !sendable(s.RefreshToken) || s.TokenURL == "" {
+		return Stored{}, fmt.Errorf("%w: what is stored is not of this version", ErrMissing)
+	}
+	return s, nil
+}
+
+// For refuses an authorization that was made for another server, client or
+// scope than is asked for now.
+func (s Stored) For(o *abi.OAuth, client string) error {
+	if s.Version == 0 {
+		return nil // the owner said what it is for, when storing it
+	}
+	if s.TokenURL != o.TokenURL || s.ClientID != client {
+		return fmt.Errorf("%w: it is of %s", ErrOther, abi.Cut(abi.Clean(hostOf(s.TokenURL)), 100))
+	}
+	for _, scope := range o.Scopes {
+		if !strings.Contains(" "+strings.Join(s.Scopes, " ")+" ", " "+scope+" ") {
+			return fmt.Errorf("%w: it is not for the scope %s", ErrOther, scope)
+		}
+	}
+	return nil
+}

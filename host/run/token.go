@@ -1,0 +1,83 @@
+package run
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Token is a secret that the host obtains, such as an access token of OAuth
+// 2.0: its value changes while a run lasts.
+type Token interface {
+	// Current returns the value of the moment, another than the one that a server
+	// refused, if there is one; refused is "" for none.
+	Current(ctx context.Context, refused string) (string, error)
+	// Tell has f told of every secret that it has or gets, before Current returns
+	// what came with it. f may be called from any goroutine.
+	Tell(f func(secret string))
+}
+
+// checkToken is R25 for a secret that the host obtains.
+func (p *Plan) checkToken(f abi.SecretField) error {
+	if !f.Required || p.Tokens[f.Name] != nil {
+		return nil
+	}
+	if key := f.OAuth.ClientSecret; key != "" && p.Secrets[key] == "" {
+		return refuse("secret_missing", "secret %s is required to obtain %s; store it with sluice secret set %s %s, or give it with --secret %s=@FILE",
+			key, f.Name, p.Connection.ID, key, key).with("secret", key)
+	}
+	return refuse("secret_missing", "secret %s is not authorized; do that with %s", f.Name, AuthorizeCommand(p.manifest, string(p.Connection.ID), f.Name)).
+		with("secret", f.Name)
+}
+
+// AuthorizeCommand is what an owner says to authorize a secret.
+func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
+	command := "sluice secret authorize " + m.Name() + " " + secret
+	if connection != m.Name() {
+		command += " --connection " + connection
+	}
+	return command
+}
+
+// sealToken returns a handle for whatever a token is when a request is made.
+// Everything that was used to obtain it is protected as well (R165).
+func (r *run) sealToken(f abi.SecretField) (handle string, ok bool) {
+	t := r.plan.Tokens[f.Name]
+	if t == nil || r.deps.Network == nil {
+		return "", false
+	}
+	handle = newHandle(r.deps.Handles)
+	r.deps.Network.SealCurrent(f.Name, handle, t.Current, f.Destinations)
+	t.Tell(func(secret string) {
+		r.deps.Network.Echo(handle, Forms(secret))
+		r.learned.add(secret)
+	})
+	r.learned.each(r.canary.protect)
+	return handle, true
+}
+
+// learned are secrets that came up beside the loop, where the canary is not to
+// be touched. They reach it before the reply of the call that brought them up
+// reaches the guest.
+type learned struct {
+	mu     sync.Mutex // guards values
+	values []string
+}
+
+func (l *learned) add(value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.values = append(l.values, value)
+}
+
+// each takes what there is.
+func (l *learned) each(f func(string)) {
+	l.mu.Lock()
+	values := l.values
+	l.values = nil
+	l.mu.Unlock()
+	for _, v := range values {
+		f(v)
+	}
+}
