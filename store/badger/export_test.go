@@ -83,3 +83,10 @@ func (s *Store) StreamsInMemory() int {
 	defer s.view.RUnlock()
 	return len(s.streams)
 }
+
+// WithoutSync lets the engine leave its log to the operating system (S114), to
+// see that tests notice.
+func WithoutSync(o Options) Options {
+	o.noSync = true
+	return o
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/tests/campaign"
 )
 
 // grow opens the store in dir, makes commits n from..to of connection "a", and
@@ -265,10 +265,12 @@ func childInspect(dir string) {
 }
 
 // Section 19, bit flips: reported or harmless, never wrong or missing in
-// silence, never a crash. SLUICE_FLIPS sets how many.
+// silence, never a crash.
 func TestBitFlips(t *testing.T) {
+	c := campaign.New(t, "one bit flipped, the store")
 	dir := t.TempDir()
 	grow(t, dir, 1, 60)
+	records := len(crashModel(60))
 	var files []string
 	var sizes []int64
 	total := int64(0)
@@ -284,17 +286,14 @@ func TestBitFlips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flips := 24
-	fmt.Sscan(os.Getenv("SLUICE_FLIPS"), &flips)
-	outcomes := map[string]int{}
-	for range flips {
+	for range c.Length(16, 5) {
 		// Half of the flips choose a file first, so that small ones get their share.
 		var file string
 		var at int64
-		if i := rand.IntN(len(files)); rand.IntN(2) == 0 && sizes[i] > 0 {
-			file, at = files[i], rand.Int64N(sizes[i])
+		if i := c.IntN(len(files)); c.IntN(2) == 0 && sizes[i] > 0 {
+			file, at = files[i], c.Int64N(sizes[i])
 		} else {
-			at = rand.Int64N(total)
+			at = c.Int64N(total)
 			for i := range files {
 				if file = files[i]; at < sizes[i] {
 					break
@@ -303,17 +302,20 @@ func TestBitFlips(t *testing.T) {
 			}
 		}
 		copied := copyDir(t, dir)
-		bit := byte(1) << rand.IntN(8)
+		bit := byte(1) << c.IntN(8)
 		edit(t, filepath.Join(copied, file), func(b []byte) []byte { b[at] ^= bit; return b })
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "SLUICE_CHILD=inspect", "SLUICE_DIR="+copied)
 		out, _ := cmd.CombinedOutput()
-		code := cmd.ProcessState.ExitCode()
-		outcomes[fmt.Sprint(code)]++
-		if code != 0 && code != 4 {
-			t.Errorf("bit %d of byte %d of %s: exit %d\n%.2000s", bit, at, file, code, out)
+		c.Cycle()
+		c.Checked(records)
+		switch code := cmd.ProcessState.ExitCode(); code {
+		case 0: // harmless
+		case 4:
+			c.Refused()
+		default:
+			c.Torn("bit %#x of byte %d of %s: exit %d\n%.2000s", bit, at, file, code, out)
 		}
 		os.RemoveAll(copied)
 	}
-	t.Logf("exit codes (0 harmless, 4 reported): %v", outcomes)
 }
