@@ -79,15 +79,9 @@ func (h *Host) keepModule(l *Loaded) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("keep module: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "install-")
-	if err != nil {
-		return fmt.Errorf("keep module: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(l.Wasm)
-	err = errors.Join(err, f.Sync(), f.Chmod(0o400), f.Close())
+	err := writeWhole(path, l.Wasm, 0o400)
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = syncDir(h.DataDir) // the directory may be new
 	}
 	if err != nil {
 		return fmt.Errorf("keep module: %w", err)

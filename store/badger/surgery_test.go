@@ -23,6 +23,18 @@ func grow(t *testing.T, dir string, from, to int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	commitAll(t, s, from, to)
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commitAll makes commits n from..to of connection "a".
+func commitAll(t *testing.T, s *badger.Store, from, to int) {
+	t.Helper()
 	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", from)), ConnectionID: "a"}, "h", "b", 1e12)
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +51,6 @@ func grow(t *testing.T, dir string, from, to int) {
 		if _, err := r.Result(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := s.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -268,39 +274,16 @@ func childInspect(dir string) {
 // silence, never a crash.
 func TestBitFlips(t *testing.T) {
 	c := campaign.New(t, "one bit flipped, the store")
-	dir := t.TempDir()
-	grow(t, dir, 1, 60)
+	clean := t.TempDir()
+	grow(t, clean, 1, 60)
+	killed := leftOpen(t, 60)
 	records := len(crashModel(60))
-	var files []string
-	var sizes []int64
-	total := int64(0)
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == "LOCK" || d.Name() == "lock" {
-			return err
-		}
-		info, err := d.Info()
-		rel, _ := filepath.Rel(dir, path)
-		files, sizes, total = append(files, rel), append(sizes, info.Size()), total+info.Size()
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range c.Length(16, 5) {
-		// Half of the flips choose a file first, so that small ones get their share.
-		var file string
-		var at int64
-		if i := c.IntN(len(files)); c.IntN(2) == 0 && sizes[i] > 0 {
-			file, at = files[i], c.Int64N(sizes[i])
-		} else {
-			at = c.Int64N(total)
-			for i := range files {
-				if file = files[i]; at < sizes[i] {
-					break
-				}
-				at -= sizes[i]
-			}
+		dir := clean
+		if c.IntN(2) == 0 { // the engine's log holds everything
+			dir = killed
 		}
+		file, at := anyByte(t, c, dir)
 		copied := copyDir(t, dir)
 		bit := byte(1) << c.IntN(8)
 		edit(t, filepath.Join(copied, file), func(b []byte) []byte { b[at] ^= bit; return b })
@@ -318,4 +301,56 @@ func TestBitFlips(t *testing.T) {
 		}
 		os.RemoveAll(copied)
 	}
+}
+
+// leftOpen is a store with commits 1 to n as a killed process leaves it.
+func leftOpen(t *testing.T, n int) (dir string) {
+	t.Helper()
+	open := t.TempDir()
+	grow(t, open, 1, n/2)
+	s, err := badger.Open(open, crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitAll(t, s, n/2+1, n)
+	dir = copyDir(t, open)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// anyByte is one of a store. Half of the time the file is chosen first, so that
+// small ones get their share.
+func anyByte(t *testing.T, c *campaign.Campaign, dir string) (file string, at int64) {
+	t.Helper()
+	var files []string
+	var sizes []int64
+	total := int64(0)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "LOCK" || d.Name() == "lock" {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Size() > 0 {
+			rel, _ := filepath.Rel(dir, path)
+			files, sizes, total = append(files, rel), append(sizes, info.Size()), total+info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.IntN(2) == 0 {
+		i := c.IntN(len(files))
+		return files[i], c.Int64N(sizes[i])
+	}
+	at = c.Int64N(total)
+	for i := range files {
+		if file = files[i]; at < sizes[i] {
+			break
+		}
+		at -= sizes[i]
+	}
+	return file, at
 }
