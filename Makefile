@@ -31,9 +31,11 @@ bench: ## ingest, memory and latency beside their alternatives
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
-soak: ## long crash, fault and fuzz campaigns; SOAK_CYCLES sets the length
+soak: ## long crash, power cut, bit flip and full disk campaigns, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	SLUICE_CRASH_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} $(GO) test -count=1 -timeout 0 -run 'Crash|Kill|Flip' ./store/badger ./tests/...
+	@rm -f .cache/score
+	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk' ./store/badger ./tests/crash; \
+	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
 	@for p in $$($(GO) list ./...); do \

@@ -37,6 +37,9 @@ type GrantRequest struct {
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
 func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
+	if err := h.room(); err != nil {
+		return store.Connection{}, err
+	}
 	c, err := h.connection(ctx, RunRequest{Connector: q.Connector, Connection: q.Connection})
 	if err != nil {
 		return c, err

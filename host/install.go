@@ -20,6 +20,9 @@ import (
 // connector (S138, S37). Nothing is granted by installing. Replacing a newer
 // version, or the same version by another module, needs force (S141).
 func (h *Host) Install(ctx context.Context, l *Loaded, force bool) error {
+	if err := h.room(); err != nil {
+		return err
+	}
 	if !force {
 		if err := h.suspicious(ctx, l.Connector); err != nil {
 			return err
