@@ -40,7 +40,7 @@ soak: ## long crash, power cut, bit flip and full disk campaigns, with a score; 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 10x -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
 	  done; \
 	done
 

@@ -13,9 +13,8 @@ import (
 type grantWitness struct {
 	p     program
 	c     *campaign.Campaign
-	runs  map[string]string // status of runs, by id
-	given bool              // single use, and acknowledged
-	until int
+	runs  map[string]string // how they ended, by id
+	until int               // page that the last run was to come to
 }
 
 // status is what the connection's grant is now.
