@@ -57,7 +57,7 @@ func TestKillGrant(t *testing.T) {
 	}
 	for total, done := c.Length(6, 1), 0; done < total && !t.Failed(); {
 		// Given: an acknowledged grant is there, one that was killed is or is not.
-		if killAt(t, w.p.command("grant", "pages", "--single-use"), time.Duration(50+c.IntN(400))*time.Millisecond) {
+		if killAt(t, w.p.command("grant", "pages", "--single-use"), time.Duration(10+c.IntN(300))*time.Millisecond) {
 			c.Checked(1)
 			if s := w.status(); s != "active" {
 				c.Lost(1, "a grant was given and is %s", s)
