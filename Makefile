@@ -31,15 +31,17 @@ bench: ## ingest, memory and latency beside their alternatives
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
-soak: ## long crash, fault and fuzz campaigns; SOAK_CYCLES sets the length
+soak: ## long crash, power cut, bit flip and full disk campaigns, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	SLUICE_CRASH_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Crash|Kill|Flip|Restore' ./store/badger ./host/backup ./tests/...
+	@rm -f .cache/score
+	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore' ./store/badger ./host/backup ./tests/crash; \
+	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 10x -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
 	  done; \
 	done
 

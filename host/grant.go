@@ -40,6 +40,9 @@ type GrantRequest struct {
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
 func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
+	if err := h.room(); err != nil {
+		return store.Connection{}, err
+	}
 	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
 	if err := h.vouched(ctx, who); err != nil {
 		return store.Connection{}, err

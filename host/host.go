@@ -256,7 +256,8 @@ func (h *Host) openSandbox(ctx context.Context) error {
 	return err
 }
 
-// identify reads or makes the id of this installation.
+// identify reads or makes the id of this installation. What is no id, as a power
+// cut or a bad disk leaves it, is replaced: nothing stored refers to it.
 func (h *Host) identify() error {
 	if h.DataDir == "" {
 		h.ID = randomID("host_")
@@ -264,14 +265,19 @@ func (h *Host) identify() error {
 	}
 	path := filepath.Join(h.DataDir, "host-id")
 	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		b = []byte(randomID("host_"))
-		err = os.WriteFile(path, b, 0o600)
+	if h.ID = strings.TrimSpace(string(b)); err == nil && isID("host_", h.ID) {
+		return nil
+	}
+	if err == nil {
+		h.Options.Log.Warn("installation_id_replaced", "was", abi.Cut(abi.Clean(h.ID), 80))
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		h.ID = randomID("host_")
+		err = writeWhole(path, []byte(h.ID), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("read installation id: %w", err)
 	}
-	h.ID = strings.TrimSpace(string(b))
 	return nil
 }
 
@@ -333,4 +339,30 @@ func randomID(prefix string) string {
 	var b [8]byte
 	rand.Read(b[:])
 	return prefix + hex.EncodeToString(b[:])
+}
+
+// isID reports whether randomID could have made id.
+func isID(prefix, id string) bool {
+	digits, ok := strings.CutPrefix(id, prefix)
+	b, err := hex.DecodeString(digits)
+	return ok && err == nil && len(b) == 8
+}
+
+// writeWhole replaces a file as one step, which is on the device when it
+// returns: a power cut leaves the old file or the new one.
+func writeWhole(path string, data []byte, perm fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
 }

@@ -49,6 +49,9 @@ type Installed struct {
 // What an attacker who swaps modules would do is refused unless it is forced
 // and confirmed (S141). A key that is pinned stays pinned after Uninstall.
 func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Installed, error) {
+	if err := h.room(); err != nil {
+		return Installed{}, err
+	}
 	t, err := h.trust(ctx, l, o)
 	if err != nil {
 		return Installed{}, err
@@ -170,15 +173,9 @@ func (h *Host) keepModule(l *Loaded) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("keep module: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "install-")
-	if err != nil {
-		return fmt.Errorf("keep module: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(l.Wasm)
-	err = errors.Join(err, f.Sync(), f.Chmod(0o400), f.Close())
+	err := writeWhole(path, l.Wasm, 0o400)
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = syncDir(h.DataDir) // the directory may be new
 	}
 	if err != nil {
 		return fmt.Errorf("keep module: %w", err)

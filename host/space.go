@@ -14,7 +14,7 @@ const (
 	spaceStop  = 64 * abi.MiB
 )
 
-// room refuses a start while the disk is nearly full, before anything is
+// room refuses a start, an installation or a grant while the disk is nearly full, before anything is
 // written that would have to wait for space. The error is a *run.Refusal.
 func (h *Host) room() error {
 	if h.DataDir == "" {

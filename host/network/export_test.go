@@ -1,6 +1,10 @@
 package network
 
-import "io"
+import (
+	"io"
+	"net/http"
+	"net/url"
+)
 
 // Scrub is a scrubber over forms by handle.
 func Scrub(src io.Reader, forms map[string][]string) io.Reader {
@@ -24,4 +28,25 @@ func Hidden(text, held, value string, forms [][]byte) (hidden, shown string) {
 	}
 	b := v.hideBody([]byte(text), nil, func(string, int) {})
 	return string(b), string(v.show(b))
+}
+
+// HeadersFor is what a guest sees of an answer's headers.
+var HeadersFor = headersFor
+
+// CookiesAfter are those that go to a URL after one answer of another.
+func CookiesAfter(from *url.URL, answer *http.Response, to *url.URL) ([]*http.Cookie, error) {
+	j, err := newJar()
+	if err != nil {
+		return nil, err
+	}
+	j.keep(from, answer)
+	r := &http.Request{URL: to, Header: http.Header{}}
+	j.send(r)
+	return r.Cookies(), nil
+}
+
+// Target is where a request for a URL goes.
+func Target(raw string, from *url.URL) (u *url.URL, host string, err error) {
+	t, err := parseTarget(raw, from)
+	return t.url, t.host, err
 }

@@ -85,7 +85,8 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	}
 	required, _ := schema.Member("required")
 	for item := range required.Items() {
-		if name, ok := item.Text(); ok && renamed[name] != "" && !slices.Contains(out.Required, renamed[name]) {
+		name, ok := item.Text()
+		if _, shown := out.Properties[renamed[name]]; ok && shown && !slices.Contains(out.Required, renamed[name]) {
 			out.Required = append(out.Required, renamed[name])
 		}
 	}

@@ -177,17 +177,28 @@ func (c *cache) sweep() error {
 }
 
 // loadKey reads the key, or makes it. Two processes that make it at once agree
-// on the first one: the name appears with the whole key under it.
-func loadKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeKey(path); err != nil {
+// on the first one: the name appears with the whole key under it. What is no
+// key, as a power cut may leave it, is replaced; nothing it was for can be used.
+func loadKey(path string) (key []byte, err error) {
+	for range 2 {
+		key, err = os.ReadFile(path)
+		switch {
+		case err == nil && len(key) == keyBytes:
+			return key, nil
+		case err == nil:
+			err = os.Remove(path)
+		case errors.Is(err, fs.ErrNotExist):
+			err = nil
+		}
+		if err == nil {
+			err = makeKey(path)
+		}
+		if err != nil {
 			return nil, err
 		}
-		key, err = os.ReadFile(path)
 	}
-	if err == nil && len(key) != keyBytes {
-		err = errors.Join(fmt.Errorf("key of %d bytes, want %d", len(key), keyBytes), os.Remove(path))
+	if key, err = os.ReadFile(path); err == nil && len(key) != keyBytes {
+		err = fmt.Errorf("key of %d bytes, want %d", len(key), keyBytes)
 	}
 	return key, err
 }
@@ -203,7 +214,7 @@ func makeKey(path string) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(key)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(f.Name(), path); !errors.Is(err, fs.ErrExist) {

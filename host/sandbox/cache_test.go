@@ -299,3 +299,20 @@ func TestOneKey(t *testing.T) {
 		}
 	}
 }
+
+// A key that a power cut left empty is replaced, not an error for ever or once.
+func TestKeyCutShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hmac.key")
+	for _, left := range []string{"", "short"} {
+		if err := os.WriteFile(path, []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		key, err := sandbox.LoadKey(path)
+		if err != nil || len(key) != 32 {
+			t.Fatalf("after %q: %d bytes, %v", left, len(key), err)
+		}
+		if again, err := sandbox.LoadKey(path); err != nil || string(again) != string(key) {
+			t.Errorf("after %q: another key the second time, %v", left, err)
+		}
+	}
+}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/tests/campaign"
 )
 
 // The test binary is its own victim: with SLUICE_CHILD set it does what that
@@ -77,6 +78,9 @@ var crashConnections = []store.ConnectionID{"a", "b"}
 // kills itself.
 func childIngest(dir, fault string) {
 	opts := crashOptions
+	if os.Getenv("SLUICE_UNSYNCED") != "" {
+		opts = badger.WithoutSync(opts)
+	}
 	if point, count, ok := strings.Cut(fault, ","); ok {
 		left, _ := strconv.Atoi(count)
 		var hits atomic.Int64
@@ -163,49 +167,64 @@ func exitOn(err error) {
 	}
 }
 
-// crash starts a child, ends it (or lets the fault end it), and returns the
-// last commit it acknowledged per connection.
-func crash(t *testing.T, dir, fault string, after time.Duration) map[store.ConnectionID]int {
+// A victim is a child that ingests until it is killed.
+type victim struct {
+	cmd       *exec.Cmd
+	complaint strings.Builder
+	open      chan struct{} // closed when the first commit was acknowledged, or none can be
+	over      chan struct{} // closed when no acknowledgement can come any more
+	acked     map[store.ConnectionID]int
+}
+
+func ingesting(t *testing.T, dir string, env ...string) *victim {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "SLUICE_CHILD=ingest", "SLUICE_DIR="+dir, "SLUICE_FAULT="+fault)
-	var complaint strings.Builder
-	cmd.Stderr = &complaint
-	out, err := cmd.StdoutPipe()
+	v := &victim{cmd: exec.Command(os.Args[0]), open: make(chan struct{}), over: make(chan struct{}), acked: map[store.ConnectionID]int{}}
+	v.cmd.Env = append(append(os.Environ(), "SLUICE_CHILD=ingest", "SLUICE_DIR="+dir), env...)
+	v.cmd.Stderr = &v.complaint
+	out, err := v.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := v.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	acked := map[store.ConnectionID]int{}
-	killed := make(chan struct{})
-	lines := bufio.NewScanner(out)
-	var timer *time.Timer
-	for lines.Scan() {
-		if timer == nil { // it is open: the clock starts
-			timer = time.AfterFunc(after, func() {
-				cmd.Process.Kill()
-				close(killed)
-			})
-		}
+	go v.listen(out)
+	return v
+}
+
+func (v *victim) listen(out io.Reader) {
+	defer close(v.over)
+	began := sync.OnceFunc(func() { close(v.open) })
+	defer began()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var c string
 		var n int
 		if _, err := fmt.Sscan(lines.Text(), &c, &n); err != nil {
 			break // cut by the kill
 		}
-		acked[store.ConnectionID(c)] = n
+		v.acked[store.ConnectionID(c)] = n
+		began()
 	}
 	io.Copy(io.Discard, out)
-	err = cmd.Wait()
-	if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
-		t.Fatalf("child ended by itself: %v\n%s", err, complaint.String())
-	}
-	return acked
 }
 
-// survived opens the store of a killed child and checks all of §11.1.
-func survived(t *testing.T, dir string, acked map[store.ConnectionID]int) {
+// kill kills it, unless it does that itself, and returns the last commit that it
+// acknowledged for each connection.
+func (v *victim) kill(t *testing.T, itself bool) map[store.ConnectionID]int {
+	t.Helper()
+	if !itself {
+		_ = v.cmd.Process.Kill() // one that ended shows below
+	}
+	<-v.over
+	err := v.cmd.Wait()
+	if state, ok := v.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
+		t.Fatalf("child ended by itself: %v\n%s", err, v.complaint.String())
+	}
+	return v.acked
+}
+
+// survived opens the store that a killed child left and checks all of §11.1.
+func survived(t *testing.T, c *campaign.Campaign, dir string, acked map[store.ConnectionID]int) {
 	t.Helper()
 	s, err := badger.Open(dir, crashOptions)
 	if err != nil {
@@ -225,8 +244,8 @@ func survived(t *testing.T, dir string, acked map[store.ConnectionID]int) {
 	if err := s.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range crashConnections {
-		states, err := s.States(t.Context(), c, "")
+	for _, id := range crashConnections {
+		states, err := s.States(t.Context(), id, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,12 +253,18 @@ func survived(t *testing.T, dir string, acked map[store.ConnectionID]int) {
 		if len(states) > 0 {
 			cursor, _ = strconv.Atoi(string(states[0].Cursor))
 		}
-		if cursor < acked[c] {
-			t.Fatalf("connection %s: commit %d was acknowledged, the store ends at %d", c, acked[c], cursor)
+		if cursor < acked[id] {
+			c.Lost(acked[id]-cursor, "connection %s: commit %d was acknowledged, the store ends at %d", id, acked[id], cursor)
 		}
-		w := &writer{t: t, s: s, model: crashModel(cursor)}
-		w.compare(c)
-		checkRuns(t, s, c)
+		model := crashModel(cursor)
+		c.Checked(len(model))
+		w := &writer{t: t, s: s, model: model}
+		w.compare(id)
+		checkRuns(t, s, id)
+	}
+	c.Cycle()
+	if t.Failed() {
+		t.FailNow()
 	}
 }
 
@@ -263,38 +288,34 @@ func checkRuns(t *testing.T, s *badger.Store, c store.ConnectionID) {
 	}
 }
 
-func crashCycles() int {
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_CRASH_CYCLES")); err == nil {
-		return n
-	}
-	return 6
-}
-
 // S114–S121, R77, R92: nothing that was acknowledged is lost and nothing is
-// torn when the process is killed at any moment. SLUICE_CRASH_CYCLES sets how
-// often.
+// torn when the process is killed at any moment.
 func TestKill(t *testing.T) {
+	c := campaign.New(t, "kill -9, the store")
 	dir := t.TempDir()
-	for i := range crashCycles() {
-		after := time.Duration(20+rand.IntN(400)) * time.Millisecond
-		acked := crash(t, dir, "", after)
-		t.Logf("cycle %d: killed after %v, acknowledged %v", i, after, acked)
-		survived(t, dir, acked)
+	for range c.Length(6, 1) {
+		v := ingesting(t, dir)
+		<-v.open
+		<-time.After(time.Duration(c.IntN(400)) * time.Millisecond)
+		survived(t, c, dir, v.kill(t, false))
 	}
 }
 
 // S152: the same at every fault point, each at several hits.
 func TestKillAtFaultPoints(t *testing.T) {
+	c := campaign.New(t, "kill -9, the store's fault points")
 	dir := t.TempDir()
-	for _, point := range []string{
+	points := []string{
 		badger.FaultBeforeDB, badger.FaultAfterDB, badger.FaultAfterWitness, badger.FaultBeforeAck,
 		badger.FaultTerminalBefore, badger.FaultTerminalAfter,
-	} {
-		hit := 20 + rand.IntN(20)
+	}
+	for i := range c.Length(len(points), 1) {
+		point := points[i%len(points)]
+		hit := 20 + c.IntN(20)
 		if strings.HasPrefix(point, "terminal") {
 			hit = 3
 		}
-		acked := crash(t, dir, fmt.Sprint(point, ",", hit), time.Minute)
-		survived(t, dir, acked)
+		v := ingesting(t, dir, fmt.Sprint("SLUICE_FAULT=", point, ",", hit))
+		survived(t, c, dir, v.kill(t, true))
 	}
 }

@@ -23,7 +23,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 		table, cache, file = 4<<20, 8<<20, 512<<10
 	}
 	o := engine.DefaultOptions(dir).
-		WithSyncWrites(true).
+		WithSyncWrites(!opts.noSync).
 		WithNumVersionsToKeep(1).
 		WithDetectConflicts(false).
 		WithChecksumVerificationMode(options.OnBlockRead).

@@ -83,3 +83,29 @@ func (s *Store) StreamsInMemory() int {
 	defer s.view.RUnlock()
 	return len(s.streams)
 }
+
+// WithoutSync lets the engine leave its log to the operating system (S114), to
+// see that tests notice.
+func WithoutSync(o Options) Options {
+	o.noSync = true
+	return o
+}
+
+// Hear reads the entries of a witness file: how many, and whether one is broken.
+func Hear(data []byte) (entries int, last uint64, err error) {
+	t, err := hear(data)
+	return int(t.size / witnessEntry), t.last.seq, err
+}
+
+// Testify makes the entries from..to of a witness file.
+func Testify(from, to uint64) (data []byte) {
+	last := chain{seq: from}
+	data = append(data, witnessLine(last, last.link)...)
+	for last.seq < to {
+		next := chain{seq: last.seq + 1}
+		next.link[0], next.link[31] = byte(next.seq), byte(next.seq>>8)
+		data = append(data, witnessLine(next, last.link)...)
+		last = next
+	}
+	return data
+}

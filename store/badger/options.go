@@ -50,6 +50,7 @@ type Options struct {
 	bulkRoll uint64 // size at which a bulk file is followed by the next
 	memory   int64  // of streams
 	noBulk   bool   // keep bulk in the engine, as in memory; for comparison
+	noSync   bool   // what a power cut does without S114; for comparison
 }
 
 // Fault points of S152.

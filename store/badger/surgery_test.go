@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/tests/campaign"
 )
 
 // grow opens the store in dir, makes commits n from..to of connection "a", and
@@ -23,6 +23,18 @@ func grow(t *testing.T, dir string, from, to int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	commitAll(t, s, from, to)
+	if err := s.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commitAll makes commits n from..to of connection "a".
+func commitAll(t *testing.T, s *badger.Store, from, to int) {
+	t.Helper()
 	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", from)), ConnectionID: "a"}, "h", "b", 1e12)
 	if err != nil {
 		t.Fatal(err)
@@ -39,12 +51,6 @@ func grow(t *testing.T, dir string, from, to int) {
 		if _, err := r.Result(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := s.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -265,10 +271,59 @@ func childInspect(dir string) {
 }
 
 // Section 19, bit flips: reported or harmless, never wrong or missing in
-// silence, never a crash. SLUICE_FLIPS sets how many.
+// silence, never a crash.
 func TestBitFlips(t *testing.T) {
-	dir := t.TempDir()
-	grow(t, dir, 1, 60)
+	c := campaign.New(t, "one bit flipped, the store")
+	clean := t.TempDir()
+	grow(t, clean, 1, 60)
+	killed := leftOpen(t, 60)
+	records := len(crashModel(60))
+	for range c.Length(16, 5) {
+		dir := clean
+		if c.IntN(2) == 0 { // the engine's log holds everything
+			dir = killed
+		}
+		file, at := anyByte(t, c, dir)
+		copied := copyDir(t, dir)
+		bit := byte(1) << c.IntN(8)
+		edit(t, filepath.Join(copied, file), func(b []byte) []byte { b[at] ^= bit; return b })
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "SLUICE_CHILD=inspect", "SLUICE_DIR="+copied)
+		out, _ := cmd.CombinedOutput()
+		c.Cycle()
+		c.Checked(records)
+		switch code := cmd.ProcessState.ExitCode(); code {
+		case 0: // harmless
+		case 4:
+			c.Refused()
+		default:
+			c.Torn("bit %#x of byte %d of %s: exit %d\n%.2000s", bit, at, file, code, out)
+		}
+		os.RemoveAll(copied)
+	}
+}
+
+// leftOpen is a store with commits 1 to n as a killed process leaves it.
+func leftOpen(t *testing.T, n int) (dir string) {
+	t.Helper()
+	open := t.TempDir()
+	grow(t, open, 1, n/2)
+	s, err := badger.Open(open, crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitAll(t, s, n/2+1, n)
+	dir = copyDir(t, open)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// anyByte is one of a store. Half of the time the file is chosen first, so that
+// small ones get their share.
+func anyByte(t *testing.T, c *campaign.Campaign, dir string) (file string, at int64) {
+	t.Helper()
 	var files []string
 	var sizes []int64
 	total := int64(0)
@@ -277,43 +332,25 @@ func TestBitFlips(t *testing.T) {
 			return err
 		}
 		info, err := d.Info()
-		rel, _ := filepath.Rel(dir, path)
-		files, sizes, total = append(files, rel), append(sizes, info.Size()), total+info.Size()
+		if err == nil && info.Size() > 0 {
+			rel, _ := filepath.Rel(dir, path)
+			files, sizes, total = append(files, rel), append(sizes, info.Size()), total+info.Size()
+		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	flips := 24
-	fmt.Sscan(os.Getenv("SLUICE_FLIPS"), &flips)
-	outcomes := map[string]int{}
-	for range flips {
-		// Half of the flips choose a file first, so that small ones get their share.
-		var file string
-		var at int64
-		if i := rand.IntN(len(files)); rand.IntN(2) == 0 && sizes[i] > 0 {
-			file, at = files[i], rand.Int64N(sizes[i])
-		} else {
-			at = rand.Int64N(total)
-			for i := range files {
-				if file = files[i]; at < sizes[i] {
-					break
-				}
-				at -= sizes[i]
-			}
-		}
-		copied := copyDir(t, dir)
-		bit := byte(1) << rand.IntN(8)
-		edit(t, filepath.Join(copied, file), func(b []byte) []byte { b[at] ^= bit; return b })
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "SLUICE_CHILD=inspect", "SLUICE_DIR="+copied)
-		out, _ := cmd.CombinedOutput()
-		code := cmd.ProcessState.ExitCode()
-		outcomes[fmt.Sprint(code)]++
-		if code != 0 && code != 4 {
-			t.Errorf("bit %d of byte %d of %s: exit %d\n%.2000s", bit, at, file, code, out)
-		}
-		os.RemoveAll(copied)
+	if c.IntN(2) == 0 {
+		i := c.IntN(len(files))
+		return files[i], c.Int64N(sizes[i])
 	}
-	t.Logf("exit codes (0 harmless, 4 reported): %v", outcomes)
+	at = c.Int64N(total)
+	for i := range files {
+		if file = files[i]; at < sizes[i] {
+			break
+		}
+		at -= sizes[i]
+	}
+	return file, at
 }

@@ -156,17 +156,22 @@ type testimony struct {
 	size        int64 // bytes of whole entries
 }
 
-// readWitness reads one file. A last entry that is torn is ignored; a damaged
-// one before it is errWitnessBroken (S121).
+// readWitness reads one file.
 func readWitness(path string) (testimony, error) {
-	var t testimony
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return t, nil
+		return testimony{}, nil
 	}
 	if err != nil {
-		return t, fmt.Errorf("read witness: %w", err)
+		return testimony{}, fmt.Errorf("read witness: %w", err)
 	}
+	return hear(data)
+}
+
+// hear reads entries. A last one that is torn is ignored; a damaged one before
+// it is errWitnessBroken (S121).
+func hear(data []byte) (testimony, error) {
+	var t testimony
 	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {
 		e := data[off : off+witnessEntry]
 		c := chain{seq: binary.LittleEndian.Uint64(e), link: [sha256.Size]byte(e[16:])}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicehost/sluice/tests/campaign"
 )
 
 // inside names the directory for the disk, in the process that may mount one.
@@ -79,11 +81,14 @@ const still = 2500 * time.Millisecond
 // and it goes on by itself; a host that ends while the disk is full loses
 // nothing that it announced.
 func fillDisk(t *testing.T, d disk) {
+	c := campaign.New(t, "full disk")
 	adopt(t)
 	w := newWitness(program{t, filepath.Join(d.dir, "data")})
 	refusedForSpace(w)
 	d.leave(freePlenty)
 	w.undisturbed(pagesPerRun)
+	w.check()
+	besideFull(d, w)
 	w.check()
 
 	// It fills, and is freed again.
@@ -91,6 +96,7 @@ func fillDisk(t *testing.T, d disk) {
 	l.await(50)
 	for _, free := range []int64{freeLittle, freeScarce} {
 		d.leave(free)
+		c.Cycle()
 		if !l.quiet(still) {
 			t.Fatalf("with %d MiB free the run did not wait: %s%s", free>>20, l.out.String(), l.errs.String())
 		}
@@ -110,6 +116,7 @@ func fillDisk(t *testing.T, d disk) {
 	l = w.start(w.committed + 8*pagesPerRun)
 	l.await(50)
 	d.leave(freeNone)
+	c.Cycle()
 	waiting := l.quiet(still)
 	_ = l.cmd.Process.Kill()
 	w.saw(l.rest())
@@ -124,6 +131,7 @@ func fillDisk(t *testing.T, d disk) {
 	refusedForSpace(w)
 	d.leave(freePlenty)
 	w.check()
+	c.Checked(len(w.acked))
 	w.complete()
 }
 
@@ -132,4 +140,58 @@ func fillDisk(t *testing.T, d disk) {
 func refusedForSpace(w *witness) {
 	w.p.t.Helper()
 	refused(w.p, w.p.run(pagesPerRun), "store_no_space", w.p.data, "free some disk space")
+}
+
+// besideFull: what is kept beside the store is as whole on a full disk. Neither
+// a secret nor a module is there in part; what was there before stays, and the
+// message names what was not written.
+func besideFull(d disk, w *witness) {
+	t := w.p.t
+	t.Helper()
+	set := func(value string) outcome {
+		cmd := w.p.command("secret", "set", "pages", "token", "--file", "-")
+		cmd.Stdin = strings.NewReader(value)
+		return w.p.finish(cmd)
+	}
+	if o := set("old"); o.code != 0 {
+		t.Fatal(o.errs)
+	}
+	d.leave(freeNone)
+	for _, value := range []string{"new", strings.Repeat("n", 9000)} {
+		o := set(value)
+		want := "old"
+		if o.code == 0 { // some sizes of file need no new block
+			want = value
+		} else if !strings.Contains(o.errs, "token.age") || !strings.Contains(o.errs, "no space left") {
+			t.Errorf("secret set on a full disk: code %d, %s", o.code, o.errs)
+		}
+		if got, err := secret(w.p.data, "pages", "token"); err != nil || got != want {
+			t.Errorf("secret set on a full disk: the secret has %d bytes, want %d: %v", len(got), len(want), err)
+		}
+	}
+	if o := w.p.do("secret", "rotate"); o.code == 0 {
+		t.Error("all secrets were rotated on a full disk")
+	}
+	if got, err := secret(w.p.data, "pages", "token"); err != nil || got != "old" {
+		t.Errorf("after a rotation on a full disk the secret has %d bytes: %v", len(got), err)
+	}
+
+	for _, free := range []int64{freeNone, 2 << 20, 66 << 20} { // the last one only until the ballast is made
+		d.leave(free)
+		for _, args := range [][]string{{"install", built.pages, "--json"}, {"grant", built.pages, "--json"}} {
+			refused(w.p, w.p.command(args...), "store_no_space", w.p.data, "free some disk space")
+		}
+	}
+	d.leave(freePlenty)
+	if installed := one[[]struct{}](w.p, "connectors"); len(installed) != 0 {
+		t.Error("a connector is listed that could not be installed")
+	}
+	if left, err := filepath.Glob(filepath.Join(w.p.data, "modules", "*")); err != nil || len(left) != 0 {
+		t.Errorf("left of an installation: %v, %v", left, err)
+	}
+	for _, args := range [][]string{{"secret", "rotate"}, {"install", built.pages}, {"inspect", "pages"}} {
+		if o := w.p.do(args...); o.code != 0 {
+			t.Errorf("with space again, %v: %s", args, o.errs)
+		}
+	}
 }

@@ -1,42 +1,16 @@
 package crash
 
 import (
+	"bytes"
 	"math/rand/v2"
-	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sluicehost/sluice/tests/campaign"
 )
-
-// kills is how often the campaign kills; SLUICE_CRASH_CYCLES sets it.
-func kills(t *testing.T) int {
-	t.Helper()
-	s := os.Getenv("SLUICE_CRASH_CYCLES")
-	if s == "" {
-		return 12
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		t.Fatalf("SLUICE_CRASH_CYCLES=%q: want a number from 1", s)
-	}
-	return n
-}
-
-// seeded is a source that can be repeated with SLUICE_CRASH_SEED.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if s := os.Getenv("SLUICE_CRASH_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("SLUICE_CRASH_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (repeat with SLUICE_CRASH_SEED=%d)", seed, seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // A run collects so many pages; pagesEvents is about how many events that is.
 const (
@@ -84,26 +58,27 @@ func (l *live) killed(m moment) (announced []event, dead bool) {
 // store agrees with itself. In the end an undisturbed run has everything, and
 // one more changes nothing.
 func TestKill(t *testing.T) {
-	r, total := seeded(t), kills(t)
+	c := campaign.New(t, "kill -9, a run")
 	adopt(t)
 	w := newWitness(program{t, filepath.Join(t.TempDir(), "data")})
 	w.undisturbed(pagesPerRun)
 	w.check()
 	done, survivors, rounds := 0, 0, 0
-	for done < total {
+	for total := c.Length(8, 1); done < total; {
 		rounds++
-		for range 1 + r.IntN(2) { // sometimes the next start is another victim
-			m := anyMoment(r)
+		for range 1 + c.IntN(2) { // sometimes the next start is another victim
+			m := anyMoment(c.Rand)
 			announced, dead := w.start(w.committed + pagesPerRun).killed(m)
 			orphans := orphansGone(t)
 			w.saw(announced)
 			if dead {
 				done++
 				survivors += orphans
+				c.Cycle()
 			}
-			t.Logf("round %d: killed=%v after %d events (wanted %d, %v), workers orphaned %d", rounds, dead, len(announced), m.events, m.after, orphans)
 		}
 		w.check()
+		c.Checked(len(w.acked))
 		if t.Failed() {
 			return
 		}
@@ -111,4 +86,24 @@ func TestKill(t *testing.T) {
 	t.Logf("%d kills in %d rounds, %d workers orphaned and gone; %d runs, %d pages committed, %d records acknowledged",
 		done, rounds, survivors, len(w.ended), w.committed, len(w.acked))
 	w.complete()
+}
+
+// killAt kills a command after some time, if it lasts that long, and reports
+// whether it was over before, and said that it did what it should.
+func killAt(t *testing.T, cmd *exec.Cmd, after time.Duration) (done bool) {
+	t.Helper()
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	err := cmd.Wait()
+	orphansGone(t)
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() && status.ExitStatus() != 0 {
+		t.Fatalf("%v ended by itself: %v\n%s", cmd.Args[1:], err, errs.String())
+	}
+	return !status.Signaled()
 }

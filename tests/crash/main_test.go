@@ -23,7 +23,12 @@ var built struct {
 	cache  string // compiled modules
 }
 
-func TestMain(m *testing.M) { os.Exit(build(m.Run)) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(dumped); dir != "" {
+		os.Exit(dump(dir))
+	}
+	os.Exit(build(m.Run))
+}
 
 func build(run func() int) int {
 	dir, err := os.MkdirTemp("", "sluice-crash-")

@@ -24,6 +24,7 @@ type program struct {
 // command prepares one process.
 func (p program) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(built.sluice, args...)
+	cmd.Dir = built.dir // here, pages is the source and not the installed connector
 	cmd.Env = append(os.Environ(), "SLUICE_STORE=badger:"+p.data, "SLUICE_CACHE="+built.cache, "NO_COLOR=1")
 	return cmd
 }
