@@ -57,7 +57,7 @@ func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, s
 	if err != nil {
 		return Summary{}, "", fmt.Errorf("start the process that unpacks: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, Command, dir)
+	cmd := exec.CommandContext(ctx, self, Command, dir) // #nosec G204 -- this program itself
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &capped{&out, abi.MiB}, &capped{&errs, 16 * abi.KiB}
 	in, err := cmd.StdinPipe()

@@ -65,7 +65,7 @@ func (c *command) scaffold(dir, kind, sdk string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := os.Mkdir(dir, 0o777); err != nil { // #nosec G301 -- source code, under the owner's umask
 		if errors.Is(err, fs.ErrExist) {
 			return usagef("%s exists already; name another, or remove it", dir)
 		}
@@ -85,7 +85,7 @@ func fill(dir, from string, s scaffold) error {
 		return fmt.Errorf("read template: %w", err)
 	}
 	for _, t := range all.Templates() {
-		f, err := os.OpenFile(filepath.Join(dir, strings.TrimSuffix(t.Name(), ".tmpl")), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err := os.OpenFile(filepath.Join(dir, strings.TrimSuffix(t.Name(), ".tmpl")), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // #nosec G302 -- source code, under the owner's umask
 		if err != nil {
 			return fmt.Errorf("write connector: %w", err)
 		}

@@ -233,7 +233,7 @@ func (g *Governor) answered(name string, r *http.Response) {
 	}
 	o.refused++
 	stop = min(max(stop, time.Second), g.pace.LongestStop)
-	stop += time.Duration(rand.Int64N(int64(stop)/10 + 1))
+	stop += time.Duration(rand.Int64N(int64(stop)/10 + 1)) // #nosec G404 -- jitter, not a secret
 	if until := now.Add(stop); until.After(o.closed) {
 		o.closed = until
 	}
