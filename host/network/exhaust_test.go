@@ -181,7 +181,9 @@ func TestTurnsComeBack(t *testing.T) {
 	g := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	impatient := client(t, network.Options{Governor: g}, e)
 	for range 50 {
-		_, _ = impatient.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: time.Millisecond, Wait: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, _ = impatient.Do(ctx, &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Hour})
+		cancel()
 	}
 	_, err := client(t, network.Options{Governor: g}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
 	if e := failure(t, err); e.RetryAfter > 5000 {

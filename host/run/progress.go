@@ -42,7 +42,7 @@ func (p *progress) take(now time.Time) bool {
 // progressed is PROGRESS: observability, nothing more (R55). A message that has
 // to wait costs next to nothing, for the next one may take its place (S49).
 func (r *run) progressed(m *abi.ProgressMessage) {
-	if r.canary.armed() && r.canary.leaks(abi.AppendQuote(nil, m.Message)) {
+	if r.canary.leaksText([]byte(m.Message)) {
 		r.leak("PROGRESS", m.Stream, "/message", nil)
 		return
 	}

@@ -126,7 +126,7 @@ func (r *run) protected(m *abi.RecordMessage) *abi.Violation {
 	if !r.canary.armed() {
 		return nil
 	}
-	if r.canary.leaks(abi.AppendQuote(nil, m.Key)) {
+	if r.canary.leaksText(m.Key) {
 		return r.leaked("RECORD", "", "/key", nil)
 	}
 	if r.canary.leaks(m.Data) {

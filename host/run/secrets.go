@@ -149,6 +149,7 @@ func newHandle(random io.Reader) string {
 type canary struct {
 	off     bool     // leak_canary: off; redaction goes on (R168)
 	within  [][]byte // forms of values of 8 bytes or more, found anywhere
+	search  *search  // for them; nil for none
 	whole   []string // values of 4 to 7 bytes, found as a whole string only
 	longest int
 	Hits    int64 // redactions so far
@@ -164,6 +165,7 @@ func (c *canary) protect(value string) {
 				c.longest = max(c.longest, len(form))
 			}
 		}
+		c.search = newSearch(c.within)
 	case len(value) >= 4:
 		if !slices.Contains(c.whole, value) {
 			c.whole = append(c.whole, value)
@@ -207,6 +209,11 @@ func (c *canary) leaks(raw []byte) bool {
 	return c.find(raw)
 }
 
+// leaksText is leaks for a text.
+func (c *canary) leaksText(text []byte) bool {
+	return !c.off && c.armed() && c.find(abi.AppendQuote(nil, text))
+}
+
 // find looks at raw, which is JSON, as it is spelled, and at its strings as
 // they are meant, since an escape hides a value from the first look.
 func (c *canary) find(raw []byte) bool {
@@ -225,10 +232,8 @@ func (c *canary) find(raw []byte) bool {
 }
 
 func (c *canary) spelled(raw []byte) bool {
-	for _, w := range c.within {
-		if bytes.Contains(raw, w) {
-			return true
-		}
+	if c.search != nil && c.search.in(raw) {
+		return true
 	}
 	for _, w := range c.whole {
 		if bytes.Contains(raw, abi.AppendQuote(nil, w)) {
@@ -239,12 +244,7 @@ func (c *canary) spelled(raw []byte) bool {
 }
 
 func (c *canary) meant(text string) bool {
-	for _, w := range c.within {
-		if strings.Contains(text, string(w)) {
-			return true
-		}
-	}
-	return slices.Contains(c.whole, text)
+	return c.search != nil && c.search.in([]byte(text)) || slices.Contains(c.whole, text)
 }
 
 // locate returns the JSON pointer of the first member that leaks, "" when only

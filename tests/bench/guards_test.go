@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/jail"
+)
+
+// BenchmarkGuards: what the checks of every record cost, each off and on: the
+// search for protected values (S93), with eight secrets, and an explicit scope of
+// streams, fields and a time range (R47 to R50). Goal: under 10 % each. They take
+// turns, and medians of three turns are reported.
+func BenchmarkGuards(b *testing.B) {
+	n := records()
+	scope := []byte(`{"streams":[{"name":"items","fields":["name","email","city","amount","count","active","created_at","note"],` +
+		`"time_range":{"since":"2000-01-01T00:00:00Z","until":"2100-01-01T00:00:00Z"}}]}`)
+	secrets, names := map[string]string{}, []string(nil)
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		secrets["secret_"+name] = "correct horse battery staple " + name
+		names = append(names, "secret_"+name)
+	}
+	guards := []struct {
+		name string
+		on   func(*host.RunRequest)
+	}{
+		{"none", func(*host.RunRequest) {}},
+		{"canary", func(q *host.RunRequest) { q.Secrets, q.Approved.Plain = secrets, names }},
+		{"scope", func(q *host.RunRequest) { q.Scope = scope }},
+	}
+	for b.Loop() {
+		seen := map[string][]float64{}
+		for range 3 {
+			for _, g := range guards {
+				with(b, jail.Walls{}, func(h *host.Host) {
+					q := host.RunRequest{Connector: build(b, h, "ingest"), Config: configOf("struct", n, 0)}
+					g.on(&q)
+					r, err := h.Start(context.Background(), q)
+					if err != nil {
+						b.Fatal(err)
+					}
+					before := cpuTime(b)
+					took, _ := finish(b, r, int64(n))
+					seen[g.name+"-rec/s"] = append(seen[g.name+"-rec/s"], rate(n, took))
+					seen[g.name+"-host-cpu-us/rec"] = append(seen[g.name+"-host-cpu-us/rec"], perRecord(n, cpuTime(b)-before))
+				})
+			}
+		}
+		for name, figures := range seen {
+			b.ReportMetric(median(figures), name)
+		}
+		for _, g := range guards[1:] {
+			b.ReportMetric(median(seen[g.name+"-rec/s"])/median(seen["none-rec/s"]), g.name+"/none")
+		}
+	}
+}
