@@ -30,6 +30,9 @@ const (
 // local says that a key means nothing in another directory.
 func local(kind byte) bool { return kind == kindChain || kind == kindFile || kind == kindChunk }
 
+// moved kinds are those that an image may have.
+func moved(kind byte) bool { return kind >= kindChain && kind <= kindPin && !local(kind) }
+
 var (
 	_ store.Imager = (*Store)(nil)
 	_ store.Image  = image{}
