@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -161,5 +163,45 @@ func TestDeniedInTheJail(t *testing.T) {
 		if len(approved) == 2 {
 			j.closed(result)
 		}
+	}
+}
+
+// TestReplayInTheJail: a recorded run is had again without GitHub and token, record
+// by record, and its recording does not have the token.
+func TestReplayInTheJail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and compiles go-github for wasm")
+	}
+	j := jail(t, recorded(t))
+	j.record = host.NewRecorder()
+	result := j.collect()
+	text, review, err := j.record.Finish(result)
+	if err != nil || review.Exchanges < 5 || bytes.Contains(text, []byte(token)) {
+		t.Fatalf("%+v, %v", review, err)
+	}
+	live := j.records()
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.server.Close()
+	recording, err := host.OpenRecording(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := j.host.Start(context.Background(), host.RunRequest{Connector: j.loaded, Connection: "again", Replay: recording})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.Do(context.Background())
+	if err != nil || again.Status != abi.Succeeded || again.RecordsEmitted != result.RecordsEmitted {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	j.connection = "again"
+	if d := cmp.Diff(live, j.records()); d != "" || len(live) == 0 {
+		t.Error(d)
+	}
+	if err := j.host.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -26,21 +26,23 @@ const token = "github_pat_11REAL0TOKEN0aB3dE5gH7jK9"
 
 // A jailed connector runs as owners run it.
 type jailed struct {
-	t        *testing.T
-	host     *host.Host
-	loaded   *host.Loaded
-	data     string
-	log      bytes.Buffer
-	server   *httptest.Server
-	approved []string
-	last     store.RunID
+	connection store.ConnectionID
+	record     *host.Recorder // nil for none
+	t          *testing.T
+	host       *host.Host
+	loaded     *host.Loaded
+	data       string
+	log        bytes.Buffer
+	server     *httptest.Server
+	approved   []string
+	last       store.RunID
 }
 
 // jail builds the connector, gives it the address of a fake as the place where
 // its token may go, and opens a host.
 func jail(t *testing.T, f *fake) *jailed {
 	t.Helper()
-	j := &jailed{t: t, data: filepath.Join(t.TempDir(), "data"), server: httptest.NewServer(f)}
+	j := &jailed{t: t, connection: "github", data: filepath.Join(t.TempDir(), "data"), server: httptest.NewServer(f)}
 	t.Cleanup(j.server.Close)
 	f.base, j.approved = "/api/v3", []string{j.server.URL}
 	cache := os.Getenv("SLUICE_CACHE")
@@ -104,6 +106,7 @@ func (j *jailed) ended() *run.Result {
 	}
 	r, err := j.host.Start(context.Background(), host.RunRequest{
 		Connector: j.loaded, Approved: store.Approved{Hosts: j.approved}, Config: config, Secrets: map[string]string{"token": token},
+		Record: j.record,
 	})
 	if err != nil {
 		j.t.Fatal(err)
@@ -121,7 +124,7 @@ func (j *jailed) records() map[string]json.RawMessage {
 	j.t.Helper()
 	out := map[string]json.RawMessage{}
 	for stream := range everything {
-		page, err := j.host.Store.Records(context.Background(), store.RecordQuery{Connection: "github", Stream: store.Stream(stream), Limit: 1000})
+		page, err := j.host.Store.Records(context.Background(), store.RecordQuery{Connection: j.connection, Stream: store.Stream(stream), Limit: 1000})
 		if err != nil {
 			j.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,6 +26,7 @@ type radicale struct {
 	url     string
 	storage string
 	log     string
+	stop    func()
 }
 
 // startRadicale starts Debian's Radicale on a free port of this machine.
@@ -54,10 +56,13 @@ func startRadicale(t *testing.T) *radicale {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 		log.Close()
+	})
+	t.Cleanup(func() {
+		r.stop()
 		if t.Failed() {
 			t.Logf("radicale said:\n%s", r.said(t))
 		}
