@@ -11,7 +11,7 @@ import (
 )
 
 // bufferSize is how much one call fetches for readers of small pieces.
-const bufferSize = 64 << 10
+const bufferSize = 256 << 10
 
 // A body reads a response from its handle. It closes the handle as soon as it
 // is of no more use: at the end, after an error, or at Close.
