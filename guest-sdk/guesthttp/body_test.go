@@ -53,7 +53,7 @@ func TestSmallReads(t *testing.T) {
 	if !bytes.Equal(got, want) {
 		t.Error("the body came changed")
 	}
-	if f.reads != len(want)/(64<<10)+1 || f.closes != 1 {
+	if f.reads != len(want)/(256<<10)+1 || f.closes != 1 {
 		t.Errorf("%d reads, %d closes for %d bytes", f.reads, f.closes, len(want))
 	}
 }
