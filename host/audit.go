@@ -86,8 +86,8 @@ func (s *Secrets) Remove(connection, name string) error {
 }
 
 // Rotate is vault.Rotate.
-func (s *Secrets) Rotate() error {
-	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, s.Vault.Rotate)
+func (s *Secrets) Rotate(to vault.Place) error {
+	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
 }
 
 // Requests is the request log beside the store, nil in memory.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -57,6 +58,7 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 		c.backup(h.DataDir)
 	}
 	c.modes(h.DataDir)
+	c.vault(h.DataDir)
 	c.engine(ctx, h)
 	if err := h.Close(); err != nil {
 		c.add("store", StateBad, "run sluice doctor --deep", "closing failed: %v", err)
@@ -187,6 +189,27 @@ func damageOf(s store.Store) *store.DamageError {
 // readable for the group of the workers (S40).
 var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
 	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "cache": 0o027}
+
+// vault says where the key of the stored secrets is (S84).
+func (c *checkup) vault(dir string) {
+	if dir == "" {
+		return
+	}
+	v, err := vault.Open(dir)
+	var place vault.Place
+	if err == nil {
+		place, err = v.Place()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		c.add("vault", StateBad, "repair what it names, or bring back a copy", "%v", err)
+	case place == vault.InKeyring:
+		c.add("vault", StateOK, "", "the key of the stored secrets is sealed by the OS keyring")
+	default:
+		c.add("vault", StateOK, "", "the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
+	}
+}
 
 // modes looks for files that others could read or change.
 func (c *checkup) modes(dir string) {

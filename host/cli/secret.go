@@ -23,7 +23,7 @@ func (c *command) secret() *cobra.Command {
 		Long: `Secrets are kept encrypted in the data directory, one file each, outside the
 store. A run uses those that its connector asks for, unless --secret gives another.
 The key is beside them, in keys/vault.age-identity: whoever copies the whole data
-directory can open them.`,
+directory can open them, unless sluice secret rotate --keyring has moved it.`,
 		Example: "  sluice secret set mailbox token\n  sluice secret list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -185,24 +185,41 @@ secret rotate makes that unreadable.`,
 }
 
 func (c *command) rotateSecrets() *cobra.Command {
-	return &cobra.Command{
+	var keyring, file bool
+	cmd := &cobra.Command{
 		Use: "rotate", Short: "Encrypt all secrets under a new key",
 		Long: `Encrypts every stored secret under a new key and deletes the old one, so that what
 is left of removed secrets cannot be read. Flash and copy-on-write disks may keep
 the old key itself, and so may backups: where that matters, change the secrets too.
-Stopped halfway, every secret stays readable; run it again to complete it.`,
-		Example: "  sluice secret rotate",
+Stopped halfway, every secret stays readable; run it again to complete it.
+
+--keyring seals the new key with one that the operating system's keyring keeps for
+you: then the data directory alone opens no secret, and runs need your session.
+--file keeps it in a file again, beside the secrets.`,
+		Example: "  sluice secret rotate\n  sluice secret rotate --keyring",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			v, err := host.OpenVault(c.store)
 			if err != nil {
 				return err
 			}
-			if err := v.Rotate(); err != nil {
+			to := vault.Place("")
+			switch {
+			case keyring && file:
+				return usagef("--keyring and --file contradict each other")
+			case keyring:
+				to = vault.InKeyring
+			case file:
+				to = vault.InFile
+			}
+			if err := v.Rotate(to); err != nil {
 				return err
 			}
 			c.warnf("All secrets are encrypted under a new key.")
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&keyring, "keyring", false, "keep the new key in the OS keyring")
+	cmd.Flags().BoolVar(&file, "file", false, "keep the new key in a file of the data directory")
+	return cmd
 }

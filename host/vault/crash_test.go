@@ -89,7 +89,7 @@ func TestKilledRotate(t *testing.T) {
 	for n := 1; ; n++ {
 		v, dir := filled(t)
 		old := files(t, dir)["keys/vault.age-identity"]
-		killed, err := killAt(v, n, v.Rotate)
+		killed, err := killAt(v, n, func() error { return v.Rotate("") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,14 +102,14 @@ func TestKilledRotate(t *testing.T) {
 		v = open(t, dir)
 		all()
 		// A second one may be killed as well; the third is done.
-		if _, err := killAt(v, n, v.Rotate); err != nil {
+		if _, err := killAt(v, n, func() error { return v.Rotate("") }); err != nil {
 			t.Fatal(err)
 		}
 		all()
 		if n := strings.Count(files(t, dir)["keys/vault.age-identity"], "AGE-SECRET-KEY"); n > 2 {
 			t.Errorf("killed rotations piled up %d identities", n)
 		}
-		if err := v.Rotate(); err != nil {
+		if err := v.Rotate(""); err != nil {
 			t.Fatal(err)
 		}
 		all()
@@ -157,7 +157,7 @@ func TestHammer(t *testing.T) {
 					t.Errorf("%d bytes, %v", len(got), err)
 				}
 				if w == 0 && i%4 == 0 {
-					if err := v.Rotate(); err != nil {
+					if err := v.Rotate(""); err != nil {
 						t.Error(err)
 					}
 				}

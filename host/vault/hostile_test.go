@@ -81,7 +81,7 @@ func TestDamaged(t *testing.T) {
 	check("longer by", 1, append(append([]byte{}, good...), 0))
 	check("filled to", 1<<20, append(append([]byte{}, good...), make([]byte, 1<<20)...))
 	before := files(t, dir)
-	if err := v.Rotate(); !errors.Is(err, vault.ErrDamaged) {
+	if err := v.Rotate(""); !errors.Is(err, vault.ErrDamaged) {
 		t.Errorf("a damaged vault was rotated: %v", err)
 	}
 	if d := cmp.Diff(before, files(t, dir)); d != "" {
@@ -106,7 +106,7 @@ func TestWrongKey(t *testing.T) {
 		before := files(t, dir)
 		_, err := open(t, dir).Get("mail", "token")
 		refused(t, err, vault.ErrKey)
-		refused(t, v.Rotate(), vault.ErrKey)
+		refused(t, v.Rotate(""), vault.ErrKey)
 		if what != "another" { // what is set under another key can be read with it
 			refused(t, v.Set("mail", "more", []byte("x")), vault.ErrKey)
 		}
@@ -138,7 +138,7 @@ func TestExposed(t *testing.T) {
 			_, err := v.Get("mail", "token")
 			refused(t, err, vault.ErrUnsafe)
 			refused(t, v.Set("mail", "token", []byte("b")), vault.ErrUnsafe)
-			refused(t, v.Rotate(), vault.ErrUnsafe)
+			refused(t, v.Rotate(""), vault.ErrUnsafe)
 		}
 		must(t, os.Chmod(path, fi.Mode().Perm()))
 		want(t, v, "mail", "token", "a")
@@ -191,7 +191,7 @@ func TestNotAFile(t *testing.T) {
 				_, err := v.Get("mail", "token")
 				refused(t, err, vault.ErrUnsafe)
 				refused(t, v.Set("mail", "token", []byte("b")), vault.ErrUnsafe)
-				refused(t, v.Rotate(), vault.ErrUnsafe)
+				refused(t, v.Rotate(""), vault.ErrUnsafe)
 				if d := cmp.Diff(before, files(t, dir)); d != "" {
 					t.Errorf("files changed:\n%s", d)
 				}
@@ -210,7 +210,7 @@ func TestPlantedTemporary(t *testing.T) {
 	must(t, os.Symlink(victim, fileOf(dir, "mail", "token")+".tmp"))
 	must(t, os.Symlink(victim, identityOf(dir)+".tmp"))
 	set(t, v, "mail", "token", "b")
-	must(t, v.Rotate())
+	must(t, v.Rotate(""))
 	want(t, v, "mail", "token", "b")
 	if got := string(read(t, victim)); got != "untouched" {
 		t.Errorf("the link was followed: %q", got)

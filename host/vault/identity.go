@@ -21,29 +21,39 @@ const (
 // one only after a rotation that did not come to its end. The error wraps
 // fs.ErrNotExist when there is none.
 func (o *opened) identities() ([]*age.X25519Identity, error) {
+	text, err := o.identityText()
+	if err == nil {
+		text, err = o.unwrapped(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer clear(text)
+	path := o.data.join(keysDir, identityFile)
+	parsed, err := age.ParseIdentities(bytes.NewReader(text))
+	if err != nil { // its text may quote the file
+		return nil, fmt.Errorf("%w: %s is no age identity; bring back your copy of it", ErrKey, path)
+	}
+	var out []*age.X25519Identity
+	for _, p := range parsed {
+		id, ok := p.(*age.X25519Identity)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s holds an identity that is not X25519; bring back your copy of it", ErrKey, path)
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}
+
+// identityText is the identity file as it is.
+func (o *opened) identityText() ([]byte, error) {
 	keys, err := o.data.open(keysDir)
 	if err != nil {
 		return nil, err
 	}
 	defer keys.Close()
 	text, _, err := keys.read(identityFile, maxIdentity)
-	if err != nil {
-		return nil, err
-	}
-	defer clear(text)
-	parsed, err := age.ParseIdentities(bytes.NewReader(text))
-	if err != nil { // its text may quote the file
-		return nil, fmt.Errorf("%w: %s is no age identity; bring back your copy of it", ErrKey, keys.join(identityFile))
-	}
-	var out []*age.X25519Identity
-	for _, p := range parsed {
-		id, ok := p.(*age.X25519Identity)
-		if !ok {
-			return nil, fmt.Errorf("%w: %s holds an identity that is not X25519; bring back your copy of it", ErrKey, keys.join(identityFile))
-		}
-		out = append(out, id)
-	}
-	return out, nil
+	return text, err
 }
 
 // ensureIdentities makes the identity at first use. Where secrets are, a missing
@@ -85,10 +95,14 @@ func (o *opened) putIdentities(ids []*age.X25519Identity) error {
 		fmt.Fprintf(&text, "# public key: %s\n%s\n", id.Recipient(), id)
 	}
 	defer func() { clear(text.Bytes()) }()
+	sealed, err := o.wrapped(text.Bytes())
+	if err != nil {
+		return err
+	}
 	keys, err := o.data.open(keysDir)
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	return keys.write(identityFile, text.Bytes(), time.Time{}, o.vault.reach)
+	return keys.write(identityFile, sealed, time.Time{}, o.vault.reach)
 }

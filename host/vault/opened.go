@@ -16,6 +16,8 @@ type opened struct {
 	vault *Vault
 	data  *directory // DIR
 	top   *directory // DIR/vault
+	// sealer is the keyring's key, which seals the identity file; nil for none.
+	sealer *age.X25519Identity
 }
 
 // locked does something with the vault while no other process, and nobody else
@@ -42,7 +44,7 @@ func (v *Vault) locked(how lockKind, do func(*opened) error) error {
 		return fmt.Errorf("lock %s: %w", top.path, err)
 	}
 	defer release()
-	return do(&opened{v, data, top})
+	return do(&opened{vault: v, data: data, top: top})
 }
 
 // errNone: there is no vault yet.

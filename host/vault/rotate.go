@@ -14,8 +14,9 @@ import (
 //
 // Invariant: at every step the identity file opens every secret. It holds the
 // new identity beside the old one until the last secret is sealed anew; a
-// rotation that was killed is completed by the next one.
-func (v *Vault) Rotate() error {
+// rotation that was killed is completed by the next one. The new identity is kept
+// in the place named, "" for where it is.
+func (v *Vault) Rotate(to Place) error {
 	err := v.locked(exclusive, func(o *opened) error {
 		old, err := o.identities()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -25,21 +26,26 @@ func (v *Vault) Rotate() error {
 			return err
 		}
 		all, err := o.list()
-		if err != nil || len(old) == 0 && len(all) == 0 {
+		switch {
+		case err != nil:
 			return err
-		}
-		if len(old) == 0 {
+		case len(old) == 0 && len(all) == 0:
+			return errNone
+		case len(old) == 0:
 			return o.lost()
 		}
-		return o.rotate(old, all)
+		return o.rotate(old, all, to)
 	})
-	if errors.Is(err, errNone) {
-		return nil // nothing is set
+	if !errors.Is(err, errNone) {
+		return err
 	}
-	return err
+	if to != "" {
+		return errNoSecrets
+	}
+	return nil // nothing is set
 }
 
-func (o *opened) rotate(old []*age.X25519Identity, all []Entry) error {
+func (o *opened) rotate(old []*age.X25519Identity, all []Entry, to Place) error {
 	for _, e := range all {
 		if err := o.with(old, e, func(*directory, []byte) error { return nil }); err != nil {
 			return fmt.Errorf("rotate nothing: %w, or remove it first", err)
@@ -54,11 +60,18 @@ func (o *opened) rotate(old []*age.X25519Identity, all []Entry) error {
 	if err != nil {
 		return fmt.Errorf("make identity: %w", err)
 	}
+	left, err := o.move(to)
+	if err != nil {
+		return err
+	}
 	both := []*age.X25519Identity{fresh, old[0]}
 	if err := o.putIdentities(both); err != nil {
 		return err
 	}
-	return o.settle(both, all)
+	if err := o.settle(both, all); err != nil {
+		return err
+	}
+	return left()
 }
 
 // settle seals everything under the first identity and drops the others. All

@@ -30,7 +30,7 @@ func TestSealedWhileRotating(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		for range 10 {
-			if err := v.Rotate(); err != nil {
+			if err := v.Rotate(""); err != nil {
 				done <- err
 				return
 			}

@@ -85,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 	_, err := v.Get("mail", "token")
 	refused(t, err, vault.ErrNotFound)
 	refused(t, v.Remove("mail", "token"), vault.ErrNotFound)
-	if err := v.Rotate(); err != nil {
+	if err := v.Rotate(""); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func TestList(t *testing.T) {
 	if d := cmp.Diff([]string{"cal/token", "mail/key", "mail/token"}, names); d != "" {
 		t.Error(d)
 	}
-	if err := v.Rotate(); err != nil {
+	if err := v.Rotate(""); err != nil {
 		t.Fatal(err)
 	}
 	after, err := v.List()
@@ -201,7 +201,7 @@ func TestOnDisk(t *testing.T) {
 	v.OnStep(func(step string) { noCanary(t, dir, step, canary) })
 	set(t, v, "mail", "token", canary)
 	set(t, v, "mail", "token", canary+canary)
-	if err := v.Rotate(); err != nil {
+	if err := v.Rotate(""); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Remove("mail", "token"); err != nil {
