@@ -50,6 +50,8 @@ func TestInline(t *testing.T) {
 			fmt.Fprint(w, "first")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
+		case "/empty":
+			w.Header().Set("Content-Length", "0")
 		case "/none":
 			w.WriteHeader(http.StatusNoContent)
 		}
@@ -85,8 +87,10 @@ func TestInline(t *testing.T) {
 			t.Errorf("%s: handle %d, %q", path, handle, got)
 		}
 	}
-	if handle, got := ask("/short", ""); handle == 0 || got != "" {
-		t.Errorf("not asked for: handle %d, %q", handle, got)
+	for _, path := range []string{"/short", "/none", "/empty"} { // the reply is JSON alone, also when there is no body
+		if handle, got := ask(path, ""); handle == 0 || got != "" {
+			t.Errorf("%s, not asked for: handle %d, %q", path, handle, got)
+		}
 	}
 	handle, got := ask("/long", `,"inline_bytes":1000`)
 	if text, errno := rest(handle); handle == 0 || got != "" || text != strings.Repeat("long", 1000) || errno != abi.OK {

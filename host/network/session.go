@@ -138,7 +138,7 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 		return nil, err
 	}
 	var inline []byte
-	if r.Sent >= 0 && r.Sent <= q.Inline {
+	if q.Inline > 0 && r.Sent >= 0 && r.Sent <= q.Inline {
 		var end bool
 		if inline, end = short(ctx, r.Body); end {
 			return r.framed(0, inline), r.Body.Close()
