@@ -250,8 +250,13 @@ func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 		return t, nil
 	}
 	s.learn(t.RefreshToken)
-	now := was
-	now.RefreshToken, now.ObtainedAt = t.RefreshToken, time.Now().UTC().Truncate(time.Second)
+	now, err := s.client.authorization(t) // one that the owner brought is bound now, too
+	if err != nil {
+		return nil, err
+	}
+	if was.Version > 0 {
+		now.Scopes = was.Scopes
+	}
 	return t, s.save(was, now)
 }
 

@@ -299,6 +299,30 @@ func TestUnsaved(t *testing.T) {
 	})
 }
 
+// A refresh token that the owner brought from elsewhere is there for the next
+// run too, when the server replaced it; from then on it is of that server.
+func TestBroughtAndReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &oauthtest.Server{Rotate: true, Lifetime: time.Hour}
+		src, k := refreshing(t, s)
+		current(t, src, "")
+		have, _ := k.Load()
+		b, err := have.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := oauth.ReadStored(b)
+		if err != nil || read.RefreshToken != have.RefreshToken {
+			t.Fatalf("what was stored cannot be read: %v", err)
+		}
+		moved := *declared(abi.OAuthRefresh)
+		moved.TokenURL = "https://evil.example/token"
+		if err := read.For(&moved, "client"); !errors.Is(err, oauth.ErrOther) {
+			t.Errorf("another server: %v", err)
+		}
+	})
+}
+
 // An owner who authorizes again while a run lasts is noticed.
 func TestAuthorizedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
