@@ -77,7 +77,7 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Respon
 	case coding == "gzip" || coding == "x-gzip":
 		b.decoded = &lateGzip{src: raw}
 	default:
-		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in the coding %.40q", coding)
+		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in a coding that is not gzip")
 	}
 	return b, nil
 }

@@ -19,16 +19,33 @@ func (s *Seals) echoes() []echo {
 	return s.all
 }
 
-// echo adds the encodings of a value to a new list, for the old one may be in
-// use. Callers hold mu.
-func (s *Seals) echo(handle string, forms [][]byte) {
-	all := slices.Clone(s.all)
+// echo adds the encodings of a value. Callers hold mu.
+func (s *Seals) echo(handle string, forms [][]byte) { s.all = withForms(s.all, handle, forms) }
+
+// withForms adds the encodings of a value to a new list, for the old one may be
+// in use.
+func withForms(list []echo, handle string, forms [][]byte) []echo {
+	all := slices.Clone(list)
 	for _, form := range forms {
-		all = append(all, echo{form, []byte(handle)})
+		if !slices.ContainsFunc(all, func(e echo) bool { return bytes.Equal(e.form, form) }) {
+			all = append(all, echo{form, []byte(handle)})
+		}
 	}
-	slices.SortFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
-	s.all = all
+	slices.SortStableFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
+	return all
 }
+
+// masks are what may not be in a log: echoes, and what the guest has in plain.
+func (s *Seals) masks() []echo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Concat(s.all, s.plain)
+	slices.SortStableFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
+	return all
+}
+
+// redacted stands for a value without a handle.
+const redacted = "[REDACTED_SECRET]"
 
 // unseal turns values in a text back into handles.
 func unseal(echoes []echo, text string) string {
