@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"slices"
+	"strings"
 )
 
 // An echo is an encoding of a sealed value and the handle that it becomes
@@ -124,9 +125,16 @@ func (s *scrubber) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// scrubbed reports whether a body of this type is searched: text, and what does
-// not say what it is.
+// scrubbed reports whether a body of this type is searched: text, and what is
+// not known to be something else.
 func scrubbed(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
-	return err != nil || isText(kind)
+	if err != nil || isText(kind) {
+		return true
+	}
+	class, _, _ := strings.Cut(kind, "/")
+	return !slices.Contains([]string{"image", "audio", "video", "font"}, class) && !slices.Contains(noText, kind)
 }
+
+var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-7z-compressed",
+	"application/x-bzip2", "application/zstd", "application/pdf", "application/wasm", "application/vnd.sqlite3"}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
@@ -58,5 +59,45 @@ func TestSealedInFailure(t *testing.T) {
 		if f := failure(t, err); strings.Contains(f.Message, secret) {
 			t.Errorf("%s: %s", path, f.Message)
 		}
+	}
+}
+
+// R163: a server that shows what it got gives the guest nothing of a sealed
+// value in pieces, nor as a kind of text that has no name of its own; what is no
+// text can be fetched in pieces.
+func TestSealedInParts(t *testing.T) {
+	const secret = "hunter-two"
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", strings.TrimPrefix(r.URL.Path, "/"))
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader("you sent "+r.Header.Get("X-Key")))
+	})
+	seals := &network.Seals{}
+	seals.Add("token", handle, secret, [][]byte{[]byte(secret)}, []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
+	c := client(t, network.Options{Seals: seals}, e)
+	ask := func(kind, part string) (*network.Response, error) {
+		q := &network.Request{Method: "GET", URL: base + "/" + kind, Headers: [][2]string{{"X-Key", handle}}}
+		if part != "" {
+			q.Headers = append(q.Headers, [2]string{"Range", part})
+		}
+		return c.Do(t.Context(), q)
+	}
+	for _, part := range []string{"bytes=0-12", "bytes=-5", "bytes=9-9,11-11", "bytes=0-12,13-20"} {
+		_, err := ask("text/plain", part)
+		if f := failure(t, err); f.Step != "header" {
+			t.Errorf("%s: %+v", part, f)
+		}
+	}
+	for _, kind := range []string{"text/plain", "application/yaml", "message/http", "application/jwt", "application/x-unheard-of", "multipart/mixed", "nonsense"} {
+		r, err := ask(kind, "")
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		if got := body(t, r); got != "you sent "+handle {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+	r, err := ask("image/png", "bytes=0-2")
+	if err != nil || body(t, r) != "you" {
+		t.Error("a picture is not fetched in pieces", err)
 	}
 }
