@@ -43,7 +43,7 @@ type Source struct {
 	hold    time.Duration
 	closed  bool
 
-	unsaved *replacement // of the flight's goroutine; there is one at a time
+	unsaved *replacement // of the flight's goroutine, there is one at a time, and of Close after it
 }
 
 // A replacement is of a refresh token that the server has forgotten.
@@ -306,4 +306,7 @@ func (s *Source) Close() {
 	defer late.Stop()
 	s.flying.Wait()
 	s.end()
+	if u := s.unsaved; u != nil {
+		_ = s.keeper.Save(u.was, u.now) // for the last time; that it failed was told
+	}
 }
