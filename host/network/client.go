@@ -469,11 +469,11 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Sent = 0
 	}
 	packed := b.decoded != io.Reader(b.raw)
-	if len(echoes) > 0 && scrubbed(r.Header.Get("Content-Type")) {
+	if c.o.Seals.some() && scrubbed(r.Header.Get("Content-Type")) {
 		if r.StatusCode == http.StatusPartialContent { // a value that is cut is not found
 			return nil, denyf("header", "the server answered with a part of a text, in which a secret could not be found; leave the header Range out")
 		}
-		b.decoded, packed = newScrubber(b.decoded, echoes), true
+		b.decoded, packed = newScrubber(b.decoded, c.o.Seals.echoes), true
 	}
 	if packed {
 		out.Bytes = -1

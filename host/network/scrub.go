@@ -36,6 +36,13 @@ func withForms(list []echo, handle string, forms [][]byte) []echo {
 	return all
 }
 
+// some reports whether there are sealed values, or may be later.
+func (s *Seals) some() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by) > 0 || len(s.all) > 0
+}
+
 // masks are what may not be in a log: echoes, and what the guest has in plain.
 func (s *Seals) masks() []echo {
 	s.mu.Lock()
@@ -92,15 +99,14 @@ func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []
 // borders of reads too: it holds back what could be the beginning of one.
 type scrubber struct {
 	src    io.Reader
-	echoes []echo
-	keep   int    // a value may have begun in so many bytes
-	held   []byte // not looked at yet, or not all of it
-	done   []byte // to hand out
-	err    error  // of src, told once all is handed out
+	echoes func() []echo // of the moment: a body may outlast a token
+	held   []byte        // not looked at yet, or not all of it
+	done   []byte        // to hand out
+	err    error         // of src, told once all is handed out
 }
 
-func newScrubber(src io.Reader, echoes []echo) *scrubber {
-	return &scrubber{src: src, echoes: echoes, keep: len(echoes[0].form) - 1}
+func newScrubber(src io.Reader, echoes func() []echo) *scrubber {
+	return &scrubber{src: src, echoes: echoes}
 }
 
 // scrubPiece is how much is read at once.
@@ -114,11 +120,11 @@ func (s *scrubber) Read(p []byte) (int, error) {
 		buf := append(s.held, make([]byte, scrubPiece)...)
 		n, err := s.src.Read(buf[len(s.held):])
 		buf, s.err = buf[:len(s.held)+n], err
-		keep := s.keep
-		if err != nil {
-			keep = 0
+		echoes, keep := s.echoes(), 0 // a value may have begun in so many bytes
+		if err == nil && len(echoes) > 0 {
+			keep = len(echoes[0].form) - 1
 		}
-		s.done, s.held = replaceEchoes(nil, s.echoes, buf, keep)
+		s.done, s.held = replaceEchoes(nil, echoes, buf, keep)
 	}
 	n := copy(p, s.done)
 	s.done = s.done[n:]

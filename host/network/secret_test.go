@@ -1,7 +1,9 @@
 package network_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,5 +101,71 @@ func TestSealedInParts(t *testing.T) {
 	r, err := ask("image/png", "bytes=0-2")
 	if err != nil || body(t, r) != "you" {
 		t.Error("a picture is not fetched in pieces", err)
+	}
+}
+
+// R163: a body that began before a token was obtained is searched for it too.
+func TestSealedWhileReading(t *testing.T) {
+	lines := make(chan string)
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for line := range lines {
+			fmt.Fprint(w, line)
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	seals := &network.Seals{}
+	current := func(context.Context, string) (string, error) { return "token-of-later", nil }
+	seals.AddCurrent("token", handle, current, nil)
+	c := client(t, network.Options{Seals: seals}, e)
+	go func() { lines <- "begun. " }()
+	r, err := get(c, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [7]byte
+	if _, err := io.ReadFull(r.Body, b[:]); err != nil {
+		t.Fatal(err)
+	}
+	seals.Echo(handle, [][]byte{[]byte("token-of-later")})
+	go func() {
+		lines <- "Bearer token-"
+		lines <- "of-later."
+		close(lines)
+	}()
+	if got := body(t, r); got != "Bearer "+handle+"." {
+		t.Errorf("the guest sees %q", got)
+	}
+}
+
+// S77: the patience of a request is one, however many turns it waits for.
+func TestOnePatience(t *testing.T) {
+	hops := 0
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		hops++
+		http.Redirect(w, r, "/again", http.StatusFound)
+	})
+	slow := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+	c := client(t, network.Options{Own: slow}, e)
+	began := time.Now()
+	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 300 * time.Millisecond})
+	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 || time.Since(began) > 5*time.Second {
+		t.Errorf("%+v after %d hops and %v", f, hops, time.Since(began))
+	}
+}
+
+// A token that a server hands over in the fragment of a redirect is not in a
+// recording.
+func TestTokenInFragment(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://app.example/cb#access_token=FRAGMENT-TOKEN-1&state=x")
+		w.WriteHeader(http.StatusFound)
+	})
+	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) {
+		if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","redirect":"manual"}`, "")); errno != abi.OK {
+			t.Fatal(string(reply))
+		}
+	})
+	if strings.Contains(file, "FRAGMENT-TOKEN") || !strings.Contains(file, "#access_token={{credential:1}}") {
+		t.Error(file)
 	}
 }
