@@ -229,6 +229,9 @@ func TestSmuggling(t *testing.T) {
 		{"Content-Length", "0"}, {"content-length", "0"}, {"Transfer-Encoding", "chunked"}, {"TRANSFER-ENCODING", "x"}, {"Connection", "close"},
 		{"Upgrade", "h2c"}, {"Host", "evil.example"}, {"Te", "trailers"}, {"Trailer", "X"}, {"Expect", "100-continue"}, {"Cookie", "a=b"},
 		{"Accept-Encoding", "br"}, {"Proxy-Authorization", "x"}, {"Keep-Alive", "x"}, {"Sec-Fetch-Site", "none"},
+		{"Transfer_Encoding", "chunked"}, {"Content_Length", "0"}, {"Proxy_Authorization", "x"}, // to CGI it is the same
+		{"X-Forwarded-Host", "evil.example"}, {"x-forwarded-proto", "http"}, {"X_Forwarded_Host", "evil.example"}, {"Forwarded", "host=evil.example"},
+		{"X-Original-URL", "/admin"}, {"X-Rewrite-URL", "/admin"}, {"X-Host", "evil.example"}, {"HTTP2-Settings", "AAMAAABk"}, // S66: another place than was asked about
 		{"X\r\nHost", "x"}, {"X: y\r\nHost", "x"}, {"X ", "x"}, {" X", "x"}, {"X\t", "x"}, {"X:", "x"}, {":path", "/x"}, {":authority", "x"}, {"", "x"},
 		{"X\u0000", "x"}, {"Hoſt", "x"}, {"Transfer\u2010Encoding", "x"}, {"X", "a\r\nb"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\u0000b"}, {"X", "a\u007fb"},
 		{"X", "a\u000bb"}, {"X", "a\r\n\r\nGET / HTTP/1.1"},

@@ -23,11 +23,13 @@ type Hop struct {
 	Family   string // ipv4 or ipv6; "" when nothing was connected
 }
 
-// auditOf describes a hop up to its answer. A path in which a server gave a
-// sealed value back is told with its handle, whatever part of it was escaped.
-func auditOf(h hop, t target, r *received, err error, began time.Time, echoes []echo) Hop {
-	path := url.URL{Path: unseal(echoes, t.url.Path)}
-	out := Hop{Began: began, Method: h.method, Origin: t.origin(), Path: auditPath(path.EscapedPath()), Sent: int64(len(h.body)), Took: time.Since(began)}
+// auditOf describes a hop up to its answer, without secrets (R165): a sealed
+// value that a server gave back is told as its handle, whatever part of it was
+// escaped, and one that the guest has in plain not at all.
+func auditOf(h hop, t target, r *received, err error, began time.Time, masks []echo) Hop {
+	path := url.URL{Path: unseal(masks, t.url.Path)}
+	out := Hop{Began: began, Method: h.method, Origin: auditOrigin(t.origin(), masks),
+		Path: auditPath(strings.ReplaceAll(path.EscapedPath(), url.PathEscape(redacted), redacted)), Sent: int64(len(h.body)), Took: time.Since(began)}
 	if r != nil {
 		out.Family = r.family
 	}
@@ -50,6 +52,14 @@ func family(conn net.Conn) string {
 		return "ipv4"
 	}
 	return "ipv6"
+}
+
+// auditOrigin: a host is written in lower case, whatever was written into it.
+func auditOrigin(origin string, masks []echo) string {
+	for _, m := range masks {
+		origin = strings.ReplaceAll(origin, strings.ToLower(string(m.form)), string(m.handle))
+	}
+	return origin
 }
 
 const (

@@ -30,7 +30,8 @@ type Body struct {
 	waited time.Duration // within the window
 	since  int64         // received when the window began
 	closed bool
-	failed string // code of the first error
+	err    error  // the first that was not the end
+	failed string // its code
 }
 
 // A countedReader counts what comes from the server, for the body and the run,
@@ -77,7 +78,7 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Respon
 	case coding == "gzip" || coding == "x-gzip":
 		b.decoded = &lateGzip{src: raw}
 	default:
-		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in the coding %.40q", coding)
+		return nil, failf(abi.EUNAVAIL, "unsupported_encoding", "the server answered in a coding that is not gzip")
 	}
 	return b, nil
 }
@@ -107,9 +108,12 @@ func (g *lateGzip) Read(p []byte) (int, error) {
 
 // Read implements io.Reader. The error is an *Error or io.EOF.
 func (b *Body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err // nothing comes after a hole
+	}
 	n, err := b.read(p)
-	if err != nil && !errors.Is(err, io.EOF) && b.failed == "" {
-		b.failed = asError(err).Code
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err, b.failed = err, asError(err).Code
 	}
 	return n, err
 }

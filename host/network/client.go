@@ -145,7 +145,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 			err = ended(life)
 		}
 		over()
-		return nil, asError(err)
+		return nil, c.told(err)
 	}
 	out, err := c.response(life, cancel, q, r, over)
 	if err != nil {
@@ -153,9 +153,17 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 		_ = r.Body.Close() // refused
 		r.hop.Refused = asError(err).Code
 		c.o.Audit(r.hop)
-		return nil, err
+		return nil, c.told(err)
 	}
 	return out, nil
+}
+
+// told is a failure as a guest is told of it: a server's words may be in it
+// (R163).
+func (c *Client) told(err error) *Error {
+	out := *asError(err)
+	out.Message = unseal(c.o.Seals.echoes(), out.Message)
+	return &out
 }
 
 // A received response has headers; its body is still to come.
@@ -290,7 +298,7 @@ func (h hop) redirected(status int, same bool) hop {
 func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, put *filler, told Hop, err error) {
 	began := time.Now()
 	got, put, err := c.send(ctx, h, t, w)
-	told = auditOf(h, t, got, err, began, c.o.Seals.echoes())
+	told = auditOf(h, t, got, err, began, c.o.Seals.masks())
 	if err != nil {
 		return nil, put, told, err
 	}
@@ -461,8 +469,11 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Sent = 0
 	}
 	packed := b.decoded != io.Reader(b.raw)
-	if len(echoes) > 0 && scrubbed(r.Header.Get("Content-Type")) {
-		b.decoded, packed = newScrubber(b.decoded, echoes), true
+	if c.o.Seals.some() && scrubbed(r.Header.Get("Content-Type")) {
+		if r.StatusCode == http.StatusPartialContent { // a value that is cut is not found
+			return nil, denyf("header", "the server answered with a part of a text, in which a secret could not be found; leave the header Range out")
+		}
+		b.decoded, packed = newScrubber(b.decoded, c.o.Seals.echoes), true
 	}
 	if packed {
 		out.Bytes = -1

@@ -43,9 +43,13 @@ func credentials(address string, headers [][2]string, body []byte, yield func(st
 			yield(text)
 		}
 	}
-	if u, err := url.Parse(address); err == nil {
-		parameters(u.RawQuery, give)
+	inURL := func(text string) {
+		if u, err := url.Parse(text); err == nil {
+			parameters(u.RawQuery, give)
+			parameters(u.EscapedFragment(), give) // where RFC 6749 section 4.2.2 has tokens
+		}
 	}
+	inURL(address)
 	kind := ""
 	for _, pair := range headers {
 		switch name := strings.ToLower(pair[0]); {
@@ -62,9 +66,7 @@ func credentials(address string, headers [][2]string, body []byte, yield func(st
 		case name == "content-type":
 			kind, _, _ = mime.ParseMediaType(pair[1])
 		case name == "location":
-			if u, err := url.Parse(pair[1]); err == nil {
-				parameters(u.RawQuery, give)
-			}
+			inURL(pair[1])
 		}
 	}
 	if kind == "application/x-www-form-urlencoded" {

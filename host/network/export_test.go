@@ -16,7 +16,7 @@ func Scrub(src io.Reader, forms map[string][]string) io.Reader {
 		}
 		s.Add("", handle, "", of, nil)
 	}
-	return newScrubber(src, s.echoes())
+	return newScrubber(src, s.echoes)
 }
 
 // Hidden is a text as recordings have it, and what a guest gets of that. held

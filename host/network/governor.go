@@ -99,6 +99,7 @@ func (g *Governor) forget(now time.Time) {
 func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(), err error) {
 	now := time.Now()
 	until := now.Add(w.longest)
+	defer func() { w.longest = max(w.longest-time.Since(now), 0) }() // one patience for all hops
 	g.mu.Lock()
 	o := g.of(name, now)
 	o.waiting++
@@ -163,8 +164,8 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, opens, unt
 // A wait is the patience of one request with governors. Waiting takes nothing of
 // the time that the request has for the servers.
 type wait struct {
-	longest time.Duration
-	late    *time.Timer // ends the request; nil for none
+	longest time.Duration // that is left
+	late    *time.Timer   // ends the request; nil for none
 	left    time.Duration
 	since   time.Time // when the request began, or last went on
 	waiting bool

@@ -41,6 +41,11 @@ func TestInline(t *testing.T) {
 			}
 			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 			_, _ = w.Write(body)
+		case "/late":
+			w.Header().Set("Content-Encoding", "gzip")
+			body := append([]byte("0123456789"), packed("a lie")...)
+			w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+			_, _ = w.Write(body)
 		case "/cut":
 			w.Header().Set("Content-Length", "10")
 			fmt.Fprint(w, "half")
@@ -50,6 +55,8 @@ func TestInline(t *testing.T) {
 			fmt.Fprint(w, "first")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
+		case "/empty":
+			w.Header().Set("Content-Length", "0")
 		case "/none":
 			w.WriteHeader(http.StatusNoContent)
 		}
@@ -85,8 +92,10 @@ func TestInline(t *testing.T) {
 			t.Errorf("%s: handle %d, %q", path, handle, got)
 		}
 	}
-	if handle, got := ask("/short", ""); handle == 0 || got != "" {
-		t.Errorf("not asked for: handle %d, %q", handle, got)
+	for _, path := range []string{"/short", "/none", "/empty"} { // the reply is JSON alone, also when there is no body
+		if handle, got := ask(path, ""); handle == 0 || got != "" {
+			t.Errorf("%s, not asked for: handle %d, %q", path, handle, got)
+		}
 	}
 	handle, got := ask("/long", `,"inline_bytes":1000`)
 	if text, errno := rest(handle); handle == 0 || got != "" || text != strings.Repeat("long", 1000) || errno != abi.OK {
@@ -99,6 +108,10 @@ func TestInline(t *testing.T) {
 	handle, got = ask("/cut", `,"inline_bytes":1000`)
 	if text, errno := rest(handle); !strings.HasPrefix(got+text, "half") || errno != abi.EUNAVAIL {
 		t.Errorf("cut: handle %d, %q, then %q, %v", handle, got, text, errno)
+	}
+	handle, got = ask("/late", `,"inline_bytes":1000`) // what went wrong once does not go on
+	if text, errno := rest(handle); strings.Contains(got+text, "lie") || errno != abi.EUNAVAIL {
+		t.Errorf("late: handle %d, %q, then %q, %v", handle, got, text, errno)
 	}
 	began := time.Now()
 	if handle, got = ask("/stream", `,"inline_bytes":1000`); handle == 0 || got != "" || time.Since(began) > 5*time.Second {

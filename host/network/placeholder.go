@@ -99,7 +99,7 @@ func (v *values) add(mark, held, value string, encodings [][]byte) {
 		case string(text) == held:
 			v.spell(held, mark, false)
 		default:
-			v.spell(string(text), mark, !exact && !isHex(value, text))
+			v.spell(string(text), mark, !exact && !isHex(value, text) && base64Length(text) == len(text))
 		}
 	}
 }

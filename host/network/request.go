@@ -120,10 +120,18 @@ func numberMember(v abi.Value, name string, most, scale int64, into *int64) erro
 var hostsOwn = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
 	"accept-encoding", "cookie", "cookie2"}
 
-// ownsHeader reports whether a guest must not set the header.
+// routing are headers by which a proxy or a framework takes a request for one of
+// another host or path than the policy and a secret's destination were asked
+// about (S66, R160).
+var routing = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
+	"alt-used"}
+
+// ownsHeader reports whether a guest must not set the header, however a server
+// may spell it: many take _ for -.
 func ownsHeader(name string) bool {
-	name = strings.ToLower(name)
-	return slices.Contains(hostsOwn, name) || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-")
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return slices.Contains(hostsOwn, name) || slices.Contains(routing, name) ||
+		slices.ContainsFunc([]string{"proxy-", "sec-", "x-forwarded-"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 func (q *Request) readHeaders(v abi.Value, l Limits) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"slices"
+	"strings"
 )
 
 // An echo is an encoding of a sealed value and the handle that it becomes
@@ -19,16 +20,40 @@ func (s *Seals) echoes() []echo {
 	return s.all
 }
 
-// echo adds the encodings of a value to a new list, for the old one may be in
-// use. Callers hold mu.
-func (s *Seals) echo(handle string, forms [][]byte) {
-	all := slices.Clone(s.all)
+// echo adds the encodings of a value. Callers hold mu.
+func (s *Seals) echo(handle string, forms [][]byte) { s.all = withForms(s.all, handle, forms) }
+
+// withForms adds the encodings of a value to a new list, for the old one may be
+// in use.
+func withForms(list []echo, handle string, forms [][]byte) []echo {
+	all := slices.Clone(list)
 	for _, form := range forms {
-		all = append(all, echo{form, []byte(handle)})
+		if !slices.ContainsFunc(all, func(e echo) bool { return bytes.Equal(e.form, form) }) {
+			all = append(all, echo{form, []byte(handle)})
+		}
 	}
-	slices.SortFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
-	s.all = all
+	slices.SortStableFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
+	return all
 }
+
+// some reports whether there are sealed values, or may be later.
+func (s *Seals) some() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by) > 0 || len(s.all) > 0
+}
+
+// masks are what may not be in a log: echoes, and what the guest has in plain.
+func (s *Seals) masks() []echo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Concat(s.all, s.plain)
+	slices.SortStableFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
+	return all
+}
+
+// redacted stands for a value without a handle.
+const redacted = "[REDACTED_SECRET]"
 
 // unseal turns values in a text back into handles.
 func unseal(echoes []echo, text string) string {
@@ -74,15 +99,14 @@ func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []
 // borders of reads too: it holds back what could be the beginning of one.
 type scrubber struct {
 	src    io.Reader
-	echoes []echo
-	keep   int    // a value may have begun in so many bytes
-	held   []byte // not looked at yet, or not all of it
-	done   []byte // to hand out
-	err    error  // of src, told once all is handed out
+	echoes func() []echo // of the moment: a body may outlast a token
+	held   []byte        // not looked at yet, or not all of it
+	done   []byte        // to hand out
+	err    error         // of src, told once all is handed out
 }
 
-func newScrubber(src io.Reader, echoes []echo) *scrubber {
-	return &scrubber{src: src, echoes: echoes, keep: len(echoes[0].form) - 1}
+func newScrubber(src io.Reader, echoes func() []echo) *scrubber {
+	return &scrubber{src: src, echoes: echoes}
 }
 
 // scrubPiece is how much is read at once.
@@ -96,20 +120,27 @@ func (s *scrubber) Read(p []byte) (int, error) {
 		buf := append(s.held, make([]byte, scrubPiece)...)
 		n, err := s.src.Read(buf[len(s.held):])
 		buf, s.err = buf[:len(s.held)+n], err
-		keep := s.keep
-		if err != nil {
-			keep = 0
+		echoes, keep := s.echoes(), 0 // a value may have begun in so many bytes
+		if err == nil && len(echoes) > 0 {
+			keep = len(echoes[0].form) - 1
 		}
-		s.done, s.held = replaceEchoes(nil, s.echoes, buf, keep)
+		s.done, s.held = replaceEchoes(nil, echoes, buf, keep)
 	}
 	n := copy(p, s.done)
 	s.done = s.done[n:]
 	return n, nil
 }
 
-// scrubbed reports whether a body of this type is searched: text, and what does
-// not say what it is.
+// scrubbed reports whether a body of this type is searched: text, and what is
+// not known to be something else.
 func scrubbed(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
-	return err != nil || isText(kind)
+	if err != nil || isText(kind) {
+		return true
+	}
+	class, _, _ := strings.Cut(kind, "/")
+	return !slices.Contains([]string{"image", "audio", "video", "font"}, class) && !slices.Contains(noText, kind)
 }
+
+var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-7z-compressed",
+	"application/x-bzip2", "application/zstd", "application/pdf", "application/wasm", "application/vnd.sqlite3"}

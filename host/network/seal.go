@@ -28,11 +28,12 @@ const maxSealedBody = 1 * abi.MiB
 // its guest holds, and where each may go (§18). They are safe for concurrent
 // use.
 type Seals struct {
-	mu   sync.Mutex // guards what follows
-	by   map[string]seal
-	all  []echo
-	used map[use]bool
-	news []use
+	mu    sync.Mutex // guards what follows
+	by    map[string]seal
+	all   []echo
+	plain []echo // values that the guest has itself
+	used  map[use]bool
+	news  []use
 }
 
 // A seal is one value behind one handle.
@@ -97,6 +98,15 @@ func (s *Seals) Echo(handle string, forms [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.echo(handle, forms)
+}
+
+// Protect keeps a value that the guest has in plain out of what is told of its
+// requests (R165). Short forms would be found in everything (R167).
+func (s *Seals) Protect(forms [][]byte) {
+	forms = slices.DeleteFunc(slices.Clone(forms), func(f []byte) bool { return len(f) < 8 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plain = withForms(s.plain, redacted, forms)
 }
 
 // SealedOrigin is the canonical form of an origin that sealed values may go to:

@@ -52,9 +52,10 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 	}
 }
 
-// Protect keeps a value that the guest has in plain out of a recording. forms
-// are its encodings.
+// Protect keeps a value that the guest has in plain out of a recording, and out
+// of what is told of its requests. forms are its encodings.
 func (s *Session) Protect(field, value string, forms [][]byte) {
+	s.seals.Protect(forms)
 	if s.values != nil {
 		s.values.secret(field, value, value, forms)
 	}

@@ -43,7 +43,7 @@ type Source struct {
 	hold    time.Duration
 	closed  bool
 
-	unsaved *replacement // of the flight's goroutine; there is one at a time
+	unsaved *replacement // of the flight's goroutine, there is one at a time, and of Close after it
 }
 
 // A replacement is of a refresh token that the server has forgotten.
@@ -250,8 +250,13 @@ func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 		return t, nil
 	}
 	s.learn(t.RefreshToken)
-	now := was
-	now.RefreshToken, now.ObtainedAt = t.RefreshToken, time.Now().UTC().Truncate(time.Second)
+	now, err := s.client.authorization(t) // one that the owner brought is bound now, too
+	if err != nil {
+		return nil, err
+	}
+	if was.Version > 0 {
+		now.Scopes = was.Scopes
+	}
 	return t, s.save(was, now)
 }
 
@@ -301,4 +306,7 @@ func (s *Source) Close() {
 	defer late.Stop()
 	s.flying.Wait()
 	s.end()
+	if u := s.unsaved; u != nil {
+		_ = s.keeper.Save(u.was, u.now) // for the last time; that it failed was told
+	}
 }

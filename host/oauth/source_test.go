@@ -299,6 +299,49 @@ func TestUnsaved(t *testing.T) {
 	})
 }
 
+// One that could be stored only when the run ends is stored then: the server
+// has forgotten the one before.
+func TestUnsavedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &oauthtest.Server{Rotate: true, Lifetime: time.Hour}
+		src, k := refreshing(t, s)
+		k.err = errors.New("disk full")
+		if _, err := src.Current(context.Background(), ""); code(err) != oauth.CodeUnavailable {
+			t.Fatalf("got %v", err)
+		}
+		k.err = nil
+		src.Close()
+		issued := slices.DeleteFunc(s.Issued(), func(v string) bool { return !strings.HasPrefix(v, "refresh-") })
+		if have, _ := k.Load(); have.RefreshToken != issued[len(issued)-1] {
+			t.Error("the last refresh token is not stored")
+		}
+	})
+}
+
+// A refresh token that the owner brought from elsewhere is there for the next
+// run too, when the server replaced it; from then on it is of that server.
+func TestBroughtAndReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &oauthtest.Server{Rotate: true, Lifetime: time.Hour}
+		src, k := refreshing(t, s)
+		current(t, src, "")
+		have, _ := k.Load()
+		b, err := have.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := oauth.ReadStored(b)
+		if err != nil || read.RefreshToken != have.RefreshToken {
+			t.Fatalf("what was stored cannot be read: %v", err)
+		}
+		moved := *declared(abi.OAuthRefresh)
+		moved.TokenURL = "https://evil.example/token"
+		if err := read.For(&moved, "client"); !errors.Is(err, oauth.ErrOther) {
+			t.Errorf("another server: %v", err)
+		}
+	})
+}
+
 // An owner who authorizes again while a run lasts is noticed.
 func TestAuthorizedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

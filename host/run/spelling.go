@@ -1,0 +1,58 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// spellings are how servers write a value that escape more than they must, or
+// in another way than this host does (R163): JSON as Go, Python and PHP have
+// it, percent as JavaScript and Python do, HTML.
+func spellings(value string) [][]byte {
+	quoted := abi.AppendQuote(nil, value)
+	plain := string(quoted[1 : len(quoted)-1])
+	out := []string{slashed(plain), ascii(plain), slashed(ascii(plain))}
+	if b, err := json.Marshal(value); err == nil { // <, > and & are escaped
+		out = append(out, string(b[1:len(b)-1]), ascii(string(b[1:len(b)-1])))
+	}
+	strict := strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	percent := []string{url.QueryEscape(value), url.PathEscape(value), strict, strings.ReplaceAll(strict, "%2F", "/"),
+		strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(strict)}
+	for _, p := range percent {
+		out = append(out, p, percents.ReplaceAllStringFunc(p, strings.ToLower))
+	}
+	markup := html.EscapeString(value)
+	out = append(out, markup, strings.ReplaceAll(markup, "&#34;", "&quot;"), strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(markup))
+	var all [][]byte
+	for _, text := range out {
+		all = append(all, []byte(text))
+	}
+	return all
+}
+
+var percents = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+func slashed(text string) string { return strings.ReplaceAll(text, "/", `\/`) }
+
+// ascii escapes what is not ASCII as JSON does.
+func ascii(text string) string {
+	var out strings.Builder
+	for _, c := range text {
+		if c < utf8.RuneSelf {
+			out.WriteRune(c)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, c) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}
