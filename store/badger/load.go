@@ -160,7 +160,7 @@ func (f *frameReader) next() (k, v []byte, err error) {
 	if err := f.fill(k); err != nil {
 		return nil, nil, err
 	}
-	if k[0] < kindNumber || k[0] > kindDeadChunk {
+	if k[0] < kindNumber || k[0] > kindPin || local(k[0]) {
 		return nil, nil, damagef("image frame %d has a key of an unknown kind, %.40q", f.frames, k)
 	}
 	if bytes.Compare(k, f.last) <= 0 {
