@@ -73,6 +73,7 @@ func Wants(m *abi.Manifest) []Want {
 				l.add(See, f.Name, "") // it knows no handles (R156)
 			}
 		}
+		l.add(See, "every answer of yours", "")
 		return l.wants
 	}
 	for _, f := range m.Sluice.Secrets {
@@ -95,7 +96,22 @@ func Added(approved, asked *abi.Manifest) []Want {
 	for _, w := range Wants(approved) {
 		known[w] = true
 	}
-	return slices.DeleteFunc(Wants(asked), func(w Want) bool { return known[w] })
+	return slices.DeleteFunc(append(Wants(asked), unsealed(approved, asked)...), func(w Want) bool { return known[w] })
+}
+
+// unsealed are the answers that approved has sealed and asked says nothing about:
+// whether such a one is sealed depends on how the connector asks (R155).
+func unsealed(approved, asked *abi.Manifest) []Want {
+	var l list
+	if approved.Sluice == nil || asked.Sluice == nil {
+		return nil // Wants says it
+	}
+	for _, name := range sorted(approved.Sluice.InteractionFields) {
+		if approved.Sluice.InteractionFields[name].Delivery == "sealed" && asked.Sluice.InteractionFields[name].Delivery == "" {
+			l.add(See, name, "")
+		}
+	}
+	return l.wants
 }
 
 // A list collects wants without repeats.
