@@ -209,7 +209,37 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	if err != nil { // it was valid when it was approved, by other rules
 		return grant.Wants(l.Manifest)
 	}
-	return grant.Added(approved, l.Manifest)
+	added := grant.Added(approved, l.Manifest)
+	if c.Grant != nil && len(c.Grant.Scope) > 0 {
+		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
+	}
+	return added
+}
+
+// looser is what a grant's scope would let through under another manifest: the
+// fields that are always collected (R28), and what time and resources are
+// measured by, are the manifest's to say.
+func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
+	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
+	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
+	if err != nil || err2 != nil {
+		return nil // no run starts with it
+	}
+	for i, s := range after.Streams { // both follow the grant
+		for _, f := range s.Fields {
+			if !slices.Contains(before.Streams[i].Fields, f) {
+				out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "with its field " + f})
+			}
+		}
+		was, now := approved.Stream(s.Name), asked.Stream(s.Name)
+		if s.TimeRange != nil && now.ConsentTimeField != was.ConsentTimeField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by another time than " + was.ConsentTimeField})
+		}
+		if len(s.Resources) > 0 && now.ResourceField != was.ResourceField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by other resources than " + was.ResourceField})
+		}
+	}
+	return out
 }
 
 // pin makes this version of the connector the connection's. One that asks for

@@ -5,6 +5,7 @@ package grant
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -30,7 +31,7 @@ const (
 type Want struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
-	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what
+	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what; of Stream: within a grant's scope
 }
 
 // String is the want in plain words, free of control characters.
@@ -38,7 +39,7 @@ func (w Want) String() string {
 	name := abi.Clean(w.Name)
 	switch w.Kind {
 	case Stream:
-		return "collect " + name
+		return strings.TrimSpace("collect " + name + " " + abi.Clean(w.To))
 	case Host:
 		return "reach " + name
 	case Directory:
