@@ -195,9 +195,11 @@ func IsAuthorization(v *vault.Vault, e vault.Entry) bool {
 	}
 	defer s.Wipe()
 	is := false
-	s.Use(func(b []byte) {
-		have, err := oauth.ReadStored(b)
-		is = err == nil && have.Version > 0
-	})
+	s.Use(func(b []byte) { is = isAuthorization(b) })
 	return is
+}
+
+func isAuthorization(value []byte) bool {
+	s, err := oauth.ReadStored(value)
+	return err == nil && s.Version > 0
 }

@@ -31,7 +31,7 @@ const (
 type Want struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
-	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what; of Stream: within a grant's scope
+	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what; of others: how
 }
 
 // String is the want in plain words, free of control characters.
@@ -47,7 +47,7 @@ func (w Want) String() string {
 	case Change:
 		return "change files in the directory " + name
 	case Secret:
-		return "use the secret " + name
+		return strings.TrimSpace("use the secret " + name + " " + abi.Clean(w.To))
 	case Send:
 		return "have " + name + " sent to " + abi.Clean(w.To)
 	case Obtain:
@@ -97,15 +97,27 @@ func Added(approved, asked *abi.Manifest) []Want {
 	for _, w := range Wants(approved) {
 		known[w] = true
 	}
-	return slices.DeleteFunc(append(Wants(asked), unsealed(approved, asked)...), func(w Want) bool { return known[w] })
+	return slices.DeleteFunc(append(Wants(asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
 }
 
-// unsealed are the answers that approved has sealed and asked says nothing about:
-// whether such a one is sealed depends on how the connector asks (R155).
-func unsealed(approved, asked *abi.Manifest) []Want {
+// unsaid is what asked gains by saying less: answers that approved has sealed,
+// which is then up to how the connector asks (R155), and secrets themselves where
+// approved has others obtained with them.
+func unsaid(approved, asked *abi.Manifest) []Want {
 	var l list
-	if approved.Sluice == nil || asked.Sluice == nil {
-		return nil // Wants says it
+	if approved.Sluice == nil {
+		return nil
+	}
+	obtained := func(m *abi.Manifest, name string) bool {
+		return m.Sluice != nil && slices.ContainsFunc(m.Sluice.Secrets, func(f abi.SecretField) bool { return f.Name == name && f.OAuth != nil })
+	}
+	for _, w := range Wants(asked) {
+		if w.Kind == Secret && obtained(approved, w.Name) && !obtained(asked, w.Name) {
+			l.add(Secret, w.Name, "itself, not what is obtained with it")
+		}
+	}
+	if asked.Sluice == nil {
+		return l.wants // it sees all answers
 	}
 	for _, name := range sorted(approved.Sluice.InteractionFields) {
 		if approved.Sluice.InteractionFields[name].Delivery == "sealed" && asked.Sluice.InteractionFields[name].Delivery == "" {

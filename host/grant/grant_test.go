@@ -39,6 +39,7 @@ func TestAdded(t *testing.T) {
 		sealed   = `, "sluice": {"interaction_fields": {"clarification.iban": {"delivery": "sealed"}}}`
 		unsaid   = `, "sluice": {"interaction_fields": {}}`
 		obtained = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
+		direct   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
 		moved    = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://b.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
 		broader  = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read", "write"]}}, {"name": "key"}]}`
 		browser  = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
@@ -65,6 +66,7 @@ func TestAdded(t *testing.T) {
 			"have token obtained from https://a.example/t for the scope read", "have key sent to https://a.example/t (client_secret_basic)", "use the secret key"}},
 		{"another token server", obtained, moved, []string{"have token obtained from https://b.example/t", "have token obtained from https://b.example/t as the client c",
 			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
+		{"what it is obtained with", obtained, direct, []string{"have token sent to https://a.example (body)", "use the secret token itself, not what is obtained with it"}},
 		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
 		{"a browser", "", browser, []string{"use the binding browser", "reach a.example"}},
 	} {
