@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
@@ -95,7 +94,7 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 		return nil, err
 	}
 	if code := conn.Grant.Fault(time.Now()); code != "" {
-		return nil, refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", conn.ID, strings.TrimPrefix(code, "grant_"), m.Name()))
+		return nil, unusable(conn.ID, code, m)
 	}
 	if conn, err = h.pin(ctx, conn, q.Connector, false); err != nil {
 		return nil, err
@@ -117,8 +116,18 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 	if err != nil || len(all) == len(conn.Approved.Hosts) {
 		return a, err
 	}
-	conn.Approved.Hosts, conn.UpdatedAt = all, time.Now()
-	return a, h.keep(ctx, audit.GrantApproved, conn)
+	_, err = h.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
+		if code := c.Grant.Fault(time.Now()); code != "" {
+			return unusable(c.ID, code, m)
+		}
+		c.Approved.Hosts = union(c.Approved.Hosts, q.Hosts)
+		return nil
+	})
+	return a, err
+}
+
+func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
+	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id, strings.TrimPrefix(code, "grant_"), m.Name()))
 }
 
 func (h *Host) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*Authorization, error) {
@@ -186,9 +195,11 @@ func IsAuthorization(v *vault.Vault, e vault.Entry) bool {
 	}
 	defer s.Wipe()
 	is := false
-	s.Use(func(b []byte) {
-		have, err := oauth.ReadStored(b)
-		is = err == nil && have.Version > 0
-	})
+	s.Use(func(b []byte) { is = isAuthorization(b) })
 	return is
+}
+
+func isAuthorization(value []byte) bool {
+	s, err := oauth.ReadStored(value)
+	return err == nil && s.Version > 0
 }

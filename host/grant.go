@@ -56,23 +56,58 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 		if err := q.Terms.check(q.Connector.Manifest, now); err != nil {
 			return c, err
 		}
-		c.Grant = q.Terms.grant()
-	} else if c.Grant.Fault(now) != "" {
-		c.Grant = nil
 	}
-	if c.Approved = merge(c.Approved, q.Approved); len(c.Approved.Hosts) > 0 {
-		if _, err := policyOf(c.Approved.Hosts); err != nil {
-			return c, err
+	if _, err := policyOf(q.Approved.Hosts); err != nil {
+		return c, err
+	}
+	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
+		if q.Terms != nil {
+			c.Grant = q.Terms.grant()
+		} else if c.Grant.Fault(now) != "" {
+			c.Grant = nil
 		}
-	}
-	c.Manifest, c.Digest, c.UpdatedAt = q.Connector.Manifest.Raw, q.Connector.Connector.Digest, now
-	return c, h.keep(ctx, audit.GrantApproved, c)
+		c.Approved = merge(c.Approved, q.Approved)
+		c.Manifest, c.Digest = q.Connector.Manifest.Raw, q.Connector.Connector.Digest
+		return nil
+	})
 }
 
-// keep stores a connection whose grant changed, and writes that down.
-func (h *Host) keep(ctx context.Context, a audit.Action, c store.Connection) error {
-	e := audit.Event{Action: a, Target: string(c.ID), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(c.Digest))}}
-	return h.audited(e, func() error { return h.Store.PutConnection(ctx, c) })
+// change changes a connection as one step: what another takes back meanwhile is
+// not given back by it.
+func (h *Host) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	return h.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
+		c.UpdatedAt = time.Now()
+		return change(c)
+	})
+}
+
+// give changes what a connection is given for a module, and writes that down.
+func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
+	err = h.audited(grantEvent(audit.GrantApproved, id, d), func() (err error) {
+		c, err = h.change(ctx, id, change)
+		return err
+	})
+	return c, err
+}
+
+// takeBack changes what a connection was given and ends its run. It is had also
+// where it cannot be written down.
+func (h *Host) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	c, err := h.change(ctx, id, change)
+	if err != nil {
+		return c, err
+	}
+	h.active.cancel(id, revoked) // a run that began since then looks for itself
+	if err := h.Audit(grantEvent(audit.GrantRevoked, id, c.Digest)); err != nil {
+		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
+	}
+	return c, nil
+}
+
+var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
+
+func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Event {
+	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
 }
 
 func (t *Terms) check(m *abi.Manifest, now time.Time) error {
@@ -117,45 +152,37 @@ func union(have, more []string) []string {
 // Revoke takes back everything an owner gave a connection, and ends its run
 // (R8). What it collected stays, and so do its cursors and secrets.
 func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	c, err := h.Store.Connection(ctx, id)
-	if err != nil {
-		return c, err
-	}
-	g := store.Grant{AccessMode: "continuous"}
-	if c.Grant != nil {
-		g = *c.Grant
-	}
-	g.Status = "revoked"
-	c.Grant, c.Approved, c.UpdatedAt = &g, store.Approved{}, time.Now()
-	h.active.cancel(id, run.CancelRequest{Cause: "grant_revoked", By: "owner"})
-	return c, h.keep(ctx, audit.GrantRevoked, c)
+	h.active.cancel(id, revoked) // before the store refuses what the run collected
+	return h.takeBack(ctx, id, func(c *store.Connection) error {
+		if c.Grant == nil {
+			c.Grant = &store.Grant{AccessMode: "continuous"}
+		}
+		c.Grant.Status, c.Approved = "revoked", store.Approved{}
+		return nil
+	})
 }
 
 // Narrow takes back single approvals, and ends the connection's run. What is
 // not approved is ErrNotApproved.
 func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string) (store.Connection, error) {
-	c, err := h.Store.Connection(ctx, id)
-	if err != nil {
-		return c, err
-	}
-	var missing []string
-	for _, name := range mounts {
-		n := len(c.Approved.Mounts)
-		c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
-		if len(c.Approved.Mounts) == n {
-			missing = append(missing, name)
+	return h.takeBack(ctx, id, func(c *store.Connection) error {
+		var missing []string
+		for _, name := range mounts {
+			n := len(c.Approved.Mounts)
+			c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
+			if len(c.Approved.Mounts) == n {
+				missing = append(missing, name)
+			}
 		}
-	}
-	var gone []string
-	c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
-	missing = append(missing, gone...)
-	c.Approved.Plain, gone = without(c.Approved.Plain, plain)
-	if missing = append(missing, gone...); len(missing) > 0 {
-		return c, fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
-	}
-	c.UpdatedAt = time.Now()
-	h.active.cancel(id, run.CancelRequest{Cause: "grant_revoked", By: "owner"})
-	return c, h.keep(ctx, audit.GrantRevoked, c)
+		var gone []string
+		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
+		missing = append(missing, gone...)
+		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
+		if missing = append(missing, gone...); len(missing) > 0 {
+			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
+		}
+		return nil
+	})
 }
 
 // ErrNotApproved: nothing of that name is approved.
@@ -182,7 +209,37 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	if err != nil { // it was valid when it was approved, by other rules
 		return grant.Wants(l.Manifest)
 	}
-	return grant.Added(approved, l.Manifest)
+	added := grant.Added(approved, l.Manifest)
+	if c.Grant != nil && len(c.Grant.Scope) > 0 {
+		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
+	}
+	return added
+}
+
+// looser is what a grant's scope would let through under another manifest: the
+// fields that are always collected (R28), and what time and resources are
+// measured by, are the manifest's to say.
+func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
+	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
+	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
+	if err != nil || err2 != nil {
+		return nil // no run starts with it
+	}
+	for i, s := range after.Streams { // both follow the grant
+		for _, f := range s.Fields {
+			if !slices.Contains(before.Streams[i].Fields, f) {
+				out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "with its field " + f})
+			}
+		}
+		was, now := approved.Stream(s.Name), asked.Stream(s.Name)
+		if s.TimeRange != nil && now.ConsentTimeField != was.ConsentTimeField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by another time than " + was.ConsentTimeField})
+		}
+		if len(s.Resources) > 0 && now.ResourceField != was.ResourceField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by other resources than " + was.ResourceField})
+		}
+	}
+	return out
 }
 
 // pin makes this version of the connector the connection's. One that asks for
@@ -191,19 +248,26 @@ func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted 
 	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a grant that cannot be used refuses the start before anything else does
 	}
-	if added := Added(c, l); len(added) > 0 && !accepted {
-		var words []string
-		for _, w := range added {
-			words = append(words, w.String())
+	adopt := func(c *store.Connection) error {
+		if added := Added(*c, l); len(added) > 0 && !accepted {
+			return asksMore(c.ID, l, added)
 		}
-		r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; sluice grant %s --connection %s gives it",
-			l.Manifest.Name(), c.ID, abi.Cut(strings.Join(words, ", to "), 1000), l.Manifest.Name(), c.ID))
-		r.Details = map[string]any{"connection_id": c.ID, "added": added}
-		return c, r
+		c.Manifest, c.Digest = l.Manifest.Raw, l.Connector.Digest
+		return nil
 	}
-	c.Manifest, c.Digest, c.UpdatedAt = l.Manifest.Raw, l.Connector.Digest, time.Now()
 	if accepted {
-		return c, h.keep(ctx, audit.GrantApproved, c)
+		return h.give(ctx, c.ID, l.Connector.Digest, adopt)
 	}
-	return c, h.Store.PutConnection(ctx, c)
+	return h.change(ctx, c.ID, adopt)
+}
+
+func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {
+	var words []string
+	for _, w := range added {
+		words = append(words, w.String())
+	}
+	r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; sluice grant %s --connection %s gives it",
+		l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), l.Manifest.Name(), id))
+	r.Details = map[string]any{"connection_id": id, "added": added}
+	return r
 }

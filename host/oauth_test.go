@@ -216,3 +216,14 @@ func TestClientSetting(t *testing.T) {
 		}
 	}
 }
+
+// R157, S3: a connector whose manifest stops calling a secret obtained is not
+// handed the refresh token in its place.
+func TestAuthorizationIsNoSecret(t *testing.T) {
+	h, _, _ := vaulted(t, &oauthtest.Server{})
+	_, err := h.secrets(asking("token"), "mail", nil)
+	var refused *run.Refusal
+	if !errors.As(err, &refused) || refused.Code != "secret_missing" || strings.Contains(err.Error(), "refresh_token") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -135,7 +135,7 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	r = run.New(plan, run.Deps{
 		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session, Handles: q.handles(),
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
-			h.began(ctx, conn.ID, r)
+			h.began(ctx, conn, r)
 			return h.launch(ctx, q, code, roots, budgets, n)
 		},
 		Ended: func() { h.active.ended(conn.ID, r) },
@@ -161,12 +161,12 @@ func (h *Host) given(q RunRequest, conn store.Connection, p *network.Policy, t *
 	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
 }
 
-// began makes a run one that a revocation ends (R8), also a revocation that came
-// since the run was planned.
-func (h *Host) began(ctx context.Context, id store.ConnectionID, r *run.Run) {
-	h.active.began(id, r)
-	if c, err := h.Store.Connection(ctx, id); err == nil && c.Grant.Fault(time.Now()) == "grant_revoked" {
-		r.Cancel(run.CancelRequest{Cause: "grant_revoked", By: "owner"})
+// began makes a run one that a revocation ends (R8), also one that came since the
+// run was planned: what it was planned with may not be the connection's any more.
+func (h *Host) began(ctx context.Context, planned store.Connection, r *run.Run) {
+	h.active.began(planned.ID, r)
+	if c, err := h.Store.Connection(ctx, planned.ID); err != nil || !c.UpdatedAt.Equal(planned.UpdatedAt) {
+		r.Cancel(revoked)
 	}
 }
 

@@ -56,6 +56,11 @@ func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]
 			r.Details = map[string]any{"secret": f.Name}
 			return nil, r
 		}
+		if ok && f.OAuth == nil && isAuthorization([]byte(value)) {
+			r := refusal("secret_missing", fmt.Errorf("what is stored as secret %s of %s is an authorization, and the connector asks for a secret; store one with sluice secret set %s %s", f.Name, id, id, f.Name))
+			r.Details = map[string]any{"secret": f.Name}
+			return nil, r
+		}
 		if ok {
 			out[f.Name] = value
 		}

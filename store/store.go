@@ -21,6 +21,11 @@ type Store interface {
 	Pins(ctx context.Context) ([]Pin, error)
 
 	PutConnection(ctx context.Context, c Connection) error
+	// ChangeConnection replaces what is stored by what change makes of it, and
+	// returns that; nothing comes between. change may be called more than once, and
+	// neither blocks nor uses the store; its error is returned, and nothing changes.
+	// ErrNotFound.
+	ChangeConnection(ctx context.Context, id ConnectionID, change func(*Connection) error) (Connection, error)
 	// Connection returns one; ErrNotFound.
 	Connection(ctx context.Context, id ConnectionID) (Connection, error)
 	Connections(ctx context.Context) ([]Connection, error)

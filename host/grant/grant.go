@@ -5,6 +5,7 @@ package grant
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -30,7 +31,7 @@ const (
 type Want struct {
 	Kind Kind   `json:"kind"`
 	Name string `json:"name"`
-	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what
+	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what; of others: how
 }
 
 // String is the want in plain words, free of control characters.
@@ -38,7 +39,7 @@ func (w Want) String() string {
 	name := abi.Clean(w.Name)
 	switch w.Kind {
 	case Stream:
-		return "collect " + name
+		return strings.TrimSpace("collect " + name + " " + abi.Clean(w.To))
 	case Host:
 		return "reach " + name
 	case Directory:
@@ -46,7 +47,7 @@ func (w Want) String() string {
 	case Change:
 		return "change files in the directory " + name
 	case Secret:
-		return "use the secret " + name
+		return strings.TrimSpace("use the secret " + name + " " + abi.Clean(w.To))
 	case Send:
 		return "have " + name + " sent to " + abi.Clean(w.To)
 	case Obtain:
@@ -73,6 +74,7 @@ func Wants(m *abi.Manifest) []Want {
 				l.add(See, f.Name, "") // it knows no handles (R156)
 			}
 		}
+		l.add(See, "every answer of yours", "")
 		return l.wants
 	}
 	for _, f := range m.Sluice.Secrets {
@@ -95,7 +97,34 @@ func Added(approved, asked *abi.Manifest) []Want {
 	for _, w := range Wants(approved) {
 		known[w] = true
 	}
-	return slices.DeleteFunc(Wants(asked), func(w Want) bool { return known[w] })
+	return slices.DeleteFunc(append(Wants(asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
+}
+
+// unsaid is what asked gains by saying less: answers that approved has sealed,
+// which is then up to how the connector asks (R155), and secrets themselves where
+// approved has others obtained with them.
+func unsaid(approved, asked *abi.Manifest) []Want {
+	var l list
+	if approved.Sluice == nil {
+		return nil
+	}
+	obtained := func(m *abi.Manifest, name string) bool {
+		return m.Sluice != nil && slices.ContainsFunc(m.Sluice.Secrets, func(f abi.SecretField) bool { return f.Name == name && f.OAuth != nil })
+	}
+	for _, w := range Wants(asked) {
+		if w.Kind == Secret && obtained(approved, w.Name) && !obtained(asked, w.Name) {
+			l.add(Secret, w.Name, "itself, not what is obtained with it")
+		}
+	}
+	if asked.Sluice == nil {
+		return l.wants // it sees all answers
+	}
+	for _, name := range sorted(approved.Sluice.InteractionFields) {
+		if approved.Sluice.InteractionFields[name].Delivery == "sealed" && asked.Sluice.InteractionFields[name].Delivery == "" {
+			l.add(See, name, "")
+		}
+	}
+	return l.wants
 }
 
 // A list collects wants without repeats.

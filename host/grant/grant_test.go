@@ -36,7 +36,10 @@ func TestAdded(t *testing.T) {
 		plain    = `, "sluice": {"secrets": [{"name": "token", "delivery": "plain"}]}`
 		capture  = `, "setup": {"credential_capture": {"fields": [{"name": "password", "label": "P", "type": "password", "required": true, "secret": true, "env": ["P"]}]}}`
 		answer   = `, "sluice": {"interaction_fields": {"otp.code": {"destinations": [{"origin": "https://a.example", "placements": ["body"]}]}}}`
+		sealed   = `, "sluice": {"interaction_fields": {"clarification.iban": {"delivery": "sealed"}}}`
+		unsaid   = `, "sluice": {"interaction_fields": {}}`
 		obtained = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
+		direct   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
 		moved    = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://b.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
 		broader  = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read", "write"]}}, {"name": "key"}]}`
 		browser  = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
@@ -57,10 +60,13 @@ func TestAdded(t *testing.T) {
 		{"the value", secret, plain, []string{"see token itself"}},
 		{"a captured secret", "", capture, []string{"use the secret password", "see password itself"}},
 		{"an answer", "", answer, []string{"have otp.code sent to https://a.example (body)"}},
+		{"an answer in the open", sealed, unsaid, []string{"see clarification.iban itself"}},
+		{"all answers in the open", sealed, "", []string{"see every answer of yours itself"}},
 		{"a token", "", obtained, []string{"use the secret token", "have token obtained from https://a.example/t", "have token obtained from https://a.example/t as the client c",
 			"have token obtained from https://a.example/t for the scope read", "have key sent to https://a.example/t (client_secret_basic)", "use the secret key"}},
 		{"another token server", obtained, moved, []string{"have token obtained from https://b.example/t", "have token obtained from https://b.example/t as the client c",
 			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
+		{"what it is obtained with", obtained, direct, []string{"have token sent to https://a.example (body)", "use the secret token itself, not what is obtained with it"}},
 		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
 		{"a browser", "", browser, []string{"use the binding browser", "reach a.example"}},
 	} {

@@ -44,10 +44,11 @@ func (r *run) terminate(end ending) *Result {
 	if err == nil {
 		return result
 	}
-	if len(eligible) > 0 && !gone(err) {
+	var sink *store.SinkError
+	if (len(eligible) > 0 || errors.As(err, &sink)) && !gone(err) {
 		r.gaps, r.states.committed = gaps, r.states.committed[:len(r.states.committed)-len(eligible)]
 		r.reopen(commit.Gaps)
-		return r.refused(lead, refusedStream(err, eligible[0]), err)
+		return r.refused(lead, refusedStream(err, eligible), err)
 	}
 	slog.Error("terminal event not written", "run", r.id, "error", err)
 	return r.unwritten(result, err)
@@ -132,17 +133,20 @@ func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.C
 	return c, result
 }
 
-// refused is R93: stream X could not be committed, so the run failed.
+// refused is R93: stream X could not be committed, so the run failed. Without a
+// stream it is R5: the sink refused the success itself.
 func (r *run) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
-	c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
-	failed := r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
-		"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
-		"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
-		"state_streams_committed": len(r.states.committed),
-	})
+	if stream != "" {
+		c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
+		lead = append(lead, r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
+			"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
+			"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
+			"state_streams_committed": len(r.states.committed),
+		}))
+	}
 	end := ending{status: abi.Failed, cause: c, event: "run.failed"}
-	commit, result := r.final(end, append(lead, failed), nil)
+	commit, result := r.final(end, lead, nil)
 	if err := r.write(commit); err != nil {
 		slog.Error("terminal event not written", "run", r.id, "error", err)
 		return r.unwritten(result, err)
@@ -150,12 +154,15 @@ func (r *run) refused(lead []store.Event, stream string, err error) *Result {
 	return result
 }
 
-func refusedStream(err error, first string) string {
+func refusedStream(err error, eligible []string) string {
 	var s *store.StateError
-	if errors.As(err, &s) {
+	switch {
+	case errors.As(err, &s):
 		return string(s.Stream)
+	case len(eligible) > 0:
+		return eligible[0]
 	}
-	return first
+	return ""
 }
 
 // gone says that the run may write nothing more.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -77,7 +78,8 @@ func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, e
 			return head, &store.StateError{Stream: st.Stream, Err: fmt.Errorf("refused by the test hook")}
 		}
 	}
-	if len(cm.Batches) > 0 || len(cm.Advance) > 0 {
+	succeeds := cm.End && cm.Run != nil && cm.Run.Status == abi.Succeeded
+	if succeeds || len(cm.Batches) > 0 || len(cm.Advance) > 0 {
 		return head, c.checkGrant(g, cm, now)
 	}
 	return head, nil
@@ -108,8 +110,8 @@ func (c *committer) consumeGrant(g *group, cm *store.Commit, now time.Time) erro
 	id := cm.Lease.ConnectionID
 	var conn store.Connection
 	ok, err := g.getJSON(key(kindConnection, string(id)), &conn)
-	if err != nil || !ok || conn.Grant == nil || conn.Grant.ID != cm.Grant {
-		return err
+	if err != nil || !ok || conn.Grant == nil || conn.Grant.ID != cm.Grant || conn.Grant.AccessMode != "single_use" {
+		return err // another has taken its place
 	}
 	conn.Grant.Status = "consumed"
 	conn.UpdatedAt = now

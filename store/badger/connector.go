@@ -74,6 +74,28 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 	})
 }
 
+// ChangeConnection implements store.Store.
+func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	var out store.Connection
+	err := s.do(ctx, false, func(g *group) error {
+		k := key(kindConnection, string(id))
+		var c store.Connection
+		if ok, err := g.getJSON(k, &c); err != nil || !ok {
+			return missing(err, "connection %s", id)
+		}
+		if err := change(&c); err != nil {
+			return err
+		}
+		g.c.forgetGrant(g, id)
+		out = c
+		return g.putJSON(k, c)
+	})
+	if err != nil {
+		return store.Connection{}, err
+	}
+	return out, nil
+}
+
 // Connection implements store.Store.
 func (s *Store) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	return oneJSON[store.Connection](ctx, s, key(kindConnection, string(id)), "connection %s", id)

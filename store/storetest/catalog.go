@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,4 +102,33 @@ func exerciseConnections(t *testing.T, d Driver) {
 	all, err := b.s.Connections(t.Context())
 	b.must(err)
 	equal(t, "connections", all, []store.Connection{full, {ID: "b"}})
+
+	// Two changes at once are both there.
+	var changing sync.WaitGroup
+	for i := range 20 {
+		changing.Go(func() {
+			_, err := b.s.ChangeConnection(t.Context(), "b", func(c *store.Connection) error {
+				c.Approved.Hosts = append(c.Approved.Hosts, fmt.Sprint(i))
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	changing.Wait()
+	no := errors.New("no")
+	if _, err := b.s.ChangeConnection(t.Context(), "b", func(c *store.Connection) error {
+		c.Approved = store.Approved{}
+		return no
+	}); !errors.Is(err, no) {
+		t.Errorf("a change that is refused: %v", err)
+	}
+	if _, err := b.s.ChangeConnection(t.Context(), "none", func(*store.Connection) error { return nil }); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("absent connection changed: %v", err)
+	}
+	b.reopen()
+	got, err = b.s.Connection(t.Context(), "b")
+	b.must(err)
+	equal(t, "changes", len(got.Approved.Hosts), 20)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -198,7 +199,37 @@ func exerciseGrants(t *testing.T, d Driver) {
 		if !errors.As(err, &sink) || sink.Code != "grant_revoked" {
 			t.Fatalf("commit under a revoked grant: %v", err)
 		}
-		b.end(l)
+		if _, err := b.commit(b.ending(l)); !errors.As(err, &sink) || sink.Code != "grant_revoked" {
+			t.Fatalf("success under a revoked grant: %v", err)
+		}
+		b.put(failed(b.ending(l)))
+	})
+	t.Run("R6: once, whoever ends first; what replaced the grant stays", func(t *testing.T) {
+		for status, fault := range map[string]string{"consumed": "grant_consumed", "revoked": "grant_revoked"} {
+			b, l := with(t, "active")
+			b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
+			end := b.ending(l)
+			end.Grant, end.ConsumeGrant = "g", true
+			_, err := b.commit(end)
+			var sink *store.SinkError
+			if !errors.As(err, &sink) || sink.Code != fault {
+				t.Fatalf("success with a %s grant: %v", status, err)
+			}
+			end = failed(b.ending(l))
+			end.Grant = "g"
+			b.put(end)
+			c, err := b.s.Connection(t.Context(), "a")
+			b.must(err)
+			equal(t, "status", c.Grant.Status, status)
+		}
+		b, l := with(t, "active")
+		b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "continuous", Status: "active"}}))
+		end := b.ending(l)
+		end.Grant, end.ConsumeGrant = "g", true
+		b.put(end)
+		c, err := b.s.Connection(t.Context(), "a")
+		b.must(err)
+		equal(t, "status", c.Grant.Status, "active")
 	})
 	t.Run("R5 R81: a grant that became unusable refuses records and cursors, not the run's end", func(t *testing.T) {
 		b, l := with(t, "active")
@@ -217,4 +248,10 @@ func exerciseGrants(t *testing.T, d Driver) {
 		equal(t, "content", b.content("a", "s"), map[string]string{"k": `{}`})
 		b.end(l)
 	})
+}
+
+// failed makes a commit that ends a run one that ends it without success.
+func failed(c *store.Commit) *store.Commit {
+	c.Run.Status, c.Events[0].Type = abi.Failed, "run.failed"
+	return c
 }

@@ -246,3 +246,35 @@ func itemsManifest(t *testing.T) *abi.Manifest {
 	}
 	return m
 }
+
+// R5, R6: the sink looks at the grant again when a run succeeds, also when
+// nothing else is committed then. Another run used it up, or its owner took it
+// back after this one was planned.
+func TestGrantGoneAtTheEnd(t *testing.T) {
+	for _, mode := range []string{"single_use", "continuous"} {
+		for status, script := range map[string][]fakeCall{
+			"consumed": started(doneNone), "revoked": started(doneNone), "expired": started(aState, doneNone),
+		} {
+			t.Run(mode+" "+status, func(t *testing.T) {
+				g := faultStage(t)
+				guest := newFakeGuest(script, exited(0))
+				p := g.perform(t, guest, nil, func(in *run.Input, d *run.Deps) {
+					in.Connection.Grant = &store.Grant{AccessMode: mode, Status: "active"}
+					st, conn := d.Store, in.Connection
+					d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+						conn.Grant = &store.Grant{AccessMode: mode, Status: status}
+						return guest, nil, st.PutConnection(ctx, conn)
+					}
+				})
+				g.invariants(t, p)
+				if p.result.Status != abi.Failed || *p.result.TerminalReason != "grant_"+status {
+					t.Errorf("the run %s: %v", p.result.Status, *p.result.TerminalReason)
+				}
+				c, err := g.host.Store.Connection(t.Context(), "fault")
+				if err != nil || c.Grant.Status != status {
+					t.Errorf("the grant is %s, %v", c.Grant.Status, err)
+				}
+			})
+		}
+	}
+}
