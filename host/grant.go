@@ -196,8 +196,12 @@ func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted 
 		for _, w := range added {
 			words = append(words, w.String())
 		}
-		r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; sluice grant %s --connection %s gives it",
-			l.Manifest.Name(), c.ID, abi.Cut(strings.Join(words, ", to "), 1000), l.Manifest.Name(), c.ID))
+		command := "sluice grant " + l.Manifest.Name()
+		if string(c.ID) != l.Manifest.Name() {
+			command += " --connection " + string(c.ID)
+		}
+		r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; %s gives it",
+			l.Manifest.Name(), c.ID, abi.Cut(strings.Join(words, ", to "), 1000), command))
 		r.Details = map[string]any{"connection_id": c.ID, "added": added}
 		return c, r
 	}
