@@ -257,6 +257,9 @@ func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, 
 	r.DataDir = dir
 	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
 		h := &Host{DataDir: dir}
+		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
+			return err
+		}
 		err := h.identify() // a new one: two copies must not both believe to be the one
 		r.ID = h.ID
 		return err

@@ -266,8 +266,12 @@ func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {
 	for _, w := range added {
 		words = append(words, w.String())
 	}
-	r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; sluice grant %s --connection %s gives it",
-		l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), l.Manifest.Name(), id))
+	command := "sluice grant " + l.Manifest.Name()
+	if string(id) != l.Manifest.Name() {
+		command += " --connection " + string(id)
+	}
+	r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; %s gives it",
+		l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), command))
 	r.Details = map[string]any{"connection_id": id, "added": added}
 	return r
 }

@@ -190,7 +190,7 @@ func (h *Host) Uninstall(ctx context.Context, name string) error {
 		return err
 	}
 	if !ok {
-		return refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed", name))
+		return refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed; sluice connectors lists those that are", name))
 	}
 	return h.audited(installEvent(audit.ConnectorUninstalled, c), func() error { return h.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }
@@ -234,7 +234,7 @@ func (h *Host) installed(ctx context.Context, name, sidecar string) (*Loaded, er
 		l.Connector.Signer = c.Signer
 		return l, nil
 	}
-	return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed; sluice connectors lists those that are", name))
+	return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
 }
 
 func prepareRefusal(err error) error {

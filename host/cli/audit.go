@@ -27,7 +27,7 @@ one entry per line, as it is stored.
 
 --action secret means every secret.…, --target mail the connection and its secrets.`,
 		Example: "  sluice audit\n  sluice audit --action secret --since 24h\n  sluice audit verify",
-		Args:    args(0, 0, "no arguments; filters are flags"),
+		Args:    args(0, 0, "no arguments, filters are flags"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			now := time.Now()
 			if f.Since, err = moment("--since", since, now); err != nil {
@@ -42,13 +42,13 @@ one entry per line, as it is stored.
 	cmd.Flags().StringVar(&f.Action, "action", "", "only this `ACTION`, or those below it")
 	cmd.Flags().StringVar(&f.Target, "target", "", "only what was done to this `NAME`")
 	cmd.Flags().StringVar(&f.Actor, "actor", "", "only what `WHO` did")
-	cmd.Flags().StringVar(&since, "since", "", "only from `WHEN` on: a date, a time, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&since, "since", "", "only from `WHEN` on: a date, a time, or how long ago, such as 24h or 7d")
 	cmd.Flags().StringVar(&until, "until", "", "only before `WHEN`")
 	cmd.AddCommand(c.verifyAudit())
 	return cmd
 }
 
-// moment reads 2026-03-01, 2026-03-01T12:00:00Z or 24h, which is that long ago.
+// moment reads 2026-03-01, 2026-03-01T12:00:00Z, or 24h or 7d, which is that long ago.
 func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -58,9 +58,12 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
+	if n, ok := spanOfDays(text); ok {
+		return now.AddDate(0, 0, -n), nil
+	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return time.Time{}, usagef("%s %.40q: want a date such as 2026-03-01, a time such as 2026-03-01T12:00:00Z, or how long ago, such as 24h", flag, text)
+		return time.Time{}, usagef("%s %.40q: want a date such as 2026-03-01, a time such as 2026-03-01T12:00:00Z, or how long ago, such as 24h or 7d", flag, text)
 	}
 	return now.Add(-d), nil
 }

@@ -22,7 +22,8 @@ func (c *command) check() *cobra.Command {
 		Use: "check CONNECTOR", Short: "Audit a connector and try it out",
 		Long: `Checks a connector's imports and manifest, then runs it twice in the sandbox with
 a store that is thrown away: once from the beginning, once from the cursors it
-left. Grants are those of sluice run. Exit codes are those of sluice run too.`,
+left. Grants are given by flags, as for sluice run; those that are stored, and stored
+secrets, are not used. Exit codes are those of sluice run.`,
 		Example: "  sluice check examples/git --mount repo=.\n  sluice check mailbox.wasm --static",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -35,7 +36,7 @@ left. Grants are those of sluice run. Exit codes are those of sluice run too.`,
 				return err
 			}
 			q.Connector = l
-			report := &checkReport{out: c}
+			report := &checkReport{out: c, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
 				if err := c.try(cmd.Context(), report, q, f); err != nil {
@@ -88,7 +89,7 @@ func (r *checkReport) finish() error {
 func (r *checkReport) static(l *host.Loaded) {
 	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
 	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(able(l), "; "))
-	r.add("manifest", "ok", "%s %s, %d streams", l.Manifest.Name(), l.Manifest.Version, len(l.Manifest.Streams))
+	r.add("manifest", "ok", "%s %s, %s", l.Manifest.Name(), l.Manifest.Version, counted(len(l.Manifest.Streams), "stream"))
 	if l.Manifest.Sluice == nil {
 		r.add("manifest", "warning", "it has no sluice block, so settings and budgets are not declared")
 	}

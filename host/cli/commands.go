@@ -6,29 +6,67 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commands are all commands, in the order of the help.
-func (c *command) commands() []*cobra.Command {
-	return []*cobra.Command{
-		c.demo(), c.run(),
-		c.newConnector(), c.build(), c.check(), c.inspect(),
-		c.install(), c.connectors(), c.uninstall(),
-		c.sign(), c.verify(),
-		c.connections(), c.runs(), c.show(), c.events(),
-		c.records(), c.export(), c.state(),
-		c.grant(), c.revoke(), c.secret(), c.audit(),
-		c.backup(), c.restore(),
-		c.doctor(), c.version(),
+// addCommands adds all commands, in the groups and order of the help.
+func (c *command) addCommands(root *cobra.Command) {
+	group := func(id, title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: id, Title: title})
+		for _, cmd := range commands {
+			cmd.GroupID = id
+			cmd.SuggestFor = habits[cmd.Name()]
+		}
+		root.AddCommand(commands...)
 	}
+	group("collect", "Collect, and see what came of it:", c.demo(), c.run(), c.records(), c.export(), c.runs(), c.show(), c.events(), c.connections(), c.state())
+	group("grant", "Give, and take back:", c.inspect(), c.grant(), c.revoke(), c.secret(), c.audit())
+	group("connectors", "Get and make connectors:", c.install(), c.connectors(), c.uninstall(), c.verify(), c.newConnector(), c.build(), c.check(), c.sign())
+	group("upkeep", "Upkeep:", c.doctor(), c.backup(), c.restore(), c.version())
+	root.SetHelpCommandGroupID("upkeep")
+	root.SetCompletionCommandGroupID("upkeep")
+}
+
+// habits are the words by which other programs have taught people to look for a
+// command.
+var habits = map[string][]string{
+	"run":         {"start", "exec", "sync", "collect"},
+	"records":     {"list", "ls", "data", "cat"},
+	"runs":        {"list", "ls", "status", "ps", "history"},
+	"events":      {"log", "logs", "timeline"},
+	"connections": {"list", "ls", "accounts"},
+	"connectors":  {"list", "ls"},
+	"inspect":     {"info", "describe"},
+	"grant":       {"allow", "approve", "permit"},
+	"revoke":      {"deny", "disconnect"},
+	"install":     {"add", "update", "upgrade"},
+	"uninstall":   {"remove", "rm", "delete"},
+	"new":         {"init", "create"},
+	"check":       {"test", "lint", "validate"},
+	"secret":      {"login", "auth", "authorize", "password"},
+	"doctor":      {"config", "env"},
 }
 
 // args checks the number of arguments; want names them in the refusal.
 func args(least, most int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usagef("sluice %s takes %s, not %d arguments; see sluice %s --help", cmd.Name(), want, len(args), cmd.Name())
+			given := fmt.Sprintf("%d arguments were", len(args))
+			switch len(args) {
+			case 0:
+				given = "none was"
+			case 1:
+				given = "one was"
+			}
+			return usagef("%s takes %s; %s given, see %s --help", cmd.CommandPath(), want, given, cmd.CommandPath())
 		}
 		return nil
 	}
+}
+
+// notSubcommand refuses a command that only its subcommands do something for.
+func notSubcommand(args []string, want string) error {
+	if len(args) > 0 {
+		return usagef("there is no command %.40q there; say %s", args[0], want)
+	}
+	return usagef("say %s", want)
 }
 
 // warnf prints a line that is not the result.

@@ -56,7 +56,7 @@ func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error
 		return c.table(nil, rows)
 	}
 	for _, r := range rows {
-		s.line(s.paint(stateColor[r[0]], pad(r[0], 5)) + pad(r[1], 12) + r[2])
+		s.line(s.paint(stateColor[r[0]], pad(r[0], 5)) + pad(r[1], 16) + r[2])
 	}
 	return nil
 }

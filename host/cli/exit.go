@@ -74,13 +74,19 @@ func isUsage(err error) bool {
 	return errors.As(err, &bad) || err != nil && strings.HasPrefix(err.Error(), "unknown command")
 }
 
-// oneLine joins cobra's suggestions, one a line, to a sentence.
+// oneLine joins cobra's suggestions, one a line, to a sentence. Where it has none
+// it says where the commands are.
 func oneLine(message string) string {
 	head, guesses, ok := strings.Cut(message, "\n\nDid you mean this?\n")
-	if !ok {
-		return message
+	switch {
+	case ok:
+		words := strings.Fields(guesses)
+		last := len(words) - 1
+		return head + "; did you mean " + join(" or ", strings.Join(words[:last], ", "), words[last]) + "?"
+	case strings.HasPrefix(message, "unknown command"):
+		return message + "; sluice --help lists them"
 	}
-	return head + "; did you mean " + strings.Join(strings.Fields(guesses), " or ") + "?"
+	return message
 }
 
 func (c *command) report(code, message string, details map[string]any) {

@@ -83,7 +83,10 @@ func TestExit(t *testing.T) {
 // no command that does not exist.
 func TestHelp(t *testing.T) {
 	c := &command{screen: newScreen(&bytes.Buffer{})}
-	for _, cmd := range c.commands() {
+	for _, cmd := range c.root().Commands() {
+		if cmd.GroupID == "" {
+			t.Errorf("%s is in no group of the help", cmd.Name())
+		}
 		if cmd.Example == "" || cmd.Short == "" || cmd.Long == "" {
 			t.Errorf("%s lacks an example or a description", cmd.Name())
 		}

@@ -34,10 +34,15 @@ func count[N int | int64 | uint64](n N) string {
 
 // recordCount writes how many records.
 func recordCount(n int64) string {
+	return counted(n, "record")
+}
+
+// counted writes 1 stream, 12 streams.
+func counted[N int | int64 | uint64](n N, what string) string {
 	if n == 1 {
-		return "1 record"
+		return "1 " + what
 	}
-	return count(n) + " records"
+	return count(n) + " " + what + "s"
 }
 
 // clock writes a duration as people read one.
@@ -82,7 +87,8 @@ func (c *command) when(t time.Time) string {
 }
 
 // table prints aligned columns with headings on a terminal, tab-separated lines
-// without headings elsewhere. Cells are cleaned (S50).
+// without headings elsewhere. Cells are cleaned (S50). Of nothing there is no
+// table.
 func (c *command) table(heads []string, rows [][]string) error {
 	if !c.screenOut().live {
 		for _, r := range rows {
@@ -90,6 +96,9 @@ func (c *command) table(heads []string, rows [][]string) error {
 				return err
 			}
 		}
+		return nil
+	}
+	if len(rows) == 0 {
 		return nil
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)

@@ -113,14 +113,20 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return day.AddDate(0, 0, 1).UTC(), nil
 	}
-	days, isDays := strings.CutSuffix(text, "d")
-	if n, err := strconv.ParseUint(days, 10, 16); isDays && err == nil && n > 0 {
-		return now.AddDate(0, 0, int(n)).UTC(), nil
+	if n, ok := spanOfDays(text); ok {
+		return now.AddDate(0, 0, n).UTC(), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d).UTC(), nil
 	}
 	return time.Time{}, errors.New("want a date (2027-01-31), a time (2027-01-31T12:00:00Z) or a span (30d, 12h)")
+}
+
+// spanOfDays reads 30d.
+func spanOfDays(text string) (int, bool) {
+	days, ok := strings.CutSuffix(text, "d")
+	n, err := strconv.ParseUint(days, 10, 16)
+	return int(n), ok && err == nil && n > 0
 }
 
 // showGrant prints what a connection has, and what its connector asks for
@@ -272,7 +278,7 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 
 func (c *command) revoked(conn store.Connection) {
 	if conn.Grant.Fault(time.Now()) == "grant_revoked" {
-		c.warnf("Revoked the grant of %s. What it collected stays; its stored secrets are removed with: sluice secret remove %s NAME", conn.ID, conn.ID)
+		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ID, conn.ID)
 		return
 	}
 	c.warnf("Taken back. Connection %s keeps the rest of what it was given.", conn.ID)

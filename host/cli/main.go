@@ -25,7 +25,8 @@ func Main(args []string) int {
 	if code, worker := host.Worker(args); worker {
 		return code
 	}
-	log.SetOutput(io.Discard) // net/http prints there what servers send
+	log.SetOutput(io.Discard)          // net/http prints there what servers send
+	cobra.EnableCommandSorting = false // the help has the order of commands
 	return Execute(args, os.Stdin, os.Stdout, os.Stderr)
 }
 
@@ -74,6 +75,7 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "Run connectors that nobody has to trust",
+		Version:       host.ThisVersion().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Long: `Sluice runs a connector, one .wasm file that collects somebody's data, in a jail:
@@ -82,11 +84,19 @@ you see all of it live.
 
 Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
 3 protocol violation; 4 a limit or a denied grant; 5 cancelled; 6 the host failed.`,
+		Example: `  sluice inspect mailbox.wasm      what it is, and what it asks for
+  sluice run mailbox.wasm          collect: it asks you for what it needs
+  sluice records mailbox           what it collected
+  sluice show last                 how the last run ended
+  sluice doctor                    whether this machine has what runs need`,
 	}
+	root.SetVersionTemplate("sluice {{.Version}}\n")
 	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"), "where data is kept: badger:DIR or memory: (default: the user's data directory; SLUICE_STORE)")
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON for machines")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage{plainFlagError(err)} })
-	root.AddCommand(c.commands()...)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", plainFlagError(err), cmd.CommandPath())
+	})
+	c.addCommands(root)
 	return root
 }
 

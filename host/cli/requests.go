@@ -53,7 +53,7 @@ func (c *command) printRequests(ctx context.Context, h *host.Host, id store.RunI
 	}
 	for _, origin := range slices.SortedFunc(maps.Keys(servers), cmp.Compare[string]) {
 		t := servers[origin]
-		c.warnf("%s: %d requests, %d refused or failed, %d bytes sent, %d received", origin, t.requests, t.refused, t.sent, t.received)
+		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, counted(t.requests, "request"), t.refused, t.sent, t.received)
 	}
 	return nil
 }

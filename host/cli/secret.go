@@ -25,9 +25,8 @@ store. A run uses those that its connector asks for, unless --secret gives anoth
 The key is beside them, in keys/vault.age-identity: whoever copies the whole data
 directory can open them, unless sluice secret rotate --keyring has moved it.`,
 		Example: "  sluice secret set mailbox token\n  sluice secret list",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usagef("say sluice secret set, authorize, list, remove or rotate")
+		RunE: func(_ *cobra.Command, a []string) error {
+			return notSubcommand(a, "sluice secret set, authorize, list, remove or rotate")
 		},
 	}
 	cmd.AddCommand(c.setSecret(), c.authorizeSecret(), c.listSecrets(), c.removeSecret(), c.rotateSecrets())
@@ -42,7 +41,7 @@ func (c *command) setSecret() *cobra.Command {
 is asked for on the terminal, without echo, or read from a file; it is never an
 argument. Line ends after it are left out. The connection need not exist yet.`,
 		Example: "  sluice secret set mailbox token\n  pass show mailbox | sluice secret set mailbox token --file -",
-		Args:    args(2, 2, "a connection and a name; the value is never an argument"),
+		Args:    args(2, 2, "a connection and a name, and the value is never an argument"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return c.doSetSecret(cmd.Context(), a[0], a[1], from)
 		},
@@ -160,7 +159,7 @@ func (c *command) printSecrets(v *vault.Vault, all []vault.Entry, of []string) e
 	if len(rows) == 0 {
 		c.warnf("No secret is stored; sluice secret set CONNECTION NAME stores one.")
 	}
-	return c.table([]string{"connection", "name", "set"}, rows)
+	return c.table([]string{"connection", "name", "set", "how"}, rows)
 }
 
 func (c *command) removeSecret() *cobra.Command {

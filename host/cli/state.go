@@ -21,9 +21,8 @@ func (c *command) state() *cobra.Command {
 		Use: "state", Short: "Look at cursors, or forget them",
 		Long:    "A connector's cursors say where its next run goes on. They are committed when a\nrun succeeds.",
 		Example: "  sluice state show git\n  sluice state reset git commits",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("say sluice state show, or sluice state reset")
+		RunE: func(_ *cobra.Command, a []string) error {
+			return notSubcommand(a, "sluice state show, or sluice state reset")
 		},
 	}
 	cmd.AddCommand(&cobra.Command{

@@ -86,7 +86,7 @@ func checkpointText(r *run.Result) string {
 	s := r.CheckpointSummary
 	text := strings.ReplaceAll(s.CommitStatus, "_", " ")
 	if s.StateStreamsStaged > 0 {
-		text += fmt.Sprintf(" (%d of %d streams)", s.StateStreamsCommitted, s.StateStreamsStaged)
+		text += fmt.Sprintf(" (%d of %s)", s.StateStreamsCommitted, counted(s.StateStreamsStaged, "stream"))
 	}
 	return text
 }
