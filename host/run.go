@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,46 +62,17 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err := h.room(); err != nil {
 		return nil, err
 	}
-	l := q.Connector
 	q, err := q.repeatable()
 	if err != nil {
 		return nil, err
 	}
-	if err := h.vouched(ctx, q); err != nil {
-		return nil, err
-	}
-	conn, err := h.connection(ctx, q)
+	conn, err := h.ready(ctx, q)
 	if err != nil {
 		return nil, err
-	}
-	if err := h.idle(ctx, conn.ID); err != nil {
-		return nil, err
-	}
-	if conn, err = h.pin(ctx, conn, l, q.Accepted); err != nil {
-		return nil, err
-	}
-	if q.Config != nil {
-		conn.Settings = q.Config
-	}
-	conn.Approved = merge(conn.Approved, q.Approved)
-	if q.Replay != nil {
-		conn.Approved.Hosts = q.Approved.Hosts
 	}
 	policy, err := policyOf(conn.Approved.Hosts)
 	if err != nil {
 		return nil, err
-	}
-	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
-	trigger := q.Trigger
-	if trigger == "" {
-		trigger = "manual"
-	}
-	budgets := q.Budgets
-	if budgets == (run.Budgets{}) {
-		budgets = h.Options.Budgets
-	}
-	if l.Manifest.Sluice != nil {
-		budgets = budgets.Lower(l.Manifest.Sluice.Budgets)
 	}
 	trace := &tracer{host: h, connection: conn.ID}
 	secrets, obtained, missing, err := h.given(q, conn, policy, trace)
@@ -113,12 +85,14 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 			obtained.Close()
 		}
 	}()
+	l, budgets := q.Connector, h.budgets(q)
+	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
 		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil, Mounts: mounts,
-		MissingHosts: missing, Trigger: trigger, Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
+		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
 		return nil, err
@@ -142,6 +116,45 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	})
 	trace.run, started = r.ID, session != nil
 	return r, nil
+}
+
+// ready is the connection of a run that may start as far as connection, module
+// and lease go (checks 1, 2 and 4 of §6.1), with what this run is given beyond
+// what is stored.
+func (h *Host) ready(ctx context.Context, q RunRequest) (store.Connection, error) {
+	if err := h.vouched(ctx, q); err != nil {
+		return store.Connection{}, err
+	}
+	conn, err := h.connection(ctx, q)
+	if err == nil {
+		err = h.idle(ctx, conn.ID)
+	}
+	if err == nil {
+		conn, err = h.pin(ctx, conn, q.Connector, q.Accepted)
+	}
+	if err != nil {
+		return conn, err
+	}
+	if q.Config != nil {
+		conn.Settings = q.Config
+	}
+	conn.Approved = merge(conn.Approved, q.Approved)
+	if q.Replay != nil {
+		conn.Approved.Hosts = q.Approved.Hosts
+	}
+	return conn, nil
+}
+
+// budgets are the host's or the request's, lowered by the manifest.
+func (h *Host) budgets(q RunRequest) run.Budgets {
+	b := q.Budgets
+	if b == (run.Budgets{}) {
+		b = h.Options.Budgets
+	}
+	if m := q.Connector.Manifest; m.Sluice != nil {
+		b = b.Lower(m.Sluice.Budgets)
+	}
+	return b
 }
 
 // given are the secrets of a run, the sources of those that the host obtains, and
