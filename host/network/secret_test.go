@@ -169,3 +169,21 @@ func TestTokenInFragment(t *testing.T) {
 		t.Error(file)
 	}
 }
+
+// S71: a redirect carries no credentials that the guest has in plain to another
+// origin, whatever header they are in.
+func TestRedirectedPlain(t *testing.T) {
+	seen := ""
+	other, otherEntry := serve(t, func(_ http.ResponseWriter, r *http.Request) { seen = fmt.Sprint(r.Header) })
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) })
+	s := network.NewSession(client(t, network.Options{}, e, otherEntry))
+	defer s.Close()
+	s.Protect("token", "PLANTED-1", [][]byte{[]byte("PLANTED-1")})
+	headers := `[["Authorization","Basic PLANTED-2"],["X-Api-Key","PLANTED-3"],["Private-Token","PLANTED-4"],["X-Shop","PLANTED-1"],["X-Kept","yes"]]`
+	if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","headers":`+headers+`}`, "")); errno != abi.OK {
+		t.Fatal(string(reply))
+	}
+	if strings.Contains(seen, "PLANTED") || !strings.Contains(seen, "X-Kept:[yes]") {
+		t.Errorf("the other server saw %s", seen)
+	}
+}
