@@ -202,7 +202,11 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		now := time.Now()
-		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: q.Config, Manifest: l.Manifest.Raw,
+		settings := q.Config
+		if q.Replay != nil { // whoever made the recording chose them
+			settings = nil
+		}
+		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
 			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}
 		return c, h.audited(audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done},
 			func() error { return h.Store.PutConnection(ctx, c) })

@@ -213,7 +213,7 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 		}
 		c.o.Audit(told)
 		_ = r.Body.Close() // of a redirect
-		h = h.redirected(r.StatusCode, t.origin() == to.origin())
+		h = h.redirected(r.StatusCode, t.origin() == to.origin(), c.o.Seals.masks())
 		t = to
 	}
 }
@@ -274,8 +274,9 @@ type hop struct {
 }
 
 // redirected is the hop after this one: 303, and 301 and 302 after POST, make
-// it GET; another origin gets no body and no credentials.
-func (h hop) redirected(status int, same bool) hop {
+// it GET; another origin gets no body and no credentials: those by name, and
+// whatever has a secret of the manifest in it.
+func (h hop) redirected(status int, same bool, masks []echo) hop {
 	next := hop{method: h.method, body: h.body}
 	if status == http.StatusSeeOther && h.method != http.MethodHead || (status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
 		next.method, next.body = http.MethodGet, nil
@@ -285,7 +286,7 @@ func (h hop) redirected(status int, same bool) hop {
 	}
 	for _, pair := range h.headers {
 		name := textproto.CanonicalMIMEHeaderKey(pair[0])
-		if !same && name == "Authorization" || next.body == nil && strings.HasPrefix(name, "Content-") {
+		if !same && (isCredentialHeader(name) || unseal(masks, pair[1]) != pair[1]) || next.body == nil && strings.HasPrefix(name, "Content-") {
 			continue
 		}
 		next.headers = append(next.headers, pair)

@@ -162,7 +162,7 @@ func (r *Recorder) findCredentials() error {
 	n := 0
 	seen := map[string]bool{}
 	add := func(text string) {
-		if seen[text] || !bytes.Equal(r.values.hide([]byte(text), nil), []byte(text)) {
+		if n > maxCredentials || seen[text] || !bytes.Equal(r.values.hide([]byte(text), nil), []byte(text)) {
 			return
 		}
 		seen[text] = true
@@ -177,7 +177,7 @@ func (r *Recorder) findCredentials() error {
 		}
 	}
 	if n > maxCredentials {
-		return fmt.Errorf("the run used %d credentials, a recording can hide %d", n, maxCredentials)
+		return fmt.Errorf("the run used more credentials than a recording can hide, which is %d", maxCredentials)
 	}
 	return nil
 }

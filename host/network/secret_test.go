@@ -1,7 +1,10 @@
 package network_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,5 +170,66 @@ func TestTokenInFragment(t *testing.T) {
 	})
 	if strings.Contains(file, "FRAGMENT-TOKEN") || !strings.Contains(file, "#access_token={{credential:1}}") {
 		t.Error(file)
+	}
+}
+
+// S71: a redirect carries no credentials that the guest has in plain to another
+// origin, whatever header they are in.
+func TestRedirectedPlain(t *testing.T) {
+	seen := ""
+	other, otherEntry := serve(t, func(_ http.ResponseWriter, r *http.Request) { seen = fmt.Sprint(r.Header) })
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) })
+	s := network.NewSession(client(t, network.Options{}, e, otherEntry))
+	defer s.Close()
+	s.Protect("token", "PLANTED-1", [][]byte{[]byte("PLANTED-1")})
+	headers := `[["Authorization","Basic PLANTED-2"],["X-Api-Key","PLANTED-3"],["Private-Token","PLANTED-4"],["X-Shop","PLANTED-1"],["X-Kept","yes"]]`
+	if reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"GET","url":"`+base+`","headers":`+headers+`}`, "")); errno != abi.OK {
+		t.Fatal(string(reply))
+	}
+	if strings.Contains(seen, "PLANTED") || !strings.Contains(seen, "X-Kept:[yes]") {
+		t.Errorf("the other server saw %s", seen)
+	}
+}
+
+// R163, abi.md section 5: a value is found in a short body too, packed and in
+// pieces, and an answer that has no body says so, whatever its headers say.
+func TestSealedInline(t *testing.T) {
+	const secret = "hunter-two"
+	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/packed":
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			for _, c := range strings.Repeat(secret+".", 20) { // each in a block of its own
+				_, _ = z.Write([]byte(string(c)))
+				_ = z.Flush()
+			}
+			_ = z.Close()
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Length", fmt.Sprint(b.Len()))
+			_, _ = w.Write(b.Bytes())
+		case "/unchanged":
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(http.StatusNotModified)
+		default:
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Length", "100000")
+		}
+	})
+	seals := &network.Seals{}
+	seals.Add("token", handle, secret, [][]byte{[]byte(secret)}, nil)
+	s := network.NewSession(client(t, network.Options{Seals: seals}, e))
+	defer s.Close()
+	for _, tt := range []struct{ method, path, want string }{
+		{"GET", "/packed", strings.Repeat(handle+".", 20)}, {"HEAD", "/head", ""}, {"HEAD", "/packed", ""}, {"GET", "/unchanged", ""},
+	} {
+		reply, errno := s.Handle(t.Context(), abi.CallNetworkRequest, frame(`{"method":"`+tt.method+`","url":"`+base+tt.path+`","inline_bytes":262144}`, ""))
+		if errno != abi.OK {
+			t.Fatalf("%s: %s", tt.path, reply)
+		}
+		n := binary.LittleEndian.Uint32(reply)
+		if head, got := string(reply[4:4+n]), string(reply[4+n:]); !strings.HasPrefix(head, `{"handle":0,`) || got != tt.want {
+			t.Errorf("%s %s: %s, %q", tt.method, tt.path, head, got)
+		}
 	}
 }
