@@ -31,7 +31,7 @@ An older version, the same version with another module, another key or none wher
 one is pinned, or a name that looks like that of another connector is refused.
 --force installs it all the same, after a question, or with --yes where nobody can
 be asked. A signature that does not match is always refused.`,
-		Example: "  sluice install mailbox.wasm\n  sluice install mailbox.wasm --key publisher.pub",
+		Example: "  sluice install mailbox.wasm\n  sluice install mailbox.wasm --key publisher.key.pub",
 		Args:    args(1, 1, "one file or directory"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return c.with(cmd.Context(), host.Options{}, func(h *host.Host) error {

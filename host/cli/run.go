@@ -118,7 +118,10 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 	}
 	return c.with(ctx, host.Options{Require: f.require, Prespawn: 1}, func(h *host.Host) error {
 		if request.Connector == nil {
-			if request.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
+			done := c.screen.during("reading " + abi.Clean(connector))
+			request.Connector, err = h.Load(ctx, connector, f.manifest)
+			done()
+			if err != nil {
 				return err
 			}
 		}
@@ -157,7 +160,9 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		out.event(e)
 		p.event(e)
 	}
+	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
 	r, err := h.Start(ctx, q)
+	done()
 	if err != nil {
 		return nil, err
 	}

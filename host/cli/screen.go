@@ -91,6 +91,12 @@ func (s *screen) clear() {
 	s.erase()
 }
 
+// during says what is going on, on a terminal, until done is called.
+func (s *screen) during(what string) (done func()) {
+	s.draw([]string{what})
+	return s.clear
+}
+
 func (s *screen) erase() {
 	io.WriteString(s.out, s.eraser())
 	s.drawn = 0

@@ -71,7 +71,7 @@ func readPublicKey(path string) (signature.PublicKey, error) {
 	}
 	key, err := signature.ReadPublicKey(text)
 	if err != nil {
-		return key, usagef("--key %s: %w", path, err)
+		return key, usagef("--key %s: %w; beside a private key it is in FILE.pub", path, err)
 	}
 	return key, nil
 }

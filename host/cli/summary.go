@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func resultLines(r *run.Result, logs []string) []string {
 	if n := r.RecordsPermanentlyRejected; n > 0 {
 		out = append(out, fmt.Sprintf("rejected: %s did not pass the schema of its stream", recordCount(n)))
 	}
-	out = append(out, gapLines(r.KnownGaps)...)
+	out = append(out, gapLines(ownGaps(r))...)
 	if r.Isolation.Level != "" {
 		out = append(out, "isolation: "+r.Isolation.Level)
 	}
@@ -93,6 +94,14 @@ func checkpointText(r *run.Result) string {
 
 // shownGaps bounds the list of the summary.
 const shownGaps = 10
+
+// ownGaps are the gaps without those that repeat how the run ended and that
+// nothing was committed: other lines say so.
+func ownGaps(r *run.Result) []run.KnownGap {
+	return slices.DeleteFunc(slices.Clone(r.KnownGaps), func(g run.KnownGap) bool {
+		return g.Stream == nil && r.TerminalReason != nil && (g.Reason == *r.TerminalReason || g.Reason == run.CommitNone)
+	})
+}
 
 func gapLines(gaps []run.KnownGap) []string {
 	var out []string

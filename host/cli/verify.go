@@ -22,7 +22,7 @@ func (c *command) verify() *cobra.Command {
 		Long: `Checks the signature of a module, in FILE.minisig, against the key you name or else
 the one that is pinned for its connector. Without either it says so and fails: a
 signature by a key that nobody vouches for proves nothing. Nothing is installed.`,
-		Example: "  sluice verify mailbox.wasm --key publisher.pub",
+		Example: "  sluice verify mailbox.wasm --key publisher.key.pub",
 		Args:    args(1, 1, "one module"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return c.doVerify(cmd.Context(), a[0], file, key)

@@ -235,6 +235,7 @@ func (p *Plan) requireBinding(name string, b abi.Binding) error {
 		if p.Interactive {
 			return nil
 		}
+		return refuse("binding_unsatisfied", "the connector must be able to ask somebody, and nobody is there: run it on a terminal without --no-interactive, or give --answer").with("binding", name)
 	default:
 		if !slices.Contains(rawBindings, name) && p.Offered[name] {
 			return nil
