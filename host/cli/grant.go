@@ -254,7 +254,17 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 	}
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !taken(); {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		done, err := taken()
+		if errors.Is(err, store.ErrNotFound) {
+			return usagef("no connection %q; sluice connections lists them", string(id))
+		}
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
 		if time.Now().After(deadline) {
 			c.warnf("%v.", busy)
 			c.warnf("The grant of %s is revoked before anything is done with it again.", id)
