@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -63,6 +64,9 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		}
 		if err := c.approve(ctx, h, &q, &f.runFlags); err != nil {
 			return err
+		}
+		if f.declined { // to grant is to accept
+			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 		}
 		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted})
 		if err != nil {
