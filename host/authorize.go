@@ -33,7 +33,7 @@ type Authorization struct {
 	Secret     string
 	client     *oauth.Client
 	via        *network.Client
-	vault      *vault.Vault
+	vault      *Secrets
 }
 
 // A DeviceCode is what an owner enters, and where.
@@ -147,7 +147,7 @@ func (h *Host) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 		return nil, &run.Refusal{Code: "secret_missing", Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret, name, conn.ID, o.ClientSecret),
 			Details: map[string]any{"secret": o.ClientSecret}}
 	}
-	v, err := vault.Open(h.DataDir)
+	v, err := OpenVault("badger:" + h.DataDir)
 	if err != nil {
 		return nil, err
 	}

@@ -261,8 +261,10 @@ func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, 
 			return err
 		}
 		err := h.identify() // a new one: two copies must not both believe to be the one
-		r.ID = h.ID
-		return err
+		if r.ID = h.ID; err != nil {
+			return err
+		}
+		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
 	})
 	return r, err
 }

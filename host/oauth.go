@@ -272,7 +272,9 @@ func (k *keptInVault) Save(was, now oauth.Stored) error {
 	return putAuthorization(v, k.id, k.name, now)
 }
 
-func putAuthorization(v *vault.Vault, id store.ConnectionID, name string, s oauth.Stored) error {
+func putAuthorization(v interface {
+	Set(connection, name string, value []byte) error
+}, id store.ConnectionID, name string, s oauth.Stored) error {
 	b, err := s.Encode()
 	if err != nil {
 		return err

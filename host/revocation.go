@@ -21,9 +21,14 @@ const revocationEvery = 300 * time.Millisecond
 
 func revocations(dir string) string { return filepath.Join(dir, "revocations") }
 
+// unknown, behind the name of such a file, answers that there is no such
+// connection. It is no slug.
+const unknown = ".unknown"
+
 // LeaveRevocation asks whoever has the store in dir to revoke the grant of a
-// connection. taken reports whether that was done.
-func LeaveRevocation(dir string, id store.ConnectionID) (taken func() bool, err error) {
+// connection. taken reports whether that was done; store.ErrNotFound if there is
+// none of that id.
+func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, error), err error) {
 	if !abi.IsSlug(string(id)) {
 		return nil, fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80))
 	}
@@ -31,16 +36,24 @@ func LeaveRevocation(dir string, id store.ConnectionID) (taken func() bool, err 
 		return nil, fmt.Errorf("leave revocation: %w", err)
 	}
 	path := filepath.Join(revocations(dir), string(id))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // whatever is there says the same
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("leave revocation: %w", err)
 	}
-	if err := errors.Join(f.Sync(), f.Close(), syncDir(revocations(dir))); err != nil {
+	if err := syncDir(revocations(dir)); err != nil {
 		return nil, fmt.Errorf("leave revocation: %w", err)
 	}
-	return func() bool {
-		_, err := os.Lstat(path)
-		return errors.Is(err, fs.ErrNotExist)
+	return func() (bool, error) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if os.Remove(path+unknown) == nil {
+			return true, fmt.Errorf("connection %s: %w", id, store.ErrNotFound)
+		}
+		return true, nil
 	}, nil
 }
 
@@ -65,14 +78,29 @@ func (h *Host) takeRevocations(ctx context.Context) error {
 		return fmt.Errorf("look for revocations: %w", err)
 	}
 	for _, e := range left {
-		if _, err := h.Revoke(ctx, store.ConnectionID(e.Name())); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("revoke the grant of %s: %w", e.Name(), err)
-		}
-		if err := os.Remove(filepath.Join(revocations(h.DataDir), e.Name())); err != nil {
+		if err := h.takeRevocation(ctx, filepath.Join(revocations(h.DataDir), e.Name())); err != nil {
 			return fmt.Errorf("revoke the grant of %s: %w", e.Name(), err)
 		}
 	}
 	return nil
+}
+
+func (h *Host) takeRevocation(ctx context.Context, path string) error {
+	id := filepath.Base(path)
+	if !abi.IsSlug(id) { // an answer that is read soon, or has no reader any more
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
+			return os.Remove(path)
+		}
+		return nil
+	}
+	_, err := h.Revoke(ctx, store.ConnectionID(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return os.Rename(path, path+unknown)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // watchRevocations takes revocations until ctx ends.

@@ -57,7 +57,8 @@ func (c *command) accept(known store.Connection, l *host.Loaded, doubts []string
 	for _, w := range added {
 		t.say("   %s", w)
 	}
-	return t.choose("Let this version run? [yes/no] ")
+	f.declined = !t.choose("Let this version run? [yes/no] ")
+	return !f.declined
 }
 
 // plain are the secrets that the connector may see itself: those of --plain, and

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -63,6 +64,9 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		}
 		if err := c.approve(ctx, h, &q, &f.runFlags); err != nil {
 			return err
+		}
+		if f.declined { // to grant is to accept
+			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 		}
 		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted})
 		if err != nil {
@@ -260,7 +264,17 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 	}
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !taken(); {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		done, err := taken()
+		if errors.Is(err, store.ErrNotFound) {
+			return usagef("no connection %q; sluice connections lists them", string(id))
+		}
+		if err != nil {
+			return err
+		}
+		if done {
+			break
+		}
 		if time.Now().After(deadline) {
 			c.warnf("%v.", busy)
 			c.warnf("The grant of %s is revoked before anything is done with it again.", id)

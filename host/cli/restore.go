@@ -52,6 +52,7 @@ func (c *command) doRestore(ctx context.Context, file, identity string) error {
 	s := c.screenOut()
 	s.line(abi.Clean(r.DataDir))
 	s.line("  " + recordCount(int64(r.Records)) + ", as of " + store.Time(r.Created))
+	c.warnf("Grants are as they were then, also those that were revoked or used up since: sluice connections shows them, sluice revoke takes them back.")
 	if r.Secrets > 0 {
 		c.warnf("Stored secrets (%d) are sealed: put your copy of their key to %s, or remove them and set them again.",
 			r.Secrets, abi.Clean(filepath.Join(r.DataDir, "keys", "vault.age-identity")))

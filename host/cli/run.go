@@ -30,6 +30,7 @@ type runFlags struct {
 	out, timeline                   string
 	record, replay                  string
 	keeps                           bool // --store says where a replay is kept
+	declined                        bool // the owner was asked about this version, and said no
 }
 
 func (c *command) run() *cobra.Command {

@@ -24,9 +24,9 @@ func (r *run) flush(stream int) {
 	if n == 0 || r.latched != nil {
 		return
 	}
-	if code := r.grantNow(); code != "" {
-		r.latch(&cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable.",
-			ingest: &ingestFailure{b.stream, n, r.phase()}})
+	if c := r.grantFault(); c != nil {
+		c.ingest = &ingestFailure{b.stream, n, r.phase()}
+		r.latch(c)
 		return
 	}
 	batch, met, rejected, codes := b.batch, b.met, b.rejected, b.codes
@@ -110,9 +110,14 @@ func (r *run) dropBuffers() (dropped map[string]bool) {
 	return dropped
 }
 
-// grantNow is the sink's own check of the grant (R5).
-func (r *run) grantNow() string {
-	return r.plan.Connection.Grant.Fault(time.Now())
+// grantFault is the end of a run whose grant has run out (R5), nil while it is
+// usable. What changes it meanwhile the store knows.
+func (r *run) grantFault() *cause {
+	code := r.plan.Connection.Grant.Fault(time.Now())
+	if code == "" {
+		return nil
+	}
+	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
 }
 
 // phase names where the run is, for events and the run record.

@@ -372,6 +372,10 @@ func (r *run) tick(now time.Time) {
 		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
 		return
 	}
+	if c := r.grantFault(); c != nil && r.done == nil { // it asks, waits and sends no further
+		r.latch(c)
+		return
+	}
 	r.assistanceTimeouts(now)
 	r.interactionTimeout(now)
 	r.flushProgress(now, false)

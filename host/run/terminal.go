@@ -25,9 +25,8 @@ func (r *run) perStream() bool {
 // one, told by a second commit (R93).
 func (r *run) terminate(end ending) *Result {
 	dropped := r.dropBuffers()
-	if code := r.grantNow(); code != "" && end.commit {
-		end = ending{status: abi.Failed, event: "run.failed",
-			cause: &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}}
+	if c := r.grantFault(); c != nil && end.commit {
+		end = ending{status: abi.Failed, event: "run.failed", cause: c}
 	}
 	eligible, lead := r.checkpoints(end, dropped)
 	if r.perStream() {
