@@ -145,7 +145,7 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 			return r.framed(0, inline), r.Body.Close()
 		}
 	}
-	handle, err := s.keep(r.Body)
+	handle, err := s.keep(r.Body, r.Sent < 0 || r.Sent >= aheadFrom)
 	if err != nil {
 		return nil, errors.Join(err, r.Body.Close())
 	}
@@ -184,19 +184,33 @@ func (s *Session) full() bool {
 
 var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
 
-func (s *Session) keep(b Stream) (uint32, error) {
+func (s *Session) keep(b Stream, long bool) (uint32, error) {
+	stream := b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return 0, errClosed
+	}
+	if b, ok := b.(*Body); ok && long && s.aheads() < aheadMost {
+		stream = newAhead(b)
 	}
 	handle := s.next
 	s.next = s.next%(1<<31-1) + 1
 	for s.handles[s.next] != nil {
 		s.next = s.next%(1<<31-1) + 1
 	}
-	s.handles[handle] = b
+	s.handles[handle] = stream
 	return handle, nil
+}
+
+// aheads counts the bodies that are read ahead. The caller has the lock.
+func (s *Session) aheads() (n int) {
+	for _, b := range s.handles {
+		if _, ok := b.(*ahead); ok {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Session) of(handle uint32) (Stream, error) {
