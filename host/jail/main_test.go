@@ -131,7 +131,8 @@ func (w *worker) send(tb testing.TB, o order, dir *os.File) {
 		files = append(files, dir)
 	}
 	if err := jail.SendFDs(w.Socket, line, files...); err != nil {
-		tb.Fatal(err)
+		exit, waited := w.Wait()
+		tb.Fatalf("%v; the worker ended first: %+v, %v", err, exit, waited)
 	}
 }
 
