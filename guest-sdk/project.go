@@ -10,8 +10,30 @@ import (
 // through.
 type projection struct {
 	granted map[string]bool
+	seen    []seenName // of the last record, by position: the next one has the same, most often
 	scan    abi.Scanner
 	scratch []byte
+}
+
+// A seenName is a member's name, and whether it is granted.
+type seenName struct {
+	name    string
+	granted bool
+}
+
+// grants looks the i-th member of a record up.
+func (p *projection) grants(i int, name []byte) bool {
+	if i < len(p.seen) && p.seen[i].name == string(name) {
+		return p.seen[i].granted
+	}
+	s := seenName{string(name), p.granted[string(name)]}
+	switch {
+	case i < len(p.seen):
+		p.seen[i] = s
+	case i < mostMembers:
+		p.seen = append(p.seen, s)
+	}
+	return s.granted
 }
 
 // projections returns one per stream, nil where all fields are granted.
@@ -35,9 +57,16 @@ func (p *projection) apply(b []byte, start int) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
+	all := true
+	for i, m := range members {
+		all = p.grants(i, m.Name) && all
+	}
+	if all {
+		return b, nil
+	}
 	out := append(p.scratch[:0], '{')
-	for _, m := range members {
-		if !p.granted[string(m.Name)] {
+	for i, m := range members {
+		if !p.grants(i, m.Name) {
 			continue
 		}
 		if len(out) > 1 {

@@ -18,6 +18,7 @@ type streamFilter struct {
 	resourceField string
 	fields        map[string]bool // nil: no restriction
 	names         []string        // of fields, for the violation
+	seen          []string        // granted names by position, of records before
 	timed         bool
 	timeField     string
 	since, until  int64
@@ -62,9 +63,12 @@ func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 		return &abi.Violation{Subtype: abi.VRecordOutsideResources, Field: sf.resourceField}
 	}
 	if sf.fields != nil {
-		for _, member := range m.Members {
-			if !sf.fields[string(member.Name)] {
-				name := string(member.Name)
+		for i, member := range m.Members {
+			if i < len(sf.seen) && sf.seen[i] == string(member.Name) {
+				continue // as in the record before, most often
+			}
+			name := string(member.Name)
+			if sf.see(i, name); !sf.fields[name] {
 				return &abi.Violation{Subtype: abi.VRecordFieldsOutsideScope, Field: name, Received: name, Expected: slices.Clone(sf.names)}
 			}
 		}
@@ -73,6 +77,20 @@ func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 		return &abi.Violation{Subtype: abi.VRecordOutsideTimeRange, Field: sf.timeField}
 	}
 	return nil
+}
+
+// mostSeen bounds what is remembered.
+const mostSeen = 256
+
+// see remembers that a record's i-th member may be there, if it may.
+func (sf *streamFilter) see(i int, name string) {
+	switch {
+	case !sf.fields[name]:
+	case i < len(sf.seen):
+		sf.seen[i] = name
+	case i == len(sf.seen) && i < mostSeen:
+		sf.seen = append(sf.seen, name)
+	}
 }
 
 func (f *Filter) resource(sf *streamFilter, m *abi.RecordMessage) bool {

@@ -266,3 +266,36 @@ func TestFilterAllocations(t *testing.T) {
 		t.Errorf("%v allocations per record", n)
 	}
 }
+
+// TestFilterRemembers: what records before had at a place says nothing of another
+// name there (R48).
+func TestFilterRemembers(t *testing.T) {
+	m := manifest(t)
+	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: json.RawMessage(one(`"name":"messages","fields":["text","at"]`))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := scope.NewFilter(s, m)
+	for _, r := range []struct {
+		data  string
+		fault string
+	}{
+		{`{"id":1,"folder":"red","text":"x"}`, ""}, {`{"text":"x","id":1,"folder":"red","at":"2026-01-02T00:00:00Z"}`, ""},
+		{`{"id":1,"folder":"red","salary":1}`, "salary"}, {`{"id":1,"folder":"red","salary":1}`, "salary"}, {`{"salary":1}`, "salary"},
+		{`{"id":1,"folder":"red","text":"x","at":null,"more":1}`, "more"}, {`{"id":1,"folder":"red","text":"x"}`, ""},
+	} {
+		record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(r.data)}
+		var scan abi.Scanner
+		if record.Members, err = scan.Object(record.Data); err != nil {
+			t.Fatal(err)
+		}
+		v := f.Admit(record)
+		if got := ""; v != nil {
+			if got = v.Field; got != r.fault {
+				t.Errorf("%s: %q; want %q", r.data, got, r.fault)
+			}
+		} else if r.fault != "" {
+			t.Errorf("%s: admitted", r.data)
+		}
+	}
+}
