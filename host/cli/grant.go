@@ -35,8 +35,7 @@ terminal you are asked for what is missing. Later runs need no flags.
 
 A version of the connector that asks for more does not run until that is granted:
 grant it again. --scope, --single-use, --expires and --continuous replace the
-bounds; without them they stay. Running for an active run: what is given applies
-to the next one.`,
+bounds; without them they stay. What is given applies from the next run on.`,
 		Example: `  sluice grant feed --allow-host blog.example.org
   sluice grant git --mount repo=. --expires 30d
   sluice grant mailbox --scope '{"streams":[{"name":"messages"}]}' --single-use`,

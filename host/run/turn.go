@@ -65,10 +65,11 @@ func (r *run) closeTurn(status, reason string) []store.Event {
 	return []store.Event{r.assistanceEnd(r.waitingFor(r.turn), status, reason, "")}
 }
 
-// waitingFor is a wait as an assistance of the host's own.
+// waitingFor is a wait as an assistance of the host's own. The guest chose the
+// origin, so it may hold a secret (R165).
 func (r *run) waitingFor(t *turn) abi.OpenAssistance {
 	return abi.OpenAssistance{ID: t.shown, Message: &abi.AssistanceMessage{
-		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+t.origin+", which takes no more requests before.", 200),
+		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+r.canary.redact(t.origin)+", which takes no more requests before.", 200),
 		ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone, ResponseObligation: abi.ObligationNone, Sensitivity: "none",
 	}}
 }
