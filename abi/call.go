@@ -25,8 +25,9 @@ const (
 	CallClose        Call = 16
 	CallReply        Call = 17 // answered inside the worker, never relayed
 
-	CallNetworkRequest Call = 32
-	CallBrowser        Call = 48
+	CallNetworkRequest  Call = 32
+	CallNetworkExchange Call = 33 // since minor 1
+	CallBrowser         Call = 48
 
 	// WASI on behalf of the guest.
 	CallStdout       Call = 64 // bytes of fd 1 of a stdio connector
@@ -69,7 +70,7 @@ const (
 // Major and Minor are the version that START announces (G5).
 const (
 	Major = 1
-	Minor = 0
+	Minor = 1
 )
 
 // ManifestSection names the custom section that carries the manifest (G2).
@@ -105,6 +106,7 @@ var Functions = []Function{
 	{ModuleCore, "read", CallRead, false},
 	{ModuleCore, "close", CallClose, false},
 	{ModuleNetwork, "request", CallNetworkRequest, false},
+	{ModuleNetwork, "exchange", CallNetworkExchange, false},
 	{ModuleBrowser, "call", CallBrowser, false},
 }
 

@@ -139,6 +139,7 @@ sluice_v1.reply 17 ii>i false
 sluice_v1.read 15 iii>I false
 sluice_v1.close 16 i>I false
 sluice_v1_network.request 32 ii>I false
+sluice_v1_network.exchange 33 ii>I false
 sluice_v1_browser.call 48 ii>I false
 `
 	if diff := cmp.Diff(sortedLines(want), sortedLines(got.String())); diff != "" {

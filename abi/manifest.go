@@ -26,24 +26,25 @@ type Manifest struct {
 
 // A Binding is a facility that the manifest asks for.
 type Binding struct {
-	Required bool
-	Hosts    []string       // network, browser
-	Rate     Rate           // network
-	Mounts   []MountRequest // filesystem
+	Required bool            `json:"required"`
+	Hosts    []string        `json:"hosts,omitempty"`   // network
+	Rate     Rate            `json:"rate,omitzero"`     // network
+	Mounts   []MountRequest  `json:"mounts,omitempty"`  // filesystem
+	Browser  *BrowserRequest `json:"browser,omitempty"` // browser, there never nil
 }
 
 // A Rate is the pace that a connector declares for its requests to each origin;
 // zero members are the host's. It is only ever slower than the host's (S77).
 type Rate struct {
-	PerSecond float64
-	Burst     int64
+	PerSecond float64 `json:"requests_per_second,omitempty"`
+	Burst     int64   `json:"burst,omitempty"`
 }
 
 // A MountRequest names a directory the connector wants to see.
 type MountRequest struct {
-	Name     string
-	Writable bool
-	Purpose  string
+	Name     string `json:"name"`
+	Writable bool   `json:"writable,omitempty"`
+	Purpose  string `json:"purpose,omitempty"`
 }
 
 // The bindings of version 1.

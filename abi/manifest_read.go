@@ -197,9 +197,11 @@ func (r *manifestReader) bindings(m *Manifest, req at) {
 		}
 		b := Binding{Required: r.flag(a.member("required"))}
 		switch name {
-		case BindingNetwork, BindingBrowser:
+		case BindingNetwork:
 			b.Hosts = r.texts(a.member("hosts"), 256)
 			b.Rate = r.rate(a.member("rate"))
+		case BindingBrowser:
+			b.Browser = r.browser(a)
 		case BindingFilesystem:
 			b.Mounts = r.mounts(a.member("mounts"))
 		}

@@ -180,6 +180,76 @@ func TestManifestRefused(t *testing.T) {
 	}
 }
 
+// B8, B9: what a manifest asks of the browser is checked as everything in it.
+func TestBrowserBindingRefused(t *testing.T) {
+	for _, c := range []struct{ value, rule, path string }{
+		{`{"profile":""}`, "profile_name_invalid", "/profile"},
+		{`{"profile":7}`, "profile_name_invalid", "/profile"},
+		{`{"profile":"a.b"}`, "profile_name_invalid", "/profile"},
+		{`{"profile":"../x"}`, "profile_name_invalid", "/profile"},
+		{`{"uploads":"yes"}`, "flag_expected", "/uploads"},
+		{`{"downloads":1}`, "flag_expected", "/downloads"},
+		{`{"popups":"window"}`, "value_unknown", "/popups"},
+		{`{"cookie_handoff":"a.example"}`, "array_expected", "/cookie_handoff"},
+		{`{"cookie_handoff":["a.example","*.example"]}`, "handoff_host", "/cookie_handoff/1"},
+		{`{"cookie_handoff":["https://a.example"]}`, "handoff_host", "/cookie_handoff/0"},
+		{`{"cookie_handoff":["a.example:443"]}`, "handoff_host", "/cookie_handoff/0"},
+		{`{"cookie_handoff":["A.example"]}`, "handoff_host", "/cookie_handoff/0"},
+		{`{"max_actions_per_minute":0}`, "rate", "/max_actions_per_minute"},
+		{`{"max_actions_per_minute":1.5}`, "rate", "/max_actions_per_minute"},
+		{`{"actions":[7]}`, "object_expected", "/actions/0"},
+		{`{"actions":[{"name":"a b","verb":"click","action_type":"side_effect"}]}`, "action_name_invalid", "/actions/0/name"},
+		{`{"actions":[{"name":"a","verb":"wait","action_type":"side_effect"}]}`, "value_unknown", "/actions/0/verb"},
+		{`{"actions":[{"name":"a","verb":"click"}]}`, "value_unknown", "/actions/0/action_type"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"none"}]}`, "value_unknown", "/actions/0/action_type"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","idempotent":"no"}]}`, "flag_expected", "/actions/0/idempotent"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect","category":"Magic"}]}`, "value_unknown", "/actions/0/category"},
+		{`{"actions":[{"name":"a","verb":"click","action_type":"side_effect"},{"name":"a","verb":"type","action_type":"local_state"}]}`, "action_duplicate", "/actions/1/name"},
+		{`{"hosts":7}`, "", ""},
+	} {
+		t.Run(abi.Cut(c.value, 60), func(t *testing.T) {
+			path := c.path
+			if path != "" {
+				path = "/runtime_requirements/bindings/browser" + path
+			}
+			checkRefusal(t, manifestWith(t, "runtime_requirements", `{"bindings":{"browser":`+c.value+`}}`), c.rule, path)
+		})
+	}
+}
+
+// B8: what is asked for is what is read, and nothing asks for nothing.
+func TestBrowserBinding(t *testing.T) {
+	m, err := abi.ReadManifest(manifestWith(t, "runtime_requirements", `{"bindings":{"browser":{"required":true,"profile":"Work-1","uploads":true,
+		"downloads":true,"popups":"deny","cookie_handoff":["api.shop.example"],"max_actions_per_minute":30,"hosts":["unknown.example"],
+		"actions":[{"name":"cart.add","verb":"click","action_type":"local_state","idempotent":false,"category":"Selection"},{"name":"save","verb":"press","action_type":"side_effect"}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := false
+	want := abi.Binding{Required: true, Browser: &abi.BrowserRequest{
+		Profile: "Work-1", Uploads: true, Downloads: true, Popups: abi.PopupDeny, CookieHandoff: []string{"api.shop.example"}, MaxActions: 30,
+		Actions: []abi.DeclaredAction{
+			{Name: "cart.add", Verb: "click", ActionType: "local_state", Idempotent: &once, Category: "Selection"},
+			{Name: "save", Verb: "press", ActionType: "side_effect"},
+		},
+	}}
+	if diff := cmp.Diff(want, m.Bindings[abi.BindingBrowser]); diff != "" {
+		t.Error(diff)
+	}
+	if m, err = abi.ReadManifest(manifestWith(t, "runtime_requirements", `{"bindings":{"browser":{}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(abi.Binding{Browser: &abi.BrowserRequest{}}, m.Bindings[abi.BindingBrowser]); diff != "" {
+		t.Error(diff)
+	}
+	for name, ok := range map[string]bool{"a": true, "A_b-9": true, "": false, "a.b": false, "a/b": false, "a ": false, "é": false,
+		strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
+		if abi.IsProfileName(name) != ok {
+			t.Errorf("profile %q: %v (B180)", name, !ok)
+		}
+	}
+}
+
 func checkRefusal(t *testing.T, manifest []byte, rule, path string) {
 	t.Helper()
 	_, err := abi.ReadManifest(manifest)
@@ -275,9 +345,10 @@ func TestSlug(t *testing.T) {
 
 // R219: what settings accept.
 func TestSettings(t *testing.T) {
-	m, err := abi.ReadManifest(manifestWith(t, "sluice", `{"settings":{"type":"object","required":["s","j"],"properties":{
+	m, err := abi.ReadManifest(manifestWith(t, "sluice", `{"settings":{"type":"object","required":["s","j","d"],"properties":{
 		"s":{"type":"string","enum":["a","b"]},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},
-		"a":{"type":"array"},"o":{"type":"object"},"j":{"type":"json"}}}}`))
+		"a":{"type":"array"},"o":{"type":"object"},"j":{"type":"json"},
+		"r":{"type":"number","minimum":0,"maximum":30000,"default":1000},"d":{"type":"integer","minimum":-1,"default":1}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +366,12 @@ func TestSettings(t *testing.T) {
 		{`{"s":"a","j":1,"b":"true"}`, "b"},
 		{`{"s":"a","j":1,"a":{}}`, "a"},
 		{`{"s":"a","j":1,"o":[]}`, "o"},
+		{`{"s":"a","j":1,"r":0,"d":-1}`, ""},
+		{`{"s":"a","j":1,"r":30000.0}`, ""},
+		{`{"s":"a","j":1,"r":-0.1}`, "r"},
+		{`{"s":"a","j":1,"r":30000.5}`, "r"},
+		{`{"s":"a","j":1,"r":"1"}`, "r"},
+		{`{"s":"a","j":1,"d":-2}`, "d"},
 	} {
 		v, err := abi.Parse([]byte(c.config), abi.ParseOptions{})
 		if err != nil {
@@ -304,6 +381,15 @@ func TestSettings(t *testing.T) {
 		var bad *abi.SettingError
 		if errors.As(err, &bad) != (c.bad != "") || bad != nil && bad.Name != c.bad {
 			t.Errorf("%s: %v, want fault in %q", c.config, err, c.bad)
+		}
+	}
+	for _, property := range []string{
+		`{"type":"number","minimum":"1"}`, `{"type":"string","minimum":1}`, `{"type":"number","minimum":2,"maximum":1}`,
+		`{"type":"number","maximum":1,"default":2}`, `{"type":"string","default":2}`, `{"type":"string","enum":["a"],"default":"b"}`,
+	} {
+		_, err := abi.ReadManifest(manifestWith(t, "sluice", `{"settings":{"type":"object","properties":{"x":`+property+`}}}`))
+		if bad, ok := errors.AsType[*abi.ManifestError](err); !ok || !strings.HasPrefix(bad.Path, "/sluice/settings/properties/x/") {
+			t.Errorf("%s: %v", property, err)
 		}
 	}
 	var none *abi.Settings

@@ -1,8 +1,10 @@
 package abi
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +22,11 @@ type Setting struct {
 	Title string
 	Env   []string
 	Enum  []string // allowed values as compact JSON; empty is any
+	// Minimum and Maximum bound an integer or a number; nil is no bound.
+	Minimum, Maximum *float64
+	// Default is what the connector takes when the setting is absent. It is for
+	// people to see: the configuration reaches the guest as it is.
+	Default json.RawMessage
 }
 
 // A SettingError names the setting that is missing or wrong; its code is
@@ -53,9 +60,37 @@ func (r *manifestReader) settings(a at) *Settings {
 		r.list(p.member("enum"), 64, func(i at) {
 			st.Enum = append(st.Enum, string(AppendCompact(nil, i.Raw)))
 		})
+		r.bounds(&st, p)
 		s.Properties = append(s.Properties, st)
 	}
 	return s
+}
+
+// bounds reads what limits a setting, and its default, which must keep to that.
+func (r *manifestReader) bounds(st *Setting, p at) {
+	st.Minimum, st.Maximum = r.bound(st.Type, p.member("minimum")), r.bound(st.Type, p.member("maximum"))
+	if st.Minimum != nil && st.Maximum != nil && *st.Minimum > *st.Maximum {
+		r.fail(p.member("maximum"), "setting_bound_invalid", "a number not below minimum")
+	}
+	v := p.member("default")
+	if v.Absent() {
+		return
+	}
+	if err := st.check(v.Value); err != nil {
+		r.fail(v, "setting_default_invalid", "a value that the setting takes")
+	}
+	st.Default = AppendCompact(nil, v.Raw)
+}
+
+func (r *manifestReader) bound(typ string, v at) *float64 {
+	if v.Absent() {
+		return nil
+	}
+	f, ok := v.Float64()
+	if !ok || typ != "integer" && typ != "number" {
+		r.fail(v, "setting_bound_invalid", "a number, for a setting of type integer or number")
+	}
+	return &f
 }
 
 // Check validates a configuration. Members the manifest does not describe are
@@ -68,6 +103,9 @@ func (s *Settings) Check(config Value) error {
 		i := slices.IndexFunc(s.Properties, func(p Setting) bool { return p.Name == name })
 		v, present := config.Member(name)
 		isJSON := i >= 0 && s.Properties[i].Type == "json"
+		if i >= 0 && s.Properties[i].Default != nil {
+			continue
+		}
 		if !present || v.Absent() && !isJSON {
 			return &SettingError{name, "is required; give it with --config '{\"" + name + "\": …}'"}
 		}
@@ -77,15 +115,31 @@ func (s *Settings) Check(config Value) error {
 		if !present || v.Absent() {
 			continue
 		}
-		if !p.admits(v) {
-			return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
-		}
-		if len(p.Enum) > 0 && !contains(p.Enum, string(AppendCompact(nil, v.Raw))) {
-			return &SettingError{p.Name, "want one of " + strings.Join(p.Enum, ", ")}
+		if err := p.check(v); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+func (p Setting) check(v Value) error {
+	if !p.admits(v) {
+		return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
+	}
+	if len(p.Enum) > 0 && !contains(p.Enum, string(AppendCompact(nil, v.Raw))) {
+		return &SettingError{p.Name, "want one of " + strings.Join(p.Enum, ", ")}
+	}
+	f, isNumber := v.Float64()
+	switch {
+	case isNumber && p.Minimum != nil && f < *p.Minimum:
+		return &SettingError{p.Name, "want at least " + number(*p.Minimum)}
+	case isNumber && p.Maximum != nil && f > *p.Maximum:
+		return &SettingError{p.Name, "want at most " + number(*p.Maximum)}
+	}
+	return nil
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func (p Setting) admits(v Value) bool {
 	switch p.Type {

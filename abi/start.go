@@ -36,6 +36,7 @@ type Bindings struct {
 	Network     *NetworkBinding    `json:"network,omitempty"`
 	Filesystem  *FilesystemBinding `json:"filesystem,omitempty"`
 	Interactive *struct{}          `json:"interactive,omitempty"`
+	Browser     *BrowserBinding    `json:"browser,omitempty"`
 }
 
 // NetworkBinding lists the approved host patterns; empty refuses everything.
@@ -46,6 +47,13 @@ type NetworkBinding struct {
 // FilesystemBinding lists the preopened guest paths.
 type FilesystemBinding struct {
 	Mounts []GuestMount `json:"mounts"`
+}
+
+// BrowserBinding names the profile that is used unless a request names another,
+// and the hosts of the connection's one network policy (browser.md B8, B181).
+type BrowserBinding struct {
+	Profile string   `json:"profile"`
+	Hosts   []string `json:"hosts"`
 }
 
 // A GuestMount is a directory as the guest sees it.

@@ -1,6 +1,8 @@
 package abi
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -111,6 +113,39 @@ func Clean(s string) string { return clean(s, false) }
 
 // CleanLines is Clean for places that show lines: line feeds stay.
 func CleanLines(s string) string { return clean(s, true) }
+
+// CleanJSON is Clean for every string of a JSON text, names too. The text comes back
+// as it was when there is nothing to clean; of names that become equal one is left.
+func CleanJSON(text []byte) ([]byte, error) {
+	if s := string(text); !strings.Contains(s, `\`) && Clean(s) == s {
+		return text, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // as it was written
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(cleanAll(v))
+}
+
+func cleanAll(v any) any {
+	switch v := v.(type) {
+	case string:
+		return Clean(v)
+	case []any:
+		for i, one := range v {
+			v[i] = cleanAll(one)
+		}
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for name, one := range v {
+			all[Clean(name)] = cleanAll(one)
+		}
+		return all
+	}
+	return v
+}
 
 func clean(s string, lines bool) string {
 	return strings.Map(func(r rune) rune {

@@ -109,7 +109,7 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	case CallEmit, CallCheckpoint, CallProgress, CallSkip, CallGap, CallCoverage, CallInteract, CallAssist,
 		CallAssistStatus, CallMessage, CallLog, CallDone, CallRecovered:
 		return l.Frame, true
-	case CallNetworkRequest:
+	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
 	case CallBrowser:
 		return l.Frame, true

@@ -1,0 +1,92 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// The exchange function of the network binding carries several requests and
+// answers at once. Its request begins with how many answers it waits for; its
+// reply has as many answers as there are, whichever call their requests came in.
+// Both are little-endian, without padding:
+//
+//	request  least u32  asked*        asked   id u32             size u32  request frame of the request function
+//	reply    answer*                  answer  id u32  errno u32  size u32  its reply, or error text after a failure
+const (
+	askedBytes  = 8
+	answerBytes = 12
+)
+
+// An Asked is one request of an exchange. Its id is the guest's.
+type Asked struct {
+	ID    uint32
+	Frame []byte
+}
+
+// An Answered is the end of one request.
+type Answered struct {
+	ID    uint32
+	Errno Errno
+	Reply []byte
+}
+
+var errExchange = errors.New("malformed exchange")
+
+// AppendLeast begins the request of an exchange.
+func AppendLeast(b []byte, least uint32) []byte { return binary.LittleEndian.AppendUint32(b, least) }
+
+// Append appends the encoded form to b.
+func (a Asked) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, a.ID)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Frame)))
+	return append(b, a.Frame...)
+}
+
+// Bytes is how long the encoded form is.
+func (a Asked) Bytes() int { return askedBytes + len(a.Frame) }
+
+// ParseExchange decodes exactly the request of an exchange. What is asked shares
+// memory with b.
+func ParseExchange(b []byte) (least uint32, asked []Asked, err error) {
+	if len(b) < 4 {
+		return 0, nil, errExchange
+	}
+	least, b = binary.LittleEndian.Uint32(b), b[4:]
+	for len(b) > 0 {
+		if len(b) < askedBytes {
+			return 0, nil, errExchange
+		}
+		id, n := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		if b = b[askedBytes:]; uint64(n) > uint64(len(b)) || len(asked) == MaxHandles {
+			return 0, nil, errExchange
+		}
+		asked, b = append(asked, Asked{id, b[:n:n]}), b[n:]
+	}
+	return least, asked, nil
+}
+
+// Append appends the encoded form to b.
+func (a Answered) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, a.ID)
+	b = binary.LittleEndian.AppendUint32(b, uint32(a.Errno))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Reply)))
+	return append(b, a.Reply...)
+}
+
+// Bytes is how long the encoded form is.
+func (a Answered) Bytes() int { return answerBytes + len(a.Reply) }
+
+// NextAnswer decodes the first answer of the reply of an exchange, which shares
+// memory with b, and returns what follows it.
+func NextAnswer(b []byte) (a Answered, rest []byte, err error) {
+	if len(b) < answerBytes {
+		return Answered{}, nil, errExchange
+	}
+	errno, n := binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+	a = Answered{ID: binary.LittleEndian.Uint32(b), Errno: Errno(errno)}
+	if b = b[answerBytes:]; errno > 0xffff || uint64(n) > uint64(len(b)) {
+		return Answered{}, nil, errExchange
+	}
+	a.Reply = b[:n:n]
+	return a, b[n:], nil
+}
