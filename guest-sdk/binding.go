@@ -1,10 +1,5 @@
 package guest
 
-// NetworkRequest is the request function of the network binding (abi.md
-// section 5), for packages that build on it: request is its frame, the reply
-// its JSON. Connectors use package guesthttp.
-func (r *Run) NetworkRequest(request []byte) ([]byte, error) { return r.call(r.port.network, request) }
-
 // BrowserCall is the call function of the browser binding (section 5.1).
 func (r *Run) BrowserCall(request []byte) ([]byte, error) { return r.call(r.port.browser, request) }
 

@@ -31,7 +31,9 @@ func drive(ctx context.Context, c Connector, p port) int {
 	defer cancel(nil)
 	r := newRun(p, start, cancel)
 	if c.Verbatim {
-		clear(r.projections)
+		for i := range r.outlets {
+			r.outlets[i].projection = nil
+		}
 	}
 	return r.finish(ctx, r.collect(ctx, c))
 }

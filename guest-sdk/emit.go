@@ -86,53 +86,56 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	if r.ended != nil {
 		return r.ended
 	}
-	index, ok := r.streamIndex(stream)
-	if !ok {
-		return &streamError{stream}
+	o := r.last
+	if len(stream) != len(r.lastName) || unsafe.StringData(stream) != unsafe.StringData(r.lastName) || o == nil {
+		if o = r.outlet(stream); o == nil {
+			return &streamError{stream}
+		}
 	}
-	if key == "" || len(key) > abi.MaxKeyBytes {
+	if uint(len(key)-1) >= abi.MaxKeyBytes {
 		return ErrKey
 	}
-	rec := abi.FrameRecord{KeyKind: kind, Stream: index, EmittedAt: at, Key: unsafe.Slice(unsafe.StringData(key), len(key))}
+	rec := abi.FrameRecord{KeyKind: kind, Stream: o.index, EmittedAt: at, Key: unsafe.Slice(unsafe.StringData(key), len(key))}
 	if _, ok := v.(deletion); ok {
 		rec.Op = abi.OpDelete
-		return r.add(&rec, r.frame.Open(&rec), 0)
 	}
 	buf := r.frame.Open(&rec)
 	start := len(buf)
-	buf, err := appendObject(buf, v, &r.tops)
+	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
+	var err error
+	if o.top.typ == words[0] && o.top.object && words[1] != nil {
+		buf, err = o.top.enc(buf, words[1], onePointer)
+	} else if rec.Op == abi.OpUpsert {
+		buf, err = o.append(buf, v)
+	}
 	if err != nil {
 		return err
 	}
-	if p := r.projections[index]; p != nil {
-		if buf, err = p.apply(buf, start); err != nil {
-			return err
-		}
-	}
-	return r.add(&rec, buf, len(buf)-start)
-}
-
-// add takes a record that has been written behind the frame, size bytes of it
-// data, into the frame, or into the next one.
-func (r *Run) add(rec *abi.FrameRecord, buf []byte, size int) error {
-	if size > abi.MiB {
+	if len(buf)-start > abi.MiB {
 		return ErrTooLarge
 	}
-	err := r.frame.Seal(buf)
-	if err == abi.ErrFrameFull {
-		rec.Data = buf[len(buf)-size:] // lies behind the frame, which is sent first
-		if err = r.flush(); err == nil {
-			err = r.frame.Append(rec)
+	if err := r.frame.Seal(buf); err != nil {
+		rec.Data = buf[start:] // lies behind the frame, which is sent first
+		if err = r.next(&rec, err); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return err
 	}
 	r.emitted++
 	if r.frame.Size() >= frameBytes || r.frame.Count() >= frameRecords {
 		return r.flush()
 	}
 	return nil
+}
+
+// next sends the frame, and puts a record that did not fit into the next one.
+func (r *Run) next(rec *abi.FrameRecord, err error) error {
+	if err != abi.ErrFrameFull {
+		return err
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	return r.frame.Append(rec)
 }
 
 // flush sends the frame, if there is anything in it. The caller has the lock.
@@ -149,7 +152,7 @@ func (r *Run) flush() error {
 }
 
 // appendObject appends the JSON object that v is.
-func appendObject(b []byte, v any, known *tops) ([]byte, error) {
+func appendObject(b []byte, v any) ([]byte, error) {
 	start := len(b)
 	var err error
 	switch v := v.(type) {
@@ -163,7 +166,7 @@ func appendObject(b []byte, v any, known *tops) ([]byte, error) {
 	case []byte:
 		b, err = appendRaw(b, v)
 	default:
-		b, err = known.append(b, v)
+		b, err = appendJSON(b, v)
 	}
 	if err == nil && (len(b) == start || b[start] != '{') {
 		err = ErrNotObject
@@ -187,19 +190,6 @@ func compoundKey(parts []string) (string, error) {
 		b = abi.AppendQuote(b, p)
 	}
 	return string(append(b, ']')), nil
-}
-
-// streamIndex returns the number of a stream in the scope. The same stream,
-// most often the same string, comes many times in a row.
-func (r *Run) streamIndex(stream string) (uint16, bool) {
-	if len(stream) == len(r.lastName) && len(stream) > 0 && unsafe.StringData(stream) == unsafe.StringData(r.lastName) {
-		return uint16(r.last), true
-	}
-	i, ok := r.streams[stream]
-	if ok {
-		r.last, r.lastName = i, stream
-	}
-	return uint16(i), ok
 }
 
 // A streamError is ErrNotInScope with the name.

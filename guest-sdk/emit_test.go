@@ -76,6 +76,59 @@ func TestEmitForms(t *testing.T) {
 	}
 }
 
+// A stamp writes itself.
+type stamp struct{ id string }
+
+func (s stamp) MarshalJSON() ([]byte, error) { return []byte(`{"at":1,"id":"` + s.id + `"}`), nil }
+
+// TestEmitProjected: members that the scope does not grant are left out of every
+// form of value, in every record of a type, however members are ordered (R48);
+// what is left out need not have a JSON form.
+func TestEmitProjected(t *testing.T) {
+	type embedded struct {
+		ID string `json:"id"`
+	}
+	type wide struct {
+		Bad float64 `json:"bad"`
+		embedded
+		Note string `json:"note,omitempty"`
+		Last []int  `json:"last"`
+	}
+	h, id := &tape{}, "1"
+	h.drive(t, func(_ context.Context, run *guest.Run) error {
+		bound, free := run.Record("b"), guest.NewRecord()
+		for range 3 {
+			w := wide{Bad: nan(), embedded: embedded{"1"}, Note: "n"}
+			err := errors.Join(
+				run.Emit("b", "k", &w), run.Emit("b", "k", &struct{ X int }{1}), run.Emit("b", "k", w),
+				run.Emit("b", "k", struct {
+					ID *string `json:"id"`
+				}{&id}), run.Emit("b", "k", struct{}{}), run.Emit("b", "k", *guest.NewRecord().String("id", "1").Int("n", 2)),
+				run.Emit("b", "k", map[string]any{"a": 1, "id": "1", "z": 2}), run.Emit("b", "k", json.RawMessage(`{"z":1,"id":"1"}`)),
+				run.Emit("b", "k", stamp{"1"}), run.Emit("b", "k", &stamp{"1"}),
+				bound.Reset().Int("a", 1).String("id", "1").Null("z").Emit("k"), bound.Reset().String("id", "1").Emit("k"),
+				bound.Reset().Null("z").Int("a", 1).String("id", "1").Emit("k"), bound.Reset().Int("a", 1).Emit("k"), bound.Reset().Emit("k"),
+				run.Emit("a", "k", free.Reset().String("id", "1").Int("n", 2)), run.Emit("b", "k", free), run.Emit("a", "k", free),
+			)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	const one, none, all = `{"id":"1"}`, `{}`, `{"id":"1","n":2}`
+	want := []string{one, none, one, one, none, one, one, one, one, one, one, one, one, none, none, all, one, all}
+	rs := h.records(t)
+	for i, r := range rs {
+		if string(r.Data) != want[i%len(want)] {
+			t.Errorf("record %d: %s, want %s", i, r.Data, want[i%len(want)])
+		}
+	}
+	if len(rs) != 3*len(want) {
+		t.Errorf("%d records: %s", len(rs), h.last())
+	}
+}
+
 // TestEmitRefused: what a host would end the run for is an error, sends nothing
 // and counts nothing.
 func TestEmitRefused(t *testing.T) {
@@ -110,7 +163,8 @@ func TestEmitRefused(t *testing.T) {
 			"NaN":         guest.NewRecord().Float("x", nan()).Emit("k"),
 			"no run":      guest.NewRecord().Emit("k"),
 			"bad record":  run.Emit("a", "k", guest.NewRecord().Raw("x", []byte("{")).Int("y", 1)),
-			"repeated":    run.Emit("b", "k", guest.NewRecord().Int("id", 1).Int("id", 2)), // found since b is projected
+			"repeated":    run.Emit("a", "k", guest.NewRecord().Int("id", 1).Int("id", 2)),
+			"again":       run.Emit("b", "k", guest.NewRecord().Int("id", 1).Int("id", 2)),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", name)

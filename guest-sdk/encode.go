@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -71,6 +72,9 @@ type top struct {
 	typ  unsafe.Pointer // the first word of such interfaces
 	enc  encoder
 	form form
+	// object: the second word is a pointer, and enc writes an object for what it
+	// points to, as one stream takes it.
+	object bool
 }
 
 type form uint8
@@ -117,35 +121,27 @@ func (c *top) append(b []byte, v any, depth int) ([]byte, error) {
 	}
 }
 
-// tops remembers the programs of the types that one run emits, so that a record
-// costs no look-up that is shared.
-type tops [4]top
-
-func (c *tops) append(b []byte, v any) ([]byte, error) {
-	typ := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[0]
-	if typ == nil {
-		return append(b, nullBytes...), nil
-	}
-	t := &c[uintptr(typ)>>6%uintptr(len(c))]
-	if t.typ != typ {
-		*t = topFor(reflect.TypeOf(v))
-		t.typ = typ
-	}
-	if word := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[1]; t.form == pointer && word != nil {
-		return t.enc(b, word, onePointer)
-	}
-	return t.append(b, v, 0)
-}
-
 // encoderFor returns the program of a type.
 func encoderFor(t reflect.Type) encoder {
 	if e, ok := encoders.Load(t); ok {
 		return e.(encoder)
 	}
+	return build(func(c compiler) encoder { return c.compile(t) })
+}
+
+// projected returns the program of a struct type of which only the members that
+// are granted are written.
+func projected(t reflect.Type, granted map[string]bool) encoder {
+	fields := slices.DeleteFunc(fieldsOf(t), func(f field) bool { return !granted[f.name] })
+	return build(func(c compiler) encoder { return c.structure(fields) })
+}
+
+// build makes a program, and keeps those of the types in it.
+func build(program func(compiler) encoder) encoder {
 	building.Lock()
 	defer building.Unlock()
 	c := compiler{}
-	enc := c.compile(t)
+	enc := program(c)
 	for t, e := range c {
 		encoders.Store(t, *e)
 	}
@@ -176,7 +172,7 @@ func (c compiler) make(t reflect.Type) encoder {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return c.structure(t)
+		return c.structure(fieldsOf(t))
 	case reflect.Map:
 		return c.mapping(t)
 	case reflect.Slice:

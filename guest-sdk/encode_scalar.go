@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"math"
+	"math/bits"
 	"reflect"
 	"strconv"
 	"unsafe"
@@ -98,10 +99,11 @@ func naturalOf[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p 
 
 // appendFloat writes a number as ECMAScript does, which is what encoding/json
 // does.
-func appendFloat(b []byte, f float64, bits int) ([]byte, error) {
-	if bits == 64 {
-		if short, ok := appendThousandths(b, f); ok {
-			return short, nil
+func appendFloat(b []byte, f float64, size int) ([]byte, error) {
+	if size == 64 {
+		b = grow(b, room)
+		if n := nothing.putFloat(end(b), f); n > 0 {
+			return b[:len(b)+n], nil
 		}
 	}
 	if math.IsInf(f, 0) || math.IsNaN(f) {
@@ -109,11 +111,11 @@ func appendFloat(b []byte, f float64, bits int) ([]byte, error) {
 	}
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 {
-		if bits == 64 && (abs < 1e-6 || abs >= 1e21) || bits == 32 && (float32(abs) < 1e-6 || float32(abs) >= 1e21) {
+		if size == 64 && (abs < 1e-6 || abs >= 1e21) || size == 32 && (float32(abs) < 1e-6 || float32(abs) >= 1e21) {
 			format = 'e'
 		}
 	}
-	b = strconv.AppendFloat(b, f, format, -1, bits)
+	b = strconv.AppendFloat(b, f, format, -1, size)
 	if n := len(b); format == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
 		b[n-2] = b[n-1] // e-09 to e-9
 		b = b[:n-1]
@@ -121,35 +123,41 @@ func appendFloat(b []byte, f float64, bits int) ([]byte, error) {
 	return b, nil
 }
 
-// appendThousandths appends a number that has at most three decimals and twelve
-// digits before them, such as an amount of money, without the 128-bit
-// arithmetic of the general case. A quotient of two integers is rounded once, so
-// if it is f, the decimal reads as f; and no other of 15 digits or fewer does,
-// so it is the shortest.
-func appendThousandths(b []byte, f float64) ([]byte, bool) {
+// putFloat writes the literal and a number that has at most three decimals and
+// twelve digits before them, such as an amount of money, without the 128-bit
+// arithmetic of the general case, and returns how many bytes that takes; 0 for
+// another number. A quotient of two integers is rounded once, so if it is f, the
+// decimal reads as f; and no other of 15 digits or fewer does, so it is the
+// shortest.
+func (l *literal) putFloat(dst unsafe.Pointer, f float64) int {
 	abs := math.Abs(f)
-	if !(abs < 1e12) || abs == 0 {
-		return b, false
+	if !(abs < 1e12) {
+		return 0
 	}
 	n := uint64(abs*1000 + 0.5)
-	if float64(n)/1000 != abs {
-		return b, false
+	if float64(n)/1000 != abs || n == 0 {
+		return 0
 	}
-	if f < 0 {
-		b = append(b, '-')
-	}
+	at := l.put(dst)
+	size := int(math.Float64bits(f) >> 63)
+	*(*byte)(at) = '-'
+	at = unsafe.Add(at, size)
 	whole := n / 1000
-	b = appendUint(b, whole)
-	d := uint32(n - whole*1000)
-	switch {
-	case d == 0:
-		return b, true
-	case d%100 == 0:
-		return append(b, '.', '0'+byte(d/100)), true
-	case d%10 == 0:
-		return append(b, '.', '0'+byte(d/100), '0'+byte(d/10%10)), true
+	places := digits(n-whole*1000) >> 40 // three digits
+	if whole >= eightDigits {
+		k := putUint(at, whole)
+		at, size = unsafe.Add(at, k), size+k
+	} else {
+		w := digits(whole)
+		zeros := bits.TrailingZeros64(w|1<<56) & 56
+		*(*uint64)(at) = (w | ones*'0') >> (zeros & 63)
+		at, size = unsafe.Add(at, 8-zeros>>3), size+8-zeros>>3
 	}
-	return append(b, '.', '0'+byte(d/100), '0'+byte(d/10%10), '0'+byte(d%10)), true
+	if places != 0 {
+		*(*uint32)(at) = '.' | uint32(places|ones&0xffffff*'0')<<8
+		size += bits.Len64(places)>>3 + 2
+	}
+	return l.size + size
 }
 
 func base64Text(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {

@@ -27,66 +27,63 @@ type field struct {
 // embedded in.
 type hop uintptr
 
-// A member is a field, compiled. Texts and small numbers, most of what records
-// are made of, are written without a call through enc.
+// A member is a field, compiled. Texts, numbers and truth values, most of what
+// records are made of, are written without a call through enc.
 type member struct {
-	head   literal // ,"name":
-	kind   reflect.Kind
-	enc    encoder
-	skip   func(p unsafe.Pointer) bool // nil when the member is never left out
-	hops   []hop
-	offset uintptr
+	literal // ,"name":
+	offset  uintptr
+	kind    reflect.Kind // of those; Invalid for what enc writes
+	plain   bool         // a text without hops, skip or a long literal
+	enc     encoder
+	skip    func(p unsafe.Pointer) bool // nil when the member is never left out
+	hops    []hop
 }
 
-func (c compiler) structure(t reflect.Type) encoder {
-	members := make([]member, 0, t.NumField())
-	for _, f := range fieldsOf(t) {
-		m := member{hops: f.hops, offset: f.offset}
-		m.head = literalOf(append(abi.AppendQuote([]byte{','}, f.name), ':'))
+func (c compiler) structure(fields []field) encoder {
+	members := make([]member, 0, len(fields))
+	for _, f := range fields {
+		m := member{hops: f.hops, offset: f.offset, skip: skipper(f)}
+		m.literal = *literalOf(append(abi.AppendQuote([]byte{','}, f.name), ':'))
 		m.enc = c.compile(f.typ)
 		if f.quoted {
 			m.enc = quoted(f.typ, m.enc)
 		}
-		m.skip = skipper(f)
 		if special(f.typ) == nil && !f.quoted {
 			m.kind = f.typ.Kind()
 		}
+		m.plain = m.kind == reflect.String && m.hops == nil && m.skip == nil && m.long == nil
 		members = append(members, m)
 	}
 	return func(b []byte, base unsafe.Pointer, depth int) ([]byte, error) {
 		if tooDeep(depth) {
 			return b, errDepth
 		}
-		depth++
 		start := len(b)
-		var err error
 		for i := range members {
 			m := &members[i]
-			p := base
-			if m.hops != nil {
-				if p = follow(p, m.hops); p == nil {
+			if !m.plain {
+				var err error
+				if b, err = m.append(b, base, depth+1); err != nil {
+					return b, err
+				}
+				continue
+			}
+			s := *(*string)(unsafe.Add(base, m.offset))
+			if cap(b)-len(b) < len(s)+room {
+				b = grow(b, len(s)+room)
+			}
+			at := m.put(end(b))
+			if n := len(s); uint(n-8) <= 24 { // as in putText, without the call
+				w0, w1, w2, w3 := words(unsafe.Pointer(unsafe.StringData(s)), n)
+				if (escapes(w0)|escapes(w1)|escapes(w2)|escapes(w3))&highs == 0 {
+					*(*byte)(at) = '"'
+					putWords(unsafe.Add(at, 1), n, w0, w1, w2, w3)
+					*(*byte)(unsafe.Add(at, 1+n)) = '"'
+					b = b[:len(b)+m.size+n+2]
 					continue
 				}
 			}
-			p = unsafe.Add(p, m.offset)
-			if m.skip != nil && m.skip(p) {
-				continue
-			}
-			if m.kind == reflect.String {
-				b = m.head.appendText(b, *(*string)(p))
-				continue
-			}
-			b = m.head.append(b)
-			switch m.kind {
-			case reflect.Int:
-				b = appendInt(b, int64(*(*int)(p)))
-			case reflect.Bool:
-				b = appendBool(b, *(*bool)(p))
-			default:
-				if b, err = m.enc(b, p, depth); err != nil {
-					return b, err
-				}
-			}
+			b = m.appendText(b, s)
 		}
 		if len(b) == start {
 			return append(b, '{', '}'), nil
@@ -94,6 +91,48 @@ func (c compiler) structure(t reflect.Type) encoder {
 		b[start] = '{' // where the first comma was
 		return append(b, '}'), nil
 	}
+}
+
+// append appends the member, whatever it is.
+func (m *member) append(b []byte, base unsafe.Pointer, depth int) ([]byte, error) {
+	l, p := &m.literal, unsafe.Add(base, m.offset)
+	if m.hops != nil || m.skip != nil {
+		if p = m.find(base); p == nil {
+			return b, nil
+		}
+	}
+	if l.long != nil || cap(b)-len(b) < room {
+		b, l = l.open(b, 0)
+	}
+	n := 0
+	switch m.kind {
+	case reflect.Int:
+		n = l.putInt(end(b), int64(*(*int)(p)))
+	case reflect.Bool:
+		n = l.putBool(end(b), *(*bool)(p))
+	case reflect.Int64:
+		n = l.putInt(end(b), *(*int64)(p))
+	case reflect.Float64:
+		n = l.putFloat(end(b), *(*float64)(p))
+	case reflect.String:
+		return l.appendText(b, *(*string)(p)), nil
+	}
+	if n == 0 {
+		return m.enc(l.append(b), p, depth)
+	}
+	return b[:len(b)+n], nil
+}
+
+// find returns where the member is, nil when it is left out.
+func (m *member) find(base unsafe.Pointer) unsafe.Pointer {
+	if base = follow(base, m.hops); base == nil {
+		return nil
+	}
+	p := unsafe.Add(base, m.offset)
+	if m.skip != nil && m.skip(p) {
+		return nil
+	}
+	return p
 }
 
 // follow goes through embedded pointers, and returns nil at one that is nil.

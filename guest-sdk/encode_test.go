@@ -7,9 +7,11 @@ package guest_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/big"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -209,11 +211,45 @@ func TestEncodeTexts(t *testing.T) {
 			for _, special := range []string{"", `"`, `\`, "\n", "\x00", "\x1f", "\x7f", "é", "😀", "\xff", "\xed\xa0\x80", "\u2028"} {
 				s := long[:at] + special + long[at:n]
 				got, err := encoded(s)
-				if want := string(abi.AppendQuote(nil, s)); got != want || err != nil {
+				want := string(abi.AppendQuote(nil, s))
+				if got != want || err != nil {
 					t.Fatalf("%q: %s, want %s (%v)", s, got, want, err)
+				}
+				if got, err := encoded(&item{s}); got != `{"id":`+want+`}` || err != nil {
+					t.Fatalf("%q in a struct: %s (%v)", s, got, err)
+				}
+				if got, err := guest.NewRecord().String("id", s).MarshalJSON(); string(got) != `{"id":`+want+`}` || err != nil {
+					t.Fatalf("%q in a record: %s (%v)", s, got, err)
 				}
 			}
 		}
+	}
+}
+
+// TestEncodeNames: names of every length stand before values of every kind, the
+// first time and when the position knows them.
+func TestEncodeNames(t *testing.T) {
+	rec := guest.NewRecord()
+	for n := 1; n < 40; n++ {
+		name := strings.Repeat("n", n)
+		fields := []reflect.StructField{}
+		for i, typ := range []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[int64](), reflect.TypeFor[float64](), reflect.TypeFor[bool](), reflect.TypeFor[[]string]()} {
+			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i), Type: typ, Tag: reflect.StructTag(fmt.Sprintf(`json:"%s%d"`, name, i))})
+		}
+		v := reflect.New(reflect.StructOf(fields))
+		v.Elem().Field(0).SetString("a text")
+		v.Elem().Field(1).SetInt(-int64(n))
+		v.Elem().Field(3).SetFloat(1.25)
+		v.Elem().Field(5).Set(reflect.ValueOf([]string{"x"}))
+		compare(t, v.Interface())
+		want := fmt.Sprintf(`{"%[1]s0":"a text","%[1]s1":%[2]d,"%[1]s2":1.25,"%[1]s3":1e-7,"%[1]s4":false}`, name, -n)
+		for range 2 {
+			rec.Reset().String(name+"0", "a text").Int(name+"1", -int64(n)).Float(name+"2", 1.25).Float(name+"3", 1e-7).Bool(name+"4", false)
+			if got, err := rec.MarshalJSON(); string(got) != want || err != nil {
+				t.Errorf("%s, want %s (%v)", got, want, err)
+			}
+		}
+		rec = guest.NewRecord()
 	}
 }
 

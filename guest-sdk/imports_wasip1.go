@@ -74,9 +74,9 @@ func importRead(handle int32, dst unsafe.Pointer, size uint32) int64
 //go:noescape
 func importClose(handle int32) int64
 
-//go:wasmimport sluice_v1_network request
+//go:wasmimport sluice_v1_network exchange
 //go:noescape
-func importNetworkRequest(ptr unsafe.Pointer, size uint32) int64
+func importNetworkExchange(ptr unsafe.Pointer, size uint32) int64
 
 //go:wasmimport sluice_v1_browser call
 //go:noescape

@@ -32,7 +32,7 @@ func (p port) assistStatus(m []byte) ([]byte, error) { return p.h.Call(abi.CallA
 func (p port) message(m []byte) ([]byte, error)      { return p.h.Call(abi.CallMessage, m) }
 func (p port) log(m []byte) ([]byte, error)          { return p.h.Call(abi.CallLog, m) }
 func (p port) done(m []byte) ([]byte, error)         { return p.h.Call(abi.CallDone, m) }
-func (p port) network(m []byte) ([]byte, error)      { return p.h.Call(abi.CallNetworkRequest, m) }
+func (p port) exchange(m []byte) ([]byte, error)     { return p.h.Call(abi.CallNetworkExchange, m) }
 func (p port) browser(m []byte) ([]byte, error)      { return p.h.Call(abi.CallBrowser, m) }
 
 func (p port) emit(frame []byte) error {

@@ -23,7 +23,7 @@ func (port) assistStatus(m []byte) ([]byte, error) { return replyTo(importAssist
 func (port) message(m []byte) ([]byte, error)      { return replyTo(importMessage(span(m))) }
 func (port) log(m []byte) ([]byte, error)          { return replyTo(importLog(span(m))) }
 func (port) done(m []byte) ([]byte, error)         { return replyTo(importDone(span(m))) }
-func (port) network(m []byte) ([]byte, error)      { return replyTo(importNetworkRequest(span(m))) }
+func (port) exchange(m []byte) ([]byte, error)     { return replyTo(importNetworkExchange(span(m))) }
 func (port) browser(m []byte) ([]byte, error)      { return replyTo(importBrowserCall(span(m))) }
 
 func (port) emit(frame []byte) error {

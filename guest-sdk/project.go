@@ -1,13 +1,17 @@
 package guest
 
 import (
+	"strings"
+	"unsafe"
+
 	"github.com/sluicehost/sluice/abi"
 )
 
 // A projection leaves out what a stream's entry in the scope does not grant
 // (R48), so that a connector may emit whole records whatever it was granted.
 // START lists the fields that every record needs, so nothing else is let
-// through.
+// through. Structs and records leave members out as they are written; what is
+// JSON already, or writes itself, is read again.
 type projection struct {
 	granted map[string]bool
 	seen    []seenName // of the last record, by position: the next one has the same, most often
@@ -21,12 +25,27 @@ type seenName struct {
 	granted bool
 }
 
-// grants looks the i-th member of a record up.
-func (p *projection) grants(i int, name []byte) bool {
-	if i < len(p.seen) && p.seen[i].name == string(name) {
-		return p.seen[i].granted
+// newProjection returns nil where all fields are granted.
+func newProjection(s abi.ScopeStream) *projection {
+	if s.Fields == nil {
+		return nil
 	}
-	s := seenName{string(name), p.granted[string(name)]}
+	p := &projection{granted: make(map[string]bool, len(s.Fields))}
+	for _, f := range s.Fields {
+		p.granted[f] = true
+	}
+	return p
+}
+
+// grants looks the i-th member of a record up.
+func (p *projection) grants(i int, name string) bool {
+	if i < len(p.seen) {
+		s := &p.seen[i]
+		if s.name == name {
+			return s.granted
+		}
+	}
+	s := seenName{strings.Clone(name), p.granted[name]}
 	switch {
 	case i < len(p.seen):
 		p.seen[i] = s
@@ -36,19 +55,37 @@ func (p *projection) grants(i int, name []byte) bool {
 	return s.granted
 }
 
-// projections returns one per stream, nil where all fields are granted.
-func projections(s abi.Scope) []*projection {
-	all := make([]*projection, len(s.Streams))
-	for i, stream := range s.Streams {
-		if stream.Fields == nil {
+// record is the program of a Record.
+func (p *projection) record(b []byte, rec unsafe.Pointer, _ int) ([]byte, error) {
+	r := (*Record)(rec)
+	start := len(b)
+	if r.err != nil || r.strange {
+		b, err := r.appendTo(b)
+		if err != nil {
+			return b, err
+		}
+		return p.apply(b, start)
+	}
+	from := 0 // of what is granted and not yet copied
+	for i := range r.at {
+		m := &r.members[i]
+		if m.of != p {
+			m.of, m.granted = p, p.granted[m.name]
+		}
+		if m.granted {
 			continue
 		}
-		all[i] = &projection{granted: make(map[string]bool, len(stream.Fields))}
-		for _, f := range stream.Fields {
-			all[i].granted[f] = true
+		b = append(b, r.b[from:m.start]...)
+		if from = len(r.b); i+1 < r.at {
+			from = r.members[i+1].start
 		}
 	}
-	return all
+	b = append(b, r.b[from:]...)
+	if len(b) == start {
+		return append(b, '{', '}'), nil
+	}
+	b[start] = '{' // where the first comma was
+	return append(b, '}'), nil
 }
 
 // apply rewrites the object that begins at start in b.
@@ -59,14 +96,14 @@ func (p *projection) apply(b []byte, start int) ([]byte, error) {
 	}
 	all := true
 	for i, m := range members {
-		all = p.grants(i, m.Name) && all
+		all = p.grants(i, unsafe.String(unsafe.SliceData(m.Name), len(m.Name))) && all
 	}
 	if all {
 		return b, nil
 	}
 	out := append(p.scratch[:0], '{')
 	for i, m := range members {
-		if !p.grants(i, m.Name) {
+		if !p.grants(i, unsafe.String(unsafe.SliceData(m.Name), len(m.Name))) {
 			continue
 		}
 		if len(out) > 1 {

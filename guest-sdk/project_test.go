@@ -9,7 +9,7 @@ import (
 // TestProjection: what the scope does not grant is left out, in whatever order
 // members come (R48).
 func TestProjection(t *testing.T) {
-	p := projections(abi.Scope{Streams: []abi.ScopeStream{{Name: "s", Fields: []string{"a", "b"}}}})[0]
+	p := newProjection(abi.ScopeStream{Name: "s", Fields: []string{"a", "b"}})
 	for _, r := range [][2]string{
 		{`{"a":1,"b":2}`, `{"a":1,"b":2}`}, {`{"a":1,"c":{"a":1},"b":2}`, `{"a":1,"b":2}`}, {`{"c":3,"a":1}`, `{"a":1}`},
 		{`{"a":1,"b":2}`, `{"a":1,"b":2}`}, {`{"b":2,"a":1,"d":4}`, `{"b":2,"a":1}`}, {`{"c":3}`, `{}`}, {`{}`, `{}`},

@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 	"unsafe"
 )
@@ -15,8 +17,8 @@ import (
 //		…
 //	}
 //
-// Names must differ: a host ends the run at a repeated one. A Record is not for
-// concurrent use.
+// Names must differ: a repeated one makes Emit fail, or the host end the run. A
+// Record is not for concurrent use.
 type Record struct {
 	emit   func(stream, key string, v any) error // nil: belongs to no run
 	stream string
@@ -26,20 +28,27 @@ type Record struct {
 
 	members []opening // those of the first record, by position
 	at      int       // position of the next one
+	strange bool      // a member is not the one at its position
 }
 
 // An opening is the name of a member as it stands before its value. Records of a stream have
 // the same members in the same order, so what was written at a position is
 // most often what comes there next.
 type opening struct {
-	name string
-	text literal
+	name  string
+	text  *literal
+	start int // in the record at hand
+
+	of      *projection // that granted is of
+	granted bool
 }
 
 // mostMembers bounds what a Record remembers.
 const mostMembers = 256
 
 var errNoStream = errors.New("guest: the record has no stream: use run.Emit or run.Record")
+
+var errRepeated = errors.New("guest: a record has two members of one name")
 
 // NewRecord returns an empty record, to be handed to Run.Emit.
 func NewRecord() *Record { return &Record{b: make([]byte, 0, 512)} }
@@ -53,7 +62,7 @@ func (r *Run) Record(stream string) *Record {
 
 // Reset empties the record for the next one and returns it.
 func (r *Record) Reset() *Record {
-	r.b, r.err, r.at = r.b[:0], nil, 0
+	r.b, r.err, r.at, r.strange = r.b[:0], nil, 0, false
 	return r
 }
 
@@ -65,28 +74,39 @@ func (r *Record) Emit(key string) error {
 	return r.emit(r.stream, key, r)
 }
 
-// open returns what comes before a value.
-func (r *Record) open(name string) *literal {
-	i := r.at
-	r.at++
-	if i < len(r.members) {
-		m := &r.members[i]
-		if len(m.name) == len(name) && unsafe.StringData(m.name) == unsafe.StringData(name) {
-			return &m.text
+// known returns what comes before a value, if it is what came at this position
+// before, else nil.
+func (r *Record) known(name string) *literal {
+	if r.at < len(r.members) {
+		m := &r.members[r.at]
+		if unsafe.StringData(m.name) == unsafe.StringData(name) && len(m.name) == len(name) {
+			m.start = len(r.b)
+			r.at++
+			return m.text
 		}
 	}
-	return r.openNew(i, name)
+	return nil
 }
 
-// openNew remembers a name at a position that had none yet, and writes one that
-// is not what was there before.
-func (r *Record) openNew(i int, name string) *literal {
-	if i == len(r.members) && i < mostMembers {
-		r.members = append(r.members, opening{name, literalOf(append(appendText([]byte{','}, name), ':'))})
-		return &r.members[i].text
+// open returns what comes before a value. It remembers a name at a position that
+// had none yet, and writes one that is not what was there before.
+func (r *Record) open(name string) *literal {
+	if l := r.known(name); l != nil {
+		return l
 	}
+	i := r.at
+	r.at++
+	if i == len(r.members) && i < mostMembers && !r.strange {
+		if !slices.ContainsFunc(r.members, func(m opening) bool { return m.name == name }) {
+			l := literalOf(append(appendText([]byte{','}, name), ':'))
+			r.members = append(r.members, opening{name: name, text: l, start: len(r.b)})
+			return l
+		}
+		r.err = cmp.Or(r.err, errRepeated)
+	}
+	r.strange = true
 	r.b = append(appendText(append(r.b, ','), name), ':')
-	return &nothing
+	return nothing
 }
 
 // name appends what comes before a value.
@@ -94,29 +114,59 @@ func (r *Record) name(name string) { r.b = r.open(name).append(r.b) }
 
 // String adds a text.
 func (r *Record) String(name, v string) *Record {
-	before := r.open(name)
-	r.b = before.appendText(r.b, v)
+	l := r.known(name)
+	if l == nil {
+		l = r.open(name)
+	}
+	if l.long != nil || cap(r.b)-len(r.b) < len(v)+room {
+		r.b, l = l.open(r.b, len(v))
+	}
+	at := l.put(end(r.b))
+	if n := len(v); uint(n-8) <= 24 { // as in putText, without the call
+		w0, w1, w2, w3 := words(unsafe.Pointer(unsafe.StringData(v)), n)
+		if (escapes(w0)|escapes(w1)|escapes(w2)|escapes(w3))&highs == 0 {
+			*(*byte)(at) = '"'
+			putWords(unsafe.Add(at, 1), n, w0, w1, w2, w3)
+			*(*byte)(unsafe.Add(at, 1+n)) = '"'
+			r.b = r.b[:len(r.b)+l.size+n+2]
+			return r
+		}
+	}
+	r.b = l.appendText(r.b, v)
 	return r
 }
 
 // Int adds an integer.
 func (r *Record) Int(name string, v int64) *Record {
-	r.name(name)
-	r.b = appendInt(r.b, v)
+	l := r.open(name)
+	if l.long != nil || cap(r.b)-len(r.b) < room {
+		r.b, l = l.open(r.b, 0)
+	}
+	r.b = r.b[:len(r.b)+l.putInt(end(r.b), v)]
 	return r
 }
 
 // Float adds a number. Infinity and NaN make Emit fail.
 func (r *Record) Float(name string, v float64) *Record {
-	r.name(name)
-	r.keep(appendFloat(r.b, v, 64))
+	l := r.open(name)
+	if l.long != nil || cap(r.b)-len(r.b) < room {
+		r.b, l = l.open(r.b, 0)
+	}
+	if n := l.putFloat(end(r.b), v); n > 0 {
+		r.b = r.b[:len(r.b)+n]
+		return r
+	}
+	r.keep(appendFloat(l.append(r.b), v, 64))
 	return r
 }
 
 // Bool adds true or false.
 func (r *Record) Bool(name string, v bool) *Record {
-	r.name(name)
-	r.b = appendBool(r.b, v)
+	l := r.open(name)
+	if l.long != nil || cap(r.b)-len(r.b) < room {
+		r.b, l = l.open(r.b, 0)
+	}
+	r.b = r.b[:len(r.b)+l.putBool(end(r.b), v)]
 	return r
 }
 

@@ -32,7 +32,7 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 		b = append(b, nullBytes...)
 	} else {
 		var err error
-		if b, err = appendObject(b, cursor, new(tops)); err != nil {
+		if b, err = appendObject(b, cursor); err != nil {
 			return err
 		}
 	}

@@ -30,24 +30,24 @@ type Run struct {
 	streams map[string]int
 	cancel  context.CancelCauseFunc
 	port    port
+	line    line
 
 	mu    sync.Mutex // guards all below, and is held during a call
 	frame abi.FrameWriter
-	tops  tops
-	// projections has one entry per stream of the scope.
-	projections []*projection
-	last        int // index and name of the stream emitted to last
-	lastName    string
-	emitted     int64
-	asked       int   // questions so far, for their ids
-	ended       error // why no further call can have an effect
+	// outlets has one entry per stream of the scope.
+	outlets  []outlet
+	last     *outlet // the one emitted to last, and by which name
+	lastName string
+	emitted  int64
+	asked    int   // questions so far, for their ids
+	ended    error // why no further call can have an effect
 }
 
 func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
 	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
-	r.projections = projections(start.Scope)
 	for i, s := range start.Scope.Streams {
 		r.streams[s.Name] = i
+		r.outlets = append(r.outlets, outlet{index: uint16(i), projection: newProjection(s)})
 	}
 	return r
 }

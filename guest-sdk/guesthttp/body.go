@@ -38,15 +38,67 @@ func newBody(ctx context.Context, h host, number int32, length int64, begun []by
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.err == nil {
-		b.fail(b.handle.ctx.Err())
-	}
-	if b.err != nil {
-		return 0, b.err
+	if err := b.usable(); err != nil {
+		return 0, err
 	}
 	n, err := b.buffer.Read(p)
 	b.fail(err)
 	return n, err
+}
+
+// WriteTo implements io.WriterTo, so that io.Copy passes on what a call fetched as
+// it is, instead of in pieces of its own size. Close may be called meanwhile.
+func (b *body) WriteTo(w io.Writer) (int64, error) {
+	for all := int64(0); ; {
+		piece, err := b.fetched()
+		if err == io.EOF {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		n, err := w.Write(piece)
+		n = min(max(n, 0), len(piece)) // a writer may say anything
+		all += int64(n)
+		b.took(n)
+		if err == nil && n < len(piece) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+}
+
+// fetched is what the buffer has, after a call if it has nothing. took says how much
+// of it was used.
+func (b *body) fetched() ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usable(); err != nil {
+		return nil, err
+	}
+	if _, err := b.buffer.Peek(1); err != nil {
+		b.fail(err)
+		return nil, err
+	}
+	return b.buffer.Peek(b.buffer.Buffered())
+}
+
+func (b *body) took(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.buffer != nil { // it was not closed meanwhile
+		_, _ = b.buffer.Discard(n) // no more than is there
+	}
+}
+
+// usable is the error of every Read from now on, nil for none yet. mu is held.
+func (b *body) usable() error {
+	if b.err == nil {
+		b.fail(b.handle.ctx.Err())
+	}
+	return b.err
 }
 
 // fail closes the handle if there is an error.

@@ -71,6 +71,42 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// TestCopy: io.Copy gets what a call fetched as it is, and what a writer did not take
+// is there still.
+func TestCopy(t *testing.T) {
+	want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+	for _, reply := range []string{ok, strings.Replace(ok, `"url"`, `"bytes":1048576,"url"`, 1)} {
+		f := &fake{reply: reply, body: want}
+		res := roundTrip(t.Context(), t, f)
+		got, largest := bytes.Buffer{}, 0
+		full := errors.New("the disk is full")
+		n, err := io.Copy(writer(func(p []byte) (int, error) { got.Write(p[:1000]); return 1000, full }), res.Body)
+		if n != 1000 || !errors.Is(err, full) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		n, err = io.Copy(writer(func(p []byte) (int, error) { largest = max(largest, len(p)); return got.Write(p) }), res.Body)
+		if n != int64(len(want))-1000 || err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if f.reads > len(want)/(256<<10)+1 || f.closes != 1 || largest != 256<<10 {
+			t.Errorf("%d reads, %d closes, pieces of at most %d", f.reads, f.closes, largest)
+		}
+		if n, err := io.Copy(io.Discard, res.Body); n != 0 || err != nil {
+			t.Errorf("after the end: %d, %v", n, err)
+		}
+	}
+	f := &fake{reply: ok, body: want}
+	res := roundTrip(t.Context(), t, f)
+	n, err := io.Copy(writer(func(p []byte) (int, error) { return len(p), res.Body.Close() }), res.Body)
+	if n != 256<<10 || !errors.Is(err, http.ErrBodyReadAfterClose) || f.closes != 1 {
+		t.Errorf("closed meanwhile: %d bytes, %v, %d closes", n, err, f.closes)
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
 // TestEarlyClose: Close before the end closes the handle, once.
 func TestEarlyClose(t *testing.T) {
 	f := &fake{reply: ok, body: []byte("never read to its end")}

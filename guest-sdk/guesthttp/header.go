@@ -12,7 +12,10 @@ import (
 
 // headers are those to send, sorted by name.
 func headers(from http.Header) [][2]string {
-	list := [][2]string{}
+	var list [][2]string
+	if len(from) == 0 {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		for _, value := range from[name] {
 			if !implied(http.CanonicalHeaderKey(name), value) {

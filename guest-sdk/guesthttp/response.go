@@ -33,9 +33,19 @@ func readReply(raw []byte) (reply, error) {
 		n := 4 + binary.LittleEndian.Uint32(raw)
 		raw, r.inline = raw[4:n], raw[n:]
 	}
+	if quick, ok := quickReply(raw); ok && (framed || quick.handle > 0) {
+		quick.inline = r.inline
+		return quick, nil
+	}
+	err := r.strict(raw, framed)
+	return r, err
+}
+
+// strict reads JSON in any spelling. Handle 0 is one of a reply that is framed.
+func (r *reply) strict(raw []byte, framed bool) error {
 	v, err := abi.Parse(raw, abi.ParseOptions{})
 	if err != nil {
-		return r, err
+		return err
 	}
 	number := func(name string, least, most int64) (int64, error) {
 		m, _ := v.Member(name)
@@ -47,28 +57,28 @@ func readReply(raw []byte) (reply, error) {
 	}
 	handle, err := number("handle", 0, math.MaxInt32)
 	if err != nil {
-		return r, err
+		return err
 	}
 	r.handle = int32(handle)
 	if handle == 0 && !framed {
-		return r, errors.New("it names no handle")
+		return errors.New("it names no handle")
 	}
 	status, err := number("status", 200, 999)
 	if err != nil {
-		return r, err
+		return err
 	}
 	r.status = int(status)
 	if m, _ := v.Member("bytes"); !m.Absent() {
 		if r.bytes, err = number("bytes", 0, math.MaxInt64); err != nil {
-			return r, err
+			return err
 		}
 	}
 	list, _ := v.Member("headers")
 	if !list.Is(abi.KindArray) {
-		return r, errors.New("its headers are no list")
+		return errors.New("its headers are no list")
 	}
 	r.header, err = headerOf(list)
-	return r, err
+	return err
 }
 
 // response makes a response of a reply. Of one that makes no sense it closes

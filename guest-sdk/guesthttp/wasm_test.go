@@ -35,10 +35,15 @@ func (h *echoHost) call(c abi.Call, request string) int {
 	case abi.CallStart:
 		h.pending = []byte(`{"run_id":"r","connection_id":"c","connector_id":"c","collection_mode":"full_refresh","scope":{"streams":[]},
 		 "state":null,"bindings":{"network":{"hosts":["h.example"]}},"detail_gaps":[],"abi":{"major":1,"minor":0}}`)
-	case abi.CallNetworkRequest:
-		n := 4 + binary.LittleEndian.Uint32([]byte(request))
-		h.head, h.body = request[4:n], []byte(request[n:])
-		h.pending = []byte(ok)
+	case abi.CallNetworkExchange:
+		_, asked, err := abi.ParseExchange([]byte(request))
+		if err != nil || len(asked) != 1 {
+			panic("no request")
+		}
+		frame := asked[0].Frame
+		n := 4 + binary.LittleEndian.Uint32(frame)
+		h.head, h.body = string(frame[4:n]), frame[n:]
+		h.pending = abi.Answered{ID: asked[0].ID, Reply: []byte(ok)}.Append(nil)
 	case abi.CallClose:
 		h.closes++
 	case abi.CallDone:

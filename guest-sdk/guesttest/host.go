@@ -73,8 +73,8 @@ func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 		return nil, nil // a violation shows at the next call (G13)
 	case abi.CallMessage, abi.CallLog:
 		return nil, h.side(call, request)
-	case abi.CallNetworkRequest:
-		return h.network(request)
+	case abi.CallNetworkExchange:
+		return h.exchange(request)
 	case abi.CallBrowser:
 		return h.browser(request)
 	default:

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,27 @@ type networkReply struct {
 	URL       string      `json:"url"`
 	Redirects int         `json:"redirects"`
 	Bytes     *int64      `json:"bytes,omitempty"`
+}
+
+// exchange is the exchange function. Every answer is there at once.
+func (h *host) exchange(request []byte) ([]byte, error) {
+	_, asked, err := abi.ParseExchange(request)
+	if err != nil {
+		return nil, guest.NewError(abi.EINVAL, "malformed", err.Error())
+	}
+	var answers []byte
+	for _, q := range asked {
+		a := abi.Answered{ID: q.ID}
+		var e *guest.Error
+		if a.Reply, err = h.network(q.Frame); errors.As(err, &e) {
+			text, _ := json.Marshal(map[string]string{"code": e.Code, "message": e.Message}) // of two texts
+			a.Errno, a.Reply = e.Errno, text
+		} else if err != nil {
+			return nil, err
+		}
+		answers = a.Append(answers)
+	}
+	return answers, nil
 }
 
 // network is the request function: the request goes to Options.Network if its

@@ -1,0 +1,211 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+)
+
+// An Action is what the host says of something that was done, or not.
+type Action struct {
+	ID         string          `json:"action_id"`
+	Verb       string          `json:"action"`
+	Effect     string          `json:"action_type"` // local_state or side_effect
+	State      string          `json:"lifecycle_state"`
+	Dispatched bool            `json:"dispatched"`
+	Success    bool            `json:"success"`
+	Code       string          `json:"failure_code"`
+	Reason     string          `json:"failure_reason"`
+	Detail     string          `json:"detail"`
+	Retryable  bool            `json:"retryable"`
+	Tabs       []Tab           `json:"tabs"`
+	Details    json.RawMessage `json:"details"`
+	Raw        json.RawMessage `json:"-"` // the whole envelope (B13)
+}
+
+// An ActionError is an action that failed. It unwraps to ErrNotVerified.
+type ActionError struct{ Action *Action }
+
+// Error names the verb and the host's code.
+func (e *ActionError) Error() string {
+	s := "guest: " + e.Action.Verb + " failed: " + e.Action.Code
+	if e.Action.Detail != "" {
+		s += " (" + e.Action.Detail + ")"
+	}
+	if e.Action.Dispatched {
+		return s + "; it may have been carried out"
+	}
+	return s
+}
+
+// Unwrap is ErrNotVerified.
+func (e *ActionError) Unwrap() error { return ErrNotVerified }
+
+// Into reads the details of the verb into v.
+func (a *Action) Into(v any) error { return json.Unmarshal(a.Details, v) }
+
+// act performs an action. A failed one is an *ActionError beside the action; one
+// that nothing was expected of is neither proved nor an error (State is
+// pending_verification).
+func (b *Browser) act(ctx context.Context, q request, options []PageOption) (*Action, error) {
+	var raw json.RawMessage
+	if err := b.ask(ctx, q, options, &raw); err != nil {
+		return nil, err
+	}
+	a := &Action{Raw: raw}
+	if err := json.Unmarshal(raw, a); err != nil {
+		return nil, err
+	}
+	if a.State == "failed" {
+		return a, &ActionError{a}
+	}
+	return a, nil
+}
+
+// local is act for what changes the page alone: an element that was replaced by
+// its like is taken for it (B130).
+func (b *Browser) local(ctx context.Context, q request, options []PageOption) (*Action, error) {
+	q["rebind"] = true
+	return b.act(ctx, q, options)
+}
+
+// Navigate loads an address, and is proved when a document of an allowed host is
+// there.
+func (b *Browser) Navigate(ctx context.Context, url string, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "navigate", "url": url}, options)
+}
+
+// Back, Forward and Reload go through the history of the tab.
+func (b *Browser) Back(ctx context.Context, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "navigate", "history": "back"}, options)
+}
+
+// Forward goes forward.
+func (b *Browser) Forward(ctx context.Context, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "navigate", "history": "forward"}, options)
+}
+
+// Reload loads the page again.
+func (b *Browser) Reload(ctx context.Context, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "navigate", "history": "reload"}, options)
+}
+
+// Click clicks an element. Say with Expecting what must come of it.
+func (b *Browser) Click(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "click", "target": t}, options)
+}
+
+// Fill puts text in place of what an editable element holds. A text that is the
+// handle of a sealed secret has the host put the secret there (§18).
+func (b *Browser) Fill(ctx context.Context, t Target, text string, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "fill", "target": t, "value": valueOf(text)}, options)
+}
+
+// TypeKeys types text key by key, for fields that listen to keys.
+func (b *Browser) TypeKeys(ctx context.Context, t Target, text string, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "type", "target": t, "value": valueOf(text), "mode": "keys"}, options)
+}
+
+// sealedPrefix begins every handle (R158).
+const sealedPrefix = "sluice-sealed-v1-"
+
+func valueOf(text string) map[string]string {
+	if len(text) > len(sealedPrefix) && text[:len(sealedPrefix)] == sealedPrefix {
+		return map[string]string{"sealed": text}
+	}
+	return map[string]string{"plain": text}
+}
+
+// Clear empties an editable element.
+func (b *Browser) Clear(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "clear", "target": t}, options)
+}
+
+// Press presses keys, such as Enter or Control+A, where the focus is.
+func (b *Browser) Press(ctx context.Context, keys string, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "press", "keys": keys}, options)
+}
+
+// PressOn presses keys in an element.
+func (b *Browser) PressOn(ctx context.Context, t Target, keys string, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "press", "keys": keys, "target": t}, options)
+}
+
+// SelectLabel chooses an option of a list by what people read.
+func (b *Browser) SelectLabel(ctx context.Context, t Target, label string, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "select", "target": t, "option": map[string]string{"label": label}}, options)
+}
+
+// SelectID chooses an option of a list by its value.
+func (b *Browser) SelectID(ctx context.Context, t Target, id string, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "select", "target": t, "option": map[string]string{"id": id}}, options)
+}
+
+// Check switches a checkbox or switch on or off, or chooses a radio.
+func (b *Browser) Check(ctx context.Context, t Target, on bool, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "check", "target": t, "checked": on}, options)
+}
+
+// Adjust brings a slider or stepper to a value, give or take the tolerance.
+func (b *Browser) Adjust(ctx context.Context, t Target, value, tolerance float64, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "adjust", "target": t, "value": value, "tolerance": tolerance}, options)
+}
+
+// ScrollTo brings an element into view.
+func (b *Browser) ScrollTo(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "scroll", "target": t}, options)
+}
+
+// Scroll scrolls the page down, up, left or right by a part of what it shows.
+func (b *Browser) Scroll(ctx context.Context, direction string, amount float64, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "scroll", "direction": direction, "amount": amount}, options)
+}
+
+// Hover moves the pointer over an element.
+func (b *Browser) Hover(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
+	return b.local(ctx, request{"verb": "hover", "target": t}, options)
+}
+
+// Upload chooses files of the connector's mounts in a file input.
+func (b *Browser) Upload(ctx context.Context, t Target, paths []string, options ...PageOption) (*Action, error) {
+	files := make([]map[string]string, len(paths))
+	for i, p := range paths {
+		files[i] = map[string]string{"path": p}
+	}
+	return b.act(ctx, request{"verb": "upload", "target": t, "files": files}, options)
+}
+
+// A Download is a file that a page offered and the host took.
+type Download struct {
+	Handle int32  `json:"handle"`
+	Name   string `json:"name"`
+	MIME   string `json:"mime"`
+	Bytes  int64  `json:"bytes"`
+	Denied bool   `json:"denied"`
+}
+
+// Downloads are those that an action brought.
+func (a *Action) Downloads() []Download {
+	var d struct {
+		Downloads []Download `json:"downloads"`
+	}
+	_ = json.Unmarshal(a.Details, &d) // an action of another verb has none
+	return d.Downloads
+}
+
+// ReadAll reads a stream handle to its end and closes it; more than limit bytes
+// are an error.
+func (b *Browser) ReadAll(handle int32, limit int) ([]byte, error) {
+	defer func() { _ = b.run.CloseHandle(handle) }()
+	var out []byte
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := b.run.ReadHandle(handle, buf)
+		if err != nil || n == 0 {
+			return out, err
+		}
+		if out = append(out, buf[:n]...); len(out) > limit {
+			return nil, &Error{Code: "result_too_large", Message: "more than " + strconv.Itoa(limit) + " bytes"}
+		}
+	}
+}
