@@ -19,6 +19,21 @@ type Connector struct {
 	Bundled     bool            `json:"bundled"` // came with Sluice (runtime.md §4)
 	InstalledAt time.Time       `json:"installed_at"`
 	Signer      *Signer         `json:"signer,omitempty"` // nil is an unsigned module (S140)
+	InstalledBy string          `json:"installed_by,omitempty"`
+	Source      string          `json:"source,omitempty"` // upload, digest, file or bundled
+	Size        int64           `json:"size,omitempty"`   // of the module, in bytes
+	Warnings    []Warning       `json:"warnings,omitempty"`
+	// Conformance marks a connector of run-api.md A242: its runs have connections
+	// of their own.
+	Conformance bool `json:"conformance,omitempty"`
+	// Revision grows by one whenever another module takes its place.
+	Revision uint64 `json:"revision,omitempty"`
+}
+
+// A Warning says that a module and its manifest do not fit (G25).
+type Warning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
 }
 
 // A Signer is the key that signed a module.
@@ -47,11 +62,21 @@ type Connection struct {
 	Grant           *Grant          `json:"grant,omitempty"`    // nil is the owner's own collection
 	Approved        Approved        `json:"approved_bindings"`
 	CollectionSince string          `json:"collection_since,omitempty"`
-	LeakCanary      string          `json:"leak_canary,omitempty"` // enforce (default) or off
-	Digest          Digest          `json:"digest"`                // module the owner approved
-	Manifest        json.RawMessage `json:"manifest,omitempty"`    // the active manifest, pinned
-	CreatedAt       time.Time       `json:"created_at"`
-	UpdatedAt       time.Time       `json:"updated_at"`
+	LeakCanary      string          `json:"leak_canary,omitempty"`  // enforce (default) or off
+	Mode            string          `json:"mode,omitempty"`         // live (default) or test
+	ProfileName     string          `json:"profile_name,omitempty"` // of its browser; the connection's id unless named
+	// Revision grows by one with every change that is asked for.
+	Revision uint64 `json:"revision,omitempty"`
+	// Withdrawals counts how often something that was given was taken back: a run
+	// that was planned before the last one ends (R8).
+	Withdrawals uint64          `json:"withdrawals,omitempty"`
+	Digest      Digest          `json:"digest"`             // module the owner approved
+	Manifest    json.RawMessage `json:"manifest,omitempty"` // the active manifest, pinned
+	CreatedAt   time.Time       `json:"created_at"`
+	UpdatedAt   time.Time       `json:"updated_at"`
+	// Temporary marks the connection of one run of a conformance connector, which
+	// goes when the run does (A242).
+	Temporary bool `json:"temporary,omitempty"`
 }
 
 // A Grant is the owner's permission on a connection (§2.2).
@@ -61,6 +86,11 @@ type Grant struct {
 	Scope      json.RawMessage `json:"scope,omitempty"` // null: everything declared
 	ExpiresAt  *time.Time      `json:"expires_at,omitempty"`
 	Status     string          `json:"status"` // active, consumed, expired, revoked, invalid
+	// Ref names the approval to people: gra_ and a ULID. It is no namespace: state
+	// outlives a grant that is replaced.
+	Ref        string    `json:"ref,omitempty"`
+	ApprovedBy string    `json:"approved_by,omitempty"`
+	ApprovedAt time.Time `json:"approved_at,omitzero"`
 }
 
 // Fault says why a grant cannot be used at a time: grant_consumed,
@@ -84,6 +114,8 @@ type Approved struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
 	Browser bool     `json:"browser,omitempty"`
+	// NoInteractive: the connector may not ask its owner.
+	NoInteractive bool `json:"no_interactive,omitempty"`
 	// Plain are the secrets that the owner agreed to have the connector see
 	// (R155).
 	Plain []string `json:"plain_acknowledged,omitempty"`

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -36,32 +37,67 @@ type Record struct {
 	Deleted    bool
 }
 
+// An Order says how records are listed.
+type Order string
+
+// The orders of records. By key is by the bytes of the canonical key, so of a
+// compound one by its JSON text; by emission time equals are by key.
+const (
+	ByVersion Order = "version" // or ""
+	ByKey     Order = "key"
+	ByEmitted Order = "emitted"
+)
+
 // A RecordQuery selects records of one stream.
 type RecordQuery struct {
 	Connection ConnectionID
 	Stream     Stream
-	// After continues a listing: the Version of the last record seen. With
-	// ChangesSince semantics 0 is the beginning.
+	Order      Order
+	// After continues a listing by version: RecordPage.After of the page before, or
+	// the Version of the last record seen. With ChangesSince semantics 0 is the
+	// beginning.
 	After uint64
+	// AfterKey continues a listing in another order: RecordPage.AfterKey of the
+	// page before. By key it is a key, and any may be given; else it means nothing
+	// to others. "" is the beginning, or with Descending the end.
+	AfterKey string
 	// Deleted includes tombstones.
 	Deleted bool
-	// Descending lists the newest version first; After is then exclusive from above,
-	// and 0 is the end.
+	// Descending lists from the end, the newest version first; After and AfterKey
+	// are then exclusive from above, and 0 is the end.
 	Descending bool
-	Limit      int // 1..1000; 0 means 100
+	// Match drops the records that it returns false for; nil is none. It does not
+	// block, and keeps nothing of Data. A page ends when it was asked about so many
+	// records that the next page is better a call of its own, so a page may have few
+	// records, or none, and yet More.
+	Match func(Record) bool
+	Limit int // 1..1000; 0 means 100
 }
 
-// A RecordPage is a slice of the records in version order. More says that
-// another page follows after the last record's Version.
+// A RecordPage is a slice of the records in the order asked for. More says that
+// another page may follow, after After or AfterKey; without Match it does.
 //
 // Reading changes: every current record or tombstone with Version > After, at
 // most one entry per key, so that applying all pages reproduces the stream
-// (A214).
+// (A214). In another order a record that changes between two pages may be in
+// both or, when it moves, in none; a View has no such pages.
 type RecordPage struct {
-	Records []Record
-	More    bool
+	Records  []Record
+	More     bool
+	After    uint64 // where a page by version ended
+	AfterKey string // where one in another order did
 	// Version is the newest version of the stream when the page was read.
 	Version uint64
+}
+
+// A View reads records as of one commit: what is written later does not show,
+// and what is written over or erased later is still there (A215). It holds disk
+// space that would be free otherwise, so it is closed soon. It may be used
+// concurrently. It ends with the store.
+type View interface {
+	// Records is Store.Records as of the commit.
+	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
+	Close()
 }
 
 // StreamStats are the counters of one stream (S123, A204).

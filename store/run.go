@@ -21,6 +21,38 @@ type Run struct {
 	Attempt      int             `json:"attempt"`
 	RetryOf      RunID           `json:"retry_of,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"` // the result value of R10, once terminal
+
+	Request Request `json:"request,omitzero"`
+	// Pruned: the timeline was deleted (§20.5).
+	Pruned bool `json:"timeline_deleted,omitempty"`
+}
+
+// A RunHead is where a run's timeline stands.
+type RunHead struct {
+	Next  uint64 // sequence of the next event: how many there have been
+	Ended bool   // the last one is terminal
+}
+
+// A Request is what whoever started a run said of it, for the API to give back
+// (A62). Nothing of it reaches the guest.
+type Request struct {
+	Transport    string          `json:"transport,omitempty"` // rest, ui; "" for a schedule and the command line
+	By           string          `json:"by,omitempty"`        // principal: key:ID, owner
+	WorkflowID   string          `json:"workflow_id,omitempty"`
+	Tags         []string        `json:"tags,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Configurable json.RawMessage `json:"configurable,omitempty"`
+	ScopeID      string          `json:"scope_id,omitempty"`
+	TraceParent  string          `json:"traceparent,omitempty"` // W3C trace that it was created under (A251)
+	ForkedFrom   *ForkedFrom     `json:"forked_from,omitempty"`
+	CatchUp      bool            `json:"catch_up,omitempty"` // it makes up for ticks that passed (R199)
+}
+
+// ForkedFrom is the run that another branched off (A79).
+type ForkedFrom struct {
+	RunID   RunID  `json:"run_id"`
+	FromSeq uint64 `json:"from_seq"`
+	Mode    string `json:"mode"`
 }
 
 // A Lease is the active-run record of a connection (R183). Fence grows by one
@@ -39,10 +71,13 @@ type Lease struct {
 
 // An Interaction is the pending record of an open question (R144): raw text
 // and schema, readable by the owner only, never an answer. It is erased in the
-// commit that closes it, and when its run ends.
+// commit that closes it, and when its run ends. Message and Schema are encrypted at
+// rest; they are empty when the process that wrote them, and with it the run, is gone.
 type Interaction struct {
 	ID        string          `json:"interaction_id"` // R136
 	RunID     RunID           `json:"run_id"`
+	NodeID    string          `json:"node_id"`
+	Interrupt string          `json:"interrupt_id"` // host's own (A141)
 	Kind      string          `json:"kind"`
 	Stream    Stream          `json:"stream,omitempty"`
 	Message   string          `json:"message"`

@@ -29,11 +29,28 @@ type Store interface {
 	// Connection returns one; ErrNotFound.
 	Connection(ctx context.Context, id ConnectionID) (Connection, error)
 	Connections(ctx context.Context) ([]Connection, error)
+	// DeleteConnection removes one; ErrNotFound, *ActiveError while a run is
+	// active. With erase its records, cursors and gaps go as well, also when only
+	// they are left of it. The first commit decides: from then on nothing of them
+	// is shown, and a store that is opened again finishes what was begun. Run
+	// records and timelines stay.
+	DeleteConnection(ctx context.Context, id ConnectionID, erase bool) error
+
+	// Write changes documents, all or none. *ConflictError when one is not as
+	// expected.
+	Write(ctx context.Context, writes ...Write) error
+	// Document returns one; ErrNotFound.
+	Document(ctx context.Context, kind Kind, id string) (Document, error)
+	Documents(ctx context.Context, q DocumentQuery) ([]Document, error)
+	// Sweep deletes documents that have expired. It costs what it deletes, so it
+	// may be called often.
+	Sweep(ctx context.Context) error
 
 	// Acquire inserts the run record and the connection's active-run record in one
 	// step and returns the lease with the next fence (R183). *ActiveError when the
-	// connection has an active run (R4).
-	Acquire(ctx context.Context, r Run, hostID, bootEpoch string, ttl time.Duration) (Lease, error)
+	// connection has an active run (R4). with are written in the same step: the
+	// schedule whose tick it is (S112), the answer to an idempotent request (A51).
+	Acquire(ctx context.Context, r Run, hostID, bootEpoch string, ttl time.Duration, with ...Write) (Lease, error)
 	// Renew moves the expiry of a lease to now + ttl; ErrFenced.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 	// Leases lists the active-run records (R188).
@@ -50,6 +67,15 @@ type Store interface {
 	Runs(ctx context.Context, connection ConnectionID, before RunID, limit int) ([]Run, error)
 	// Events lists a run's events with Sequence >= from, in order.
 	Events(ctx context.Context, id RunID, from uint64, limit int) ([]Event, error)
+	// EventsBefore lists the newest limit events with Sequence < before, in order;
+	// before 0 is the end (A138).
+	EventsBefore(ctx context.Context, id RunID, before uint64, limit int) ([]Event, error)
+	// RunHead says where a run's timeline stands without reading it; ErrNotFound.
+	RunHead(ctx context.Context, id RunID) (RunHead, error)
+	// Prune deletes the timeline of a run that is over and marks the run Pruned
+	// (§20.5). ErrNotFound, *ActiveError. Doing it again is no error. The first
+	// commit decides, as with DeleteConnection.
+	Prune(ctx context.Context, id RunID) error
 	// Pending lists the open questions of a run, or of all runs when id is "".
 	Pending(ctx context.Context, id RunID) ([]Interaction, error)
 
@@ -65,8 +91,11 @@ type Store interface {
 
 	// Streams returns the counters of a connection's streams, by name.
 	Streams(ctx context.Context, connection ConnectionID) ([]StreamStats, error)
-	// Records lists one stream in version order (RecordQuery, RecordPage).
+	// Records lists one stream (RecordQuery, RecordPage). Versions that a key had
+	// before its current one are not kept.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
+	// View opens the records as of the newest commit, for an export.
+	View(ctx context.Context) (View, error)
 	// Record returns the current record or tombstone of a key; ErrNotFound.
 	Record(ctx context.Context, connection ConnectionID, stream Stream, key string) (Record, error)
 

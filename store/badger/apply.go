@@ -155,7 +155,11 @@ func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 		}
 	}
 	if cm.Ask != nil {
-		return g.putJSON(key(kindPending, run, cm.Ask.ID), cm.Ask)
+		q, err := c.s.seal(*cm.Ask)
+		if err != nil {
+			return err
+		}
+		return g.putJSON(key(kindPending, run, cm.Ask.ID), q)
 	}
 	return nil
 }
@@ -218,6 +222,10 @@ func getHead(g *group, id store.RunID) (runHead, bool, error) {
 	if err != nil || !ok {
 		return runHead{}, false, err
 	}
+	return decodeHead(id, b)
+}
+
+func decodeHead(id store.RunID, b []byte) (runHead, bool, error) {
 	if len(b) != 9 {
 		return runHead{}, false, damagef("head of run %s has %d bytes", id, len(b))
 	}

@@ -67,11 +67,12 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { flag.Set(f.Name, f.DefValue) })
 }
 
-// TestTinyIndex runs the suite with index runs of a dozen rows.
+// TestTinyIndex runs the suite with index runs of a dozen rows, and orders of a
+// few runs.
 func TestTinyIndex(t *testing.T) {
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenMemory(badger.WithMemRows(badger.Options{Small: true}, 12))
+			s, err := badger.OpenMemory(badger.WithOrderBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 600))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -143,11 +144,27 @@ func (c *committer) prepareOne() bool {
 		if len(g.items) == 0 {
 			c.cur = nil
 		}
-		c.s.queue.fail(it, err)
+		c.refuse(it, err)
 		return true
 	}
 	g.items = append(g.items, it)
 	return true
+}
+
+// refuse answers an item that cannot be done. A conflict with what is not durable
+// yet is answered after that is: whoever is told of it reads what it is with, and
+// it may still be taken back.
+func (c *committer) refuse(it *item, err error) {
+	var conflict *store.ConflictError
+	last := c.cur
+	if n := len(c.inflight); last == nil && n > 0 {
+		last = c.inflight[n-1]
+	}
+	if last == nil || !errors.As(err, &conflict) {
+		c.s.queue.fail(it, err)
+		return
+	}
+	last.refused = append(last.refused, refusal{it, err})
 }
 
 // nextItem takes a chore or else the first queued item, if the current group
@@ -220,6 +237,9 @@ func (c *committer) landed(g *group) {
 	for _, it := range g.items {
 		c.s.queue.finish(it, nil)
 	}
+	for _, r := range g.refused {
+		c.s.queue.fail(r.item, r.err)
+	}
 	c.rebase(g.seq)
 	c.recycle(g)
 	c.reap()
@@ -242,9 +262,9 @@ func (c *committer) failed(g *group) {
 	if c.cur != nil {
 		later = append(slices.Clone(later), c.cur)
 	}
-	var again []*item
+	again := g.refusedItems()
 	for _, other := range later {
-		again = append(again, other.items...)
+		again = append(append(again, other.items...), other.refusedItems()...)
 	}
 	for _, other := range slices.Backward(later) {
 		other.takeBack()
@@ -260,6 +280,13 @@ func (c *committer) failed(g *group) {
 	for _, it := range g.items {
 		c.s.queue.fail(it, g.err)
 	}
+}
+
+func (g *group) refusedItems() (items []*item) {
+	for _, r := range g.refused {
+		items = append(items, r.item)
+	}
+	return items
 }
 
 func (g *group) takeBack() {

@@ -66,12 +66,25 @@ func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
 	return listJSON[store.Pin](ctx, s, []byte{kindPin})
 }
 
-// PutConnection implements store.Store.
+// PutConnection implements store.Store. One of the same name that is being
+// erased is erased to the end first.
 func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
-	return s.do(ctx, false, func(g *group) error {
-		g.c.forgetGrant(g, c.ID)
-		return g.putJSON(key(kindConnection, string(c.ID)), c)
-	})
+	for {
+		erased := false
+		err := s.do(ctx, false, func(g *group) (err error) {
+			if _, erased, err = g.get(being(erasedConnection, string(c.ID))); err != nil || erased {
+				return err
+			}
+			g.c.forgetGrant(g, c.ID)
+			return g.putJSON(key(kindConnection, string(c.ID)), c)
+		})
+		if err != nil || !erased {
+			return err
+		}
+		if err := s.eraseConnection(ctx, string(c.ID)); err != nil {
+			return err
+		}
+	}
 }
 
 // ChangeConnection implements store.Store.
@@ -132,13 +145,19 @@ func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args
 	return v, nil
 }
 
-// listJSON reads all values whose keys have prefix, in the order of the keys.
-func listJSON[T any](ctx context.Context, s *Store, prefix []byte) ([]T, error) {
+// listJSON reads all values whose keys have prefix, in the order of the keys;
+// none when one of the notes is there, which say that they are being erased.
+func listJSON[T any](ctx context.Context, s *Store, prefix []byte, notes ...[]byte) ([]T, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
+	for _, note := range notes {
+		if _, erased, err := r.get(note); err != nil || erased {
+			return nil, err
+		}
+	}
 	var all []T
 	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
 		var v T

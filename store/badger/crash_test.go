@@ -134,7 +134,10 @@ func childRun(ctx context.Context, s *badger.Store, c store.ConnectionID) error 
 		}
 	}()
 	for {
-		l, err := s.Acquire(ctx, store.Run{ID: store.RunID(fmt.Sprintf("run_%s%025d", c, time.Now().UnixNano())), ConnectionID: c}, "h", "b", time.Hour)
+		id := store.RunID(fmt.Sprintf("run_%s%025d", c, time.Now().UnixNano()))
+		l, err := s.Acquire(ctx, store.Run{ID: id, ConnectionID: c}, "h", "b", time.Hour,
+			store.Write{Kind: store.Schedules, ID: string(c), Data: []byte(strconv.Quote(string(id)))},
+			store.Write{Kind: store.Replies, ID: string(id), Data: []byte(`1`), ExpiresAt: time.Unix(1, 0)})
 		if err != nil {
 			return err
 		}
@@ -262,6 +265,12 @@ func survived(t *testing.T, c *campaign.Campaign, dir string, acked map[store.Co
 		w.compare(id)
 		checkRuns(t, s, id)
 	}
+	if err := s.Settle(t.Context()); err != nil { // what had expired is swept
+		t.Fatal(err)
+	}
+	if n := s.KeptDocuments(); n > len(crashConnections) {
+		t.Fatalf("%d documents are left", n)
+	}
 	c.Cycle()
 	if t.Failed() {
 		t.FailNow()
@@ -274,6 +283,12 @@ func checkRuns(t *testing.T, s *badger.Store, c store.ConnectionID) {
 	runs, err := s.Runs(t.Context(), c, "", 3)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(runs) > 0 { // S112: the document that was written with the start is that of the newest run
+		d, err := s.Document(t.Context(), store.Schedules, string(c))
+		if err != nil || string(d.Data) != strconv.Quote(string(runs[0].ID)) {
+			t.Fatalf("document of run %s says %s, %v", runs[0].ID, d.Data, err)
+		}
 	}
 	for _, r := range runs {
 		events, err := s.Events(t.Context(), r.ID, 0, 1000)

@@ -141,6 +141,7 @@ type deadView struct {
 	chunk  uint64   // the one in bits
 	bits   *deadChunk
 	loaded bool
+	chunks map[uint64]*deadChunk // all that were read, for versions in no order; nil keeps none
 }
 
 func newDeadView(r reader, number uint64) (*deadView, error) {
@@ -168,11 +169,20 @@ func (d *deadView) load(chunk uint64) error {
 		return nil
 	}
 	d.bits, d.loaded, d.chunk = nil, true, chunk
+	if kept, ok := d.chunks[chunk]; ok {
+		d.bits = kept
+		return nil
+	}
 	payload, ok, err := d.r.get(numbered(kindDeadChunk, d.number, chunk))
-	if err != nil || !ok {
+	if err != nil {
 		return err
 	}
-	d.bits, err = decodeDeadChunk(payload)
+	if ok {
+		d.bits, err = decodeDeadChunk(payload)
+	}
+	if err == nil && d.chunks != nil {
+		d.chunks[chunk] = d.bits
+	}
 	return err
 }
 

@@ -1,7 +1,7 @@
 // Package badger is the embedded driver of store.Store: one process, one data
 // directory, one Badger engine (security.md §11, §16).
 //
-// It owns DATA/db (the engine, and bulk/ beside the engine's files),
+// It owns DATA/db (the engine, and bulk/ and orders/ beside the engine's files),
 // DATA/witness (proof of completeness), DATA/lock, DATA/unclean and
 // DATA/ballast. One committer writes everything (S115): it gathers what all
 // runs have ready, and for each group the bulk is synced first, then the
@@ -14,6 +14,7 @@
 //	         counters; and places of bulk
 //	bulk     segments: the records of a flush as the run packed them
 //	         pages and filters of index runs
+//	orders   the orders of records but by version; can be worked out again
 //
 // A stream's index says for every key which version is current. It is a small
 // log-structured tree: the newest rows in memory, the rest in sorted runs whose

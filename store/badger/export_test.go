@@ -2,6 +2,8 @@ package badger
 
 import (
 	"context"
+	"encoding/binary"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -108,4 +110,102 @@ func Testify(from, to uint64) (data []byte) {
 		last = next
 	}
 	return data
+}
+
+// KeptEvents counts the keys of a timeline.
+func (s *Store) KeptEvents(run store.RunID) (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return -1
+	}
+	defer r.close()
+	for _, prefix := range [][]byte{key(kindEvent, string(run), ""), {kindErase}} {
+		r.keys(prefix, func([]byte) bool { n++; return true })
+	}
+	return n
+}
+
+// Kept counts the keys of what goes with a connection, and those of all streams
+// that have no counters.
+func (s *Store) Kept(c store.ConnectionID) (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return -1
+	}
+	defer r.close()
+	known := map[uint64]bool{}
+	err = r.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {
+		c, err := decodeCounters(payload)
+		known[c.number] = true
+		return true, err
+	})
+	if err != nil {
+		return -1
+	}
+	for _, prefix := range [][]byte{
+		key(kindConnection, string(c)), key(kindState, string(c), ""), key(kindGap, string(c), ""), key(kindCounters, string(c), ""), {kindErase},
+	} {
+		r.keys(prefix, func([]byte) bool { n++; return true })
+	}
+	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
+		r.keys([]byte{kind}, func(k []byte) bool {
+			if !known[binary.BigEndian.Uint64(k[1:])] {
+				n++
+			}
+			return true
+		})
+	}
+	return n
+}
+
+// WithOrderBytes bounds the rows of an order in memory.
+func WithOrderBytes(o Options, bytes int) Options {
+	o.orderBytes = bytes
+	return o
+}
+
+// WithAhead has orders worked out ahead for so many records, once they rest so
+// long.
+func WithAhead(o Options, records uint64, rest time.Duration) Options {
+	o.aheadOf, o.aheadAfter = records, rest
+	return o
+}
+
+// ForgetOrders drops what was worked out, with the files.
+func (s *Store) ForgetOrders() error {
+	s.orders.close()
+	return s.dropOrders()
+}
+
+// TakenIn is how far an order of a stream is in this process, and whether some of
+// it is of the one before.
+func (s *Store) TakenIn(c store.ConnectionID, name store.Stream, by store.Order) (through uint64, past bool) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return 0, false
+	}
+	n, _, err := r.counters(c, name)
+	r.close()
+	if err != nil {
+		return 0, false
+	}
+	so, err := s.orders.hold(context.Background(), s, orderID{n.number, by})
+	if err != nil {
+		return 0, false
+	}
+	defer s.orders.release(so)
+	return so.through, so.past
+}
+
+// KeptDocuments counts the documents, expired or not, and what says when they do.
+func (s *Store) KeptDocuments() (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return -1
+	}
+	defer r.close()
+	for _, kind := range []byte{kindDocument, kindDue} {
+		r.keys([]byte{kind}, func([]byte) bool { n++; return true })
+	}
+	return n
 }

@@ -24,13 +24,21 @@ type group struct {
 	terminal bool // holds a terminal commit
 	closed   bool // takes no further item
 	wake     map[store.RunID]bool
-	undo     []func() // to take back its effects on memory, in order of effect
-	publish  []func() // to show its effects to readers
+	undo     []func()  // to take back its effects on memory, in order of effect
+	publish  []func()  // to show its effects to readers
+	refused  []refusal // answered once it is durable
 
 	c      *committer
 	chunks uint64 // parts of long values written so far
 	spill  bool   // the commit being applied is a large one
 	err    error
+}
+
+// A refusal is an item that conflicts with what this group, or one before it,
+// makes durable.
+type refusal struct {
+	item *item
+	err  error
 }
 
 type write struct {

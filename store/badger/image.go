@@ -31,7 +31,9 @@ const (
 func local(kind byte) bool { return kind == kindChain || kind == kindFile || kind == kindChunk }
 
 // moved kinds are those that an image may have.
-func moved(kind byte) bool { return kind >= kindChain && kind <= kindPin && !local(kind) }
+func moved(kind byte) bool {
+	return (kind >= kindChain && kind <= kindErase || kind == kindDue) && !local(kind)
+}
 
 var (
 	_ store.Imager = (*Store)(nil)

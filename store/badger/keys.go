@@ -32,7 +32,10 @@ const (
 	kindDeadChunk  = 'U' // stream number, chunk
 	kindFile       = 'V' // bulk file
 	kindPin        = 'W' // connector id
+	kindDocument   = 'X' // kind, id
+	kindErase      = 'Y' // what is being erased: connection, stream or run, its id
 	kindChunk      = 'Z' // commit sequence, part of a long value
+	kindDue        = 'a' // when a document expires, its kind, its id
 )
 
 // key joins a kind and parts. Every part but the last is length-prefixed, so

@@ -10,15 +10,18 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
 	if l := s.space.measure(); l >= noStart {
 		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
 	}
 	var lease store.Lease
 	err := s.do(ctx, false, func(g *group) error {
 		var err error
-		lease, err = acquire(g, r, hostID, bootEpoch, s.opts.Now().UTC(), ttl)
-		return err
+		now := s.opts.Now().UTC()
+		if lease, err = acquire(g, r, hostID, bootEpoch, now, ttl); err != nil {
+			return err
+		}
+		return writeDocuments(g, now, with)
 	})
 	if err != nil {
 		return store.Lease{}, err
@@ -29,12 +32,11 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl time.Duration) (store.Lease, error) {
 	conn := string(r.ConnectionID)
 	var held store.Lease
-	active, err := g.getJSON(key(kindLease, conn), &held)
-	if err != nil {
+	if err := idle(g, r.ConnectionID); err != nil {
 		return held, err
 	}
-	if active {
-		return held, &store.ActiveError{RunID: held.RunID}
+	if _, erased, err := g.get(being(erasedConnection, conn)); err != nil || erased {
+		return held, missing(err, "connection %s", conn)
 	}
 	if _, exists, err := getHead(g, r.ID); err != nil || exists {
 		if err == nil {
@@ -57,6 +59,16 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	runHead{}.put(g, r.ID)
 	g.put(key(kindRunOf, conn, string(r.ID)), newValue(0))
 	return lease, g.putJSON(key(kindLease, conn), lease)
+}
+
+// idle is *ActiveError while a run of the connection is active.
+func idle(g *group, id store.ConnectionID) error {
+	var held store.Lease
+	active, err := g.getJSON(key(kindLease, string(id)), &held)
+	if err == nil && active {
+		err = &store.ActiveError{RunID: held.RunID}
+	}
+	return err
 }
 
 // nextNumber counts up the number kept under k and returns it; the first is 1.

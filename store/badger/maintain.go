@@ -114,7 +114,8 @@ func (c *committer) checkpointDead(g *group, st *stream) {
 	})
 }
 
-// startJob starts the job a stream needs most, unless one is running.
+// startJob starts the job a stream needs most, or with nil what the files need,
+// unless one is running.
 func (c *committer) startJob(st *stream) {
 	if c.job || c.broken != nil {
 		return
@@ -124,11 +125,14 @@ func (c *committer) startJob(st *stream) {
 		return
 	}
 	c.job = true
-	s := c.s
+	s, name := c.s, store.Stream("")
+	if st != nil {
+		name = st.name
+	}
 	s.jobs.Go(func() {
 		err := work(context.Background())
-		if err != nil && !errors.Is(err, store.ErrClosed) && s.stopped() == nil {
-			s.opts.Logger.Warn("maintenance failed", "stream", st.name, "err", err)
+		if err != nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, errStale) && s.stopped() == nil {
+			s.opts.Logger.Warn("maintenance failed", "stream", name, "err", err)
 		}
 		_ = s.do(context.Background(), false, func(*group) error {
 			c.job = false
@@ -146,6 +150,9 @@ func (c *committer) pick(st *stream) func(context.Context) error {
 	if n, ok := c.tail.wasteful(); ok {
 		j := compactJob{c: c, file: n, end: c.tail.files[n].end}
 		return j.run
+	}
+	if st == nil {
+		return nil
 	}
 	if len(st.lay.Doomed) > 0 {
 		doomed := st.lay.Doomed[0]

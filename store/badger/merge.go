@@ -130,6 +130,9 @@ func (j *mergeJob) write(ctx context.Context) error {
 	batch, bytes := j.batch, j.bytes
 	j.batch, j.bytes = nil, 0
 	return j.c.s.doJob(ctx, bytes, func(g *group) error {
+		if !j.c.current(j.st) {
+			return errStale // it may have been erased
+		}
 		for _, w := range batch {
 			g.putBulk(w.key, w.value)
 		}

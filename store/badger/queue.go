@@ -20,8 +20,9 @@ type item struct {
 	barrier bool
 	// job marks an op of a job that holds a snapshot meanwhile: it must not wait
 	// while the engine is closed, for the engine closes when snapshots do.
-	job   bool
-	bytes int64
+	job     bool
+	bytes   int64
+	claimed int64 // of the queue's bytes; a chore was never pushed and claims none
 }
 
 func (it *item) run() store.RunID {
@@ -68,6 +69,9 @@ func (q *queue) push(ctx context.Context, items ...*item) error {
 		if q.bytes == 0 || q.bytes+bytes <= q.limit {
 			q.items = append(q.items, items...)
 			q.bytes += bytes
+			for _, it := range items {
+				it.claimed = it.bytes
+			}
 			q.mu.Unlock()
 			q.signal()
 			return nil
@@ -112,8 +116,8 @@ func (q *queue) back(items []*item) {
 
 // release ends an item's claim on the queue's bytes. Callers hold mu.
 func (q *queue) release(it *item) {
-	q.bytes -= it.bytes
-	it.bytes = 0
+	q.bytes -= it.claimed
+	it.claimed = 0
 	close(q.room)
 	q.room = make(chan struct{})
 }

@@ -31,7 +31,9 @@ func (s *Store) Record(ctx context.Context, connection store.ConnectionID, strea
 	if err != nil {
 		return store.Record{}, damaged(err, stream)
 	}
-	return e.record(stream), nil
+	rec := e.record(stream)
+	rec.Data = slices.Clone(rec.Data)
+	return rec, nil
 }
 
 // entryAt reads one version.

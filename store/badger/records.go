@@ -3,6 +3,7 @@ package badger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -19,6 +20,9 @@ func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]s
 		return nil, err
 	}
 	defer r.close()
+	if _, erased, err := r.get(being(erasedConnection, string(connection))); err != nil || erased {
+		return nil, err
+	}
 	prefix := countersKey(connection, "")
 	var all []store.StreamStats
 	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
@@ -32,36 +36,82 @@ func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]s
 	return all, err
 }
 
+// What one page asks Match about, at most.
+const (
+	scanRecords = 10_000
+	scanBytes   = 64 << 20
+)
+
 // Records implements store.Store. A page ends early when its data exceeds 8 MiB.
 func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
-	var page store.RecordPage
+	switch q.Order {
+	case "", store.ByVersion:
+	case store.ByKey, store.ByEmitted:
+		return s.ordered(ctx, q)
+	default:
+		return store.RecordPage{}, errOrder
+	}
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
-		return page, err
+		return store.RecordPage{}, err
 	}
 	defer r.close()
+	return r.byVersion(ctx, q)
+}
+
+// errOrder: a program's fault.
+var errOrder = errors.New("records have no such order")
+
+func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	n, ok, err := r.counters(q.Connection, q.Stream)
 	if err != nil || !ok {
-		return page, err
+		return store.RecordPage{}, err
 	}
-	page.Version = n.last
 	if q.After > n.last {
-		return page, store.ErrCursorExpired
+		return store.RecordPage{Version: n.last}, store.ErrCursorExpired
 	}
-	limit, bytes := bounded(q.Limit), 0
+	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, page: store.RecordPage{After: q.After, Version: n.last}}
 	err = r.walk(n, q.After, q.Descending, func(e entry) (bool, error) {
 		if e.Op == store.Delete && !q.Deleted {
 			return true, nil
 		}
-		if len(page.Records) == limit || bytes > pageBytes {
-			page.More = true
-			return false, nil
+		more := p.take(e)
+		if more {
+			p.page.After = e.version
 		}
-		bytes += len(e.Data)
-		page.Records = append(page.Records, e.record(q.Stream))
-		return true, ctx.Err()
+		return more, ctx.Err()
 	})
-	return page, damaged(err, q.Stream)
+	return p.page, damaged(err, q.Stream)
+}
+
+// A pager fills one page.
+type pager struct {
+	q              store.RecordQuery
+	limit, most    int // records in the page, and records asked about
+	bytes          int // of data in it
+	asked, scanned int // records that Match was asked about, and bytes of their data
+	page           store.RecordPage
+}
+
+// take puts a record in the page unless it does not match. False says that the
+// page is full and that the record belongs to the next one.
+func (p *pager) take(e entry) bool {
+	if len(p.page.Records) == p.limit || p.bytes > pageBytes || p.asked == p.most || p.scanned > scanBytes {
+		p.page.More = true
+		return false
+	}
+	rec := e.record(p.q.Stream)
+	if p.q.Match != nil {
+		p.asked++
+		p.scanned += len(e.Data)
+		if !p.q.Match(rec) {
+			return true
+		}
+	}
+	rec.Data = slices.Clone(rec.Data)
+	p.bytes += len(rec.Data)
+	p.page.Records = append(p.page.Records, rec)
+	return true
 }
 
 func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, error) {
@@ -69,11 +119,14 @@ func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, 
 	if err != nil || !ok {
 		return counters{}, false, damaged(err, s)
 	}
+	if _, erased, err := r.get(being(erasedConnection, string(c))); err != nil || erased {
+		return counters{}, false, err
+	}
 	n, err := decodeCounters(b)
 	return n, err == nil, damaged(err, s)
 }
 
-// record copies an entry out.
+// record makes a record of an entry, whose data it shares.
 func (e entry) record(s store.Stream) store.Record {
 	rec := store.Record{
 		Stream: s, Key: string(e.Key), Compound: e.Compound, Version: e.version, RunID: store.RunID(e.run),
@@ -81,7 +134,7 @@ func (e entry) record(s store.Stream) store.Record {
 		Deleted: e.Op == store.Delete,
 	}
 	if !rec.Deleted {
-		rec.Data = json.RawMessage(slices.Clone(e.Data))
+		rec.Data = json.RawMessage(e.Data)
 	}
 	return rec
 }

@@ -70,9 +70,61 @@ func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit i
 		return nil, err
 	}
 	defer r.close()
+	return r.events(ctx, id, from, bounded(limit))
+}
+
+// EventsBefore implements store.Store. A limit of 0 means 100; 1000 is the most.
+func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	head, ok, err := r.head(id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if before == 0 || before > head.next {
+		before = head.next
+	}
+	n := min(before, uint64(bounded(limit)))
+	if n == 0 {
+		return nil, nil
+	}
+	return r.events(ctx, id, before-n, int(n))
+}
+
+// RunHead implements store.Store.
+func (s *Store) RunHead(ctx context.Context, id store.RunID) (store.RunHead, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return store.RunHead{}, err
+	}
+	defer r.close()
+	head, ok, err := r.head(id)
+	if err != nil || !ok {
+		return store.RunHead{}, missing(err, "run %s", id)
+	}
+	return store.RunHead{Next: head.next, Ended: head.ended}, nil
+}
+
+func (r reader) head(id store.RunID) (runHead, bool, error) {
+	b, ok, err := r.get(key(kindRunHead, string(id)))
+	if err != nil || !ok {
+		return runHead{}, false, err
+	}
+	return decodeHead(id, b)
+}
+
+// events reads up to limit events from a sequence on; none of a run whose
+// timeline is being deleted.
+func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
+	if _, erased, err := r.get(being(erasedRun, string(id))); err != nil || erased {
+		return nil, err
+	}
 	prefix := key(kindEvent, string(id), "")
 	var events []store.Event
-	err = r.scan(prefix, eventKey(id, from), false, func(k, payload []byte) (bool, error) {
+	err := r.scan(prefix, eventKey(id, from), false, func(k, payload []byte) (bool, error) {
 		var e store.Event
 		if err := json.Unmarshal(payload, &e); err != nil {
 			return false, damagef("event of run %s: %v", id, err)
@@ -82,16 +134,7 @@ func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit i
 			return false, damagef("run %s has event %d where %d belongs", id, got, want)
 		}
 		events = append(events, e)
-		return len(events) < bounded(limit), ctx.Err()
+		return len(events) < limit, ctx.Err()
 	})
 	return events, err
-}
-
-// Pending implements store.Store.
-func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
-	prefix := []byte{kindPending}
-	if id != "" {
-		prefix = key(kindPending, string(id), "")
-	}
-	return listJSON[store.Interaction](ctx, s, prefix)
 }

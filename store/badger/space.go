@@ -163,7 +163,7 @@ func (c *committer) unprepare() {
 	if g := c.cur; g != nil {
 		c.cur = nil
 		g.takeBack()
-		c.s.queue.back(g.items)
+		c.s.queue.back(append(g.items, g.refusedItems()...))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // States implements store.Store: by stream.
 func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
-	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""))
+	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""), being(erasedConnection, string(connection)))
 }
 
 // Staged implements store.Store: by stream.
@@ -22,13 +22,8 @@ func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, erro
 // ResetState implements store.Store.
 func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	return s.do(ctx, true, func(g *group) error {
-		var held store.Lease
-		active, err := g.getJSON(key(kindLease, string(connection)), &held)
-		if err != nil {
+		if err := idle(g, connection); err != nil {
 			return err
-		}
-		if active {
-			return &store.ActiveError{RunID: held.RunID}
 		}
 		if stream != "" {
 			return g.remove(stateKey(connection, grant, stream))
@@ -62,7 +57,7 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""))
+	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), being(erasedConnection, string(connection)))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package badger
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"os"
@@ -38,6 +39,8 @@ type Store struct {
 	closeOnce    sync.Once
 	closeErr     error
 	jobs         sync.WaitGroup // maintenance beside the committer
+	ahead        sync.WaitGroup // lookAhead
+	erasing      chan struct{}  // capacity 1: held while a connection is erased
 
 	chain   chain   // writer only
 	witness witness // writer only
@@ -52,7 +55,9 @@ type Store struct {
 	readers   map[uint64]int        // open snapshots by commit
 	streams   map[streamKey]*stream // those in memory
 
-	watchers watchers
+	watchers  watchers
+	orders    orders
+	questions cipher.AEAD
 }
 
 func newStore(dir string, opts Options) *Store {
@@ -64,8 +69,11 @@ func newStore(dir string, opts Options) *Store {
 		written: make(chan *group, groupInflight),
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
+		erasing: make(chan struct{}, 1),
 		readers: make(map[uint64]int),
 		streams: make(map[streamKey]*stream),
+
+		questions: newQuestionKey(),
 	}
 	s.space.init(s)
 	return s
@@ -90,6 +98,12 @@ func (s *Store) start(t tail) {
 		close(s.done)
 	}()
 	go s.space.watch()
+	if s.damage == nil {
+		s.jobs.Go(s.tidy)
+		if s.dir != "" {
+			s.ahead.Go(s.lookAhead)
+		}
+	}
 }
 
 // Damage says what was found wrong at open, nil when nothing was. A damaged
@@ -186,6 +200,7 @@ func (s *Store) close() error {
 	close(s.closing)
 	<-s.done
 	s.jobs.Wait()
+	s.ahead.Wait()
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	var errs []error
@@ -195,6 +210,7 @@ func (s *Store) close() error {
 		s.db = nil
 	}
 	errs = append(errs, s.bulk.close())
+	s.orders.close()
 	if s.witness.f != nil {
 		errs = append(errs, s.witness.f.Close())
 	}
@@ -213,9 +229,41 @@ type snapshot struct {
 	s *Store
 }
 
+// pin keeps what the newest commit that readers see needs, until unpin.
+func (s *Store) pin(also func()) (ts uint64) {
+	s.view.Lock()
+	defer s.view.Unlock()
+	s.readers[s.published]++
+	if also != nil {
+		also()
+	}
+	return s.published
+}
+
+// repin pins a commit that is pinned already.
+func (s *Store) repin(ts uint64) uint64 {
+	s.view.Lock()
+	defer s.view.Unlock()
+	s.readers[ts]++
+	return ts
+}
+
+func (s *Store) unpin(ts uint64) {
+	s.view.Lock()
+	defer s.view.Unlock()
+	if s.readers[ts]--; s.readers[ts] == 0 {
+		delete(s.readers, ts)
+	}
+}
+
 // snapshot opens a view of the newest commit that readers see; also, when it is
 // given, runs with that commit pinned and nothing newer shown yet.
 func (s *Store) snapshot(ctx context.Context, also func()) (*snapshot, error) {
+	return s.snapshotOf(ctx, func() uint64 { return s.pin(also) })
+}
+
+// snapshotOf opens a view of the commit that pin pins.
+func (s *Store) snapshotOf(ctx context.Context, pin func() uint64) (*snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -224,14 +272,7 @@ func (s *Store) snapshot(ctx context.Context, also func()) (*snapshot, error) {
 		s.gate.RUnlock()
 		return nil, s.absent()
 	}
-	s.view.Lock()
-	ts := s.published
-	s.readers[ts]++
-	if also != nil {
-		also()
-	}
-	s.view.Unlock()
-	return &snapshot{s.reader(ts), s}, nil
+	return &snapshot{s.reader(pin()), s}, nil
 }
 
 // absent says why there is no engine.
@@ -246,11 +287,6 @@ func (s *Store) absent() error {
 
 func (r *snapshot) close() {
 	r.txn.Discard()
-	s := r.s
-	s.view.Lock()
-	if s.readers[r.ts]--; s.readers[r.ts] == 0 {
-		delete(s.readers, r.ts)
-	}
-	s.view.Unlock()
-	s.gate.RUnlock()
+	r.s.unpin(r.ts)
+	r.s.gate.RUnlock()
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,6 +40,47 @@ func exerciseEvents(t *testing.T, d Driver) {
 		got, err := b.s.Events(t.Context(), l.RunID, 1, 2)
 		b.must(err)
 		equal(t, "limited events", got, want[1:3], cmp.Comparer(sameMilli))
+	})
+	t.Run("A138: the newest events before a sequence, and where a timeline stands", func(t *testing.T) {
+		b := open(t, d)
+		l := b.run("a")
+		head := func(want store.RunHead) {
+			t.Helper()
+			got, err := b.s.RunHead(t.Context(), l.RunID)
+			b.must(err)
+			equal(t, "head", got, want)
+		}
+		head(store.RunHead{})
+		got, err := b.s.EventsBefore(t.Context(), l.RunID, 0, 5)
+		b.must(err)
+		equal(t, "events of a run without", len(got), 0)
+		for range 300 {
+			b.put(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.progress"), b.event(l, "run.progress")}})
+		}
+		head(store.RunHead{Next: 600})
+		b.end(l)
+		b.reopen()
+		head(store.RunHead{Next: 601, Ended: true})
+		for _, c := range []struct {
+			before      uint64
+			limit       int
+			first, many uint64
+		}{
+			{0, 1, 600, 1}, {0, 0, 501, 100}, {601, 2, 599, 2}, {9999, 2, 599, 2}, {600, 3, 597, 3}, {3, 2, 1, 2}, {3, 10, 0, 3}, {1, 1, 0, 1}, {0, 5000, 0, 601},
+		} {
+			got, err := b.s.EventsBefore(t.Context(), l.RunID, c.before, c.limit)
+			b.must(err)
+			equal(t, fmt.Sprintf("events before %d, at most %d", c.before, c.limit), uint64(len(got)), c.many)
+			for i, e := range got {
+				equal(t, "sequence", e.Sequence, c.first+uint64(i))
+			}
+		}
+		if _, err := b.s.RunHead(t.Context(), "run_none"); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("head of an absent run: %v", err)
+		}
+		got, err = b.s.EventsBefore(t.Context(), "run_none", 0, 5)
+		b.must(err)
+		equal(t, "events of an absent run", len(got), 0)
 	})
 	t.Run("R177: nothing follows the terminal event", func(t *testing.T) {
 		b := open(t, d)
