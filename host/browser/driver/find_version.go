@@ -1,0 +1,48 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const versionLimit = 5 * time.Second
+
+// banner is what a Chromium prints for --version. Product names are letters and
+// spaces: "Chromium 148.0.7778.167 built on Debian", "Google Chrome 150.0.7000.1".
+var banner = regexp.MustCompile(`^([A-Za-z][A-Za-z ]{0,60}[A-Za-z]) (([0-9]{1,5})(?:\.[0-9]{1,9}){1,3})\b`)
+
+// askVersion runs an executable with --version, which starts no browser, under no
+// rights of this host's root and with the environment that a browser has.
+func askVersion(ctx context.Context, path string) (product, version string, major int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, versionLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version") // #nosec G204 -- the operator's browser
+	cmd.Env = environment("/nonexistent", "/nonexistent")
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second
+	harmless(cmd)
+	var out tail
+	cmd.Stdout, cmd.Stderr = &out, &out
+	runtime.LockOSThread() // the process ends with the thread that started it
+	err = cmd.Run()
+	runtime.UnlockOSThread()
+	if ctx.Err() != nil {
+		return "", "", 0, errors.New("does not answer --version")
+	}
+	m := banner.FindStringSubmatch(strings.TrimSpace(out.String()))
+	switch {
+	case err != nil:
+		return "", "", 0, fmt.Errorf("does not run: %w: %s", reason(err), out.line())
+	case m == nil || strings.EqualFold(m[1], "snap"):
+		return "", "", 0, fmt.Errorf("is not a Chromium: it says %q to --version", out.line())
+	}
+	major, err = strconv.Atoi(m[3])
+	return m[1], m[2], major, err
+}

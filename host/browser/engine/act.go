@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxDispatches of one action (B101).
+const maxDispatches = 4
+
+// An act is one action while it runs: its result, which grows, and what recovery
+// keeps across cycles (B100).
+type act struct {
+	*verb
+	kind kind
+	res  *action.Result
+	set  action.Settings // of its proof
+
+	declared *action.Declared
+	repeat   bool // idempotent
+	delta    *action.Predicate
+	origin   string // of delta: declared, default or deferred
+
+	found   *observe.Found    // the target; nil for none
+	skip    map[page.Ref]bool // better candidates that were tried
+	verdict *observe.Verdict  // on the delta, the latest
+	ready   page.Readiness
+	point   page.Point
+	before  *observe.Look // the page before the first dispatch
+	after   *observe.Look // the last one that was seen since
+	mark    page.Mark     // of the first dispatch
+	sentAt  time.Duration // when the latest dispatch began, by the clock
+
+	dispatches int
+	trusted    int  // events that arrived
+	turned     bool // the latest dispatch was turned away from another element
+	refused    *action.Refusal
+	release    func() // staged files
+	blocked    string // why a part of the control could not be used
+	rich       bool   // B59 was tried
+	cycles     cycles
+	details    map[string]any
+	work       any // what the verb's kind keeps between its steps
+}
+
+// newAct is an action before anything was done.
+func (v *verb) newAct() *act {
+	a := &act{verb: v, kind: kinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
+	if v.req.Declared != "" && v.opt.Declared != nil {
+		a.declared = v.opt.Declared(v.req.Declared)
+	}
+	a.repeat = v.req.Repeatable(a.declared)
+	a.res = &action.Result{
+		ActionID: v.tracer.id, Action: v.req.Verb, Category: v.req.Verb.Category(), EffectTableVersion: action.EffectTableVersion,
+		Idempotent: a.repeat, Intent: v.req.Intent, Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		Transitions: []action.Transition{},
+	}
+	a.res.ActionType, a.res.ActionTypeSource = action.Effect(v.req.Verb, a.declared, "")
+	a.res.Verification = action.Verification{Result: "not_evaluated", Observed: []action.Observed{}, Stability: stability(a.set, run{})}
+	if v.req.Target != nil {
+		a.res.Target = &action.TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
+	}
+	a.cycles = newCycles(v.req)
+	return a
+}
+
+// settle settles the delta from the element as it is before the dispatch (B52).
+func (a *act) settle(n *page.Node) {
+	p, origin := observe.Delta(a.req, n)
+	if staged, ok := a.work.([]StagedFile); ok && origin == observe.Default {
+		p.Names = names(staged)
+	}
+	a.declare(p, origin)
+}
+
+func (a *act) declare(p *action.Predicate, origin string) {
+	a.delta, a.origin = a.own(p), origin
+	a.res.Verification.DeltaOrigin = origin
+	a.res.Verification.Delta = describe(p)
+}
+
+// own has a predicate about the action's own element id mean the node that is acted
+// on, whatever the action makes of its name and place.
+func (a *act) own(p *action.Predicate) *action.Predicate {
+	if p == nil || a.req.Target == nil || a.req.Target.ElementID == "" {
+		return p
+	}
+	mine := *p
+	if p.Target != nil && p.Target.ElementID == a.req.Target.ElementID {
+		mine.Target = nil
+	}
+	mine.Of = nil
+	for i := range p.Of {
+		mine.Of = append(mine.Of, *a.own(&p.Of[i]))
+	}
+	return &mine
+}
+
+// perform does the action and recovers it until it is settled, refused or pending.
+func (a *act) perform() {
+	f := a.pass()
+	for f != nil && a.refused == nil {
+		strategy, permitted := a.choose(f)
+		if !permitted {
+			a.fail(f)
+			return
+		}
+		f = a.recover(strategy, f)
+	}
+}
+
+// maxTurned is how often a click that was turned away is aimed again.
+const maxTurned = 5
+
+// pass goes through resolution, execution and verification once. A nil fault is
+// success, or the wait for an expect. A click that was turned away is one more check
+// that failed before a dispatch (B132, B135).
+func (a *act) pass() *fault {
+	for n := 0; ; n++ {
+		if f := a.resolve(); f != nil || a.refused != nil {
+			return f
+		}
+		if n == 0 && !a.move(action.Resolved) {
+			return a.broken()
+		}
+		if done, f := a.already(); done || f != nil {
+			return f
+		}
+		f := a.dispatch()
+		switch {
+		case f == nil && a.refused == nil:
+			return a.verify()
+		case !a.turned || n == maxTurned:
+			return f
+		}
+	}
+}
+
+// move records a state; false for one that B43 does not allow.
+func (a *act) move(to string) bool {
+	if !action.CanMove(a.res.State, to, to == action.Resolved && a.cycles.state.Attempts > 0) {
+		return false
+	}
+	a.res.State = to
+	a.res.Transitions = append(a.res.Transitions, action.Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	return true
+}
+
+// broken is the fault of a host that lost its way: nothing is done any more.
+func (a *act) broken() *fault {
+	return &fault{code: action.Unknown, detail: detailInternal, stage: action.StageDispatch}
+}
+
+// mayDispatch is the one permission to act on the page (B95, B96).
+func (a *act) mayDispatch() bool {
+	if a.dispatches == 0 {
+		return true
+	}
+	return a.again() && a.dispatches < maxDispatches
+}
+
+// again reports whether doing it twice does no harm.
+func (a *act) again() bool { return a.repeat || a.res.ActionType == action.LocalState }

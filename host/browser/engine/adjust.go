@@ -1,0 +1,352 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// The interaction modes of adjust, in order (B143).
+const (
+	modeSemantic   = "semantic"
+	modeGesture    = "gesture"
+	modeCoordinate = "coordinate"
+)
+
+const (
+	maxPresses = 200 // of keys, in one attempt (B143)
+	thumb      = 16  // pixels, of a slider whose thumb cannot be measured (B144)
+)
+
+// An adjusting is what adjust knows of its control.
+type adjusting struct {
+	modes     []string // that may be tried, in order
+	at        int
+	attempts  int
+	tolerance float64
+	widened   bool
+	native    bool
+	pre       float64
+	now       float64 // as read last
+	limits    *page.Range
+	node      page.Node
+	why       string // of coordinates (B144)
+}
+
+// adjustFits wants a control with a numeric value (B92), and a value in its range
+// (B142).
+func adjustFits(a *act, n *page.Node) *fault {
+	number := n.Tag == "input" && n.Type == "number"
+	fixed := n.Tag == "progress" || n.Tag == "meter" || n.Role == "progressbar" || n.Role == "meter"
+	if fixed || n.State.Value == nil && !number || n.State.Range == nil && !number {
+		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+	}
+	if r := n.State.Range; r != nil && (a.req.Adjust.Value < r.Min || a.req.Adjust.Value > r.Max) {
+		return a.reject("out_of_range")
+	}
+	w, again := a.work.(*adjusting)
+	if !again {
+		w = &adjusting{modes: a.req.Adjust.Modes, tolerance: a.req.Adjust.Tolerance, native: n.Tag == "input", pre: math.NaN()}
+		if len(w.modes) == 0 {
+			w.modes = []string{modeSemantic, modeGesture, modeCoordinate}
+		}
+		if n.State.Value != nil {
+			w.pre = *n.State.Value
+		}
+		w.now = w.pre
+		w.at = -1
+		if !w.next() {
+			return &fault{code: action.SemanticMismatch, detail: "no_mode", stage: action.StageResolve}
+		}
+		a.work = w
+	}
+	w.limits, w.node = n.State.Range, *n
+	return nil
+}
+
+// next moves to the next mode that may be tried; false for none.
+func (w *adjusting) next() bool {
+	for i := w.at + 1; i < len(w.modes); i++ {
+		if w.allowed(w.modes[i]) {
+			w.at = i
+			return true
+		}
+	}
+	return false
+}
+
+// allowed is B144: coordinates only where something better was tried, and all of it
+// left the value as it was.
+func (w *adjusting) allowed(mode string) bool {
+	switch mode {
+	case modeSemantic:
+		return w.native
+	case modeCoordinate:
+		return w.attempts > 0 && same64(w.now, w.pre)
+	}
+	return true
+}
+
+func (a *act) mode() string {
+	if w, ok := a.work.(*adjusting); ok && w.at >= 0 {
+		if w.widened {
+			return w.modes[w.at] + "+widened"
+		}
+		return w.modes[w.at]
+	}
+	return ""
+}
+
+// moreModes reports whether another attempt has something new to try (B94).
+func (a *act) moreModes() bool {
+	w, ok := a.work.(*adjusting)
+	if !ok || w.attempts >= max(a.req.Adjust.MaxAttempts, 1) {
+		return false
+	}
+	a.measure(w)
+	probe := *w
+	return probe.next() || a.req.Adjust.WidenTo != nil && !w.widened
+}
+
+// measure takes over the value that was seen last.
+func (a *act) measure(w *adjusting) {
+	if n := a.current(); n != nil && n.State.Value != nil {
+		w.now = *n.State.Value
+	}
+}
+
+// nextMode takes the next mode, else the tolerance that the guest allowed (B145).
+func (a *act) nextMode() bool {
+	w, ok := a.work.(*adjusting)
+	if !ok {
+		return false
+	}
+	a.measure(w)
+	if w.next() {
+		return true
+	}
+	if a.req.Adjust.WidenTo == nil || w.widened {
+		return false
+	}
+	w.widened, w.tolerance = true, *a.req.Adjust.WidenTo
+	a.declare(adjusted(a.req.Adjust.Value, w.tolerance), observe.Default)
+	return true
+}
+
+// adjustAgain is a further attempt on the control that was resolved (B141).
+func (a *act) adjustAgain() *fault {
+	w, _ := a.work.(*adjusting)
+	if !a.move(action.Resolved) {
+		return a.broken()
+	}
+	if w.widened {
+		a.move(action.Pending)
+		return a.verify()
+	}
+	t := try{act: a}
+	f, err := t.reach()
+	if err != nil {
+		return rawFault(err, action.StageResolve)
+	}
+	if f != nil {
+		return a.pass()
+	}
+	if f := a.dispatch(); f != nil || a.refused != nil {
+		return f
+	}
+	return a.verify()
+}
+
+// adjusted is the delta within a tolerance.
+func adjusted(want, tolerance float64) *action.Predicate {
+	return &action.Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
+}
+
+func adjustSend(a *act) (page.Delivery, error) {
+	w, _ := a.work.(*adjusting)
+	w.attempts++
+	switch w.modes[w.at] {
+	case modeSemantic:
+		d, err := a.tab.Set(a.ctx, a.node(), page.Setting{Number: &a.req.Adjust.Value})
+		d.Trusted = -1
+		return d, err
+	case modeGesture:
+		return a.gesture(w)
+	}
+	w.why = "no native setter and no keys"
+	if w.native {
+		w.why = "setter and keys left the value as it was"
+	}
+	a.count("coordinate_fallback_total")
+	return a.coordinate(w)
+}
+
+// gesture presses keys until the value is there, and drags where keys do nothing.
+func (a *act) gesture(w *adjusting) (page.Delivery, error) {
+	g := keys{act: a, w: w, all: page.Delivery{Trusted: -1}}
+	worked, err := g.turn()
+	if err != nil || worked {
+		return g.all, err
+	}
+	d, err := a.tab.Drag(a.ctx, w.path(a.req.Adjust.Value))
+	g.all.Sent = g.all.Sent || d.Sent
+	return g.all, err
+}
+
+// coordinate clicks where the value is, and corrects what is left by keys (B144).
+func (a *act) coordinate(w *adjusting) (page.Delivery, error) {
+	at := w.point(a.req.Adjust.Value)
+	d, err := a.tab.Click(a.ctx, page.Click{At: at, Button: "left", Count: 1})
+	if err != nil {
+		return d, err
+	}
+	g := keys{act: a, w: w, all: page.Delivery{Sent: true, Trusted: -1}}
+	if v, err := g.read(); err != nil || math.Abs(v-a.req.Adjust.Value) <= w.tolerance {
+		return g.all, err
+	}
+	_, err = g.turn()
+	return g.all, err
+}
+
+// keys works a control by its keys.
+type keys struct {
+	*act
+	w    *adjusting
+	all  page.Delivery
+	used int
+}
+
+// pairs are keys that lower and raise a value: up and down are not turned around by
+// the direction of writing.
+var pairs = [][2]string{{"ArrowDown", "ArrowUp"}, {"ArrowLeft", "ArrowRight"}}
+
+// turn presses towards the value; false when no key changed anything.
+func (k *keys) turn() (worked bool, err error) {
+	for _, pair := range pairs {
+		worked, err = k.with(pair)
+		if worked || err != nil {
+			return worked, err
+		}
+	}
+	return false, nil
+}
+
+func (k *keys) with(pair [2]string) (worked bool, err error) {
+	target, now := k.req.Adjust.Value, k.w.now
+	step := 0.0
+	for k.used < maxPresses && math.Abs(now-target) > k.w.tolerance {
+		n := 1
+		if step > 0 {
+			n = int(math.Round(math.Abs(target-now) / step))
+		}
+		if n == 0 {
+			return worked, nil // the nearest step is reached
+		}
+		next, err := k.press(pair, target > now, now, min(n, maxPresses-k.used))
+		if err != nil {
+			return worked, err
+		}
+		if same64(next, now) {
+			return worked, nil
+		}
+		if step == 0 {
+			step = math.Abs(next - now)
+		} else if math.Abs(next-target) >= math.Abs(now-target) {
+			return true, nil // no nearer
+		}
+		now, worked = next, true
+	}
+	return worked, nil
+}
+
+// press presses one way, from the nearer end where that is shorter than the keys
+// that are left.
+func (k *keys) press(pair [2]string, up bool, now float64, n int) (float64, error) {
+	key := pair[0]
+	if up {
+		key = pair[1]
+	}
+	d, err := k.tab.Press(k.ctx, k.node(), key, n)
+	k.used += n
+	k.all.Sent = k.all.Sent || d.Sent
+	if err != nil {
+		return now, err
+	}
+	return k.read()
+}
+
+// read is the value now. One that cannot be read stays as it was.
+func (k *keys) read() (float64, error) {
+	l, err := k.look(nil, nil, k.node())
+	if err != nil || l == nil {
+		return k.w.now, err
+	}
+	k.after = l
+	if n := l.Node(k.node()); n != nil && n.State.Value != nil {
+		k.w.now = *n.State.Value
+	}
+	return k.w.now, nil
+}
+
+// point is where a value is on the track (B144).
+func (w *adjusting) point(value float64) page.Point {
+	b, part := w.node.Bounds, 0.5
+	if r := w.limits; r != nil && r.Max > r.Min {
+		part = (value - r.Min) / (r.Max - r.Min)
+	}
+	if b.H > b.W {
+		along := b.H - thumb/2 - (b.H-thumb)*part
+		return page.Point{X: b.X + b.W/2, Y: b.Y + min(max(along, 1), b.H-1)}
+	}
+	along := thumb/2 + (b.W-thumb)*part
+	return page.Point{X: b.X + min(max(along, 1), b.W-1), Y: b.Y + b.H/2}
+}
+
+// path is a drag from the value now to another one.
+func (w *adjusting) path(value float64) []page.Point {
+	from := w.now
+	if math.IsNaN(from) {
+		from = value
+	}
+	a, b := w.point(from), w.point(value)
+	return []page.Point{a, {X: (a.X + b.X) / 2, Y: (a.Y + b.Y) / 2}, b}
+}
+
+func same64(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+func adjustTell(a *act) {
+	w, ok := a.work.(*adjusting)
+	if !ok || w.at < 0 {
+		return
+	}
+	actual := map[string]any{"property": "value", "value": nil}
+	within := false
+	if n := a.current(); n != nil && n.State.Value != nil {
+		actual["value"] = *n.State.Value
+		if n.State.RawValue != nil {
+			actual["raw_value"] = *n.State.RawValue
+		}
+		within = math.Abs(*n.State.Value-a.req.Adjust.Value) <= w.tolerance
+	}
+	a.details["pre_state"] = map[string]any{"value": number(w.pre)}
+	a.details["target_state"] = map[string]any{"property": "value", "target_value": a.req.Adjust.Value, "tolerance": w.tolerance}
+	a.details["actual_state"], a.details["within_tolerance"] = actual, within
+	a.details["converged"], a.details["attempts"] = a.res.Success, w.attempts
+	a.details["adjustment_mode"], a.details["degraded"] = w.modes[w.at], w.modes[w.at] == modeCoordinate && w.attempts > 0
+	if w.why != "" {
+		a.details["degraded_reason"] = w.why
+	}
+	if w.limits != nil {
+		a.details["value_range"] = map[string]any{"min": w.limits.Min, "max": w.limits.Max}
+		a.details["step"] = w.limits.Step
+	}
+}
+
+func number(v float64) any {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// ChangeReply is the answer of wait for ui_change (B153).
+type ChangeReply struct {
+	Success  bool                  `json:"success"`
+	Observed *string               `json:"observed_change"`
+	Revision int64                 `json:"snapshot_revision"`
+	Timeout  bool                  `json:"timeout"`
+	Elapsed  int64                 `json:"elapsed_ms"`
+	Expected string                `json:"expected_change,omitempty"`
+	Loading  *observe.LoadingState `json:"loading_state"`
+	Reason   string                `json:"reason"`
+	Trace    action.Trace          `json:"trace"`
+}
+
+// A changing waits for a change of the page that stays.
+type changing struct {
+	*verb
+	set      action.Settings
+	settling observe.Settling
+	based    bool
+	last     *observe.Look
+	kind     string
+}
+
+func (v *verb) uiChange() (any, *action.Refusal) {
+	c := changing{verb: v, set: v.settings(false)}
+	c.settling = observe.Settling{Kind: v.req.Wait.Change, Stable: v.req.Wait.Stability}
+	c.baseline()
+	settled, err := c.poll()
+	if errors.Is(err, errLost) || errors.Is(err, errLease) {
+		x := assertion{verb: v}
+		return nil, x.refuse(err)
+	}
+	result := stepFailure
+	if settled {
+		result = stepSuccess
+	}
+	v.tracer.add(stageStabilize, result, meta{"change": c.kind})
+	v.succeeded = settled
+	v.record(nil)
+	return c.reply(settled), nil
+}
+
+// baseline is the revision that was asked for, else what the page was before the
+// latest action that no wait has consumed, else what it is now (B153).
+func (c *changing) baseline() {
+	p := c.unconsumed()
+	if p != nil {
+		p.consumed = true
+	}
+	if s := c.req.Wait.Since; s != nil {
+		if h := c.history[c.tab.ID()]; h != nil {
+			if d, ok := h.At(*s); ok {
+				c.settling.Baseline, c.based = d, true
+				return
+			}
+		}
+	}
+	if p != nil && p.before != nil {
+		c.settling.Baseline, c.based = p.before.Digests, true
+	}
+}
+
+// poll reads until a change has settled or the time is over.
+func (c *changing) poll() (settled bool, err error) {
+	for from := c.now(); ; {
+		l, err := c.look(nil, nil)
+		if err != nil && !errors.Is(err, errDeadline) {
+			return false, err
+		}
+		if c.take(l) {
+			return true, nil
+		}
+		if err != nil || c.now()-from >= c.req.Wait.Timeout {
+			return false, nil
+		}
+		if err := c.sleep(c.set.Interval); err != nil {
+			if errors.Is(err, errDeadline) {
+				return false, nil
+			}
+			return false, err
+		}
+	}
+}
+
+func (c *changing) take(l *observe.Look) bool {
+	if l == nil || l.Age() > c.set.Stale {
+		c.tracer.add(stageVerify, stepRetry, meta{"read": l != nil})
+		return false
+	}
+	c.last = l
+	if !c.based {
+		c.settling.Baseline, c.based = l.Digests, true
+	}
+	kind, settled := c.settling.Take(l.Digests, l.Arrived)
+	result := stepRetry
+	if c.kind = kind; settled {
+		result = stepSuccess
+	}
+	c.tracer.add(stageVerify, result, meta{"revision": l.Revision, "change": kind})
+	return settled
+}
+
+func (c *changing) reply(settled bool) *ChangeReply {
+	out := &ChangeReply{Success: settled, Timeout: !settled, Elapsed: (c.now() - c.started).Milliseconds(), Expected: c.req.Wait.Change, Reason: "no change settled"}
+	if c.last != nil {
+		out.Revision, out.Loading = c.last.Revision, observe.LoadingOf(c.last.Observation)
+	}
+	if settled {
+		out.Observed, out.Reason = &c.kind, "the page changed and the change stayed"
+	} else if c.kind != "" {
+		out.Reason = "the page kept changing"
+	}
+	out.Trace = c.tracer.trace(settled)
+	return out
+}
+
+// maxPasts are remembered.
+const maxPasts = 16
+
+// remembered keeps what later waits and asserts of this action compare with.
+func (a *act) remembered() {
+	p := &past{id: a.res.ActionID, tab: a.tab.ID(), before: a.before, mark: a.mark, act: a}
+	a.pasts = append(a.pasts, p)
+	if len(a.pasts) > maxPasts {
+		a.pasts = slices.Delete(a.pasts, 0, 1)
+	}
+}
+
+// past is the action that is named, else the latest one on the tab; nil for none.
+func (v *verb) past(id string) *past {
+	for _, p := range slices.Backward(v.pasts) {
+		if p.tab == v.tab.ID() && (id == "" || p.id == id) {
+			return p
+		}
+	}
+	return nil
+}
+
+// unconsumed is the latest action on the tab, unless a wait has seen to it.
+func (v *verb) unconsumed() *past {
+	if p := v.past(""); p != nil && !p.consumed {
+		return p
+	}
+	return nil
+}
+
+// focusedNow is the selector of what has the focus.
+var focusedNow = &action.Target{Selector: &action.Selector{Selector: page.Selector{CSS: ":focus"}}}
+
+// focused is the element that has the focus; nil for none.
+func focused(l *observe.Look) *page.Node {
+	if l == nil {
+		return nil
+	}
+	var last *page.Node
+	for i := range l.Nodes {
+		if f := l.Nodes[i].State.Focused; f != nil && *f {
+			last = &l.Nodes[i]
+		}
+	}
+	return last
+}

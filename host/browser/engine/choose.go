@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A choice is an option to select, and what was selected before.
+type choice struct {
+	option   page.Option
+	index    int
+	previous *page.Option
+	native   bool
+	closed   bool // a control that shows its options when it is opened
+}
+
+// selectFits finds the option (B28). A control without options is none (B92); an
+// option that is not there yet may come.
+func selectFits(a *act, n *page.Node) *fault {
+	if n.Multiple {
+		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+	}
+	c := choice{native: n.Tag == "select", previous: n.State.Selected}
+	if was, ok := a.work.(choice); ok {
+		c.previous = was.previous
+	}
+	if len(n.Options) == 0 {
+		if c.native || !n.Popup && n.Role != "combobox" {
+			return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+		}
+		c.closed, c.option = true, a.asked()
+		a.work = c
+		return nil
+	}
+	i := a.option(n)
+	if i < 0 {
+		return &fault{code: action.ElementNotFound, detail: "no_such_option", stage: action.StageResolve}
+	}
+	if c.option, c.index = n.Options[i], i; c.option.Disabled {
+		return a.reject("disabled")
+	}
+	a.work = c
+	return nil
+}
+
+// option is the place of the one that is asked for, or -1.
+func (a *act) option(n *page.Node) int {
+	chosen := observe.Choice(a.req.Select, n)
+	for i := range n.Options {
+		if chosen == &n.Options[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// asked is what the request says of the option.
+func (a *act) asked() page.Option {
+	var o page.Option
+	if a.req.Select.ID != nil {
+		o.ID = *a.req.Select.ID
+	}
+	if a.req.Select.Label != nil {
+		o.Label = *a.req.Select.Label
+	}
+	return o
+}
+
+// selectSend sets a native control, and clicks the option of another one.
+func selectSend(a *act) (page.Delivery, error) {
+	c, _ := a.work.(choice)
+	if c.native {
+		return a.tab.Set(a.ctx, a.node(), page.Setting{Index: &c.index})
+	}
+	if c.closed {
+		d, err := a.tab.Click(a.ctx, page.Click{At: a.point, Button: "left", Count: 1})
+		if err != nil {
+			return d, err
+		}
+		if c, err = a.opened(); err != nil {
+			return d, err
+		}
+	}
+	r, err := a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
+	if err == nil && r.Fault == "outside_viewport" {
+		if err = a.tab.ScrollTo(a.ctx, c.option.Ref); err == nil {
+			r, err = a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
+		}
+	}
+	if err != nil || r.Fault != "" {
+		a.blocked = r.Fault
+		return page.Delivery{Sent: c.closed, Trusted: -1}, err
+	}
+	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1})
+}
+
+// maxOpening is how long a control is given to show its options.
+const maxOpening = time.Second
+
+// opened waits for the options of a control that was just opened.
+func (a *act) opened() (choice, error) {
+	c, _ := a.work.(choice)
+	for from := a.now(); ; {
+		l, err := a.look([]*action.Target{a.req.Target}, nil, a.node())
+		if err != nil {
+			return c, err
+		}
+		if l != nil {
+			if n := l.Node(a.node()); n != nil {
+				if i := a.option(n); i >= 0 {
+					c.option, c.index, c.closed = n.Options[i], i, true
+					a.work = c
+					return c, nil
+				}
+			}
+		}
+		if a.now()-from > maxOpening {
+			return c, page.ErrKind
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return c, err
+		}
+	}
+}
+
+func selectTell(a *act) {
+	c, _ := a.work.(choice)
+	a.details["previous"] = optionInfo(c.previous)
+	a.details["selected"] = optionInfo(nil)
+	if n := a.current(); n != nil {
+		a.details["selected"] = optionInfo(n.State.Selected)
+	}
+}
+
+func optionInfo(o *page.Option) any {
+	if o == nil {
+		return nil
+	}
+	return map[string]string{"id": o.ID, "label": o.Label}
+}

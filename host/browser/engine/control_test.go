@@ -1,0 +1,501 @@
+package engine_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+func checkbox(on bool) *page.Node {
+	return &page.Node{Tag: "input", Type: "checkbox", Role: "checkbox", Name: "Terms", Native: true, State: page.State{Checked: &on}}
+}
+
+func slider(native bool, value, step float64) *page.Node {
+	n := &page.Node{Tag: "div", Role: "slider", Name: "Volume", Tabbable: true, State: page.State{Value: &value, Range: &page.Range{Min: 0, Max: 100, Step: step}}}
+	if native {
+		n.Tag, n.Type, n.Native = "input", "range", true
+	}
+	return n
+}
+
+func theme() *page.Node {
+	return &page.Node{Tag: "select", Role: "combobox", Name: "Theme", Native: true, State: page.State{Selected: &page.Option{ID: "light", Label: "Light"}},
+		Options: []page.Option{{ID: "light", Label: "Light"}, {ID: "dark", Label: "Dark"}, {ID: "old", Label: "Old", Disabled: true}}}
+}
+
+func TestCheck(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(checkbox(false))
+		s.on["n0"] = func() { s.nodes[0].State.Checked = ptr(!*s.nodes[0].State.Checked) }
+		return s
+	}, func(b *bench) {
+		r := request(action.Check, named("checkbox", "Terms"))
+		r.Check = true
+		got := b.act(r)
+		b.is(got, "", "")
+		d := got.Details.(map[string]any)
+		if d["checked"] != true || d["previous"] != false || b.sent != 1 || got.ActionType != action.LocalState {
+			t.Errorf("%v, sent %d", d, b.sent)
+		}
+		for _, force := range []bool{false, true} { // B21, B29
+			r.Force = force
+			got = b.act(r)
+			if b.is(got, "", ""); b.sent != 1 || got.Dispatched || got.Details.(map[string]any)["already_satisfied"] != true {
+				t.Errorf("force %v: sent %d, %+v", force, b.sent, got.Details)
+			}
+		}
+	})
+	within(t, func() *site { return newSite(button("Save")) }, func(b *bench) { // B92
+		b.is(b.act(request(action.Check, named("button", "Save"))), action.SemanticMismatch, "state_unavailable")
+	})
+}
+
+// TestCheckByLabel: a page that draws its own box hides the control; its label is
+// clicked, and the control proves it.
+func TestCheckByLabel(t *testing.T) {
+	within(t, func() *site {
+		box := checkbox(false)
+		s := newSite(box, &page.Node{Tag: "label", Text: "Terms", Labels: "n0"})
+		box.Visible = false
+		s.on["n1"] = func() { s.nodes[0].State.Checked = ptr(!*s.nodes[0].State.Checked) }
+		return s
+	}, func(b *bench) {
+		r := request(action.Check, named("checkbox", "Terms"))
+		r.Check = true
+		got := b.act(r)
+		b.is(got, "", "")
+		if d := got.Details.(map[string]any); d["checked"] != true || d["previous"] != false || got.ActionType != action.LocalState || got.Target.Resolution.Reason != "label_of_hidden_control" {
+			t.Errorf("%v %+v", d, got.Target.Resolution)
+		}
+	})
+}
+
+func TestFill(t *testing.T) {
+	within(t, func() *site { return newSite(field("Mail")) }, func(b *bench) {
+		r := request(action.Fill, named("textbox", "Mail"))
+		r.Type.Plain = "a@b.test"
+		got := b.act(r)
+		b.is(got, "", "")
+		for _, rec := range b.records {
+			if strings.Contains(toJSON(t, rec.Trace), "a@b") {
+				t.Errorf("B40: typed text is in the trace: %s", toJSON(t, rec.Trace))
+			}
+		}
+		if len(b.records) != 1 || got.Details.(map[string]any)["length"] != 8 || got.Verification.DeltaOrigin != "default" {
+			t.Errorf("%v", got.Details)
+		}
+		if b.is(b.act(r), "", ""); b.calls["fill"] != 1 {
+			t.Error("B21: filled again")
+		}
+		r.Force = true
+		if b.is(b.act(r), "", ""); b.calls["fill"] != 2 {
+			t.Error("force: not filled")
+		}
+		r.Verb, r.Type.Plain, r.Force = action.Clear, "", false
+		if b.is(b.act(r), "", ""); *b.nodes[0].State.TextValue != "" {
+			t.Error("not cleared")
+		}
+		b.nodes[0].ReadOnly = true
+		r.Verb, r.Type.Plain, r.Actionable = action.Fill, "x", 0
+		b.is(b.act(r), action.ActionRejected, "readonly")
+	})
+}
+
+func TestFieldThatResetsItself(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(field("Mail"))
+		s.on["n0"] = func() { s.nodes[0].State.TextValue = ptr("") }
+		return s
+	}, func(b *bench) {
+		r := request(action.Fill, named("textbox", "Mail"))
+		r.Type.Plain = "x"
+		b.is(b.act(r), action.VerificationFailed, "")
+	})
+}
+
+// vault has one sealed value.
+type vault struct {
+	refuse    *action.Refusal
+	page      string
+	frame     string
+	submitted int
+}
+
+const password = "correct horse battery staple"
+
+func (v *vault) Value(handle, pageOrigin, frameOrigin string, _ page.Node) (string, *action.Refusal) {
+	v.page, v.frame = pageOrigin, frameOrigin
+	return password, v.refuse
+}
+
+func (v *vault) Hide(text string) string {
+	return strings.ReplaceAll(text, password, "sluice-sealed-v1-x")
+}
+func (v *vault) Submitted() { v.submitted++ }
+
+func TestSealedFill(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(field("Code"), button("Log in"), text("status", "idle"))
+		s.on["n1"] = func() { s.nodes[2].Text = "in" }
+		return s
+	}, func(b *bench) {
+		v := &vault{}
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
+		r := request(action.Fill, named("textbox", "Code"))
+		r.Type.Sealed = "sluice-sealed-v1-x"
+		got := b.act(r)
+		b.is(got, "", "")
+		if *b.nodes[0].State.TextValue != password || v.page != "https://shop.test" || v.frame != "https://shop.test" {
+			t.Errorf("typed %q at %s", *b.nodes[0].State.TextValue, v.page)
+		}
+		if _, told := got.Details.(map[string]any)["length"]; told {
+			t.Error("B39: the length of a sealed value is told")
+		}
+		silent(t, got)
+		x := request(action.Expect, nil)
+		x.Expect = &action.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
+		reply := b.expect(x)
+		if !reply.Success {
+			t.Errorf("compared with its handle: %+v", reply)
+		}
+		silent(t, reply)
+		e := request(action.Extract, nil)
+		e.Extract = []action.ExtractItem{{Name: "code", Take: "value", Target: named("textbox", "Code")}}
+		raw, refused := b.engine.Do(context.Background(), e)
+		if refused != nil || string(raw.(*engine.ExtractReply).Items["code"]) != `"sluice-sealed-v1-x"` {
+			t.Errorf("extract: %v %v", raw, refused)
+		}
+		b.is(b.act(click("Log in", says("status", "in"))), "", "")
+		if b.act(click("Log in", says("status", "in"))); v.submitted != 1 {
+			t.Errorf("B41: told %d times", v.submitted)
+		}
+		b.change(func() { b.nodes[2].Text = "welcome " + password }) // the page says it aloud
+		aloud := &action.Target{Selector: &action.Selector{Selector: page.Selector{TestID: "status"}}}
+		for guess, holds := range map[string]bool{"welcome": true, "welcome c": false, "correct": false, "horse": false, "welcome sluice-sealed-v1-x": true} {
+			x.Expect = &action.Predicate{Kind: "text", Op: "contains", Text: guess, Target: aloud}
+			if reply = b.expect(x); reply.Success != holds {
+				t.Errorf("%q is answered with %v", guess, reply.Success)
+			}
+			if strings.Contains(toJSON(t, reply), password) {
+				t.Errorf("B39: %+v", reply)
+			}
+		}
+		x.Expect = &action.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
+		b.change(func() { b.nodes[0].State.TextValue = ptr(password + "!") })
+		x.Expect.String = ptr(password)
+		if reply = b.expect(x); reply.Success {
+			t.Error("the plain value can be guessed")
+		}
+		b.engine.Close()
+	})
+	within(t, func() *site { return newSite(field("Code")) }, func(b *bench) { // B38
+		v := &vault{refuse: &action.Refusal{Code: "sealed_destination_denied"}}
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
+		r := request(action.Fill, named("textbox", "Code"))
+		r.Type.Sealed = "sluice-sealed-v1-x"
+		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "sealed_destination_denied" || b.sent != 0 {
+			t.Errorf("refused %v, sent %d", refused, b.sent)
+		}
+	})
+}
+
+// silent fails for a reply that has the password in it.
+func silent(t *testing.T, reply any) {
+	t.Helper()
+	if strings.Contains(toJSON(t, reply), "horse") {
+		t.Errorf("B39: the password is in %s", toJSON(t, reply))
+	}
+}
+
+func TestSelect(t *testing.T) {
+	within(t, func() *site { return newSite(theme()) }, func(b *bench) {
+		r := request(action.Select, named("combobox", "Theme"))
+		r.Select.Label = ptr("Dark")
+		got := b.act(r)
+		if b.is(got, "", ""); toJSON(t, got.Details.(map[string]any)["selected"]) != `{"id":"dark","label":"Dark"}` || b.calls["click"] != 0 {
+			t.Errorf("B28: %v", got.Details)
+		}
+		r.Select.Label, r.Actionable = ptr("Old"), 0
+		b.is(b.act(r), action.ActionRejected, "disabled")
+		r.Select.Label = ptr("Purple")
+		b.is(b.act(r), action.ElementNotFound, "no_such_option")
+		b.nodes[0].Multiple = true
+		b.is(b.act(r), action.SemanticMismatch, "")
+	})
+}
+
+func TestSelectOfACustomControl(t *testing.T) {
+	within(t, func() *site {
+		box := &page.Node{Tag: "div", Role: "combobox", Name: "Theme", Tabbable: true, Popup: true, State: page.State{Selected: &page.Option{ID: "l", Label: "Light"}}}
+		s := newSite(box)
+		dark := &page.Node{Ref: "dark", Tag: "li", Role: "option", Name: "Dark", Text: "Dark"}
+		s.on["n0"] = func() {
+			if len(s.nodes) == 1 {
+				s.add(dark)
+				box.Options = []page.Option{{ID: "d", Label: "Dark", Ref: "dark"}}
+			}
+		}
+		s.on["dark"] = func() { box.State.Selected = &page.Option{ID: "d", Label: "Dark"} }
+		return s
+	}, func(b *bench) {
+		r := request(action.Select, named("combobox", "Theme"))
+		r.Select.Label = ptr("Dark")
+		b.is(b.act(r), "", "")
+		if b.sent != 2 {
+			t.Errorf("clicked %d times", b.sent)
+		}
+	})
+}
+
+func adjust(value float64) *action.Request {
+	r := request(action.Adjust, named("slider", "Volume"))
+	r.Adjust.Value = value
+	return r
+}
+
+func TestAdjust(t *testing.T) {
+	within(t, func() *site { return newSite(slider(true, 10, 0)) }, func(b *bench) {
+		got := b.act(adjust(30))
+		b.is(got, "", "")
+		d := got.Details.(map[string]any)
+		if d["adjustment_mode"] != "semantic" || d["attempts"] != 1 || d["converged"] != true || d["within_tolerance"] != true || d["degraded"] != false {
+			t.Errorf("B141: %v", d)
+		}
+		sent := b.sent
+		got = b.act(adjust(30)) // B142
+		if d = got.Details.(map[string]any); b.sent != sent || d["attempts"] != 0 || d["adjustment_mode"] != "semantic" {
+			t.Errorf("B142: %v", d)
+		}
+		r := adjust(101)
+		r.Actionable = 0
+		b.is(b.act(r), action.ActionRejected, "out_of_range")
+	})
+	within(t, func() *site { return newSite(button("Volume")) }, func(b *bench) {
+		r := adjust(3)
+		r.Target = named("button", "Volume")
+		b.is(b.act(r), action.SemanticMismatch, "")
+	})
+}
+
+// TestAdjustSnaps: a control that keeps to its steps converges only within tolerance
+// (B145).
+func TestAdjustSnaps(t *testing.T) {
+	snap := func() *site {
+		s := newSite(slider(true, 10, 5))
+		s.on["n0"] = func() { s.nodes[0].State.Value = ptr(math.Round(*s.nodes[0].State.Value/5) * 5) }
+		return s
+	}
+	within(t, snap, func(b *bench) {
+		r := adjust(33)
+		r.Deadline = 30 * 1e9
+		got := b.act(r)
+		b.is(got, action.ConvergenceFailed, "")
+		if d := got.Details.(map[string]any); d["converged"] != false || toJSON(t, d["actual_state"]) != `{"property":"value","value":35}` || d["degraded"] != false || b.calls["click"] != 0 {
+			t.Errorf("%v", d)
+		}
+	})
+	within(t, snap, func(b *bench) {
+		r := adjust(33)
+		r.Deadline, r.Adjust.WidenTo = 30*1e9, ptr(2.0)
+		got := b.act(r)
+		if b.is(got, "", ""); got.Recovery == nil || got.Recovery.Strategy != action.RetryAdjustment {
+			t.Errorf("%+v", got.Recovery)
+		}
+	})
+}
+
+// TestAdjustByKeys: an ARIA slider has no setter and is worked by its keys (B143).
+func TestAdjustByKeys(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(slider(false, 10, 0))
+		s.on["n0"] = func() {
+			n := s.nodes[0]
+			key, count, ok := strings.Cut(n.Description, "*")
+			if !ok {
+				return
+			}
+			by := 2.0 * float64(len(strings.Repeat("x", atoi(count))))
+			if key == "ArrowDown" {
+				by = -by
+			}
+			n.Description = ""
+			n.State.Value = ptr(*n.State.Value + by)
+		}
+		return s
+	}, func(b *bench) {
+		got := b.act(adjust(50))
+		b.is(got, "", "")
+		if d := got.Details.(map[string]any); d["adjustment_mode"] != "gesture" || b.calls["press"] != 2 {
+			t.Errorf("%v after %d presses", d, b.calls["press"])
+		}
+	})
+}
+
+// TestAdjustByCoordinates: only where nothing else moved the value (B144).
+func TestAdjustByCoordinates(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(slider(false, 10, 0))
+		clicked := func() {
+			if s.calls["click"] > 0 {
+				s.nodes[0].State.Value = ptr(60.0)
+			}
+		}
+		s.on["n0"] = clicked
+		return s
+	}, func(b *bench) {
+		r := adjust(60)
+		r.Deadline = 30 * 1e9
+		got := b.act(r)
+		b.is(got, "", "")
+		if d := got.Details.(map[string]any); d["adjustment_mode"] != "coordinate" || d["degraded"] != true || d["degraded_reason"] == nil || b.counts["coordinate_fallback_total"] != 1 {
+			t.Errorf("%v", d)
+		}
+	})
+}
+
+func TestScroll(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(text("row", "Row 90"))
+		s.nodes[0].InView = false
+		return s
+	}, func(b *bench) {
+		r := request(action.Scroll, tested("row"))
+		got := b.act(r)
+		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 1 || got.Details.(map[string]any)["in_viewport"] != true {
+			t.Errorf("%v", got.Details)
+		}
+		got = b.act(r)
+		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 0 {
+			t.Errorf("B30: %v", got.Details)
+		}
+	})
+	within(t, func() *site { return newSite(text("row", "Row 1")) }, func(b *bench) { // the end is reached
+		r := request(action.Scroll, nil)
+		r.Scroll.Direction = "down"
+		b.is(b.act(r), action.VerificationFailed, "scroll_no_change")
+	})
+	within(t, func() *site { // a row that is made when it comes near
+		s := newSite(text("row1", "Row 1"))
+		s.on["scroll"] = func() {
+			s.scroll.Y += 500
+			if s.scroll.Y == 1500 {
+				s.add(text("row90", "Row 90"))
+			}
+		}
+		return s
+	}, func(b *bench) {
+		got := b.act(request(action.Scroll, tested("row90")))
+		if b.is(got, "", ""); b.calls["scroll"] != 3 {
+			t.Errorf("scrolled %d times", b.calls["scroll"])
+		}
+	})
+}
+
+func TestHoverAndPress(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		b.is(b.act(request(action.Hover, named("button", "Save"))), "", "")
+		b.nodes[1].Text = "idle"
+		r := request(action.Press, named("button", "Save"))
+		r.Press = action.PressArgs{Chords: []string{"Enter"}, Count: 1}
+		r.Expect = says("status", "Saved")
+		b.is(b.act(r), "", "")
+		r.Press.Chords = []string{"Nonsense"}
+		r.Expect = nil
+		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "invalid_request" {
+			t.Errorf("B27: %v", refused)
+		}
+	})
+}
+
+func TestNavigate(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		r := request(action.Navigate, nil)
+		r.Navigate = action.NavigateArgs{URL: "https://shop.test/next", Until: "dom"}
+		got := b.act(r)
+		if b.is(got, "", ""); got.Details.(map[string]any)["status"] != 200 || !got.Idempotent {
+			t.Errorf("%v", got.Details)
+		}
+		for err, detail := range map[error]string{page.ErrHost: "host_denied", page.ErrScheme: "scheme_denied"} { // B24
+			b.hook = func(at string, _ int) error {
+				if at == "navigate" {
+					return err
+				}
+				return nil
+			}
+			got = b.act(r)
+			if b.is(got, action.ActionRejected, detail); got.Dispatched {
+				t.Errorf("%s: dispatched", detail)
+			}
+		}
+		b.hook = func(at string, _ int) error { // a page that hangs can be left
+			if at == "read" && b.calls["navigate"] < 4 {
+				return errHang
+			}
+			return nil
+		}
+		b.calls["navigate"] = 3
+		b.is(b.act(r), "", "")
+	})
+}
+
+// shelf stages files.
+type shelf struct{ released int }
+
+func (s *shelf) Stage(context.Context, []action.File) ([]engine.StagedFile, func(), *action.Refusal) {
+	return []engine.StagedFile{{Path: "/tmp/x", Name: "a.pdf", Bytes: 3}}, func() { s.released++ }, nil
+}
+
+func TestUpload(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(&page.Node{Tag: "input", Type: "file", TestID: "pick", Native: true})
+		s.nodes[0].Visible = false // they mostly are
+		return s
+	}, func(b *bench) {
+		files := &shelf{}
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Files: files})
+		r := request(action.Upload, tested("pick"))
+		r.Upload = []action.File{{Handle: 17}}
+		got := b.act(r)
+		if b.is(got, "", ""); files.released != 1 || toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
+			t.Errorf("B31: released %d, %v", files.released, got.Details)
+		}
+	})
+}
+
+func TestElementIDs(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		id := b.act(click("Save", says("status", "Saved"))).Target.Resolved.ElementID
+		r := click("", nil)
+		r.Target = &action.Target{ElementID: "el_never"}
+		reads := b.calls["read"]
+		got := b.act(r)
+		if b.is(got, action.StaleReference, ""); b.calls["read"] != reads || got.FingerprintBefore != nil {
+			t.Errorf("B131: %d reads", b.calls["read"]-reads)
+		}
+		b.change(func() { // another node like it
+			n := *b.nodes[0]
+			n.Ref = "n9"
+			b.nodes[0] = &n
+			b.nodes[1].Text = "idle"
+			b.on["n9"] = b.on["n0"]
+		})
+		r.Target, r.Expect = &action.Target{ElementID: id}, says("status", "Saved")
+		sent := b.sent
+		if b.is(b.act(r), action.StaleReference, ""); b.sent != sent {
+			t.Error("B129: clicked")
+		}
+		r.Rebind = true
+		got = b.act(r)
+		if b.is(got, "", ""); got.Details.(map[string]any)["rebound"] != true || got.Recovery.Strategy != action.ReResolve {
+			t.Errorf("B130: %v %+v", got.Details, got.Recovery)
+		}
+		b.engine.Released()
+		r.Target.ElementID, r.Rebind = got.Target.Resolved.ElementID, false
+		b.is(b.act(r), action.StaleReference, "") // B133
+	})
+}

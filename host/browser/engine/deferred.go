@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// deferredFor is how long an action without a delta waits for its expect, in time
+// that counts (B53).
+const deferredFor = 30 * time.Second
+
+// A past is what stays of the latest actions that were dispatched: what later waits
+// and asserts compare with.
+type past struct {
+	id       string
+	tab      string
+	before   *observe.Look
+	mark     page.Mark
+	act      *act
+	consumed bool // by a wait for its change (B153)
+}
+
+// A deferred is an action that is proved by an expect, or by nothing (B53).
+type deferred struct {
+	act  *act
+	stop func()
+}
+
+// put keeps an action until its expect comes.
+func (e *Engine) put(a *act) {
+	d := &deferred{act: a}
+	e.open = d
+	d.stop = e.clock.after(deferredFor, func() {
+		e.work.Lock() // an expect that runs decides first
+		defer e.work.Unlock()
+		e.expire(d)
+	})
+}
+
+// expire ends an action that nothing proved.
+func (e *Engine) expire(d *deferred) {
+	e.settle(d, &fault{code: action.VerificationFailed, detail: detailNever, stage: action.StageVerify})
+}
+
+// abandon ends the open action, if there is one: another one starts, or the surface
+// closes.
+func (e *Engine) abandon() {
+	if d := e.take(""); d != nil {
+		d.stop()
+		e.expire(d)
+	}
+}
+
+// take is the open action if it is the one that is named, or none is named.
+func (e *Engine) take(id string) *deferred {
+	d := e.open
+	if d == nil || id != "" && d.act.res.ActionID != id {
+		return nil
+	}
+	return d
+}
+
+// settle writes the end of a deferred action down, once.
+func (e *Engine) settle(d *deferred, f *fault) {
+	if e.open != d {
+		return
+	}
+	e.open = nil
+	a := d.act
+	if f == nil {
+		a.proved()
+		a.res.Verification.Reason = "an expect proved it"
+	} else {
+		a.tracer.add(stageRecover, stepFailure, meta{"code": f.code, "detail": f.detail, "reason": "none_permitted"})
+		a.fail(f)
+	}
+	a.report()
+}

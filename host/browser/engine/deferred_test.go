@@ -1,0 +1,195 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+func TestDeferredIsProvedByAnExpect(t *testing.T) {
+	within(t, shop, func(b *bench) { // B53
+		r := b.act(click("Save", nil))
+		if r.State != action.Pending || r.Success || r.Verification.Result != "deferred" || len(b.heard()) != 0 {
+			t.Fatalf("pending: %+v", r)
+		}
+		x := request(action.Expect, nil)
+		x.Expect = says("status", "Saved")
+		reply := b.expect(x)
+		if !reply.Success || reply.ActionID != r.ActionID || reply.Reason != "text matches expected value" {
+			t.Errorf("%+v", reply)
+		}
+		if len(b.heard()) != 1 || b.heard()[0].Verification != "verified" || b.heard()[0].ActionID != r.ActionID {
+			t.Errorf("B65: %+v", b.heard())
+		}
+		if r.State != action.Pending {
+			t.Error("the guest's copy of the result changed")
+		}
+	})
+}
+
+func TestDeferredFails(t *testing.T) {
+	expect := func(id string) *action.Request {
+		x := request(action.Expect, nil)
+		x.Expect, x.ExpectArgs.ActionID = says("status", "Paid"), id
+		return x
+	}
+	for name, end := range map[string]func(b *bench, id string){
+		"never_verified":  func(b *bench, _ string) { settle(31 * time.Second) },
+		"never_verified ": func(b *bench, _ string) { b.act(click("Save", says("status", "Saved"))) },
+		"never_verified?": func(b *bench, _ string) { b.engine.Close() },
+		"":                func(b *bench, id string) { b.expect(expect(id)) },
+		"never_verified!": func(b *bench, id string) {
+			b.expect(expect("act_other"))
+			b.engine.Close()
+		},
+	} {
+		within(t, shop, func(b *bench) {
+			r := b.act(click("Save", nil))
+			end(b, r.ActionID)
+			if len(b.heard()) == 0 {
+				t.Fatalf("%q: nothing was told", name)
+			}
+			s := b.heard()[0]
+			if s.ActionID != r.ActionID || s.Code != action.VerificationFailed || (s.Reason == action.ReasonTimeout) != (name != "") {
+				t.Errorf("%q: %+v", name, s)
+			}
+			last := b.records[0].Trace.Steps[len(b.records[0].Trace.Steps)-1]
+			for _, rec := range b.records {
+				if rec.Result != nil && rec.Result.ActionID == r.ActionID {
+					last = rec.Trace.Steps[len(rec.Trace.Steps)-1]
+				}
+			}
+			if last.Stage != "recover" {
+				t.Errorf("B157: %q ends with %s", name, last.Stage)
+			}
+		})
+	}
+}
+
+func TestDeferredWaitsInTimeThatCounts(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		b.act(click("Save", nil))
+		settle(20 * time.Second)
+		b.engine.Pause()
+		time.Sleep(time.Hour)
+		b.engine.Resume()
+		settle(5 * time.Second)
+		if len(b.heard()) != 0 {
+			t.Fatal("the pause was counted")
+		}
+		settle(6 * time.Second)
+		if len(b.heard()) != 1 {
+			t.Fatal("never ended")
+		}
+	})
+}
+
+// settle lets time pass, and what is due in it happen.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// TestExpectCodes is the columns "expect" of B75.
+func TestExpectCodes(t *testing.T) {
+	yes := true
+	for name, c := range map[string]struct {
+		p    *action.Predicate
+		hook func(string, int) error
+		want action.Code
+	}{
+		"state":      {says("status", "Paid"), nil, action.ExpectMismatch},
+		"absent":     {says("nothing", "Paid"), nil, action.ElementNotFound},
+		"visible":    {&action.Predicate{Kind: "visible", Bool: &yes, Target: tested("nothing")}, nil, action.Timeout},
+		"exists":     {&action.Predicate{Kind: "exists", Bool: &yes, Target: tested("nothing")}, nil, action.Timeout},
+		"unreadable": {&action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}, nil, action.ExpectMismatch},
+		"hung":       {says("status", "idle"), func(string, int) error { return errHang }, action.Timeout},
+	} {
+		within(t, shop, func(b *bench) {
+			b.hook = c.hook
+			x := request(action.Expect, nil)
+			x.Expect = c.p
+			from := time.Now()
+			reply := b.expect(x)
+			if reply.Success || *reply.FailureCode != c.want || !*reply.Retryable {
+				t.Errorf("%s: %+v", name, reply)
+			}
+			if time.Since(from) < 500*time.Millisecond {
+				t.Errorf("B74: %s failed after %v", name, time.Since(from))
+			}
+			if name == "unreadable" && (reply.Reason != "checked state unavailable" || reply.Detail != "state_unavailable") {
+				t.Errorf("B83: %q %q", reply.Reason, reply.Detail)
+			}
+			if len(reply.Trace.Steps) == 0 || reply.Trace.Outcome != "failure" {
+				t.Errorf("B156: %+v", reply.Trace)
+			}
+		})
+	}
+}
+
+func TestExpectRepeatsWithinItsTimeout(t *testing.T) {
+	within(t, shop, func(b *bench) { // B86
+		b.later(3*time.Second, func() { b.nodes[1].Text = "Saved" })
+		x := request(action.Expect, nil)
+		x.Expect, x.ExpectArgs.Timeout = says("status", "Saved"), 5*time.Second
+		if reply := b.expect(x); !reply.Success {
+			t.Errorf("%+v", reply)
+		}
+	})
+}
+
+// TestRouting is the table of section 3.4, for what needs a page.
+func TestRouting(t *testing.T) {
+	failing := []page.RequestSeen{{Endpoint: "/save", Method: "POST", Status: 500, Verdict: "retryable"}}
+	within(t, shop, func(b *bench) { // readable and silent
+		delete(b.on, "n0")
+		b.requests = failing
+		r := b.act(click("Save", says("status", "Saved")))
+		if r.Verification.Ambiguous || b.asked || b.counts["network_inspections_total"] != 0 {
+			t.Errorf("B61: %+v", r.Verification)
+		}
+		if d, _ := r.Verification.Diagnostics.(map[string]string); d["withheld"] != "not_ambiguous" {
+			t.Errorf("B62: %v", r.Verification.Diagnostics)
+		}
+	})
+	within(t, shop, func(b *bench) { // nothing exposes the property
+		delete(b.on, "n0")
+		b.requests = failing
+		yes := true
+		r := b.act(click("Save", &action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
+		if !r.Verification.Ambiguous || r.Verification.Result != "inconclusive" || b.counts["network_inspections_total/side_effect"] != 1 {
+			t.Errorf("B60: %+v", r.Verification)
+		}
+		if r.Verification.Classification.Outcome != "backend_failure" {
+			t.Errorf("B63: %+v", r.Verification.Classification)
+		}
+	})
+	within(t, func() *site { // local_state never looks at traffic
+		n := button("Menu")
+		n.State.Expanded = ptr(false)
+		return newSite(n, text("status", "idle"))
+	}, func(b *bench) {
+		yes := true
+		r := b.act(click("Menu", &action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
+		b.is(r, action.VerificationFailed, "state_unavailable")
+		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != action.LocalState || r.ActionTypeSource != action.FromHandler {
+			t.Errorf("B61: asked %v, %s from %s", b.asked, r.ActionType, r.ActionTypeSource)
+		}
+	})
+	within(t, func() *site { // an accordion flips a property, and nothing else
+		n := button("Menu")
+		n.State.Expanded = ptr(false)
+		s := newSite(n)
+		s.on["n0"] = func() { n.State.Expanded = ptr(true) }
+		return s
+	}, func(b *bench) {
+		yes := true
+		b.is(b.act(click("Menu", &action.Predicate{Kind: "expanded", Bool: &yes, Target: named("button", "Menu")})), "", "")
+		if b.asked {
+			t.Error("traffic was looked at")
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// dispatch hands the action to the browser, once. A fault or refusal says that
+// there is nothing to verify; everything else is for the page to show (B57).
+func (a *act) dispatch() *fault {
+	if !a.mayDispatch() {
+		return &fault{code: action.VerificationFailed, detail: "not_repeatable", stage: action.StageVerify}
+	}
+	if err := a.gate(); err != nil {
+		return a.executed(rawFault(err, action.StageDispatch), page.Delivery{})
+	}
+	if a.tab.Facts().Dialog != nil {
+		return a.executed(rawFault(page.ErrDialog, action.StageDispatch), page.Delivery{})
+	}
+	if a.refused = a.spells(); a.refused != nil {
+		return nil
+	}
+	if a.dispatches == 0 {
+		a.mark = a.tab.Mark()
+		a.remembered()
+	}
+	a.submits()
+	a.tracer.attempts++
+	a.sentAt = a.now()
+	d, err := a.kind.send(a)
+	if a.turned = err == nil && d.Turned; a.turned {
+		a.tracer.attempts--
+		return a.executed(&fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, d)
+	}
+	if errors.Is(err, page.ErrKey) {
+		a.refused = &action.Refusal{Code: "invalid_request", Message: "missing or invalid string argument: keys", Verb: a.req.Verb}
+		return nil
+	}
+	if err != nil && !d.Sent && unsent(err) {
+		return a.executed(rawFault(err, action.StageDispatch), d)
+	}
+	if err == nil && !d.Sent && a.blocked != "" {
+		f := a.reject(a.blocked)
+		f.stage = action.StageDispatch
+		return a.executed(f, d)
+	}
+	return a.sent(d, err)
+}
+
+// sent goes on from input that reached the browser, or may have.
+func (a *act) sent(d page.Delivery, err error) *fault {
+	a.dispatches++
+	a.res.Dispatched = true
+	if a.res.State != action.Dispatched {
+		a.move(action.Dispatched)
+	}
+	switch {
+	case err != nil && a.fatal(err) != nil:
+		return a.executed(rawFault(a.fatal(err), action.StageDispatch), d)
+	case errors.Is(err, page.ErrCertificate), errors.Is(err, page.ErrScheme), errors.Is(err, page.ErrHost):
+		return a.executed(rawFault(err, action.StageDispatch), d)
+	}
+	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
+		return a.executed(f, d)
+	}
+	if a.kind.input && a.found != nil && d.Trusted == 0 && err == nil {
+		return a.executed(&fault{code: action.ActionRejected, detail: detailUntrusted, stage: action.StageDispatch}, d)
+	}
+	a.executed(nil, d)
+	if !a.move(action.Pending) {
+		return a.broken()
+	}
+	return nil
+}
+
+// executed writes the step down and gives f back.
+func (a *act) executed(f *fault, d page.Delivery) *fault {
+	m := meta{"trusted": d.Trusted, "sent": d.Sent, "dispatches": a.dispatches}
+	if mode := a.mode(); mode != "" {
+		m["mode"] = mode
+	}
+	if f == nil {
+		a.tracer.add(stageExecute, stepSuccess, m)
+		return nil
+	}
+	m["code"], m["detail"] = f.code, f.detail
+	a.tracer.add(stageExecute, stepFailure, m)
+	return f
+}
+
+// submits tells of the first side effect on a page that holds a sealed value (B41).
+func (a *act) submits() {
+	if a.opt.Secrets == nil || a.res.ActionType != action.SideEffect {
+		return
+	}
+	for ref, s := range a.filled[a.tab.ID()] {
+		if !s.submitted && s.document == a.tab.Facts().Document {
+			a.opt.Secrets.Submitted()
+			s.submitted = true
+			a.filled[a.tab.ID()][ref] = s
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// Do carries out one verb that works on a page: the actions, wait, expect, extract,
+// snapshot and screenshot. The reply is JSON that a guest may see once handles have
+// replaced what is sealed (B39). Exactly one of the results is not nil. A second
+// call while one runs is surface_busy (B6).
+func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refusal) {
+	if !e.busy.CompareAndSwap(false, true) {
+		return nil, &action.Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
+	}
+	defer e.busy.Store(false)
+	e.work.Lock()
+	defer e.work.Unlock()
+	tab, refused := e.chosen(req)
+	if refused != nil {
+		return nil, refused
+	}
+	deadline := req.Deadline
+	if deadline == 0 {
+		deadline = 10 * time.Second
+	}
+	ctx, stop := e.clock.within(ctx, deadline)
+	defer stop()
+	v := &verb{Engine: e, ctx: ctx, req: req, tab: tab, started: e.clock.now(), tracer: tracer{id: newID()}}
+	if req.Verb.IsAction() {
+		return v.act()
+	}
+	switch req.Verb {
+	case action.Wait:
+		return v.wait()
+	case action.Expect:
+		return v.expect()
+	}
+	if e.opt.Controlled != nil && e.opt.Controlled() {
+		return nil, v.owned()
+	}
+	switch req.Verb {
+	case action.Extract:
+		return v.extract()
+	case action.Snapshot:
+		return v.snapshot()
+	case action.Screenshot:
+		return v.screenshot()
+	}
+	return nil, &action.Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
+}
+
+// chosen is the tab that a verb is about (B36).
+func (e *Engine) chosen(req *action.Request) (page.Tab, *action.Refusal) {
+	select {
+	case <-e.lost:
+		return nil, lostRefusal(req.Verb)
+	default:
+	}
+	tabs := e.opt.Browser.Tabs()
+	if len(tabs) == 0 {
+		return nil, lostRefusal(req.Verb)
+	}
+	if req.Tab == "" {
+		return tabs[0], nil
+	}
+	for _, t := range tabs {
+		if t.ID() == req.Tab {
+			return t, nil
+		}
+	}
+	return nil, &action.Refusal{Code: "invalid_request", Message: "missing or invalid string argument: tab", Verb: req.Verb}
+}
+
+func lostRefusal(verb action.Verb) *action.Refusal {
+	return &action.Refusal{Code: "surface_lost", Message: "the browser is lost", Verb: verb}
+}
+
+func (v *verb) owned() *action.Refusal {
+	return &action.Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
+}
+
+// act carries out an action and answers with its envelope (B13).
+func (v *verb) act() (any, *action.Refusal) {
+	v.abandon()
+	a := v.newAct()
+	defer v.outside()
+	a.guarded(func() {
+		if f := a.front(); f != nil {
+			a.fail(a.undecided(f))
+			return
+		}
+		a.perform()
+	})
+	if a.release != nil {
+		defer a.release()
+	}
+	if a.refused != nil {
+		a.tracer.add(stageResolve, stepFailure, meta{"refused": a.refused.Code})
+		a.record(nil)
+		return nil, a.refused
+	}
+	a.guarded(a.finish)
+	if a.res.State == action.Pending {
+		v.put(a)
+	} else {
+		a.report()
+	}
+	res := *a.res // what an expect decides later is not the guest's copy
+	return &res, nil
+}
+
+// front brings the tab to the front, where its page gets frames, and settles what
+// becomes of dialogs (B37).
+func (a *act) front() *fault {
+	policy := page.DialogDismiss
+	if a.req.AcceptDialog {
+		policy = page.DialogAccept
+	}
+	if err := a.gate(); err != nil {
+		return rawFault(err, action.StageResolve)
+	}
+	a.tab.OnDialog(policy)
+	if tabs := a.opt.Browser.Tabs(); len(tabs) > 0 && tabs[0].ID() != a.tab.ID() {
+		if err := a.opt.Browser.Activate(a.ctx, a.tab.ID()); err != nil {
+			return rawFault(err, action.StageResolve)
+		}
+	}
+	return nil
+}
+
+// outside settles what becomes of dialogs once an action is over.
+func (v *verb) outside() {
+	policy := page.DialogDismiss
+	switch {
+	case v.opt.Dialogs != nil:
+		policy = v.opt.Dialogs()
+	case v.opt.Controlled != nil && v.opt.Controlled():
+		policy = page.DialogKeep
+	}
+	v.tab.OnDialog(policy)
+}
+
+// undecided writes down that an action ended before anything was tried.
+func (a *act) undecided(f *fault) *fault {
+	a.resolved(f, stepFailure)
+	a.choose(f)
+	return f
+}
+
+// guarded turns a fault of the host into the end of the action (B91).
+func (a *act) guarded(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.broke(fmt.Errorf("panic in %s: %v", a.req.Verb, p))
+			if !action.Final(a.res.State) {
+				a.tracer.add(stageRecover, stepFailure, meta{"code": action.Unknown, "detail": detailInternal})
+				a.fail(a.broken())
+			}
+		}
+	}()
+	f()
+}
+
+// broke tells the log of a fault that is the host's.
+func (e *Engine) broke(err error) {
+	if e.opt.Broke != nil {
+		e.opt.Broke(err)
+	}
+}
+
+// newID is an action id.
+func newID() string {
+	var b [10]byte
+	rand.Read(b[:])
+	return "act_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+// Pause stops every clock of the engine until the Resume that belongs to it, and
+// keeps anything new from being asked of the page: the run is paused, or waits for
+// its owner (B7). They may be nested.
+func (e *Engine) Pause() { e.clock.pause() }
+
+// Resume ends a pause.
+func (e *Engine) Resume() { e.clock.resume() }
+
+// Released is told that the owner's control lease ended: no element id stands for
+// anything any more (B133).
+func (e *Engine) Released() { e.opt.Identity.Forget() }
+
+// Close ends what waits for an expect (B53), once the verb that runs is over. The
+// engine is not used after it.
+func (e *Engine) Close() {
+	e.work.Lock()
+	defer e.work.Unlock()
+	e.abandon()
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// Tabs is what the engine needs of a browser; every page.Browser is one.
+type Tabs interface {
+	Tabs() []page.Tab // the active one first
+	Activate(ctx context.Context, tab string) error
+	Lost() <-chan struct{}
+}
+
+var _ Tabs = page.Browser(nil)
+
+// Secrets are the sealed values of a run. Its methods are called from the goroutine
+// of Do.
+type Secrets interface {
+	// Value is what a handle stands for, if it may be typed into the field: both
+	// origins are approved destinations and the field fits (B38). Else it is one of
+	// the sealed_* refusals.
+	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal)
+	// Hide puts handles in the place of sealed values in a text (B39).
+	Hide(text string) string
+	// Submitted is told of the first side effect on a page that a sealed value was
+	// filled into (B41).
+	Submitted()
+}
+
+// Files are what uploads come from.
+type Files interface {
+	// Stage makes private copies for the browser (B31); release removes them. It is
+	// called once, after the action.
+	Stage(ctx context.Context, files []action.File) (staged []StagedFile, release func(), refused *action.Refusal)
+}
+
+// A StagedFile is a file that can be chosen in a page.
+type StagedFile struct {
+	Path  string `json:"-"`
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// A Record is what the archive and the log are told of one verb.
+type Record struct {
+	Verb    action.Verb
+	Tab     string
+	URLHost string
+	Trace   action.Trace
+	Result  *action.Result // nil for verbs that are no actions
+}
+
+// Options are what an engine is made of. Browser and Identity are needed; a nil
+// function or interface stands for an absent capability.
+type Options struct {
+	Browser  Tabs
+	Identity *observe.Identity
+	// Settings are the connection's, for requests that name none (B66).
+	Settings action.Settings
+	// ReadTimeout of one look at a page; 0 is 1000 ms, clamped to [300..2000].
+	ReadTimeout time.Duration
+	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90]
+	// (B127).
+	Threshold float64
+	Secrets   Secrets
+	Files     Files
+	Declared  func(name string) *action.Declared
+	// Controlled reports that the owner holds the control lease (B222).
+	Controlled func() bool
+	// Dialogs is what becomes of dialogs that open outside of actions (B37); nil
+	// dismisses them, and keeps them for an owner who is in control.
+	Dialogs func() page.DialogPolicy
+	// AllowURL judges an address before it is asked for: nil, page.ErrScheme or
+	// page.ErrHost (B24). The driver judges every hop again.
+	AllowURL func(url string) error
+	// Keep makes a picture, and a finished download, something that a guest may hold.
+	Keep func(page.Picture) (any, *action.Refusal)
+	// Download reports with false that it cannot be held now: it is handed over later.
+	Download func(page.Download) (told any, held bool)
+	// Signal is told of every finished action (B65), Trace of every verb (B156), both
+	// after its outcome is settled. Count raises a counter of B64. They return at
+	// once.
+	Signal func(action.Signal)
+	Trace  func(Record)
+	Count  func(name string, labels ...string)
+	// Broke is told of faults of the host, for its log.
+	Broke func(error)
+}
+
+// An Engine works the pages of one surface. Do takes one verb at a time; its other
+// methods may be called from any goroutine.
+type Engine struct {
+	opt   Options
+	clock *clock
+	lost  <-chan struct{}
+
+	busy atomic.Bool // a verb runs
+
+	work    sync.Mutex                     // guards all below; held by the verb that runs
+	filled  map[string]map[page.Ref]sealed // by tab and node
+	known   map[string]bool                // tabs of the last reply
+	marks   map[string]page.Mark           // of the last reply, by tab
+	history map[string]*observe.History    // by tab
+	open    *deferred                      // waits for its expect (B53)
+	pasts   []*past                        // the latest actions that were dispatched
+	late    map[string]lateDownload        // by the download's id
+	offers  map[string]bool                // downloads whose end was told, by id
+}
+
+// New makes the engine of one surface.
+func New(o Options) *Engine {
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = time.Second
+	}
+	o.ReadTimeout = min(max(o.ReadTimeout, 300*time.Millisecond), 2*time.Second)
+	if o.Threshold == 0 {
+		o.Threshold = 0.5
+	}
+	o.Threshold = min(max(o.Threshold, 0.3), 0.9)
+	return &Engine{opt: o, clock: newClock(), lost: o.Browser.Lost(), filled: map[string]map[page.Ref]sealed{},
+		known: map[string]bool{}, history: map[string]*observe.History{},
+		late: map[string]lateDownload{}, offers: map[string]bool{}}
+}

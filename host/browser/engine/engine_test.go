@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A bench is an engine over a site, and what it told.
+type bench struct {
+	*testing.T
+	*site
+	engine  *engine.Engine
+	mu      sync.Mutex // guards signals and records, which timers write too
+	signals []action.Signal
+	records []engine.Record
+	counts  map[string]int
+	owner   bool
+
+	identity *observe.Identity
+}
+
+// within runs a test on a site in time that does not pass by itself.
+func within(t *testing.T, s func() *site, f func(b *bench)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, s(), engine.Options{})
+		f(b)
+		b.engine.Close()
+	})
+}
+
+func newBench(t *testing.T, s *site, o engine.Options) *bench {
+	b := &bench{T: t, site: s, counts: map[string]int{}}
+	b.identity = observe.NewIdentity()
+	o.Browser, o.Identity = s, b.identity
+	o.Signal = func(s action.Signal) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.signals = append(b.signals, s)
+	}
+	o.Trace = func(r engine.Record) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.records = append(b.records, r)
+	}
+	o.Count = func(name string, labels ...string) {
+		b.counts[name]++
+		for i := 1; i < len(labels); i += 2 {
+			b.counts[name+"/"+labels[i]]++
+		}
+	}
+	o.Controlled = func() bool { return b.owner }
+	o.Broke = func(err error) { t.Errorf("the host broke: %v", err) }
+	b.engine = engine.New(o)
+	return b
+}
+
+// heard are the signals so far.
+func (b *bench) heard() []action.Signal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.signals)
+}
+
+// request is one with the defaults of Parse.
+func request(v action.Verb, target *action.Target) *action.Request {
+	return &action.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
+		Type: action.TypeArgs{Clear: true}, Adjust: action.AdjustArgs{MaxAttempts: 3}, Scroll: action.ScrollArgs{Max: 10, Amount: 0.7},
+		Wait: action.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
+}
+
+func named(role, name string) *action.Target {
+	return &action.Target{Selector: &action.Selector{Selector: page.Selector{Role: role, Name: name}}}
+}
+
+func tested(id string) *action.Target {
+	return &action.Target{Selector: &action.Selector{Selector: page.Selector{TestID: id}}}
+}
+
+func says(id, what string) *action.Predicate {
+	return &action.Predicate{Kind: "text", Op: "equals", Text: what, Target: tested(id)}
+}
+
+// click asks for a click on a button that is to bring about p.
+func click(name string, p *action.Predicate) *action.Request {
+	r := request(action.Click, named("button", name))
+	r.Click = action.ClickArgs{Button: "left", Count: 1, Position: page.Point{X: 0.5, Y: 0.5}}
+	r.Expect = p
+	return r
+}
+
+// act does an action that is not refused.
+func (b *bench) act(r *action.Request) *action.Result {
+	b.Helper()
+	reply, refused := b.engine.Do(context.Background(), r)
+	if refused != nil {
+		b.Fatalf("%s was refused: %v", r.Verb, refused)
+	}
+	res := reply.(*action.Result)
+	b.lawful(res)
+	return res
+}
+
+// lawful checks what holds for every result (B13, B43, B101, B104, B156 to B158).
+func (b *bench) lawful(r *action.Result) {
+	b.Helper()
+	state := ""
+	for _, t := range r.Transitions {
+		if !action.CanMove(state, t.State, t.CycleID > 0) {
+			b.Errorf("B43: %s to %s in cycle %d", state, t.State, t.CycleID)
+		}
+		state = t.State
+	}
+	if state != r.State || r.Success != (r.State == action.Verified) {
+		b.Errorf("B14: state %s, last transition %s, success %v", r.State, state, r.Success)
+	}
+	if len(r.Trace.Steps) == 0 || r.Trace.Attempts < 1 || r.Trace.Attempts > 4 || r.Trace.ActionID != r.ActionID {
+		b.Errorf("B155: trace %+v", r.Trace)
+	}
+	for i, s := range r.Trace.Steps {
+		if raw, err := json.Marshal(s.Meta); s.Index != i || s.CycleID > 3 || err != nil || len(raw) > 2<<10 {
+			b.Errorf("B158, B159: step %d: %+v", i, s)
+		}
+	}
+	if r.State == action.Failed {
+		if last := r.Trace.Steps[len(r.Trace.Steps)-1]; last.Stage != "recover" {
+			b.Errorf("B157: the last step of a failure is %s", last.Stage)
+		}
+		if r.Terminal == nil || r.FailureCode == nil || r.FailureReason == nil || !r.Recovery.Terminal || r.Terminal.Strategies == nil {
+			b.Errorf("B89, B104: a failure without its parts: %+v", r)
+		}
+	}
+	if _, err := json.Marshal(r); err != nil {
+		b.Errorf("result: %v", err)
+	}
+}
+
+// is checks the code and detail of a failure; "" is success.
+func (b *bench) is(r *action.Result, code action.Code, detail string) {
+	b.Helper()
+	var gotCode action.Code
+	var gotDetail string
+	if r.FailureCode != nil {
+		gotCode = *r.FailureCode
+	}
+	if r.Detail != nil {
+		gotDetail = *r.Detail
+	}
+	if gotCode != code || gotDetail != detail {
+		raw, _ := json.MarshalIndent(r.Trace, "", " ")
+		b.Fatalf("got %q %q, want %q %q\n%s", gotCode, gotDetail, code, detail, raw)
+	}
+}
+
+func (b *bench) expect(r *action.Request) *engine.ExpectReply {
+	b.Helper()
+	reply, refused := b.engine.Do(context.Background(), r)
+	if refused != nil {
+		b.Fatalf("expect was refused: %v", refused)
+	}
+	return reply.(*engine.ExpectReply)
+}
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,299 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// ExpectReply is the answer of expect (B82).
+type ExpectReply struct {
+	Success       bool              `json:"success"`
+	ActionID      string            `json:"action_id"`
+	ElementID     *string           `json:"element_id"`
+	ExpectedState ExpectedState     `json:"expected_state"`
+	ObservedState ObservedState     `json:"observed_state"`
+	Observed      Matches           `json:"observed"`
+	Predicates    []action.Observed `json:"predicates"`
+	Comparison    Comparison        `json:"comparison"`
+	Reason        string            `json:"reason"`
+	FailureCode   *action.Code      `json:"failure_code,omitempty"`
+	FailureReason string            `json:"failure_reason,omitempty"`
+	Detail        string            `json:"detail,omitempty"`
+	Retryable     *bool             `json:"retryable,omitempty"`
+	Confidence    *int              `json:"confidence,omitempty"`
+	action.Stability
+	Revision int64        `json:"snapshot_revision"`
+	Trace    action.Trace `json:"trace"`
+	// Downloads are those that were begun by the action that it is about, or came to
+	// their end since the last reply, and of which nothing final was told.
+	Downloads []any `json:"downloads,omitempty"`
+}
+
+// ExpectedState is what was asserted, ObservedState what was there.
+type ExpectedState struct {
+	Property string          `json:"property"`
+	Expected json.RawMessage `json:"expected"`
+}
+
+// ObservedState is of the first part of the predicate.
+type ObservedState struct {
+	Property string          `json:"property"`
+	Value    json.RawMessage `json:"value"`
+	RawValue *string         `json:"raw_value,omitempty"`
+}
+
+// Matches are what a target found.
+type Matches struct {
+	Matched       int             `json:"matched_count"`
+	Satisfied     bool            `json:"condition_satisfied"`
+	SelectedIndex *int            `json:"selected_index"`
+	Last          *action.Element `json:"last_matched_element"`
+}
+
+// Comparison says what was compared (B85).
+type Comparison struct {
+	Basis   string `json:"basis"` // state, fingerprint, screen or none
+	Matched bool   `json:"matched"`
+	Reason  string `json:"reason"`
+}
+
+// An assertion is one expect while it runs.
+type assertion struct {
+	*verb
+	set     action.Settings
+	about   *deferred // the action that it decides, or nil
+	base    *past     // what it compares with, or nil
+	now     *observe.Look
+	verdict *observe.Verdict
+	self    page.Ref
+	target  *action.Target
+}
+
+// expect is the authoritative statement about an outcome (B82). It recovers nothing,
+// having nothing to do again (B87).
+func (v *verb) expect() (any, *action.Refusal) {
+	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID), base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
+	if x.about != nil {
+		v.tracer.id = x.about.act.res.ActionID
+		x.self = x.about.act.node()
+		if x.target == nil {
+			x.target = x.about.act.req.Target
+		}
+	} else if id := v.req.ExpectArgs.ActionID; id != "" {
+		v.tracer.id = id
+	}
+	from := v.now()
+	r := v.decided(x.set, x.unanswered, x.once)
+	for r.outcome != holds && r.outcome != cut && v.now()-from < v.req.ExpectArgs.Timeout {
+		r = x.once()
+	}
+	if refuses(r.err) {
+		return nil, x.refuse(r.err)
+	}
+	reply := x.reply(r)
+	v.succeeded = reply.Success
+	if x.about != nil {
+		x.decide(r, reply)
+	}
+	v.record(nil)
+	return reply, nil
+}
+
+// refuses reports what ends a check without a verdict.
+func refuses(err error) bool {
+	return errors.Is(err, errLost) || errors.Is(err, errLease) || errors.Is(err, page.ErrSelector)
+}
+
+// refuse ends a check that could not be made. What it was about stays undecided,
+// except with the surface.
+func (x *assertion) refuse(err error) *action.Refusal {
+	x.tracer.add(stageVerify, stepFailure, meta{"cut": err.Error()})
+	x.record(nil)
+	if errors.Is(err, errLease) {
+		return x.owned()
+	}
+	if errors.Is(err, page.ErrSelector) {
+		return x.unselected()
+	}
+	return lostRefusal(x.req.Verb)
+}
+
+func (x *assertion) once() run {
+	return x.stabilise(x.set, func() (*observe.Look, bool, error) {
+		var refs []page.Ref
+		if x.self != "" {
+			refs = append(refs, x.self)
+		}
+		l, err := x.look([]*action.Target{x.target}, []*action.Predicate{x.req.Expect}, refs...)
+		if l == nil {
+			return nil, false, err
+		}
+		if l.Age() > x.set.Stale {
+			return l, false, nil
+		}
+		x.now = l
+		s := observe.Scene{Now: l, Self: x.self, Target: x.target, Identity: x.opt.Identity}
+		if x.base != nil {
+			s.Before, s.Happened = x.base.before, x.tab.Happened(x.base.mark)
+		}
+		x.verdict = s.Evaluate(x.req.Expect)
+		return l, x.verdict.Truth == observe.True && !x.unanswered(), nil
+	})
+}
+
+// unanswered reports an assertion of what an action may show in advance of an answer.
+func (x *assertion) unanswered() bool {
+	return x.base != nil && x.base.act != nil && x.verb.unanswered(x.base.mark, x.base.act.sentAt, x.set)
+}
+
+// decide ends the deferred action that the expect was about (B53).
+func (x *assertion) decide(r run, reply *ExpectReply) {
+	a := x.about.act
+	x.about.stop()
+	a.res.Verification.Delta, a.res.Verification.Observed = describe(x.req.Expect), reply.Predicates
+	a.res.Verification.Stability = reply.Stability
+	a.tracer.steps = append(a.tracer.steps, x.tracer.steps...)
+	for i := range a.tracer.steps {
+		a.tracer.steps[i].Index = i
+	}
+	if x.now != nil {
+		a.after = x.now
+	}
+	a.verdict = x.verdict
+	var f *fault
+	if r.outcome != holds {
+		f = a.undecidedBy(r)
+	}
+	x.settle(x.about, f)
+}
+
+func (x *assertion) reply(r run) *ExpectReply {
+	p := x.req.Expect
+	leaf := p
+	for len(leaf.Of) > 0 {
+		leaf = &leaf.Of[0]
+	}
+	out := &ExpectReply{Success: r.outcome == holds, ActionID: x.tracer.id, Predicates: []action.Observed{}, Stability: stability(x.set, r),
+		ExpectedState: ExpectedState{leaf.Kind, wanted(leaf)}, ObservedState: ObservedState{Property: leaf.Kind, Value: json.RawMessage("null")},
+		Comparison: Comparison{Basis: basis(leaf.Kind), Matched: r.outcome == holds}}
+	if x.verdict != nil {
+		out.Predicates = x.verdict.Observed(nil)
+		first := out.Predicates[0]
+		if first.Value != nil {
+			out.ObservedState.Value = first.Value
+		}
+		out.Observed.Matched, out.Detail = first.Matched, first.Detail
+	}
+	out.Observed.Satisfied = out.Success
+	x.element(leaf, out)
+	if x.now != nil {
+		out.Revision = x.now.Revision
+	}
+	out.Reason = reasonOf(leaf, out)
+	out.Comparison.Reason = out.Reason
+	if out.Comparison.Basis == "fingerprint" || out.Comparison.Basis == "screen" {
+		sure := 0
+		if out.Success {
+			sure = 1
+		}
+		out.Confidence = &sure
+	}
+	if !out.Success {
+		x.fail(r, leaf, out)
+	}
+	out.Trace = x.tracer.trace(out.Success)
+	if x.base != nil {
+		out.Downloads = x.offered(x.tab, x.base.mark)
+	} else {
+		out.Downloads = x.ended()
+	}
+	return out
+}
+
+// fail is the column "expect" of B75.
+func (x *assertion) fail(r run, leaf *action.Predicate, out *ExpectReply) {
+	code := action.ExpectMismatch
+	switch {
+	case r.outcome != mismatch, leaf.Kind == "visible", leaf.Kind == "exists":
+		code = action.Timeout
+	case x.verdict.Absent():
+		code = action.ElementNotFound
+	}
+	f := action.Fault{Code: code, Stage: action.StageVerify}.Failure()
+	yes := true // it is a read (B87)
+	out.FailureCode, out.FailureReason, out.Retryable = &f.Code, f.Reason, &yes
+}
+
+// element fills in what the target of the first part found.
+func (x *assertion) element(leaf *action.Predicate, out *ExpectReply) {
+	t := leaf.Target
+	if t == nil {
+		t = x.target
+	}
+	if t == nil || x.now == nil {
+		return
+	}
+	found, _ := x.now.Resolve(x.opt.Identity, t, observe.Options{Hidden: true})
+	if found == nil {
+		return
+	}
+	out.ElementID, out.Observed.Last = &found.Element.ElementID, &found.Element
+	out.ObservedState.RawValue = found.Node.State.RawValue
+	if found.Node.Secret {
+		out.ObservedState.RawValue = nil
+	}
+}
+
+// basis is what a kind of predicate compares (B82, B85).
+func basis(kind string) string {
+	switch kind {
+	case "fingerprint", "any_change":
+		return "fingerprint"
+	case "url", "title", "navigation":
+		return "screen"
+	case "download":
+		return "none"
+	}
+	return "state"
+}
+
+// wanted is what a predicate asserts: what it wants equal, else all of it but its
+// target.
+func wanted(p *action.Predicate) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(describe(p), &members) != nil {
+		return null
+	}
+	if equals, ok := members["equals"]; ok {
+		return equals
+	}
+	delete(members, "kind")
+	delete(members, "target")
+	if len(members) == 0 {
+		return json.RawMessage("true")
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return null
+	}
+	return raw
+}
+
+// reasonOf is B83.
+func reasonOf(p *action.Predicate, out *ExpectReply) string {
+	switch {
+	case out.Success && p.Kind == "visible":
+		return "selector is visible"
+	case out.Success:
+		return p.Kind + " matches expected value"
+	case bytes.Equal(out.ObservedState.Value, []byte("null")):
+		return p.Kind + " state unavailable"
+	}
+	return fmt.Sprintf("%s expected %s, observed %s", p.Kind, out.ExpectedState.Expected, out.ObservedState.Value)
+}

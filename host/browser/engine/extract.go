@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// ExtractReply is the answer of extract (B32).
+type ExtractReply struct {
+	Items     map[string]json.RawMessage `json:"items"`
+	Truncated bool                       `json:"truncated"`
+	Revision  int64                      `json:"snapshot_revision"`
+	Captured  int64                      `json:"captured_at_ms"`
+	URL       string                     `json:"url"`
+}
+
+const (
+	maxExtract = 900 << 10 // bytes of all items, of a reply of 1 MiB
+	maxRows    = 5000      // of elements of one item
+)
+
+var null = json.RawMessage("null")
+
+// extract returns data as it is read. It neither scrolls nor clicks.
+func (v *verb) extract() (any, *action.Refusal) {
+	items, refused := v.items()
+	if refused != nil {
+		return nil, refused
+	}
+	got, err := v.tab.Extract(v.ctx, items)
+	if err != nil {
+		return nil, v.unread(err)
+	}
+	out := &ExtractReply{Items: map[string]json.RawMessage{}, Truncated: got.Truncated}
+	for i, want := range v.req.Extract {
+		out.Items[want.Name] = v.item(want, items[i], got.Items[want.Name])
+	}
+	if o := got.Observation; o != nil {
+		out.Revision, out.Captured, out.URL = o.Revision, o.CapturedAt.UnixMilli(), o.URL
+	}
+	out.shrink()
+	v.tracer.add(stageVerify, stepSuccess, meta{"items": len(items), "revision": out.Revision})
+	v.succeeded = true
+	v.record(nil)
+	return out, nil
+}
+
+// items are the requests as the page understands them: targets became nodes. One
+// whose target is not there asks for a node that does not exist.
+func (v *verb) items() ([]page.Item, *action.Refusal) {
+	var targets []*action.Target
+	for i := range v.req.Extract {
+		targets = append(targets, v.req.Extract[i].Target)
+	}
+	l, err := v.look(targets, nil)
+	if err != nil || l == nil {
+		return nil, v.unread(err)
+	}
+	out := make([]page.Item, len(v.req.Extract))
+	for i, want := range v.req.Extract {
+		out[i] = page.Item{Name: want.Name, Take: want.Take, Attribute: want.Attribute, Columns: want.Columns}
+		if want.Target == nil {
+			continue
+		}
+		out[i].Refs = v.refsOf(l, &want)
+	}
+	return out, nil
+}
+
+// refsOf are the nodes that an item is about: the best, or all that fit as well.
+func (v *verb) refsOf(l *observe.Look, want *action.ExtractItem) []page.Ref {
+	found, _ := l.Resolve(v.opt.Identity, want.Target, observe.Options{})
+	if found == nil {
+		return []page.Ref{nowhere}
+	}
+	if !want.All {
+		return []page.Ref{found.Node.Ref}
+	}
+	nodes := []*page.Node{}
+	for _, c := range found.Candidates {
+		if found.Candidates[0].Score-c.Score <= 0.05 && len(nodes) < maxRows {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *page.Node) int { return a.Order - b.Order })
+	refs := make([]page.Ref, len(nodes))
+	for i, n := range nodes {
+		refs[i] = n.Ref
+	}
+	return refs
+}
+
+// nowhere is a ref of no node: nothing is extracted there.
+const nowhere page.Ref = "nowhere"
+
+// item is what the guest gets: one value, or a list of them. Fields that hold sealed
+// values say their handle (B39).
+func (v *verb) item(want action.ExtractItem, item page.Item, got []json.RawMessage) json.RawMessage {
+	for i, ref := range item.Refs {
+		if s, ok := v.filled[v.tab.ID()][ref]; ok && i < len(got) {
+			got[i], _ = json.Marshal(s.handle)
+		}
+	}
+	if slices.Contains(item.Refs, nowhere) {
+		got = nil
+	}
+	if want.All {
+		if got == nil {
+			got = []json.RawMessage{}
+		}
+		raw, err := json.Marshal(got)
+		if err != nil {
+			return null
+		}
+		return raw
+	}
+	if len(got) == 0 || len(got[0]) == 0 {
+		return null
+	}
+	return got[0]
+}
+
+// shrink leaves out the ends of lists, the largest first, until the reply fits.
+func (r *ExtractReply) shrink() {
+	for {
+		largest, total := "", 0
+		for name, raw := range r.Items {
+			total += len(raw)
+			if len(raw) > len(r.Items[largest]) {
+				largest = name
+			}
+		}
+		if total <= maxExtract {
+			return
+		}
+		r.Truncated = true
+		r.Items[largest] = halved(r.Items[largest])
+	}
+}
+
+// halved is the first half of a list; null for anything else.
+func halved(raw json.RawMessage) json.RawMessage {
+	var list []json.RawMessage
+	if !bytes.HasPrefix(raw, []byte("[")) || json.Unmarshal(raw, &list) != nil || len(list) < 2 {
+		return null
+	}
+	out, err := json.Marshal(list[:len(list)/2])
+	if err != nil {
+		return null
+	}
+	return out
+}
+
+// unselected refuses a verb whose CSS the browser does not read.
+func (v *verb) unselected() *action.Refusal {
+	return &action.Refusal{Code: "INVALID_SELECTOR", Message: "not a CSS selector", Verb: v.req.Verb}
+}
+
+// unread refuses a reading verb that the page does not answer.
+func (v *verb) unread(err error) *action.Refusal {
+	v.tracer.add(stageVerify, stepFailure, meta{"read": false})
+	v.record(nil)
+	select {
+	case <-v.lost:
+		return lostRefusal(v.req.Verb)
+	default:
+	}
+	switch {
+	case errors.Is(err, errLease):
+		return v.owned()
+	case errors.Is(err, page.ErrLost):
+		return lostRefusal(v.req.Verb)
+	case errors.Is(err, page.ErrTooLarge):
+		return &action.Refusal{Code: "result_too_large", Message: "the result is too large", Verb: v.req.Verb}
+	case errors.Is(err, page.ErrSelector):
+		return v.unselected()
+	case err == nil, v.ctx.Err() != nil, errors.Is(err, page.ErrHung), errors.Is(err, page.ErrGone), errors.Is(err, page.ErrDialog):
+		// A page that hangs, or leaves all the time, is no fault of the host.
+		return &action.Refusal{Code: "surface_busy", Message: "the page did not answer in time; try again later", Verb: v.req.Verb}
+	}
+	v.broke(err)
+	return &action.Refusal{Code: "internal", Message: "the page could not be read", Verb: v.req.Verb}
+}

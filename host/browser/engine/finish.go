@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// fail ends an action that cannot be recovered (B104).
+func (a *act) fail(f *fault) {
+	a.note(f)
+	m := a.failure(f).Failure()
+	a.move(action.Failed)
+	a.res.FailureCode, a.res.FailureReason, a.res.Retryable = &m.Code, &m.Reason, &m.Retryable
+	if f.detail != "" {
+		a.res.Detail = &f.detail
+	}
+	s := &a.cycles.state
+	s.Terminal = true
+	a.res.Terminal = &action.Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: s.Attempts, FinalState: action.Failed}
+	if a.res.Target != nil {
+		a.res.Terminal.Target = a.res.Target.Resolved
+	}
+	a.diagnose(f)
+}
+
+// diagnose says what is known of why, once nothing more will be tried. Traffic and
+// logs are looked at only behind their gate (B61, B62).
+func (a *act) diagnose(f *fault) {
+	v := &a.res.Verification
+	if f.stage != action.StageVerify && !a.res.Dispatched {
+		return
+	}
+	v.Result = "inconclusive"
+	if v.Reason == "" || f.detail == detailNever {
+		v.Reason = reason(f)
+	}
+	v.Ambiguous = a.verdict != nil && a.verdict.Ambiguous()
+	e := action.Evidence{Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
+	switch {
+	case a.res.ActionType == action.LocalState:
+		v.Diagnostics = withheld("local_state")
+	case !v.Ambiguous:
+		v.Diagnostics = withheld("not_ambiguous")
+	default:
+		d := a.inspect(a.tab, a.mark, a.res.ActionType)
+		v.Diagnostics, e.Requests, e.LogErrors = d, d.Requests, d.LogErrors
+	}
+	v.Classification = action.Classify(e)
+}
+
+func withheld(why string) any { return map[string]string{"withheld": why} }
+
+// Diagnostics are what a page asked of its servers, as a hint (B62).
+type Diagnostics struct {
+	Requests  []page.RequestSeen `json:"requests"`
+	LogErrors int                `json:"log_errors"`
+	Since     int64              `json:"since"`
+}
+
+// inspect looks at traffic and logs. The counter stays 0 for local_state (B64).
+func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnostics {
+	e.count("network_inspections_total", "action_type", effect)
+	d := Diagnostics{Requests: tab.Requests(since), Since: int64(since)}
+	if d.Requests == nil {
+		d.Requests = []page.RequestSeen{}
+	}
+	for _, l := range tab.Console(maxConsole) {
+		if l.Level == "error" {
+			d.LogErrors++
+		}
+	}
+	return d
+}
+
+func reason(f *fault) string {
+	if f.detail != "" {
+		return f.detail
+	}
+	return string(f.code)
+}
+
+// changed reports whether the page differs from what it was before the dispatch; for
+// adjust, whether the value does (B88).
+func (a *act) changed() bool {
+	if w, ok := a.work.(*adjusting); ok {
+		n := a.current()
+		return n != nil && n.State.Value != nil && !same64(*n.State.Value, w.pre)
+	}
+	return a.before != nil && a.after != nil && a.before.Digests != a.after.Digests
+}
+
+// current is the target as it was seen last; nil when it was not.
+func (a *act) current() *page.Node {
+	for _, l := range []*observe.Look{a.after, a.before} {
+		if l != nil {
+			if n := l.Node(a.node()); n != nil {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+func (a *act) revision() int64 {
+	switch {
+	case a.after != nil:
+		return a.after.Revision
+	case a.before != nil:
+		return a.before.Revision
+	}
+	return 0
+}
+
+// finish fills in what the reply says beside the outcome.
+func (a *act) finish() {
+	if a.res.State == action.Pending {
+		a.res.Verification.Result, a.res.Verification.Reason = "deferred", "no delta declared"
+		a.res.Verification.Classification = action.Classify(action.Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})
+	}
+	if a.res.Intent == "" {
+		a.res.Intent = a.req.DefaultIntent("")
+	}
+	if a.kind.tell != nil {
+		a.kind.tell(a)
+	}
+	a.tellHappened()
+	a.details["dispatches"] = a.dispatches
+	a.res.Details = a.details
+	a.res.FingerprintBefore, a.res.FingerprintAfter = fingerprint(a.before), fingerprint(a.after)
+	a.res.SnapshotRevision = a.revision()
+	if s := a.cycles.state; s.Code != "" {
+		a.res.Recovery = &s
+	}
+	if a.res.Verification.Delta == nil {
+		a.res.Verification.Delta = json.RawMessage("null")
+	}
+	a.res.Tabs = a.tabs(a.tab)
+	a.res.Trace = a.tracer.trace(a.res.Success)
+}
+
+// tellHappened is what the tab went through (B36, B37).
+func (a *act) tellHappened() {
+	if a.dispatches == 0 {
+		return
+	}
+	h := a.tab.Happened(a.mark)
+	if a.req.Verb == action.Click || len(h.Popups) > 0 {
+		a.details["popups"] = append([]page.Popup{}, h.Popups...)
+	}
+	if a.req.Verb == action.Click {
+		a.details["dialog"] = nil
+	}
+	if n := len(h.Dialogs); n > 0 {
+		d := h.Dialogs[n-1]
+		a.details["dialog"] = map[string]any{"type": d.Type, "message_length": d.Length, "answer": d.Answer}
+	}
+	if list := a.offered(a.tab, a.mark); a.req.Verb == action.Click || len(list) > 0 {
+		a.details["downloads"] = list
+	}
+	if h.Dropped > 0 {
+		a.details["external_protocols_dropped"] = h.Dropped
+	}
+}
+
+func fingerprint(l *observe.Look) *string {
+	if l == nil || l.Fingerprint == "" {
+		return nil
+	}
+	return &l.Fingerprint
+}
+
+// report tells of a finished action (B65) and counts it (B64).
+func (a *act) report() {
+	s := action.Signal{
+		ActionID: a.res.ActionID, Action: a.res.Action, Category: a.res.Category, ActionType: a.res.ActionType,
+		Transitions: a.res.Transitions, Verification: a.res.Verification.Result, Attempts: a.tracer.trace(false).Attempts,
+		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
+	}
+	if a.found != nil {
+		s.TargetID, s.Role = a.found.Element.StableID, a.found.Element.Role
+		if s.TargetID == "" {
+			s.TargetID = a.found.Element.ElementID
+		}
+	}
+	result := "verified"
+	if a.res.FailureCode != nil {
+		result = "failed"
+		s.Code, s.Reason, s.Class = *a.res.FailureCode, *a.res.FailureReason, a.res.Terminal.Class
+	}
+	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
+	if a.res.Success && a.cycles.state.Attempts == 0 {
+		a.count("first_pass_verified_total")
+	}
+	if a.opt.Signal != nil {
+		a.opt.Signal(s)
+	}
+	a.record(a.res)
+}
+
+// record hands the trace of a verb on, after its outcome is settled (B160).
+func (v *verb) record(r *action.Result) {
+	if v.opt.Trace == nil {
+		return
+	}
+	rec := Record{Verb: v.req.Verb, Tab: v.tab.ID(), URLHost: v.tab.Facts().Host, Result: r}
+	if rec.Trace = v.tracer.trace(r != nil && r.Success); r == nil && v.succeeded {
+		rec.Trace.Outcome = stepSuccess
+	}
+	v.opt.Trace(rec)
+}

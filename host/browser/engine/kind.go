@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A kind is what the verbs differ in. The order of things is the same for all of
+// them (B42).
+type kind struct {
+	hits    bool // the element has to receive events where it is hit (B134)
+	input   bool // mouse or keys, whose trusted events are counted (B139)
+	edits   bool // wants an element that takes text
+	settles bool // a delta that holds already is enough (B21)
+	// fits checks what the element is, and keeps what the other steps need of it.
+	fits func(a *act, n *page.Node) *fault
+	// send hands it to the browser.
+	send func(a *act) (page.Delivery, error)
+	// tell fills in the details of the result.
+	tell func(a *act)
+}
+
+// kinds are the action verbs. Files of the same names have their steps.
+var kinds map[action.Verb]kind
+
+func init() {
+	fill := kind{hits: true, edits: true, settles: true, fits: fillFits, send: fillSend, tell: fillTell}
+	kinds = map[action.Verb]kind{
+		action.Navigate: {send: navigateSend, tell: navigateTell},
+		action.Click:    {hits: true, input: true, send: clickSend, tell: clickTell},
+		action.Type:     fill,
+		action.Fill:     fill,
+		action.Clear:    fill,
+		action.Press:    {hits: true, input: true, send: pressSend, tell: pressTell},
+		action.Select:   {hits: true, settles: true, fits: selectFits, send: selectSend, tell: selectTell},
+		action.Check:    {hits: true, input: true, settles: true, fits: checkFits, send: clickSend, tell: checkTell},
+		action.Adjust:   {hits: true, settles: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
+		action.Scroll:   {settles: true, send: scrollSend, tell: scrollTell},
+		action.Hover:    {hits: true, input: true, send: hoverSend, tell: hoverTell},
+		action.Upload:   {fits: uploadFits, send: uploadSend, tell: uploadTell},
+	}
+}
+
+// aim is where in its box the element is hit, in fractions.
+func (a *act) aim() page.Point {
+	if a.req.Verb == action.Click && a.req.Click.Position != (page.Point{}) {
+		return a.req.Click.Position
+	}
+	return page.Point{X: 0.5, Y: 0.5}
+}
+
+// node has the state that the action is to change: the element itself, or the hidden
+// control that the element is the label of.
+func (a *act) node() page.Ref {
+	if a.found == nil {
+		return ""
+	}
+	return a.found.State().Ref
+}
+
+// Click.
+
+func clickSend(a *act) (page.Delivery, error) {
+	c := page.Click{At: a.point, Button: a.req.Click.Button, Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Aimed: true}
+	if c.Button == "" {
+		c.Button = "left"
+	}
+	return a.delivered(a.tab.Click(a.ctx, c))
+}
+
+func clickTell(a *act) { a.tellPointer() }
+
+// tellPointer is what the pointer did and what came of it.
+func (a *act) tellPointer() {
+	a.details["point"] = a.point
+	if a.trusted >= 0 {
+		a.details["trusted_events"] = a.trusted
+	}
+	if _, ok := a.details["unstable"]; !ok {
+		a.details["unstable"] = false
+	}
+}
+
+// delivered keeps how many trusted events arrived.
+func (a *act) delivered(d page.Delivery, err error) (page.Delivery, error) {
+	a.trusted = d.Trusted
+	return d, err
+}
+
+// Hover.
+
+func hoverSend(a *act) (page.Delivery, error) { return a.delivered(a.tab.Hover(a.ctx, a.point)) }
+
+func hoverTell(a *act) { a.details["point"] = a.point }
+
+// Press.
+
+func pressSend(a *act) (page.Delivery, error) {
+	all := page.Delivery{}
+	for i, chord := range a.req.Press.Chords {
+		node := a.node()
+		if i > 0 {
+			node = "" // what the first chord focused, or moved the focus to
+		}
+		d, err := a.tab.Press(a.ctx, node, chord, max(a.req.Press.Count, 1))
+		all.Sent = all.Sent || d.Sent
+		all.Trusted = sum(all.Trusted, d.Trusted)
+		if err != nil {
+			return all, err
+		}
+	}
+	return a.delivered(all, nil)
+}
+
+// sum adds counts of events; one that is not known makes the sum unknown.
+func sum(a, b int) int {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
+}
+
+func pressTell(a *act) {
+	l := a.after
+	if l == nil {
+		l = a.before
+	}
+	if n := focused(l); n != nil {
+		a.details["focused"] = map[string]any{"role": n.Role}
+	}
+}
+
+// Check.
+
+func checkFits(a *act, n *page.Node) *fault {
+	if n.State.Checked == nil && !n.State.Mixed {
+		return &fault{code: action.SemanticMismatch, detail: detailUnread, stage: action.StageResolve}
+	}
+	if a.work == nil && n.State.Checked != nil {
+		a.work = *n.State.Checked
+	}
+	return nil
+}
+
+func checkTell(a *act) {
+	if was, ok := a.work.(bool); ok {
+		a.details["previous"] = was
+	}
+	if n := a.current(); n != nil && n.State.Checked != nil {
+		a.details["checked"] = *n.State.Checked
+	}
+}

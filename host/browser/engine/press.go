@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// harmless are the chords that neither change a text nor copy a part of it.
+var harmless = []string{
+	"Enter", "Return", "NumpadEnter", "Tab", "Shift+Tab", "Escape", "Esc", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown",
+}
+
+// spells refuses keys that would spell out a sealed value: a field that holds one
+// reads as its handle, but pieces of it that are copied elsewhere, or left over by a
+// page that repeats what is in the field, do not (B39). Clear and type replace it
+// whole.
+func (a *act) spells() *action.Refusal {
+	if a.req.Verb != action.Press || !a.holdsSealed() {
+		return nil
+	}
+	chords := a.req.Press.Chords
+	if !slices.ContainsFunc(chords, func(c string) bool { return !slices.Contains(harmless, c) }) {
+		return nil
+	}
+	if len(chords) == 1 && !a.focusSealed() {
+		return nil
+	}
+	return &action.Refusal{Code: "sealed_placement_denied", Message: "keys that edit or copy are not sent to a field that holds a secret; clear it first", Verb: a.req.Verb}
+}
+
+// holdsSealed reports whether a field of the document was filled with a sealed value.
+func (a *act) holdsSealed() bool {
+	for _, s := range a.filled[a.tab.ID()] {
+		if s.document == a.tab.Facts().Document {
+			return true
+		}
+	}
+	return false
+}
+
+// focusSealed reports whether the keys go to such a field, or may go there: several
+// documents of a tab can each have a field with the focus.
+func (a *act) focusSealed() bool {
+	filled := a.filled[a.tab.ID()]
+	if a.found != nil {
+		_, ok := filled[a.node()]
+		return ok
+	}
+	l := a.after
+	if l == nil {
+		l = a.before
+	}
+	return l == nil || slices.ContainsFunc(l.Nodes, func(n page.Node) bool {
+		_, ok := filled[n.Ref]
+		return ok && n.State.Focused != nil && *n.State.Focused
+	})
+}

@@ -1,0 +1,347 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// waits are the pauses before each new try of the checks that stand before a
+// dispatch; the last one is repeated (B135).
+var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}
+
+// maxUnstable is after how many unequal frame pairs an element that never rests is
+// acted on all the same (B136).
+const maxUnstable = 10
+
+// inCycle is how long the checks are repeated inside of recovery, whose cycles are
+// many.
+const inCycle = 500 * time.Millisecond
+
+// resolve finds the target and waits until it can be acted on. Each try that fails
+// is a step; the last one's fault is the action's (B135, B138).
+func (a *act) resolve() *fault {
+	limit, from := a.req.Actionable, a.now()
+	if a.cycles.state.Attempts > 0 {
+		limit = min(limit, inCycle)
+	}
+	if a.req.Verb != action.Navigate { // the way out of a page that does not come
+		if err := a.arrive(a.set); err != nil {
+			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+		}
+		from = a.now()
+	}
+	t := try{act: a}
+	for i := 0; ; i++ {
+		f, err := t.once()
+		if errors.Is(err, page.ErrSelector) && a.dispatches == 0 {
+			a.refused = a.unselected()
+			return nil
+		}
+		if err != nil {
+			f = rawFault(err, action.StageResolve)
+			return a.resolved(f, stepFailure)
+		}
+		if f == nil || a.refused != nil {
+			return a.resolved(nil, stepSuccess)
+		}
+		pause := waits[min(i+1, len(waits)-1)]
+		if f.detail == "unstable" { // what never rests is looked at often enough to know
+			pause = min(pause, waits[2])
+		}
+		if !passes(f) || a.now()-from+pause > limit {
+			return a.resolved(f, stepFailure)
+		}
+		a.resolved(f, stepRetry)
+		if err := a.sleep(pause); err != nil {
+			if errors.Is(err, errDeadline) {
+				return a.resolved(f, stepFailure)
+			}
+			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+		}
+	}
+}
+
+// passes reports whether another try may come out better: an element that is not
+// there, not answering, changing or not ready yet.
+func passes(f *fault) bool {
+	switch f.code {
+	case action.ElementNotFound, action.Timeout:
+		return true
+	case action.StaleReference:
+		return f.detail == detailMoved
+	case action.ActionRejected:
+		return !slices.Contains([]string{detailDialog, detailOwner, "low_confidence"}, f.detail)
+	}
+	return false
+}
+
+// detailMoved is of an element that changed between its resolution and the hit test
+// (B132).
+const detailMoved = "changed_before_dispatch"
+
+// resolved writes the step down and gives f back.
+func (a *act) resolved(f *fault, result string) *fault {
+	m := meta{"revision": a.revision()}
+	if r := a.res.Target; r != nil && r.Resolved != nil {
+		m["element_id"] = r.Resolved.ElementID
+		m["role"] = clip(r.Resolved.Role)
+		if r.Resolution != nil {
+			m["confidence"], m["reason"] = r.Resolution.Confidence, r.Resolution.Reason
+		}
+	}
+	if t := a.req.Target; t != nil {
+		m["selector"] = selectorKind(t)
+	}
+	if f != nil {
+		m["code"] = f.code
+		if f.detail != "" {
+			m["detail"] = f.detail
+		}
+	}
+	a.tracer.add(stageResolve, result, m)
+	return f
+}
+
+// A try is the repeated attempt to get at the target.
+type try struct {
+	*act
+	unequal int  // frame pairs
+	shown   bool // it was scrolled to for being covered
+}
+
+// once reads, chooses and checks. An error ends the verb.
+func (t *try) once() (*fault, error) {
+	target, delta := t.req.Target, t.req.Expect
+	if t.forgotten() {
+		return &fault{code: action.StaleReference, stage: action.StageResolve}, nil
+	}
+	targets := []*action.Target{target, t.req.Scroll.Within}
+	if t.req.Verb == action.Press && target == nil {
+		targets = append(targets, focusedNow)
+	}
+	l, err := t.look(targets, []*action.Predicate{delta}, t.refs()...)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil || l.Age() > t.set.Stale {
+		if l != nil {
+			t.count("stale_reads_total")
+		}
+		if t.tab.Facts().Dialog != nil {
+			return rawFault(page.ErrDialog, action.StageResolve), nil
+		}
+		if t.req.Verb == action.Navigate { // the way out of a page that hangs
+			t.prepare(nil)
+			return nil, nil
+		}
+		return &fault{code: action.Timeout, stage: action.StageResolve}, nil
+	}
+	t.seen(l)
+	if target == nil {
+		t.prepare(t.focus(l))
+		return nil, nil
+	}
+	if f := t.find(l); f != nil {
+		if f.code == action.ElementNotFound && t.req.Verb == action.Scroll { // it may be made on the way (B30)
+			t.prepare(nil)
+			return nil, nil
+		}
+		return f, nil
+	}
+	if f := t.suits(); f != nil || t.refused != nil {
+		return f, nil
+	}
+	if !t.kind.hits {
+		return nil, nil
+	}
+	return t.reach()
+}
+
+// focus is what keys without a target go to; nil for other verbs.
+func (t *try) focus(l *observe.Look) *page.Node {
+	if t.req.Verb != action.Press {
+		return nil
+	}
+	return focused(l)
+}
+
+// forgotten reports an element id that stands for nothing any more: the page is not
+// even looked at (B131).
+func (t *try) forgotten() bool {
+	id := ""
+	if t.req.Target != nil {
+		id = t.req.Target.ElementID
+	}
+	return id != "" && !t.req.Rebind && !t.opt.Identity.Holds(id, t.tab.Facts().Document)
+}
+
+// find resolves the target in a look (section 5.2).
+func (a *act) find(l *observe.Look) *fault {
+	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
+	found, miss := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip, Hidden: a.req.Verb == action.Upload})
+	if miss != nil {
+		a.found = nil
+		a.res.Target.Resolved, a.res.Target.Resolution = nil, &miss.Resolution
+		return &fault{code: miss.Code, detail: miss.Detail, stage: action.StageResolve}
+	}
+	a.found = found
+	a.res.Target.Resolved, a.res.Target.Resolution = &found.Element, &found.Resolution
+	if found.Rebound {
+		a.details["rebound"] = true
+	}
+	if found.Resolution.Confidence < a.opt.Threshold {
+		return a.reject("low_confidence")
+	}
+	return nil
+}
+
+func (a *act) reject(detail string) *fault {
+	return &fault{code: action.ActionRejected, detail: detail, stage: action.StageResolve}
+}
+
+// suits settles the effect and the delta from what the element is, before anything
+// is dispatched (B47, B52).
+func (t *try) suits() *fault {
+	n := t.found.State()
+	if t.kind.fits != nil {
+		if f := t.kind.fits(t.act, n); f != nil {
+			return f
+		}
+	}
+	t.prepare(n)
+	return nil
+}
+
+// prepare settles what depends on the node that was found.
+func (a *act) prepare(n *page.Node) {
+	var label *page.Node
+	if n != nil && n.Labels != "" && a.before != nil {
+		label = a.before.Node(n.Labels)
+	}
+	a.res.ActionType, a.res.ActionTypeSource = action.Effect(a.req.Verb, a.declared, action.Handler(a.req, n, label))
+	if a.dispatches == 0 {
+		a.settle(n)
+	}
+	if a.res.Intent == "" {
+		role := ""
+		if n != nil {
+			role = n.Role
+		}
+		a.res.Intent = a.req.DefaultIntent(role)
+	}
+}
+
+// reach makes the checks of B134 and compares what was hit with what was chosen
+// (B132).
+func (t *try) reach() (*fault, error) {
+	ref, scrolled := t.found.Node.Ref, false
+	r, err := t.check(ref)
+	covered := r.Fault == "obscured" && !t.shown // by what stays in place, maybe
+	if err == nil && (r.Fault == "outside_viewport" || covered) {
+		scrolled, t.shown = true, t.shown || covered
+		if err = t.tab.ScrollTo(t.ctx, ref); err == nil {
+			r, err = t.check(ref)
+		}
+	}
+	if err != nil {
+		return t.unready(err)
+	}
+	if f := t.fault(r); f != nil {
+		return f, nil
+	}
+	if !same(t.found.Node, &r.Node, scrolled || r.Fault == "unstable") {
+		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, nil
+	}
+	t.ready, t.point = r, r.Point
+	return nil, nil
+}
+
+func (t *try) check(ref page.Ref) (page.Readiness, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.opt.ReadTimeout)
+	defer cancel()
+	return t.tab.Ready(ctx, ref, t.aim())
+}
+
+// unready is a check that could not be made: a fault to try again after, or an error
+// that ends the verb.
+func (t *try) unready(err error) (*fault, error) {
+	if end := t.fatal(err); end != nil {
+		return nil, end
+	}
+	f := rawFault(err, action.StageResolve)
+	if f.code == action.StaleReference {
+		f.detail = detailMoved
+	}
+	return f, nil
+}
+
+// fault is the first check that failed; nil for an element that can be acted on,
+// or that does nothing worse than move (B136).
+func (t *try) fault(r page.Readiness) *fault {
+	switch r.Fault {
+	case "":
+		return nil
+	case "detached":
+		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}
+	case "readonly":
+		if !t.kind.edits {
+			return nil
+		}
+	case "unstable":
+		if t.unequal++; t.unequal >= maxUnstable && r.Else == "" && r.Owner != "" {
+			t.details["unstable"] = true
+			return nil
+		}
+	case "obscured":
+		t.details["obscured_by"] = clip(r.By)
+	}
+	return t.reject(r.Fault)
+}
+
+// same compares an element as it was chosen with what the hit test found (B132):
+// what it is, what a click on it does by nature, and where it is unless it was
+// scrolled.
+func same(was, is *page.Node, scrolled bool) bool {
+	if was.Role != is.Role || was.Name != is.Name || was.Tag != is.Tag || was.OwnHear != is.OwnHear ||
+		was.Submits != is.Submits || was.Leaves != is.Leaves {
+		return false
+	}
+	a, b := was.Bounds.Center(), is.Bounds.Center()
+	return scrolled || math.Abs(a.X-b.X) <= 1 && math.Abs(a.Y-b.Y) <= 1
+}
+
+// clip cuts a page's word to what a trace may hold (B159).
+func clip(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	n := 80
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// selectorKind names the members of a target and none of their values.
+func selectorKind(t *action.Target) string {
+	if t.Selector == nil {
+		return "element_id"
+	}
+	s, kind := t.Selector, ""
+	for _, m := range []struct{ name, value string }{
+		{"test_id", s.TestID}, {"id", s.ID}, {"role", s.Role}, {"name", s.Name}, {"label", s.Label}, {"text", s.Text},
+		{"placeholder", s.Placeholder}, {"css", s.CSS}, {"query", s.Query},
+	} {
+		if m.value != "" {
+			kind += "+" + m.name
+		}
+	}
+	return kind[min(1, len(kind)):]
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// scrolling is how far a scroll came.
+type scrolling struct {
+	steps     int
+	unchanged bool // the last step moved nothing (B30)
+}
+
+// scrollSend brings the target into view, or moves the page one step.
+func scrollSend(a *act) (page.Delivery, error) {
+	w, _ := a.work.(scrolling)
+	defer func() { a.work = w }()
+	if a.req.Target == nil {
+		dx, dy := direction(a.req.Scroll)
+		moved, d, err := a.tab.Scroll(a.ctx, a.box(), dx, dy)
+		w.steps++
+		w.unchanged = err == nil && moved == page.Point{}
+		d.Trusted = -1
+		return d, err
+	}
+	all := page.Delivery{Trusted: -1}
+	for a.found == nil && w.steps < max(a.req.Scroll.Max, 1) {
+		more, err := a.scrollOn(&w, &all)
+		if err != nil || !more {
+			return all, err
+		}
+	}
+	if a.found == nil {
+		return all, nil
+	}
+	err := a.tab.ScrollTo(a.ctx, a.node())
+	w.steps++
+	all.Sent = all.Sent || err == nil || !unsent(err)
+	return all, err
+}
+
+// scrollOn moves what may hold the target, and looks for it there: rows that are
+// made when they come into view have no element before. false: the end is reached.
+func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
+	_, dy := direction(a.req.Scroll)
+	if dy == 0 {
+		dy = amount(a.req.Scroll)
+	}
+	before := a.digests()
+	moved, d, err := a.tab.Scroll(a.ctx, a.box(), 0, dy)
+	w.steps++
+	all.Sent = all.Sent || d.Sent
+	if err != nil {
+		return false, err
+	}
+	for tries := 0; tries < 3; tries++ { // a row may need a moment to be made
+		l, err := a.look([]*action.Target{a.req.Target, a.req.Scroll.Within}, []*action.Predicate{a.delta})
+		if err != nil {
+			return false, err
+		}
+		if l != nil {
+			a.seen(l)
+			if a.find(l) == nil {
+				return true, nil
+			}
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return false, err
+		}
+	}
+	w.unchanged = moved == page.Point{} && before == a.digests()
+	return !w.unchanged, nil
+}
+
+// box is the element that is scrolled; "" is the page.
+func (a *act) box() page.Ref {
+	if a.req.Scroll.Within == nil || a.before == nil {
+		return ""
+	}
+	if f, _ := a.before.Resolve(a.opt.Identity, a.req.Scroll.Within, observe.Options{}); f != nil {
+		return f.Node.Ref
+	}
+	return ""
+}
+
+func amount(s action.ScrollArgs) float64 {
+	if s.Amount == 0 {
+		return 0.7
+	}
+	return s.Amount
+}
+
+func direction(s action.ScrollArgs) (dx, dy float64) {
+	switch s.Direction {
+	case "up":
+		return 0, -amount(s)
+	case "down":
+		return 0, amount(s)
+	case "left":
+		return -amount(s), 0
+	case "right":
+		return amount(s), 0
+	}
+	return 0, 0
+}
+
+func scrollTell(a *act) {
+	w, _ := a.work.(scrolling)
+	a.details["scrolls_performed"] = w.steps
+	a.details["in_viewport"] = a.res.Success && a.req.Target != nil
+	if n := a.current(); n != nil {
+		a.details["in_viewport"] = n.InView
+	}
+}

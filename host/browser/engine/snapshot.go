@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxConsole lines are looked at for a hint (B62); snapshots ask for their own number.
+const maxConsole = 200
+
+// snapshot shows the page. A part that cannot be captured says so, and the others
+// are there all the same (B110).
+func (v *verb) snapshot() (any, *action.Refusal) {
+	args := &v.req.Snapshot
+	q := observe.WantSnapshot(v.opt.Identity, args)
+	o, err := v.read(q)
+	for tries := 0; o == nil && err == nil && tries < 3; tries++ { // a page that loads answers soon
+		if err = v.sleep(action.DefaultSettings.Interval); err == nil {
+			o, err = v.read(q)
+		}
+	}
+	if o == nil {
+		return nil, v.unread(err)
+	}
+	reply, miss := observe.NewLook(o, q).Snapshot(v.opt.Identity, args)
+	if miss != nil {
+		v.tracer.add(stageResolve, stepFailure, meta{"code": miss.Code})
+		v.record(nil)
+		return nil, &action.Refusal{Code: "invalid_request", Message: "within: no such element", Verb: v.req.Verb}
+	}
+	for _, part := range args.Include {
+		switch part {
+		case "screenshot":
+			v.picture(reply)
+		case "console":
+			reply.Console = append(reply.Console, v.tab.Console(args.LogLines)...)
+		case "diagnostics":
+			v.diagnostics(reply)
+		}
+	}
+	if !reply.Shrink(0) {
+		return nil, v.unread(page.ErrTooLarge)
+	}
+	v.tracer.add(stageVerify, stepSuccess, meta{"revision": reply.Revision, "elements": len(reply.Elements)})
+	v.succeeded = true
+	v.record(nil)
+	return reply, nil
+}
+
+func (v *verb) picture(reply *observe.SnapshotReply) {
+	got, refused := v.shoot(page.Shot{Format: "jpeg", Quality: 70})
+	if refused != nil {
+		reply.ScreenshotError = refused.Code
+		return
+	}
+	reply.Screenshot = got
+}
+
+// diagnostics are of the action that is named, behind the gate of B62.
+func (v *verb) diagnostics(reply *observe.SnapshotReply) {
+	p := v.past(v.req.Snapshot.ActionID)
+	switch {
+	case p == nil || v.req.Snapshot.ActionID == "":
+		reply.DiagnosticsError = "unknown_action"
+	case p.act.res.ActionType == action.LocalState:
+		reply.Diagnostics = withheld("local_state")
+	case !p.act.res.Verification.Ambiguous:
+		reply.Diagnostics = withheld("not_ambiguous")
+	default:
+		reply.Diagnostics = v.inspect(v.tab, p.mark, p.act.res.ActionType)
+	}
+}
+
+// maxPicture is the size of a picture in bytes; quality goes down first.
+const maxPicture = 4 << 20
+
+// screenshot takes a picture of the page, or of an element.
+func (v *verb) screenshot() (any, *action.Refusal) {
+	s := page.Shot{Format: v.req.Screenshot.Format, Quality: v.req.Screenshot.Quality, Full: v.req.Screenshot.Full}
+	if v.req.Target != nil {
+		l, err := v.look([]*action.Target{v.req.Target}, nil)
+		if l == nil {
+			return nil, v.unread(err)
+		}
+		found, miss := l.Resolve(v.opt.Identity, v.req.Target, observe.Options{})
+		if miss != nil {
+			v.tracer.add(stageResolve, stepFailure, meta{"code": miss.Code})
+			v.record(nil)
+			return nil, &action.Refusal{Code: "invalid_request", Message: "target: no such element", Verb: v.req.Verb}
+		}
+		s.Clip = &found.Node.Bounds
+	}
+	got, refused := v.shoot(s)
+	if refused != nil {
+		return nil, refused
+	}
+	v.tracer.add(stageVerify, stepSuccess, nil)
+	v.succeeded = true
+	v.record(nil)
+	return got, nil
+}
+
+// shoot takes a picture without what is sealed (B33).
+func (v *verb) shoot(s page.Shot) (any, *action.Refusal) {
+	if v.opt.Keep == nil {
+		return nil, &action.Refusal{Code: "capability_denied", Message: "pictures are not granted", Verb: v.req.Verb}
+	}
+	if err := v.gate(); err != nil {
+		return nil, v.unread(err)
+	}
+	s.Cover = v.covered()
+	for _, quality := range []int{s.Quality, 50, 30, 10} {
+		if s.Quality = min(s.Quality, quality); s.Quality < 1 {
+			s.Quality = 70
+		}
+		p, err := v.tab.Screenshot(v.ctx, s)
+		switch {
+		case err == nil && len(p.Data) <= maxPicture:
+			return v.opt.Keep(p)
+		case err != nil && !errors.Is(err, page.ErrTooLarge):
+			return nil, v.unread(err)
+		case s.Format == "png":
+			return nil, v.unread(page.ErrTooLarge)
+		}
+	}
+	return nil, v.unread(page.ErrTooLarge)
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A verb is one call while it runs.
+type verb struct {
+	*Engine
+	ctx       context.Context // ends with the deadline (B7)
+	req       *action.Request
+	tab       page.Tab
+	tracer    tracer
+	started   time.Duration // by the clock
+	succeeded bool          // of verbs that are no actions
+}
+
+// gate holds a verb while the run is paused, and ends it when nothing more may be
+// asked of the page: past its deadline, without a browser, or while the owner is in
+// control (B222).
+func (v *verb) gate() error {
+	if err := v.clock.hold(v.ctx); err != nil {
+		return err
+	}
+	select {
+	case <-v.lost:
+		return errLost
+	default:
+	}
+	if v.opt.Controlled != nil && v.opt.Controlled() {
+		return errLease
+	}
+	return nil
+}
+
+// read looks at the page once. A page that does not answer in time gives nil and no
+// error: that is no evidence, and the caller looks again (B73). An error ends the
+// verb.
+func (v *verb) read(q page.Query) (*page.Observation, error) {
+	if err := v.gate(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, v.opt.ReadTimeout)
+	defer cancel()
+	o, err := v.tab.Read(ctx, q)
+	if err != nil {
+		return nil, v.fatal(err)
+	}
+	v.conceal(o)
+	v.noted(o)
+	return o, nil
+}
+
+// fatal is err if it ends the verb, nil if the page may answer the next time.
+func (v *verb) fatal(err error) error {
+	switch {
+	case errors.Is(err, page.ErrLost):
+		return errLost
+	case errors.Is(err, page.ErrSelector):
+		return err
+	}
+	if cause := context.Cause(v.ctx); cause != nil {
+		return cause
+	}
+	select {
+	case <-v.lost:
+		return errLost
+	default:
+		return nil
+	}
+}
+
+// look reads what the targets and predicates need. nil without an error: no answer.
+func (v *verb) look(targets []*action.Target, predicates []*action.Predicate, refs ...page.Ref) (*observe.Look, error) {
+	return v.lookFor(v.want(targets, predicates, refs...))
+}
+
+// want is the query for what the targets and predicates need.
+func (v *verb) want(targets []*action.Target, predicates []*action.Predicate, refs ...page.Ref) page.Query {
+	q := observe.Want(v.opt.Identity, targets, predicates)
+	q.Refs = append(q.Refs, refs...)
+	return q
+}
+
+func (v *verb) lookFor(q page.Query) (*observe.Look, error) {
+	o, err := v.read(q)
+	if o == nil {
+		return nil, err
+	}
+	return observe.NewLook(o, q), nil
+}
+
+func (v *verb) sleep(d time.Duration) error { return sleep(v.ctx, d, v.lost) }
+
+func (v *verb) now() time.Duration { return v.clock.now() }
+
+// count raises a counter of B64.
+func (e *Engine) count(name string, labels ...string) {
+	if e.opt.Count != nil {
+		e.opt.Count(name, labels...)
+	}
+}
+
+// noted keeps the digests of a revision (B113).
+func (v *verb) noted(o *page.Observation) {
+	h := v.history[v.tab.ID()]
+	if h == nil {
+		h = &observe.History{}
+		v.history[v.tab.ID()] = h
+	}
+	if o.Digests != (page.Digests{}) {
+		h.Add(o)
+	}
+}

@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// seen keeps a look: the last one before the first dispatch is what everything after
+// it is compared with.
+func (a *act) seen(l *observe.Look) {
+	if a.dispatches == 0 {
+		a.before = l
+		return
+	}
+	a.after = l
+}
+
+// scene is what the delta is judged in.
+func (a *act) scene(now *observe.Look) *observe.Scene {
+	s := &observe.Scene{Now: now, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
+	if a.dispatches > 0 {
+		s.Before, s.Happened = a.before, a.tab.Happened(a.mark)
+	}
+	return s
+}
+
+// held is the verdict on the delta in the read that preceded the first dispatch.
+func (a *act) held() *observe.Verdict {
+	s := observe.Scene{Now: a.before, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
+	return s.Evaluate(a.delta)
+}
+
+// judge says whether a look proves the delta: it holds, and it came about (B20).
+// What only has to hold, and may have held all along, is left to B21.
+func (a *act) judge(now *observe.Look) bool {
+	v := a.scene(now).Evaluate(a.delta)
+	var before *observe.Verdict
+	if a.dispatches > 0 {
+		before = a.held()
+	}
+	a.verdict, a.res.Verification.Observed = v, v.Observed(before)
+	holds := v.Truth == observe.True
+	if a.dispatches > 0 && !a.kind.settles && !a.req.AllowPreexist {
+		holds = v.Turned(before)
+	}
+	return holds && !a.unanswered()
+}
+
+// unanswered reports a delta that may be shown in advance of an answer.
+func (a *act) unanswered() bool {
+	return a.dispatches > 0 && a.verb.unanswered(a.mark, a.sentAt, a.set)
+}
+
+// already settles what holds before anything was dispatched, or held by the time
+// that it would be dispatched again (B20, B21).
+func (a *act) already() (done bool, f *fault) {
+	if a.delta == nil || a.before == nil {
+		return false, nil
+	}
+	if a.dispatches > 0 { // a second pass: the first dispatch may have worked late
+		if a.after == nil || !a.judge(a.after) {
+			return false, nil
+		}
+		a.move(action.Pending)
+		return true, a.verify()
+	}
+	if !a.judge(a.before) {
+		return false, nil
+	}
+	switch {
+	case a.kind.settles && (!a.req.Force || a.req.Verb == action.Check):
+		if r := a.stabilised(); r.outcome != holds {
+			return false, a.cut(r)
+		}
+		a.details["already_satisfied"] = true
+		a.move(action.Pending)
+		a.proved()
+		return true, nil
+	case a.kind.settles || a.req.AllowPreexist:
+		return false, nil
+	}
+	a.res.Verification.Reason = "the delta held before the action"
+	return true, &fault{code: action.VerificationFailed, detail: detailAlready, stage: action.StageVerify}
+}
+
+// verify decides the delta by the routine, and by richer evidence where that alone
+// does not (B57, B59). Without a delta it waits for an expect (B53).
+func (a *act) verify() *fault {
+	if a.delta == nil {
+		return nil
+	}
+	r := a.stabilised()
+	if r.outcome == mismatch && !a.rich {
+		a.rich = true
+		richer, err := a.richer()
+		if err != nil {
+			r = run{outcome: cut, err: err}
+		} else if richer {
+			r = a.stabilised()
+		}
+	}
+	return a.verified(r)
+}
+
+// verified makes a run of the routine an outcome (B75, B77).
+func (a *act) verified(r run) *fault {
+	if r.outcome == cut {
+		return a.cut(r)
+	}
+	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
+		return f
+	}
+	if r.outcome == holds {
+		a.proved()
+		return nil
+	}
+	return a.undecidedBy(r)
+}
+
+// undecidedBy is the fault of a run that did not come to hold.
+func (a *act) undecidedBy(r run) *fault {
+	switch r.outcome {
+	case cut:
+		return a.cut(r)
+	case unreadable:
+		return &fault{code: action.Timeout, stage: action.StageVerify}
+	}
+	return a.unproved()
+}
+
+// unproved is the fault of a delta that did not come about.
+func (a *act) unproved() *fault {
+	f := &fault{code: action.VerificationFailed, stage: action.StageVerify}
+	w, scrolls := a.work.(scrolling)
+	switch {
+	case a.req.Verb == action.Adjust && a.origin == observe.Default:
+		f.code = action.ConvergenceFailed
+	case scrolls && w.unchanged:
+		f.detail = "scroll_no_change"
+	case a.verdict != nil && a.verdict.Absent():
+		f.detail = detailAbsent
+	case a.req.Verb == action.Navigate && a.origin == observe.Default:
+		f.detail = "navigation_no_change"
+	case a.verdict != nil && a.verdict.Truth == observe.Unreadable:
+		f.detail = detailUnread
+	}
+	return f
+}
+
+// cut is the fault of a routine that could not go on; nil for one that could.
+func (a *act) cut(r run) *fault {
+	if r.outcome != cut {
+		return nil
+	}
+	return rawFault(r.err, action.StageVerify)
+}
+
+func (a *act) proved() {
+	a.move(action.Verified)
+	a.res.Success = true
+	a.res.Verification.Result = "verified"
+	a.res.Verification.Reason = "the delta was observed"
+}
+
+// stabilised runs the routine on the delta and writes it down.
+func (a *act) stabilised() run {
+	r := a.decided(a.set, a.unanswered, a.proof)
+	a.res.Verification.Stability = stability(a.set, r)
+	return r
+}
+
+// proof runs the routine on the delta once.
+func (a *act) proof() run {
+	return a.stabilise(a.set, func() (*observe.Look, bool, error) {
+		q := a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...)
+		q.Again = true // the target was resolved in a look of its own
+		l, err := a.lookFor(q)
+		if l == nil {
+			return nil, false, err
+		}
+		if l.Age() > a.set.Stale {
+			return l, false, nil
+		}
+		a.seen(l)
+		return l, a.judge(l), nil
+	})
+}
+
+// refs are the nodes that a look has to hold beside what the targets describe.
+func (a *act) refs() []page.Ref {
+	if ref := a.node(); ref != "" {
+		return []page.Ref{ref}
+	}
+	return nil
+}
+
+// richer looks for better evidence of the same delta: all of the page, then the
+// target once more (B59). true: the delta is evaluable there, and holds.
+func (a *act) richer() (bool, error) {
+	q := observe.Want(a.opt.Identity, []*action.Target{a.req.Target}, []*action.Predicate{a.delta})
+	q.All, q.Refs = true, append(q.Refs, a.refs()...)
+	o, err := a.read(q)
+	if o == nil {
+		return false, err
+	}
+	l := observe.NewLook(o, q)
+	if l.Age() > a.set.Stale {
+		return false, nil
+	}
+	a.seen(l)
+	if a.judge(l) {
+		return true, nil
+	}
+	if a.req.Target == nil || l.Node(a.node()) != nil {
+		return false, nil
+	}
+	found, _ := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Rebind: true})
+	if found == nil {
+		return false, nil
+	}
+	was := a.found
+	if a.found = found; a.judge(l) {
+		return true, nil
+	}
+	a.found = was
+	return false, nil
+}
+
+// stabilise runs the routine over looks and writes its reads and its end down.
+func (v *verb) stabilise(s action.Settings, take func() (*observe.Look, bool, error)) run {
+	r := stabilise(s, v, func() (reading, error) {
+		if err := v.arrive(s); err != nil {
+			return reading{}, err
+		}
+		l, match, err := take()
+		if err != nil {
+			return reading{}, err
+		}
+		got := reading{read: l != nil, match: match}
+		result, m := stepRetry, meta{"read": l != nil}
+		if l != nil {
+			got.age = l.Age()
+			m["revision"], m["age_ms"] = l.Revision, got.age.Milliseconds()
+			if got.age > s.Stale {
+				v.count("stale_reads_total")
+			}
+		}
+		if match {
+			result = stepSuccess
+		}
+		v.tracer.add(stageVerify, result, m)
+		return got, nil
+	})
+	result := stepSuccess
+	if r.outcome != holds {
+		result = stepFailure
+	}
+	v.tracer.add(stageStabilize, result, meta{"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String()})
+	return r
+}
+
+func (o outcome) String() string {
+	return [...]string{holds: "holds", mismatch: "mismatch", unreadable: "unreadable", cut: "cut"}[o]
+}
+
+// digests are of the page as it was seen last.
+func (a *act) digests() page.Digests {
+	for _, l := range []*observe.Look{a.after, a.before} {
+		if l != nil {
+			return l.Digests
+		}
+	}
+	return page.Digests{}
+}

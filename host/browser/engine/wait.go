@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// WaitReply is the answer of wait, but for ui_change (B152).
+type WaitReply struct {
+	Status     string             `json:"status"` // success or timeout
+	Matched    bool               `json:"matched"`
+	Element    *action.Element    `json:"element"`
+	Resolution *action.Resolution `json:"resolution,omitempty"`
+	Hint       *action.Hint       `json:"interaction_hint,omitempty"`
+	Metrics    Metrics            `json:"metrics"`
+	Requested  Requested          `json:"requested"`
+	Observed   Matches            `json:"observed"`
+	Error      *WaitError         `json:"error,omitempty"`
+	action.Stability
+	Fingerprint string       `json:"fingerprint,omitempty"` // of page_change: the last one
+	Revision    int64        `json:"snapshot_revision"`
+	Trace       action.Trace `json:"trace"`
+}
+
+// Metrics of a wait, in milliseconds and counts.
+type Metrics struct {
+	Latency  int64 `json:"latency_ms"`
+	Polls    int   `json:"poll_count"`
+	Attempts int   `json:"attempts"`
+}
+
+// Requested repeats what was waited for.
+type Requested struct {
+	Selector  *action.Selector `json:"selector"`
+	ElementID string           `json:"element_id,omitempty"`
+	Condition string           `json:"condition"`
+	Match     *int             `json:"match"`
+}
+
+// WaitError is why a wait came to nothing.
+type WaitError struct {
+	Code    action.Code `json:"code"`
+	Message string      `json:"message"`
+}
+
+// A waiting is one wait while it runs.
+type waiting struct {
+	*verb
+	set     action.Settings
+	base    *past
+	mark    page.Mark
+	sight   observe.Sight
+	now     *observe.Look
+	turning observe.Turning
+	polls   int
+}
+
+// wait synchronises: its success says that a condition was met, and nothing about
+// the outcome of an action (B147).
+func (v *verb) wait() (any, *action.Refusal) {
+	if v.req.Wait.For == "ui_change" {
+		return v.uiChange()
+	}
+	w := waiting{verb: v, set: v.settings(false), mark: v.tab.Mark()}
+	w.set.Window = v.req.Wait.Timeout
+	if v.req.Wait.For == "navigation" || v.req.Wait.For == "page_change" {
+		w.baseline()
+	}
+	var r run
+	attempts := 0
+	for attempts < max(v.req.Wait.Attempts, 1) {
+		if attempts > 0 {
+			if err := v.sleep(v.req.Wait.Backoff); err != nil {
+				r = run{outcome: cut, err: err}
+				break
+			}
+		}
+		attempts++
+		r = w.once()
+		w.polls += r.attempts
+		if r.outcome == holds || r.outcome == cut {
+			break
+		}
+	}
+	if refuses(r.err) {
+		x := assertion{verb: v}
+		return nil, x.refuse(r.err)
+	}
+	reply := w.reply(r, attempts)
+	v.succeeded = reply.Matched
+	v.record(nil)
+	return reply, nil
+}
+
+// baseline is what a change is measured from: the latest action that no wait has
+// consumed, else now (B153).
+func (w *waiting) baseline() {
+	if p := w.unconsumed(); p != nil {
+		w.base, w.mark = p, p.mark
+		p.consumed = true
+	}
+	w.turning.Previous = w.req.Wait.Fingerprint
+	if w.turning.Previous == "" && w.base != nil && w.base.before != nil {
+		w.turning.Previous = w.base.before.Fingerprint
+	}
+}
+
+func (w *waiting) once() run {
+	return w.stabilise(w.set, func() (*observe.Look, bool, error) {
+		l, err := w.look([]*action.Target{w.req.Target}, nil)
+		if l == nil {
+			return nil, false, err
+		}
+		if l.Age() > w.set.Stale {
+			return l, false, nil
+		}
+		w.now = l
+		if w.req.Wait.For == "page_change" {
+			return l, w.changed(l), nil
+		}
+		s := observe.Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
+		w.sight = s.Await(&w.req.Wait, w.req.Target)
+		return l, w.sight.Met, nil
+	})
+}
+
+// changed compares fingerprints; without one to compare with the first one is it.
+// Two reads that follow each other have to differ from it (B148).
+func (w *waiting) changed(l *observe.Look) bool {
+	if w.turning.Previous == "" {
+		w.turning.Previous = l.Fingerprint
+	}
+	w.turning.Take(l.Fingerprint)
+	return l.Fingerprint != "" && l.Fingerprint != w.turning.Previous
+}
+
+func (w *waiting) reply(r run, attempts int) *WaitReply {
+	out := &WaitReply{Status: "timeout", Matched: r.outcome == holds, Stability: stability(w.set, r),
+		Metrics:     Metrics{(w.clock.now() - w.started).Milliseconds(), w.polls, attempts},
+		Requested:   Requested{Condition: w.req.Wait.For, Match: w.req.Wait.Index},
+		Observed:    Matches{Matched: w.sight.Matched, Satisfied: r.outcome == holds, SelectedIndex: w.sight.SelectedIndex},
+		Fingerprint: w.turning.Last}
+	if t := w.req.Target; t != nil {
+		out.Requested.Selector, out.Requested.ElementID = t.Selector, t.ElementID
+	}
+	if w.now != nil {
+		out.Revision = w.now.Revision
+		if w.sight.Last != nil {
+			last := w.now.Element(w.opt.Identity, w.sight.Last)
+			out.Observed.Last = &last
+		}
+	}
+	if f := w.sight.Found; f != nil && out.Matched {
+		out.Element, out.Resolution, out.Hint = &f.Element, &f.Resolution, f.Element.Hint
+	}
+	if out.Matched {
+		out.Status = "success"
+	} else {
+		code := action.ElementNotFound
+		if r.outcome != mismatch {
+			code = action.Timeout
+		}
+		out.Error = &WaitError{code, fmt.Sprintf("%s was not met in %d ms, observed %d match(es)", w.req.Wait.For, out.Metrics.Latency, w.sight.Matched)}
+	}
+	out.Trace = w.tracer.trace(out.Matched)
+	return out
+}

@@ -1,0 +1,153 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+func (b *bench) wait(r *action.Request) *engine.WaitReply {
+	b.Helper()
+	reply, refused := b.engine.Do(context.Background(), r)
+	if refused != nil {
+		b.Fatalf("wait was refused: %v", refused)
+	}
+	return reply.(*engine.WaitReply)
+}
+
+func waitFor(condition string, t *action.Target) *action.Request {
+	r := request(action.Wait, t)
+	r.Wait.For, r.Deadline = condition, 20*time.Second
+	return r
+}
+
+func TestWaitForAnElement(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		b.later(2*time.Second, func() { b.nodes[1].Visible = true })
+		b.nodes[1].Visible = false
+		w := b.wait(waitFor("visible", tested("status")))
+		if w.Status != "success" || w.Element == nil || w.Metrics.Latency < 2000 || w.Count != 2 || !w.Observed.Satisfied {
+			t.Errorf("B152: %+v", w)
+		}
+		r := waitFor("visible", tested("nothing"))
+		r.Wait.Timeout = time.Second
+		w = b.wait(r)
+		if w.Status != "timeout" || w.Error.Code != action.ElementNotFound || !strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
+			t.Errorf("B152: %+v", w.Error)
+		}
+		r.Wait.Attempts, r.Wait.Backoff = 3, time.Second // B150
+		if w = b.wait(r); w.Metrics.Attempts != 3 || w.Metrics.Latency < 5000 {
+			t.Errorf("B150: %+v", w.Metrics)
+		}
+		b.hook = func(string, int) error { return errHang }
+		if w = b.wait(r); w.Error.Code != action.Timeout {
+			t.Errorf("B75: %+v", w.Error)
+		}
+	})
+}
+
+func TestWaitForAPage(t *testing.T) {
+	within(t, shop, func(b *bench) { // a change that beat the call is not missed
+		b.act(click("Save", says("status", "Saved")))
+		if w := b.wait(waitFor("page_change", nil)); !w.Matched {
+			t.Errorf("B148: %+v", w)
+		}
+		r := waitFor("page_change", nil)
+		r.Wait.Timeout = time.Second
+		if w := b.wait(r); w.Matched || w.Fingerprint == "" {
+			t.Errorf("consumed: %+v", w)
+		}
+	})
+}
+
+func TestWaitForAChange(t *testing.T) {
+	change := func(b *bench, r *action.Request) *engine.ChangeReply {
+		reply, refused := b.engine.Do(context.Background(), r)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return reply.(*engine.ChangeReply)
+	}
+	within(t, shop, func(b *bench) { // B153
+		b.later(time.Second, func() { b.nodes[1].Text = "half" })
+		b.later(1100*time.Millisecond, func() { b.nodes[1].Text = "done" })
+		c := change(b, waitFor("ui_change", nil))
+		if !c.Success || *c.Observed != "text_change" || c.Elapsed < 1350 {
+			t.Errorf("%+v", c)
+		}
+		b.act(click("Save", says("status", "Saved")))
+		if c = change(b, waitFor("ui_change", nil)); !c.Success {
+			t.Errorf("a change that beat the call: %+v", c)
+		}
+		r := waitFor("ui_change", nil)
+		r.Wait.Timeout = time.Second
+		if c = change(b, r); c.Success || !c.Timeout {
+			t.Errorf("nothing changed: %+v", c)
+		}
+	})
+}
+
+func TestReadsAreRefusedToGuestsOfAnOwner(t *testing.T) {
+	within(t, shop, func(b *bench) { // B222
+		b.owner = true
+		for _, v := range []action.Verb{action.Snapshot, action.Extract, action.Screenshot, action.Wait, action.Expect} {
+			r := request(v, nil)
+			r.Wait.For, r.Expect = "load", says("status", "idle")
+			if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "owner_in_control" {
+				t.Errorf("%s: %v", v, refused)
+			}
+		}
+		if b.calls["read"] != 0 {
+			t.Error("the page was read")
+		}
+	})
+}
+
+func TestSnapshotAndPictures(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Keep: func(p page.Picture) (any, *action.Refusal) {
+			return map[string]int{"bytes": len(p.Data)}, nil
+		}})
+		r := request(action.Snapshot, nil)
+		r.Snapshot = action.SnapshotArgs{Limit: 256, Include: []string{"screenshot", "console", "diagnostics"}}
+		reply, refused := b.engine.Do(context.Background(), r)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		s := reply.(*observe.SnapshotReply)
+		if len(s.Elements) != 2 || toJSON(t, s.Screenshot) != `{"bytes":1000}` || s.DiagnosticsError != "unknown_action" {
+			t.Errorf("B105: %s", toJSON(t, s))
+		}
+		r = request(action.Screenshot, named("button", "Save"))
+		r.Screenshot = action.ScreenshotArgs{Format: "jpeg", Quality: 90}
+		if reply, refused = b.engine.Do(context.Background(), r); refused != nil || toJSON(t, reply) != `{"bytes":1000}` {
+			t.Errorf("quality is lowered until it fits: %v %v", reply, refused)
+		}
+		r.Screenshot.Format = "png"
+		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "result_too_large" {
+			t.Errorf("%v", refused)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/surface"
+)
+
+// Handle serves one call: a verb, or read and close of a handle that the binding
+// Owns. The reply of a refusal is its JSON (B12).
+func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
+	switch call {
+	case abi.CallBrowser:
+		return s.verb(ctx, payload)
+	case abi.CallRead:
+		return s.shelf.read(ctx, payload)
+	case abi.CallClose:
+		return nil, s.shelf.drop(payload)
+	}
+	return nil, abi.ENOTSUP
+}
+
+// verb serves one verb. Nothing that a page said leaves without its sealed values
+// replaced (B39).
+func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
+	done, refused := s.begin()
+	if refused != nil {
+		return reply(refused), refused.Errno()
+	}
+	defer done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	if o := s.current(); o != nil && o.Fault() == nil {
+		s.dismiss(ctx, o)
+	}
+	r, refused := action.ParseWith(payload, s.settings())
+	var out []byte
+	if refused == nil {
+		out, refused = s.answer(ctx, r)
+	}
+	if refused != nil {
+		return s.seals.hide(reply(refused)), refused.Errno()
+	}
+	return out, abi.OK
+}
+
+// begin takes the turn of a call (B6).
+func (s *Session) begin() (done func(), refused *action.Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.finished != nil:
+		return nil, refuse("", "surface_not_open", "the run is ending")
+	case s.calling:
+		return nil, refuse("", "surface_busy", "another verb of this run is running")
+	}
+	s.calling = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calling = false
+	}, nil
+}
+
+func (s *Session) settings() action.Settings {
+	if s.host.o.Settings == (action.Settings{}) {
+		return action.DefaultSettings
+	}
+	return s.host.o.Settings
+}
+
+// answer is the reply to a request: JSON of at most 1 MiB, in which handles stand
+// for sealed values.
+func (s *Session) answer(ctx context.Context, r *action.Request) ([]byte, *action.Refusal) {
+	result, refused := s.do(ctx, r)
+	if refused != nil {
+		return nil, refused
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(result); err != nil {
+		return nil, s.asRefusal(r.Verb, err)
+	}
+	out := s.seals.hide(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	if len(out) > action.MaxReply {
+		return nil, refuse(r.Verb, "result_too_large", "the reply would have more than 1 MiB; ask for less")
+	}
+	return out, nil
+}
+
+// do does what a request asks for.
+func (s *Session) do(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+	if refused := s.permitted(r); refused != nil {
+		return nil, refused
+	}
+	if r.Verb == action.Open {
+		return s.open(ctx, r)
+	}
+	o, refused := s.live(r.Verb)
+	if refused != nil {
+		return nil, refused
+	}
+	if r.Verb.IsAction() && !s.rate.take() {
+		return nil, refuse(r.Verb, "rate_limited", "too many actions within a minute")
+	}
+	if r.Verb == action.Mark { // it touches no page
+		return s.mark(r)
+	}
+	give, refused := s.takePage(ctx, r.Verb)
+	if refused != nil {
+		return nil, refused
+	}
+	defer give()
+	if s.owner.Load() && reads(r.Verb) {
+		return nil, refuse(r.Verb, "owner_in_control", "the owner is using the browser; try again later")
+	}
+	switch r.Verb {
+	case action.Cookies:
+		return s.cookies(ctx, o, r)
+	case action.Close:
+		return s.closeVerb(ctx, o, r)
+	}
+	result, refused := o.engine.Do(ctx, r)
+	if id := actionID(result); id != "" {
+		s.capture(o, id)
+	}
+	return result, refused
+}
+
+// reads are the verbs that are refused while the owner may be typing a secret
+// (B222); actions say so in their result.
+func reads(v action.Verb) bool {
+	switch v {
+	case action.Snapshot, action.Extract, action.Screenshot, action.Cookies:
+		return true
+	}
+	return false
+}
+
+// permitted refuses what the manifest did not ask for (B8, B9, B31).
+func (s *Session) permitted(r *action.Request) *action.Refusal {
+	if r.Verb == action.Upload && !s.o.Request.Uploads {
+		return refuse(r.Verb, "capability_denied", "uploads are not among what the manifest asks for")
+	}
+	if r.Declared == "" {
+		return nil
+	}
+	d := s.declared(r.Declared)
+	if d == nil {
+		return refuse(r.Verb, "invalid_request", "declared: the manifest has no action of that name")
+	}
+	if d.Verb != r.Verb && !(d.Verb == action.Type && r.Verb == action.Fill || d.Verb == action.Fill && r.Verb == action.Type) {
+		return refuse(r.Verb, "invalid_request", "declared: that action is declared for another verb")
+	}
+	return nil
+}
+
+// declared is an action of the manifest, nil for none (B9).
+func (s *Session) declared(name string) *action.Declared {
+	for _, d := range s.o.Request.Actions {
+		if d.Name == name {
+			return &action.Declared{Name: d.Name, Verb: action.Verb(d.Verb), ActionType: d.ActionType, Idempotent: d.Idempotent, Category: d.Category}
+		}
+	}
+	return nil
+}
+
+// live is the surface, if verbs may run on it.
+func (s *Session) live(verb action.Verb) (*opened, *action.Refusal) {
+	o := s.current()
+	if o == nil {
+		return nil, refuse(verb, "surface_not_open", "no browser is open; begin with open")
+	}
+	switch o.State() {
+	case surface.Lost:
+		return nil, lostRefusal(verb, o)
+	case surface.Closing, surface.Closed:
+		return nil, refuse(verb, "surface_not_open", "the browser was closed")
+	}
+	return o, nil
+}
+
+func lostRefusal(verb action.Verb, o *opened) *action.Refusal {
+	r := refuse(verb, "surface_lost", "the browser of this run is gone")
+	if fault := o.Fault(); fault != nil {
+		r.Reason = fault.Code
+	}
+	return r
+}
+
+// takePage waits until nobody else works the page.
+func (s *Session) takePage(ctx context.Context, verb action.Verb) (give func(), refused *action.Refusal) {
+	select {
+	case s.page <- struct{}{}:
+		return func() { <-s.page }, nil
+	case <-ctx.Done():
+		return nil, refuse(verb, "surface_busy", "the call was cut short")
+	}
+}

@@ -1,0 +1,142 @@
+package browser
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A mask is a spelling of a sealed value and the handle that takes its place. One
+// that is whole is looked for as a whole string only (R167).
+type mask struct {
+	form   []byte
+	handle string
+	whole  bool
+}
+
+// How long a value is that is found within others, and how short one that is not
+// looked for at all (R167).
+const (
+	withinFrom = 8
+	wholeFrom  = 4
+)
+
+// withMasks adds the spellings of a value to a new list.
+func withMasks(list []mask, handle, value string, forms [][]byte) []mask {
+	if len(value) < wholeFrom {
+		return list
+	}
+	all := slices.Clone(list)
+	whole := len(value) < withinFrom
+	if whole {
+		forms = [][]byte{[]byte(value)}
+	}
+	for _, form := range forms {
+		if (whole || len(form) >= withinFrom) && !slices.ContainsFunc(all, func(m mask) bool { return bytes.Equal(m.form, form) }) {
+			all = append(all, mask{bytes.Clone(form), handle, whole})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b mask) int { return len(b.form) - len(a.form) })
+	return all
+}
+
+// hide puts handles in the place of sealed values in the strings and numbers of a
+// JSON text (B39). The text stays JSON, whatever the values are.
+func (s *seals) hide(text []byte) []byte {
+	s.mu.Lock()
+	masks := s.masks
+	s.mu.Unlock()
+	if len(masks) == 0 {
+		return text
+	}
+	var out []byte
+	from := 0 // what follows is not in out yet
+	for at := 0; at < len(text); {
+		end, meant := token(text, at)
+		if end == at {
+			at++
+			continue
+		}
+		if hidden, found := conceal(masks, meant); found {
+			out = abi.AppendQuote(append(out, text[from:at]...), hidden)
+			from = end
+		}
+		at = end
+	}
+	if from == 0 {
+		return text
+	}
+	return append(out, text[from:]...)
+}
+
+// hideText is hide for one text that is no JSON.
+func (s *seals) hideText(text string) string {
+	s.mu.Lock()
+	masks := s.masks
+	s.mu.Unlock()
+	if len(masks) == 0 || text == "" {
+		return text
+	}
+	if hidden, found := conceal(masks, []byte(text)); found {
+		return string(hidden)
+	}
+	return text
+}
+
+// token is the string or number that begins at a place of a JSON text, and what it
+// means; end is at for neither.
+func token(text []byte, at int) (end int, meant []byte) {
+	switch c := text[at]; {
+	case c == '"':
+		for end = at + 1; end < len(text) && text[end] != '"'; end++ {
+			if text[end] == '\\' {
+				end++
+			}
+		}
+		end = min(end+1, len(text))
+		return end, []byte(abi.String(text[at:end]))
+	case c == '-' || c >= '0' && c <= '9':
+		for end = at + 1; end < len(text) && bytes.IndexByte([]byte("0123456789.eE+-"), text[end]) >= 0; end++ {
+		}
+		return end, text[at:end]
+	}
+	return at, nil
+}
+
+// conceal replaces the values in one string. What was put in is not looked at
+// again. Each spelling is looked for once along the string, however often others
+// are found: a page may repeat one by the thousand.
+func conceal(masks []mask, meant []byte) (hidden []byte, found bool) {
+	next := make([]int, len(masks)) // where each comes next; -1 is not known
+	for i, m := range masks {
+		next[i] = -1
+		if m.whole {
+			if bytes.Equal(m.form, meant) {
+				return []byte(m.handle), true
+			}
+			next[i] = len(meant)
+		}
+	}
+	for pos := 0; ; {
+		at, which := len(meant), -1
+		for i, m := range masks { // the longest first
+			if next[i] < pos {
+				if next[i] = bytes.Index(meant[pos:], m.form); next[i] < 0 {
+					next[i] = len(meant)
+				} else {
+					next[i] += pos
+				}
+			}
+			if next[i] < at {
+				at, which = next[i], i
+			}
+		}
+		hidden = append(hidden, meant[pos:at]...)
+		if which < 0 {
+			return hidden, found
+		}
+		hidden = append(hidden, masks[which].handle...)
+		pos, found = at+len(masks[which].form), true
+	}
+}

@@ -1,0 +1,133 @@
+package observe
+
+import (
+	"path"
+	"strings"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// Origins of a delta (B52).
+const (
+	Declared = "declared"
+	Default  = "default"
+	Deferred = "deferred"
+)
+
+// Delta is the state change that a request has to cause, and where it comes from: the
+// request, or the verb (table in section 3.2). It is nil for a deferred one. n is the
+// element that the action works on as it was before the dispatch, or nil. The
+// predicates of a default have no target: they are about Scene.Self.
+func Delta(r *action.Request, n *page.Node) (*action.Predicate, string) {
+	if r.Expect != nil {
+		if r.Verb != action.Navigate {
+			return r.Expect, Declared
+		}
+		both := action.Predicate{Kind: "all", Of: []action.Predicate{navigated(), *r.Expect}} // B24
+		return &both, Declared
+	}
+	p := defaultDelta(r, n)
+	if p == nil {
+		return nil, Deferred
+	}
+	return p, Default
+}
+
+// navigated holds for a new document, and for a move within one.
+func navigated() action.Predicate {
+	yes := true
+	return action.Predicate{Kind: "any", Of: []action.Predicate{{Kind: "navigation"}, {Kind: "navigation", SameDocument: &yes}}}
+}
+
+func defaultDelta(r *action.Request, n *page.Node) *action.Predicate {
+	yes := true
+	switch r.Verb {
+	case action.Navigate:
+		p := navigated()
+		return &p
+	case action.Type, action.Fill:
+		want := filled(r, n)
+		return &action.Predicate{Kind: "text_value", String: &want}
+	case action.Clear:
+		empty := ""
+		return &action.Predicate{Kind: "text_value", String: &empty}
+	case action.Select:
+		return chosen(r.Select, n)
+	case action.Check:
+		return &action.Predicate{Kind: "checked", Bool: &r.Check}
+	case action.Adjust:
+		return &action.Predicate{Kind: "value", Number: &r.Adjust.Value, Tolerance: r.Adjust.Tolerance}
+	case action.Scroll:
+		if r.Target == nil {
+			return &action.Predicate{Kind: "scrolled"}
+		}
+		return &action.Predicate{Kind: "in_viewport", Bool: &yes}
+	case action.Hover:
+		return &action.Predicate{Kind: "hovered", Bool: &yes}
+	case action.Upload:
+		return &action.Predicate{Kind: "files", Names: fileNames(r.Upload)}
+	}
+	return nil
+}
+
+// Typed is the text that a type or fill sends into n: line breaks are kept in fields
+// of many lines, and are blanks in others (B26). A sealed value is for its keeper.
+func Typed(r *action.Request, n *page.Node) string {
+	if n == nil || n.Multiline || loose(n) {
+		return r.Type.Plain
+	}
+	return strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(r.Type.Plain)
+}
+
+// filled is what a field holds after a type: the handle for a sealed value.
+func filled(r *action.Request, n *page.Node) string {
+	if r.Type.Sealed != "" {
+		return r.Type.Sealed
+	}
+	text := Typed(r, n)
+	if !r.Type.Clear && n != nil && n.State.TextValue != nil {
+		text = *n.State.TextValue + text
+	}
+	return text
+}
+
+// Choice is the option that a select means; nil when the control has no such option.
+func Choice(a action.SelectArgs, n *page.Node) *page.Option {
+	for i := range n.Options {
+		o := &n.Options[i]
+		switch {
+		case a.Index != nil && *a.Index == i, a.ID != nil && *a.ID == o.ID:
+			return o
+		case a.Label != nil && fold(*a.Label) == fold(o.Label):
+			return o
+		}
+	}
+	return nil
+}
+
+func chosen(a action.SelectArgs, n *page.Node) *action.Predicate {
+	if n != nil {
+		if o := Choice(a, n); o != nil {
+			return &action.Predicate{Kind: "selected", Option: &page.Option{ID: o.ID, Label: o.Label}}
+		}
+	}
+	switch {
+	case a.ID != nil:
+		return &action.Predicate{Kind: "selected", Option: &page.Option{ID: *a.ID}}
+	case a.Label != nil:
+		return &action.Predicate{Kind: "selected", Option: &page.Option{Label: *a.Label}}
+	}
+	return &action.Predicate{Kind: "selected"} // an index that there is no option for is never readable
+}
+
+func fileNames(files []action.File) []string {
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
+		if f.Name == "" {
+			names[i] = path.Base(f.Path)
+		}
+	}
+	return names
+}

@@ -1,0 +1,109 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// A Browser is one browser process with its tabs. Its methods may be called from
+// any goroutine. After Lost is closed they fail with ErrLost and block on nothing
+// (B196).
+type Browser interface {
+	// Product is what it is, for example Chromium and 156; Agent its user agent.
+	Product() (name string, major int)
+	Agent() string
+	// Tabs are those that are open, the active one first.
+	Tabs() []Tab
+	Activate(ctx context.Context, tab string) error
+	// Lost is closed when the process or the connection to it is gone.
+	Lost() <-chan struct{}
+	// Health tells a watcher that something happened that may mean loss (B198): a
+	// value is dropped when one waits. The state is read with Fault.
+	Health() <-chan struct{}
+	// Fault is what is known to be wrong, without asking: nil, ErrLost, or ErrGone
+	// for an active tab that crashed or was detached.
+	Fault() error
+	// Ping asks the browser, Page its active tab, whether they answer (B199).
+	Ping(ctx context.Context) error
+	PingPage(ctx context.Context) error
+	// Interrupt ends the script that runs in the active tab.
+	Interrupt(ctx context.Context) error
+	// Cookies are those that the browser would send to one of the hosts.
+	Cookies(ctx context.Context, hosts []string) ([]*http.Cookie, error)
+	// Screen is what the owner sees and touches.
+	Screen() Screen
+	// Close ends it gracefully, which keeps its cookies, and kills what is left when
+	// ctx ends (B194). It returns when no process of it is left. It may be repeated.
+	Close(ctx context.Context) error
+}
+
+// A Screen is the active tab as an owner works with it (section 7). It has its own
+// way to the page: nothing here passes through the engine (B4).
+type Screen interface {
+	// Cast sends pictures until ctx ends: the newest one wins, sent is called from
+	// one goroutine and returns at once. It follows the active tab through
+	// navigations that replace its target.
+	Cast(ctx context.Context, c Cast, sent func(Frame)) error
+	// Still is a picture of now.
+	Still(ctx context.Context, quality int) (Frame, error)
+	Facts() Facts
+	Title(ctx context.Context) (string, error)
+	// Input applies one thing that the owner did.
+	Input(ctx context.Context, in Input) error
+	SetViewport(ctx context.Context, v Viewport) error
+	Viewport() Viewport
+	Answer(ctx context.Context, accept bool, text string) error
+	OnDialog(DialogPolicy)
+	// Control is the node at a point that the browser would open a pop-up of its own
+	// for (B227): a select, or a date, time or colour input. false for none.
+	Control(ctx context.Context, at Point) (Node, bool, error)
+	Set(ctx context.Context, node Ref, s Setting) error
+	// Secrets are the boxes of password fields and of the nodes in also (B220).
+	Secrets(ctx context.Context, also []Ref) ([]Box, error)
+	// Elements are what the owner can choose from without seeing the picture (B233).
+	Elements(ctx context.Context, limit int) ([]Node, error)
+	Click(ctx context.Context, node Ref) error
+	FocusOn(ctx context.Context, node Ref) error
+	Selection(ctx context.Context) (string, error)
+	// Choosing is true while the page waits for files (B228); Choose gives it them,
+	// or none.
+	Choosing() bool
+	Choose(ctx context.Context, paths []string) error
+	Navigate(ctx context.Context, do string) error // back, forward, reload or stop
+	// Changed is told of what Facts, Choosing and Viewport say; a value is dropped
+	// when one waits.
+	Changed() <-chan struct{}
+}
+
+// A Cast is how pictures are wanted.
+type Cast struct {
+	Quality int // of the JPEG, 1 to 100
+	EveryN  int // every how many frames
+	Width   int // at most, in pixels; 0 is the viewport's
+	Height  int
+}
+
+// A Frame is one picture of the page, a JPEG.
+type Frame struct {
+	At       time.Time
+	Viewport Viewport
+	Scale    float64 // picture pixels per pixel of the screen, which Viewport counts
+	Data     []byte
+}
+
+// Input is one thing that an owner did; Kind says which members count. At is a point
+// of the screen.
+type Input struct {
+	Kind      string // move, down, up, click, dblclick, wheel, keydown, keyup, text, compose, touchstart, touchmove, touchend
+	At        Point
+	Button    int // 0 left, 1 middle, 2 right
+	DX, DY    float64
+	Key, Code string
+	Modifiers int // bits: Alt 1, Control 2, Meta 4, Shift 8
+	Text      string
+	Start     int // of the selection inside of a composition
+	End       int
+	Commit    bool
+	TouchID   int
+}

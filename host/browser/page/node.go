@@ -1,0 +1,224 @@
+package page
+
+import "time"
+
+// A Ref names one node of one document, as long as that document lives. It is
+// never used again for another one, and the page cannot tell that it exists.
+type Ref string
+
+// A Point is in CSS pixels of the viewport of the tab.
+type Point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// A Box is in CSS pixels of the viewport of the tab, frames included.
+type Box struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+	W float64 `json:"w"`
+	H float64 `json:"h"`
+}
+
+// Empty reports a box without area: nothing can be seen or hit there.
+func (b Box) Empty() bool { return b.W <= 0 || b.H <= 0 }
+
+// Center is the middle of the box.
+func (b Box) Center() Point { return Point{b.X + b.W/2, b.Y + b.H/2} }
+
+// A Node is an element as the page shows it: the extraction layer of B107. Texts
+// are trimmed, have their white space collapsed and are cut to 512 bytes, but for
+// the values in State, which are cut to 64 KiB.
+type Node struct {
+	Ref   Ref    `json:"ref"`
+	Up    Ref    `json:"up,omitempty"`    // the nearest ancestor that is in the same observation
+	Frame string `json:"frame,omitempty"` // "" is the main frame
+	// Origin of the frame, scheme://host[:port]; "null" is opaque.
+	Origin string `json:"origin,omitempty"`
+
+	Tag     string   `json:"tag"`            // lower case
+	Type    string   `json:"type,omitempty"` // of input and button
+	ID      string   `json:"id,omitempty"`
+	TestID  string   `json:"test_id,omitempty"` // data-testid, data-test or data-qa, verbatim
+	NameAtt string   `json:"name_att,omitempty"`
+	Classes []string `json:"classes,omitempty"`
+
+	Role        string `json:"role,omitempty"` // explicit or implied
+	Name        string `json:"name,omitempty"` // accessible name
+	AriaLabel   string `json:"aria_label,omitempty"`
+	Label       string `json:"label,omitempty"` // of label elements and aria-labelledby
+	Placeholder string `json:"placeholder,omitempty"`
+	Description string `json:"description,omitempty"` // title, aria-description(-by)
+	Text        string `json:"text,omitempty"`        // visible, of the whole subtree
+	OwnText     bool   `json:"own_text,omitempty"`    // some of it is in a text node of its own
+
+	Bounds  Box  `json:"bounds"`
+	Visible bool `json:"visible,omitempty"` // non-empty box, neither hidden nor collapsed
+	InView  bool `json:"in_view,omitempty"` // at least half of the box is in the viewport
+	Hovered bool `json:"hovered,omitempty"`
+
+	// What makes it executable (B137). Native is a control, link, summary or
+	// editable content; Listens an own or inherited pointer or key listener below
+	// body; Cursor cursor:pointer; Tabbable a tabindex; Labels the control that it
+	// labels.
+	Native   bool `json:"native,omitempty"`
+	Listens  bool `json:"listens,omitempty"`
+	OwnHear  bool `json:"own_hear,omitempty"` // the listener is its own
+	Cursor   bool `json:"cursor,omitempty"`
+	Tabbable bool `json:"tabbable,omitempty"`
+	Labels   Ref  `json:"labels,omitempty"`
+
+	// What a click on it does by its own nature (B49).
+	Submits  bool   `json:"submits,omitempty"`  // submit or image input, button of a form, formaction
+	Leaves   bool   `json:"leaves,omitempty"`   // a link to another document
+	Fragment bool   `json:"fragment,omitempty"` // a link inside of this one
+	Popup    bool   `json:"popup,omitempty"`    // aria-haspopup
+	InForm   bool   `json:"in_form,omitempty"`  // a field of a form
+	URL      string `json:"url,omitempty"`      // of a link, absolute http(s), cut to 2048 bytes
+
+	Editable     bool   `json:"editable,omitempty"` // takes text
+	Multiline    bool   `json:"multiline,omitempty"`
+	ReadOnly     bool   `json:"read_only,omitempty"`
+	Disabled     bool   `json:"disabled,omitempty"` // itself, its fieldset or aria-disabled
+	Multiple     bool   `json:"multiple,omitempty"` // a select of many, a file input of many
+	Secret       bool   `json:"secret,omitempty"`   // a password field
+	Autocomplete string `json:"autocomplete,omitempty"`
+
+	State State `json:"state"`
+	// Options of a select, listbox or radio group, at most 500.
+	Options []Option `json:"options,omitempty"`
+	Scroll  Point    `json:"scroll,omitzero"` // its scroll offset
+	Files   []string `json:"files,omitempty"` // names chosen in a file input
+
+	// Attributes are those that the query asked for.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	// Matches are the indices of the query's selectors whose css it satisfies.
+	Matches []int `json:"matches,omitempty"`
+	// Order is its place in document order across frames, counting every element.
+	Order int `json:"order"`
+	// Ordinal counts the actionable elements before it in document order across
+	// frames (B129): those with Native, Tabbable, an interactive role or Labels.
+	// Listeners and cursors do not count, since they are not asked of all.
+	Ordinal int `json:"ordinal"`
+}
+
+// State is what an element exposes; a nil member could not be read and asserts
+// nothing (B116).
+type State struct {
+	Checked   *bool    `json:"checked,omitempty"`
+	Mixed     bool     `json:"mixed,omitempty"` // of a tick with three states: neither
+	Selected  *Option  `json:"selected,omitempty"`
+	Chosen    *bool    `json:"chosen,omitempty"` // aria-selected, aria-current of an option or tab
+	Value     *float64 `json:"value,omitempty"`  // in the units of Range
+	RawValue  *string  `json:"raw_value,omitempty"`
+	Range     *Range   `json:"value_range,omitempty"`
+	Focused   *bool    `json:"focused,omitempty"`
+	Expanded  *bool    `json:"expanded,omitempty"`
+	Enabled   *bool    `json:"enabled,omitempty"`
+	TextValue *string  `json:"text_value,omitempty"` // of editable content
+}
+
+// An Option is one of several: ID is its value, Label what people read.
+type Option struct {
+	ID       string `json:"id"`
+	Label    string `json:"label"`
+	Disabled bool   `json:"disabled,omitempty"`
+	Selected bool   `json:"selected,omitempty"`
+	Ref      Ref    `json:"ref,omitempty"`
+}
+
+// A Range is where a value can be; Step 0 is any.
+type Range struct {
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Step float64 `json:"step,omitempty"`
+}
+
+// A Query says what an observation is to hold.
+type Query struct {
+	// Selectors: every node that may be meant by one of them, wholly or in part, is
+	// in the observation, seen or not, with its ancestors, labels and the actionable
+	// nodes around it. Matching is without regard to case.
+	Selectors []Selector `json:"selectors,omitempty"`
+	// Refs are in the observation if their nodes are still in their documents.
+	Refs []Ref `json:"refs,omitempty"`
+	// All wants all that a snapshot shows by default (B106), inside or near the
+	// viewport first, at most Limit.
+	All   bool `json:"all,omitempty"`
+	Limit int  `json:"limit,omitempty"` // of nodes; 0 is 2000
+	// Digests wants Observation.Digests and Fingerprint.
+	Digests    bool     `json:"digests,omitempty"`
+	Attributes []string `json:"attributes,omitempty"`
+	// Again is a look at what was looked at before: which elements listen is asked of
+	// those only that are new since.
+	Again bool `json:"again,omitempty"`
+}
+
+// A Selector describes elements (B16). An empty member says nothing.
+type Selector struct {
+	TestID      string `json:"test_id,omitempty"`
+	ID          string `json:"id,omitempty"`
+	Role        string `json:"role,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Label       string `json:"label,omitempty"`
+	Text        string `json:"text,omitempty"`
+	Placeholder string `json:"placeholder,omitempty"`
+	CSS         string `json:"css,omitempty"`
+	Query       string `json:"query,omitempty"`
+}
+
+// Digests stand for what a page says; equal ones mean nothing changed (B113).
+type Digests struct {
+	Hierarchy string `json:"hierarchy"`
+	Text      string `json:"text"`
+	State     string `json:"state"`
+}
+
+// An Observation is one fresh look at a tab, made by one call in the page per
+// renderer process, in an isolated world (B117).
+type Observation struct {
+	// CapturedAt is by the page's clock, Arrived by the host's; the page's clock is
+	// believed only for an age that is not negative (B72).
+	CapturedAt time.Time
+	Arrived    time.Time
+
+	Document string // changes with every new document of the main frame
+	// Revision never decreases within a surface and rises with what B112 names.
+	Revision    int64
+	Digests     Digests
+	Fingerprint string // B114
+	URL         string // of the main frame, as committed; the host's knowledge, not the page's
+	Title       string
+	Viewport    Viewport
+	Scroll      Point
+	Loading     *Loading // nil: it is not loading
+	Frames      []Subframe
+	Nodes       []Node // in document order
+	// Matched counts, by selector, the elements that css alone names; Truncated says
+	// that nodes are missing.
+	Truncated bool
+}
+
+// Age is how old the observation was when it arrived (B72).
+func (o *Observation) Age() time.Duration { return max(0, o.Arrived.Sub(o.CapturedAt)) }
+
+// A Subframe is a document inside of the tab.
+type Subframe struct {
+	ID     string `json:"id"`
+	Origin string `json:"origin"`
+	Name   string `json:"name,omitempty"`
+}
+
+// Loading says what shows that the page is busy (B115).
+type Loading struct {
+	Signal string `json:"signal"` // progress_indicator, aria_busy, document_loading or requests_in_flight
+	Source string `json:"source"`
+}
+
+// A Viewport is the size of a page in CSS pixels.
+type Viewport struct {
+	Width  int     `json:"width"`
+	Height int     `json:"height"`
+	Scale  float64 `json:"scale,omitempty"` // device pixels per CSS pixel; 0 is 1
+	Mobile bool    `json:"mobile,omitempty"`
+}

@@ -1,0 +1,151 @@
+package browser
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// placementFill is the placement of values that may be typed (R160).
+const placementFill = "browser_fill"
+
+// seals are the sealed values of one run, where each may be typed, and how each is
+// found in what a page says. They are safe for concurrent use.
+type seals struct {
+	used func(field, origin string) // told of each fill
+
+	mu    sync.Mutex // guards what follows
+	by    map[string]sealed
+	masks []mask            // the longest first
+	refs  map[page.Ref]bool // of fields that were filled
+}
+
+// A sealed value and the origins at which it may be typed, canonical.
+type sealed struct {
+	field, value string
+	known        []string // origins that are approved for another placement
+	to           []string
+}
+
+func newSeals(used func(field, origin string)) *seals {
+	return &seals{used: used, by: map[string]sealed{}, refs: map[page.Ref]bool{}}
+}
+
+func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destination) {
+	v := sealed{field: field, value: value}
+	for _, d := range to {
+		origin, err := network.SealedOrigin(d.Origin)
+		switch {
+		case err != nil: // it leads nowhere
+		case slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementFill) }):
+			v.to = append(v.to, origin)
+		default:
+			v.known = append(v.known, origin)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.by[handle] = v
+	s.masks = withMasks(s.masks, handle, value, forms)
+}
+
+// spellings are those that are looked for in files: of values that are found within
+// others (R167).
+func (s *seals) spellings() (list []network.Spelling) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.masks {
+		if !m.whole {
+			list = append(list, network.Spelling{Form: m.form, Handle: m.handle})
+		}
+	}
+	return list
+}
+
+// clear forgets everything (R159).
+func (s *seals) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.by)
+	s.masks = nil
+}
+
+// value is what a handle stands for, if it may be typed into the field: both
+// origins are approved, and the field is of the kind (B38).
+func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal) {
+	s.mu.Lock()
+	v, known := s.by[handle]
+	s.mu.Unlock()
+	if !known {
+		return "", deniedSeal("sealed_handle_unknown", "a handle is not one of this run")
+	}
+	for _, origin := range []string{pageOrigin, frameOrigin} {
+		canonical, err := network.SealedOrigin(origin)
+		switch {
+		case err == nil && slices.Contains(v.to, canonical):
+		case err == nil && slices.Contains(v.known, canonical):
+			return "", deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be typed there")
+		default:
+			return "", deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be typed into a page or frame of that origin")
+		}
+	}
+	if !fits(v.field, field) {
+		return "", deniedSeal("sealed_placement_denied", "the field is none that the secret "+v.field+" may be typed into")
+	}
+	s.mu.Lock()
+	s.refs[field.Ref] = true
+	s.mu.Unlock()
+	origin, _ := network.SealedOrigin(frameOrigin)
+	s.used(v.field, origin)
+	return v.value, nil
+}
+
+// filled are the fields that values were typed into (B220).
+func (s *seals) filled() []page.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.refs))
+}
+
+func deniedSeal(code, message string) *action.Refusal {
+	return &action.Refusal{Code: code, Message: message, Verb: action.Type}
+}
+
+// purposes are the autocomplete purposes that a secret may be typed into, by what
+// the names of such secrets contain. A secret that is named otherwise fits each.
+var purposes = []struct {
+	names []string
+	of    []string
+}{
+	{[]string{"otp", "2fa", "mfa", "totp", "code"}, []string{"one-time-code"}},
+	{[]string{"pass", "pwd", "secret", "pin", "token"}, []string{"current-password", "new-password"}},
+	{[]string{"mail"}, []string{"email", "username"}},
+	{[]string{"user", "login", "account"}, []string{"username", "email", "tel"}},
+	{[]string{"phone", "mobile", "tel"}, []string{"tel", "username"}},
+}
+
+var allPurposes = []string{"username", "email", "tel", "one-time-code", "current-password", "new-password"}
+
+// fits reports whether a secret of that name belongs into a field: a password
+// field, or one whose type or autocomplete purpose is of the secret's kind.
+func fits(name string, field page.Node) bool {
+	if field.Secret {
+		return true
+	}
+	wanted := allPurposes
+	name = strings.ToLower(name)
+	for _, p := range purposes {
+		if slices.ContainsFunc(p.names, func(part string) bool { return strings.Contains(name, part) }) {
+			wanted = p.of
+			break
+		}
+	}
+	tokens := append(strings.Fields(strings.ToLower(field.Autocomplete)), strings.ToLower(field.Type))
+	return slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(wanted, t) })
+}

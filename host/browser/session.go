@@ -1,0 +1,177 @@
+package browser
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/surface"
+)
+
+// A Session is the browser binding of one run. Handle is called for one call at a
+// time; everything else may be called while it is.
+type Session struct {
+	host   *Host
+	o      SessionOptions
+	seals  *seals
+	shelf  *shelf
+	rate   *rate
+	watch  *watches
+	life   context.Context // ends with the session
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	runID string
+	back  Run
+	// page is held by whoever works the page: a verb, or Taken for a moment. Who
+	// waits for the owner within a verb gives it back meanwhile.
+	page chan struct{}
+	// owner holds while the owner has the lease of control (B222).
+	owner atomic.Bool
+	// submitted holds once a stored secret may have reached a server (B41).
+	submitted atomic.Bool
+	downloads atomic.Int64             // files that pages offered in the run
+	trace     atomic.Pointer[recorder] // nil: the run is not traced
+
+	mu      sync.Mutex // guards what follows
+	calling bool
+	opened  *opened
+	failed  bool // a surface did not start
+	paused  bool
+	traced  bool // a trace was begun, or was not to be had
+	// unsettled holds from when a session is being made until there is one (B41).
+	unsettled bool
+	dog       *surface.Watchdog    // while a session is made
+	standing  map[string]time.Time // why it stands still; zero: until that is over
+	finished  chan struct{}        // closed when Close is through; nil before it begins
+}
+
+// opened is the surface of a run with what works it.
+type opened struct {
+	*surface.Surface
+	engine worker
+}
+
+// A worker is the engine of a surface; *engine.Engine is one.
+type worker interface {
+	Do(ctx context.Context, r *action.Request) (any, *action.Refusal)
+	Pause()
+	Resume()
+	Released()
+	Close()
+}
+
+func newSession(h *Host, o SessionOptions) *Session {
+	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: nobody{}}
+	s.seals = newSeals(func(field, origin string) { s.back.SealedUsed(field, origin, placementFill) })
+	s.shelf = newShelf()
+	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
+	s.life, s.cancel = context.WithCancel(context.Background())
+	s.standing = map[string]time.Time{}
+	s.watch = &watches{s: s, open: map[string]bool{}}
+	return s
+}
+
+// Begin names the run and gives the way back into it. It is called once, before
+// everything else.
+func (s *Session) Begin(runID string, back Run) { s.runID, s.back = runID, back }
+
+// Seal lets a handle stand for a value that may be typed at the destinations whose
+// placements have browser_fill (B38); forms are the encodings in which a page may
+// give it back (B39).
+func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
+	s.seals.add(field, handle, value, forms, to)
+}
+
+// Registered reports whether a surface is registered for the run (R145).
+func (s *Session) Registered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened != nil
+}
+
+// Paused stops the clocks of the binding while the run stands still (B7, B190).
+func (s *Session) Paused(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused == on {
+		return
+	}
+	s.paused = on
+	if s.opened != nil {
+		if on {
+			s.opened.engine.Pause()
+		} else {
+			s.opened.engine.Resume()
+		}
+	}
+	s.stand("run", on, 0)
+}
+
+// current is the surface, nil for none.
+func (s *Session) current() *opened {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+// Close releases the surface, gracefully, and returns when nothing of it is left
+// (B171, B194). It ends what is going on, and may be called again.
+func (s *Session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	if s.finished != nil {
+		finished := s.finished
+		s.mu.Unlock()
+		select {
+		case <-finished:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.finished = make(chan struct{})
+	o, dog := s.opened, s.dog
+	s.mu.Unlock()
+	s.cancel()
+	if dog != nil {
+		dog.Stop()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.page <- struct{}{} // the verb that works the page is through with it
+		<-s.page
+		if o != nil {
+			o.engine.Close()
+			o.Release(context.WithoutCancel(ctx))
+		}
+		s.work.Wait()
+		s.finishTrace(ctx)
+		s.shelf.clear()
+		s.seals.clear()
+		close(s.finished)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// nobody is the run of a session that has none.
+type nobody struct{}
+
+func (nobody) Event(string, string, map[string]any) {}
+func (nobody) SealedUsed(string, string, string)    {}
+func (nobody) Progress(string)                      {}
+func (nobody) Lost(string, surface.Probe)           {}
+func (nobody) Attachment(abi.Attachment)            {}
+func (nobody) End(Failure)                          {}
+func (nobody) Artifact(Artifact)                    {}
+func (nobody) Ask(context.Context, string, time.Duration) (id, status string, err error) {
+	return "", "", ErrNotInteractive
+}

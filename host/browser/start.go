@@ -1,0 +1,297 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// find is the browser of this host. It is looked for until there is one.
+func (h *Host) find(ctx context.Context) (driver.Binary, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.binary.Path != "" {
+		return h.binary, nil
+	}
+	if h.o.FirstUID != 0 {
+		if err := driver.Reach(profiles(h.o.Data)); err != nil {
+			return driver.Binary{}, err
+		}
+	}
+	b, err := driver.Find(ctx, h.o.Path, h.o.EgressMode == egress.ModeNamespace)
+	if err == nil {
+		h.binary = b
+	}
+	return b, err
+}
+
+// start is the surface.Starter of real browsers.
+func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser, error) {
+	binary, err := h.find(ctx)
+	if err != nil {
+		return nil, h.startRefusal(err)
+	}
+	gate, ok := o.Gate.(*fence)
+	if !ok {
+		return nil, errors.New("start a browser: its gate is none of this host's")
+	}
+	var downloads string
+	if o.Kind.Downloads {
+		if downloads, err = makeDownloads(o.Home, o.UID); err != nil {
+			return nil, err
+		}
+	}
+	b, err := driver.Start(ctx, driver.Options{
+		Binary: binary, Profile: o.Profile, Home: o.Home, UID: o.UID, GID: o.UID,
+		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == egress.ModeNamespace,
+		AllowNoSandbox: h.o.AllowNoSandbox && o.Kind.Trusted, Window: o.Kind.Viewport, DenyPopups: o.Kind.DenyPopups,
+		Tabs: driver.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
+	})
+	if err != nil {
+		return nil, h.startRefusal(err)
+	}
+	return &started{Browser: b, h: h, downloads: downloads}, nil
+}
+
+// makeDownloads makes the directory that a browser saves files in (B252).
+func makeDownloads(home string, uid int) (string, error) {
+	dir := filepath.Join(home, "downloads")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	if uid == 0 {
+		return dir, nil
+	}
+	return dir, os.Lchown(dir, uid, uid)
+}
+
+// startRefusal is what a guest is told when there is no browser to start (B173,
+// B176). Paths are for the log alone (B3).
+func (h *Host) startRefusal(err error) error {
+	r := &action.Refusal{Verb: action.Open}
+	switch {
+	case errors.Is(err, driver.ErrMissing):
+		r.Code, r.Message = "browser_missing", missing
+	case errors.Is(err, driver.ErrUnsafe):
+		r.Code, r.Message = "browser_unsafe", "the browser of this host cannot be used safely; sluice doctor says why"
+	default:
+		return err
+	}
+	h.o.Log.Error("no browser was started", "error", err)
+	return r
+}
+
+// missing says how to get a browser; nothing is downloaded (B173).
+const missing = "this host has no browser: looked for browser.path, chromium, google-chrome and chromium-headless-shell. Install one: " +
+	"apt-get install chromium (or chromium-headless-shell) on Debian and Ubuntu, dnf install chromium on Fedora, apk add chromium on Alpine; or set browser.path"
+
+// A started browser can also lose its tabs (B170), and leaves a count of what nobody
+// understood (B179).
+type started struct {
+	*driver.Browser
+	h         *Host
+	once      sync.Once // of the count
+	downloads string    // where it saves files, "" for none
+}
+
+var _ page.Browser = (*started)(nil)
+
+// Close implements page.Browser.
+func (b *started) Close(ctx context.Context) error {
+	err := b.Browser.Close(ctx)
+	b.once.Do(func() { b.h.undecodable(b.Facts().Undecodable) })
+	return err
+}
+
+// mostUndecodable bounds what one browser adds to the counter: a page has no say in
+// events, but their number is not the host's.
+const mostUndecodable = 1000
+
+// undecodable counts the events of an ended browser that the library did not know:
+// with the one this host was tested with there are none (B179).
+func (h *Host) undecodable(events int64) {
+	if events == 0 {
+		return
+	}
+	h.o.Log.Warn("a browser sent events that are not known; it may be newer than this host", "events", events)
+	for range min(events, mostUndecodable) {
+		if h.o.Count != nil {
+			h.o.Count("events_undecodable_total")
+		}
+	}
+}
+
+// Reset leaves one blank tab, and no file that the run did not fetch.
+func (b *started) Reset(ctx context.Context) error {
+	if err := b.blank(ctx); err != nil || b.downloads == "" {
+		return err
+	}
+	home, err := os.OpenRoot(filepath.Dir(b.downloads))
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	dir, err := home.OpenRoot(filepath.Base(b.downloads))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	left, err := fs.ReadDir(dir.FS(), ".")
+	for _, f := range left {
+		err = errors.Join(err, dir.RemoveAll(f.Name()))
+	}
+	return err
+}
+
+// blank leaves one blank tab.
+func (b *started) blank(ctx context.Context) error {
+	old := b.Tabs()
+	if len(old) >= maxTabs { // a page may have opened as many as there may be
+		if err := old[len(old)-1].Close(ctx); err != nil {
+			return err
+		}
+		old = old[:len(old)-1]
+	}
+	blank, err := b.NewTab(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.Activate(ctx, blank.ID()); err != nil {
+		return err
+	}
+	for _, t := range old {
+		if err := t.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return b.Renew(ctx)
+}
+
+// maxTabs of one surface (B36).
+const maxTabs = 4
+
+// A fence is the gate of one browser, and what its tabs may load by the same
+// policy (B237).
+type fence struct {
+	*egress.Gate
+	policy atomic.Pointer[network.Policy] // nil: nothing
+	saves  atomic.Pointer[func() bool]    // nil: nothing is saved
+	told   atomic.Pointer[func(page.Download)]
+}
+
+// Downloads has each file judged that a page offers (B252), and told of what became
+// of it.
+func (f *fence) Downloads(may func() bool, told func(page.Download)) {
+	f.saves.Store(&may)
+	f.told.Store(&told)
+}
+
+func (f *fence) offered(d page.Download) {
+	if told := f.told.Load(); told != nil {
+		(*told)(d)
+	}
+}
+
+func (f *fence) mayDownload() bool {
+	may := f.saves.Load()
+	return may != nil && (*may)()
+}
+
+// open is the surface.GateOpener of real gates.
+func (h *Host) open(context.Context, int) (surface.Gate, error) {
+	g, err := egress.Open(egress.Options{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
+	if err != nil {
+		return nil, err
+	}
+	return &fence{Gate: g}, nil
+}
+
+// Lost implements surface.Gate.
+func (f *fence) Lost() <-chan struct{} { return f.Dead() }
+
+// Bind puts the browser under the policy of a run.
+func (f *fence) Bind(b egress.Binding) {
+	f.policy.Store(b.Policy)
+	f.Gate.Bind(b)
+}
+
+// Unbind implements surface.Gate.
+func (f *fence) Unbind() {
+	f.policy.Store(nil)
+	f.saves.Store(nil)
+	f.told.Store(nil)
+	f.Gate.Unbind()
+}
+
+// allowed judges an address before it is loaded and after it was committed (B24).
+func (f *fence) allowed(address string) error { return allowed(f.policy.Load(), address) }
+
+// allowed is whether a policy has an address. Addresses that name no host are the
+// driver's to judge by their scheme (B250).
+func allowed(policy *network.Policy, address string) error {
+	if address == "about:blank" {
+		return nil
+	}
+	scheme, host, port, err := place(address)
+	if err != nil {
+		return err
+	}
+	if policy == nil {
+		return page.ErrHost
+	}
+	if _, step := policy.Match(scheme, host, port); step != "" {
+		return page.ErrHost
+	}
+	return nil
+}
+
+// refused is page.ErrHost for an address whose place the gate denied last, whatever
+// the policy's names say: it may have no address that is allowed (8.3).
+func (f *fence) refused(address string) error {
+	_, host, port, err := place(address)
+	if err != nil || f.Verdict(host, port) == "" {
+		return nil
+	}
+	return page.ErrHost
+}
+
+// place is where an address leads: page.ErrScheme or page.ErrHost when it leads
+// nowhere.
+func place(address string) (scheme, host string, port uint16, err error) {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil {
+		return "", "", 0, page.ErrHost
+	}
+	scheme = strings.ToLower(u.Scheme)
+	if scheme != "http" && scheme != "https" {
+		return "", "", 0, page.ErrScheme
+	}
+	host, number := strings.TrimSuffix(u.Host, ":"), uint64(443)
+	if scheme == "http" {
+		number = 80
+	}
+	if p := u.Port(); p != "" {
+		host = strings.TrimSuffix(u.Host, ":"+p)
+		if number, err = strconv.ParseUint(p, 10, 16); err != nil {
+			return "", "", 0, page.ErrHost
+		}
+	}
+	if host, err = network.CanonicalHost(host); err != nil {
+		return "", "", 0, page.ErrHost
+	}
+	return scheme, host, uint16(number), nil
+}

@@ -1,0 +1,22 @@
+package surface
+
+import "github.com/sluicehost/sluice/host/browser/driver"
+
+// A Probe says whether a browser and its page answer (B206). Detail is written by
+// the host: at most 200 characters without addresses, paths or process ids.
+type Probe struct {
+	OK     bool   `json:"ok"`
+	Code   string `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// The codes of B206, and why a surface that never was cannot be shown (R122).
+const (
+	CodeNotReady     = driver.CodeNotReady
+	CodeUnreachable  = driver.CodeUnreachable
+	CodeDisconnected = driver.CodeDisconnected
+	CodePageStale    = driver.CodePageStale
+	CodeTimeout      = driver.CodeTimeout
+	CodeNoSurface    = "no_surface_registered"
+	CodeStartFailed  = "surface_start_failed"
+)

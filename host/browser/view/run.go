@@ -1,0 +1,242 @@
+package view
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A Run is what may be looked at in one run. Whoever keeps the run's browser tells
+// it what comes and goes; all methods return at once, but for Settled.
+type Run struct {
+	id      string
+	views   *Views
+	surface Surface
+	event   func(typ, status string, data map[string]any)
+
+	// acting is held while something that the owner did is applied to the page, and
+	// while a lease begins or ends: input never reaches a page whose lease is over.
+	acting sync.Mutex
+
+	mu          sync.Mutex // guards what follows
+	screen      page.Screen
+	stage       *stage // while there are viewers
+	interaction pending
+	assistances map[string]bool // open, with operate_attachment
+	viewers     map[*viewer]bool
+	lease       lease
+	uploads     []Upload
+	minted      []time.Time
+	noticed     map[string]time.Time // when a code was told last
+	ended       bool
+}
+
+// pending is the interaction that is open, "" for none.
+type pending struct{ id, kind string }
+
+// Up says that the run has a surface which can be looked at.
+func (r *Run) Up(screen page.Screen) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.screen = screen
+	}
+}
+
+// Down says that it has none any more; sessions end with the reason (ReasonLost,
+// ReasonEnded), and what the owner uploaded is erased.
+func (r *Run) Down(reason string) {
+	r.mu.Lock()
+	r.screen = nil
+	uploads := r.uploads
+	r.uploads = nil
+	stage := r.stage
+	r.stage = nil
+	r.mu.Unlock()
+	if stage != nil {
+		stage.close()
+	}
+	r.views.endAll(r, func(*session) bool { return true }, CloseDone, reason)
+	for _, u := range uploads {
+		u.Erase()
+	}
+}
+
+// Asked says that an interaction was opened, Answered that it is over, for
+// whatever reason: its sessions end, and its lease (B214, B221).
+func (r *Run) Asked(id, kind string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interaction = pending{id, kind}
+}
+
+// Answered is the end of an interaction.
+func (r *Run) Answered(id, reason string) {
+	r.mu.Lock()
+	if r.interaction.id == id {
+		r.interaction = pending{}
+	}
+	r.mu.Unlock()
+	r.views.endAll(r, func(s *session) bool { return s.interaction == id }, CloseDone, reason)
+}
+
+// Assisted says whether assistance is open that asks to work in the browser.
+func (r *Run) Assisted(id string, open bool) {
+	r.mu.Lock()
+	if r.assistances == nil {
+		r.assistances = map[string]bool{}
+	}
+	if open {
+		r.assistances[id] = true
+	} else {
+		delete(r.assistances, id)
+	}
+	r.mu.Unlock()
+	if !open {
+		r.views.endAll(r, func(s *session) bool { return s.assistance == id }, CloseDone, ReasonEnded)
+	}
+}
+
+// End forgets the run; it may be repeated.
+func (r *Run) End() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.views.mu.Lock()
+	if r.views.runs[r.id] == r {
+		delete(r.views.runs, r.id)
+	}
+	r.views.mu.Unlock()
+	r.Down(ReasonEnded)
+}
+
+// Notice tells those who look of something that happened beside the picture, by
+// a code such as download_denied, with a name of at most 255 bytes (B228). Of one code
+// it tells once in a second: a page may offer files by the hundred.
+func (r *Run) Notice(code, name string) {
+	r.mu.Lock()
+	now := time.Now()
+	often := now.Sub(r.noticed[code]) < noticeEvery
+	if !often {
+		if r.noticed == nil {
+			r.noticed = map[string]time.Time{}
+		}
+		r.noticed[code] = now
+	}
+	r.mu.Unlock()
+	if often {
+		return
+	}
+	r.tell(outgoing{"type": "notice", "code": code, "name": clean(name, 255)})
+}
+
+const noticeEvery = time.Second
+
+// about is what a view is to be about: the conditions of B208, the refusals of
+// B209.
+func (r *Run) about(q Mint) (interaction, assistance string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch now := r.interaction; {
+	case q.AssistanceID != "" && q.InteractionID == "":
+		if !r.assistances[q.AssistanceID] {
+			return "", "", refuse(CodeNoPending, "This request is not open any more, or needs no browser.")
+		}
+		assistance = q.AssistanceID
+	case q.InteractionID != "" && now.id == "":
+		return "", "", refuse(CodeNoPending, "The run is not waiting for anything.")
+	case q.InteractionID != "" && now.id != q.InteractionID:
+		return "", "", refuse(CodeMismatch, "The run is waiting for something else by now.")
+	case now.id != "":
+		if q.Mode == ModeControl && now.kind != "manual_action" && now.kind != "otp" {
+			return "", "", refuse(CodeKind, "What the run waits for is not done in the browser.")
+		}
+		interaction = now.id
+	case q.Mode == ModeControl:
+		for id := range r.assistances {
+			assistance = max(assistance, id)
+		}
+		if assistance == "" {
+			return "", "", refuse(CodeNoPending, "The run is not waiting for anything.")
+		}
+	}
+	if r.screen == nil {
+		return "", "", refuse(CodeUnavailable, "The run has no live browser.")
+	}
+	return interaction, assistance, nil
+}
+
+// mayMint counts the views that are minted in a minute.
+func (r *Run) mayMint(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.minted) > 0 && now.Sub(r.minted[0]) >= time.Minute {
+		r.minted = r.minted[1:]
+	}
+	if len(r.minted) >= mintsPerMinute {
+		return false
+	}
+	r.minted = append(r.minted, now)
+	return true
+}
+
+// room reports whether one more may look.
+func (r *Run) room() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.viewers) < MaxViewers
+}
+
+// enter lets a viewer look; the first one starts the picture.
+func (r *Run) enter(w *viewer) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.screen == nil {
+		return false
+	}
+	r.viewers[w] = true
+	if r.stage == nil {
+		r.stage = newStage(r, r.screen)
+		r.stage.start(&r.views.work)
+	}
+	r.stage.look()
+	return true
+}
+
+// leave ends it; with the last one the picture stops, and is forgotten (B218).
+func (r *Run) leave(w *viewer) {
+	r.mu.Lock()
+	delete(r.viewers, w)
+	stage := r.stage
+	if len(r.viewers) == 0 {
+		r.stage = nil
+	} else {
+		if stage != nil {
+			stage.look()
+		}
+		stage = nil
+	}
+	r.mu.Unlock()
+	if stage != nil {
+		stage.close()
+	}
+}
+
+// tell sends a message to everyone who looks.
+func (r *Run) tell(m outgoing) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w := range r.viewers {
+		w.send(m)
+	}
+}
+
+// refresh has everyone told how things stand.
+func (r *Run) refresh() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w := range r.viewers {
+		w.stale()
+	}
+}

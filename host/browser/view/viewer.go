@@ -1,0 +1,263 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of one connection.
+const (
+	maxTexts  = 64  // messages that wait for it; more is too slow
+	perSecond = 200 // messages that it may send (B225)
+)
+
+// An outgoing message is JSON text; its members are the host's, its texts cleaned.
+type outgoing map[string]any
+
+// A viewer is one connection that was let in. One goroutine reads it, one writes
+// it, one applies what it asks for.
+type viewer struct {
+	session *session
+	run     *Run
+	conn    Conn
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stills  bool          // no motion is wanted
+	wake    chan struct{} // there is something to write
+	inbox   inbox
+	hands   hands
+
+	mu      sync.Mutex // guards what follows; taken after Run.mu and stage.mu
+	hello   bool       // was sent; pictures come after it
+	resume  string
+	texts   []outgoing
+	dirty   bool // how things stand has changed since it was told
+	sent    uint32
+	unacked bool
+	pace    pace
+	looks   seen // of the picture that was sent last
+	bye     bool
+	code    int
+	reason  string
+}
+
+func newViewer(ctx context.Context, s *session, conn Conn, stills bool) *viewer {
+	w := &viewer{session: s, run: s.run, conn: conn, stills: stills, wake: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	w.inbox.init()
+	return w
+}
+
+// serve runs the connection until it is over.
+func (w *viewer) serve(resume string) {
+	w.mu.Lock()
+	w.resume = resume
+	w.mu.Unlock()
+	var rest sync.WaitGroup
+	if w.run.enter(w) {
+		if w.session.mode == ModeControl {
+			w.run.take(w.session)
+		}
+		rest.Go(w.write)
+		rest.Go(w.apply)
+		w.read()
+	} else {
+		w.close(CloseDone, ReasonLost)
+	}
+	w.cancel()
+	w.run.leave(w)
+	rest.Wait()
+	w.hands.drop()
+	w.mu.Lock()
+	code, reason := w.code, w.reason
+	w.mu.Unlock()
+	if code == 0 {
+		code = CloseDone
+	}
+	w.conn.Close(code, reason)
+}
+
+// close ends the connection with a reason; the first one counts. What waits to be
+// written is lost.
+func (w *viewer) close(code int, reason string) {
+	w.mu.Lock()
+	if w.code == 0 {
+		w.code, w.reason = code, reason
+	} else {
+		code, reason = w.code, w.reason
+	}
+	w.mu.Unlock()
+	w.cancel()
+	w.conn.Close(code, reason)
+}
+
+func (w *viewer) saidBye() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bye
+}
+
+// send queues a message; what is refused in one way is said once while it waits. A
+// connection that takes none is closed: nothing piles up (B216).
+func (w *viewer) send(m outgoing) {
+	w.mu.Lock()
+	full := len(w.texts) >= maxTexts
+	said := m["type"] == "error" && slices.ContainsFunc(w.texts, func(o outgoing) bool { return o["type"] == "error" && o["code"] == m["code"] })
+	if full = full && !said; !full && !said {
+		w.texts = append(w.texts, m)
+	}
+	w.mu.Unlock()
+	if full {
+		w.run.views.work.Go(func() { w.close(CloseBusy, ReasonSlow) }) // the caller holds Run.mu, and saying goodbye may take a moment
+		return
+	}
+	signal(w.wake)
+}
+
+// stale has it told how things stand.
+func (w *viewer) stale() {
+	w.mu.Lock()
+	w.dirty = true
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+// write sends what there is: messages first, then the newest picture, of which one
+// at most is not acknowledged.
+func (w *viewer) write() {
+	defer w.cancel()
+	w.stale()
+	for w.ctx.Err() == nil {
+		for _, m := range w.due() {
+			b, err := json.Marshal(m)
+			if err != nil || w.conn.Write(false, b) != nil {
+				return
+			}
+		}
+		p, wait := w.picture()
+		if p != nil {
+			if b := w.bytes(p); b != nil && w.conn.Write(true, b) != nil {
+				return
+			}
+			continue
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-w.ctx.Done():
+		case <-w.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// due are the messages that wait, and how things stand if that has changed.
+func (w *viewer) due() []outgoing {
+	w.mu.Lock()
+	texts, dirty, hello := w.texts, w.dirty, w.hello
+	w.texts, w.dirty, w.hello = nil, false, true
+	resume := w.resume
+	w.resume = ""
+	w.mu.Unlock()
+	if !dirty {
+		return texts
+	}
+	m := w.run.standing(w.session)
+	if !hello {
+		m["type"], m["view_id"], m["mode"], m["resume"] = "hello", w.session.id, w.session.mode, resume
+	}
+	return append([]outgoing{m}, texts...)
+}
+
+// picture is the one to send now, or how long to wait for it.
+func (w *viewer) picture() (*picture, time.Duration) {
+	w.run.mu.Lock()
+	stage := w.run.stage
+	every := watchRate
+	if w.run.lease.state == leaseHeld && w.run.lease.holder == w.session {
+		every = controlRate
+	}
+	w.run.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stage == nil || w.unacked {
+		return nil, time.Hour
+	}
+	p := stage.newest(w.sent, w.stills)
+	if p == nil {
+		return nil, time.Hour
+	}
+	now := time.Now()
+	if wait := w.pace.wait(now); wait > 0 {
+		return nil, wait
+	}
+	w.pace.sent(now, every)
+	w.sent, w.unacked = p.sequence, true
+	w.looks = seen{scale: p.frame.Scale, viewport: p.frame.Viewport}
+	return p, 0
+}
+
+// bytes are those of a picture that this viewer may see.
+func (w *viewer) bytes(p *picture) []byte {
+	if w.session.mode == ModeControl {
+		return p.message
+	}
+	w.run.mu.Lock()
+	stage := w.run.stage
+	w.run.mu.Unlock()
+	var b []byte
+	if stage != nil {
+		b = stage.forWatchers(p)
+	}
+	if b == nil {
+		w.mu.Lock()
+		w.unacked = false // nothing was sent
+		w.mu.Unlock()
+	}
+	return b
+}
+
+// ack says that a picture was shown.
+func (w *viewer) ack(sequence uint32) {
+	w.mu.Lock()
+	if w.unacked && sequence == w.sent {
+		w.unacked = false
+	}
+	w.mu.Unlock()
+	signal(w.wake)
+}
+
+// standing is how things stand, for one who looks.
+func (r *Run) standing(s *session) outgoing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := "free"
+	switch l := r.lease; {
+	case l.state == leaseFree:
+	case l.holder == s && l.state == leaseHeld:
+		held = "yours"
+	case l.holder == s && l.state == leaseTaking:
+		held = "coming"
+	default:
+		held = "other"
+	}
+	m := outgoing{"type": "state", "lease": held}
+	if held == "yours" {
+		m["lease_until"] = r.lease.until.UnixMilli()
+	}
+	if r.stage == nil {
+		return m
+	}
+	r.stage.mu.Lock()
+	defer r.stage.mu.Unlock()
+	f := r.stage.facts
+	m["host"], m["title"], m["choosing"] = clean(f.Host, 255), f.title, f.choosing
+	m["viewport"] = map[string]any{"width": f.viewport.Width, "height": f.viewport.Height, "mobile": f.viewport.Mobile}
+	if d := f.Dialog; d != nil {
+		m["dialog"] = map[string]any{"type": clean(d.Type, 32), "host": clean(d.Host, 255), "text": clean(d.Text, 1<<10)}
+	}
+	return m
+}
