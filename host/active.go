@@ -38,3 +38,15 @@ func (a *active) cancel(id store.ConnectionID, c run.CancelRequest) {
 		r.Cancel(c)
 	}
 }
+
+// has reports whether a run is one of this host.
+func (a *active) has(id store.RunID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.runs {
+		if r.ID == id {
+			return true
+		}
+	}
+	return false
+}

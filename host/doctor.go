@@ -56,10 +56,12 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	if c.directory(h.DataDir) {
 		c.store(ctx, h, url, deep)
 		c.backup(h.DataDir)
+		c.traces(h.DataDir)
 	}
 	c.modes(h.DataDir)
 	c.vault(h.DataDir)
 	c.engine(ctx, h)
+	c.browser(ctx, h)
 	if err := h.Close(); err != nil {
 		c.add("store", StateBad, "run sluice doctor --deep", "closing failed: %v", err)
 	}
@@ -186,9 +188,10 @@ func damageOf(s store.Store) *store.DamageError {
 }
 
 // privateDirs hold what nobody else may read or change (S148). The cache is
-// readable for the group of the workers (S40).
-var privateDirs = map[string]fs.FileMode{".": 0o077, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
-	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "cache": 0o027}
+// readable for the group of the workers (S40), and browsers of other uids pass
+// through the data directory to their profiles (B175).
+var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
+	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
 
 // vault says where the key of the stored secrets is (S84).
 func (c *checkup) vault(dir string) {
@@ -252,6 +255,22 @@ func (c *checkup) engine(ctx context.Context, h *Host) {
 	cache, _ := h.cacheDir() // openSandbox had it
 	c.add("engine", StateOK, "", "compiled modules in %s", cache)
 	c.isolation(ctx, h)
+}
+
+// browser says which browser runs are lent (S80).
+func (c *checkup) browser(ctx context.Context, h *Host) {
+	b := h.Options.Browsers
+	if b == nil {
+		temp, err := os.MkdirTemp("", "sluice-doctor-") // leave no profiles behind, and no data directory
+		if err != nil {
+			c.add("browser", StateBad, "set TMPDIR to a directory that can be written", "%v", err)
+			return
+		}
+		defer os.RemoveAll(temp)
+		b = newBrowsers(&Host{temp: temp, Options: h.Options})
+		defer b.Close(ctx)
+	}
+	b.Facts(ctx).findings(c)
 }
 
 // isolation runs the self-test and explains each layer.

@@ -63,6 +63,7 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
 			c.Grant = q.Terms.grant()
+			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), whoIs(ctx).Actor, now
 		} else if c.Grant.Fault(now) != "" {
 			c.Grant = nil
 		}
@@ -73,17 +74,18 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 }
 
 // change changes a connection as one step: what another takes back meanwhile is
-// not given back by it.
+// not given back by it. It counts the revision.
 func (h *Host) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	return h.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
 		c.UpdatedAt = time.Now()
+		c.Revision++
 		return change(c)
 	})
 }
 
 // give changes what a connection is given for a module, and writes that down.
 func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
-	err = h.audited(grantEvent(audit.GrantApproved, id, d), func() (err error) {
+	err = h.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
 		c, err = h.change(ctx, id, change)
 		return err
 	})
@@ -93,18 +95,31 @@ func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, 
 // takeBack changes what a connection was given and ends its run. It is had also
 // where it cannot be written down.
 func (h *Host) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
-	c, err := h.change(ctx, id, change)
+	c, err := h.change(ctx, id, func(c *store.Connection) error {
+		c.Withdrawals++
+		return change(c)
+	})
 	if err != nil {
 		return c, err
 	}
-	h.active.cancel(id, revoked) // a run that began since then looks for itself
-	if err := h.Audit(grantEvent(audit.GrantRevoked, id, c.Digest)); err != nil {
+	h.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
+	if err := h.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
 		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
 	}
 	return c, nil
 }
 
+// revoked ends a run whose grant was taken back by somebody who is not known.
 var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
+
+// revocation ends a run whose grant is taken back.
+func revocation(ctx context.Context) run.CancelRequest {
+	c := revoked
+	if who := whoIs(ctx).Actor; who != "" {
+		c.By = who
+	}
+	return c
+}
 
 func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Event {
 	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
@@ -130,11 +145,16 @@ func (t *Terms) grant() *store.Grant {
 	return g
 }
 
+// newGrantRef makes the name of an approval (A195).
+func newGrantRef(now time.Time) string {
+	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
+}
+
 // merge adds approvals. An approval of a directory replaces one of that name.
 func merge(have, more store.Approved) store.Approved {
 	return store.Approved{
 		Hosts: union(have.Hosts, more.Hosts), Mounts: mergeMounts(have.Mounts, more.Mounts),
-		Browser: have.Browser || more.Browser, Plain: union(have.Plain, more.Plain),
+		Browser: have.Browser || more.Browser, NoInteractive: have.NoInteractive, Plain: union(have.Plain, more.Plain),
 		Destinations: mergeDestinations(have.Destinations, more.Destinations),
 	}
 }
@@ -152,19 +172,23 @@ func union(have, more []string) []string {
 // Revoke takes back everything an owner gave a connection, and ends its run
 // (R8). What it collected stays, and so do its cursors and secrets.
 func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	h.active.cancel(id, revoked) // before the store refuses what the run collected
+	h.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
 	return h.takeBack(ctx, id, func(c *store.Connection) error {
-		if c.Grant == nil {
-			c.Grant = &store.Grant{AccessMode: "continuous"}
-		}
-		c.Grant.Status, c.Approved = "revoked", store.Approved{}
+		takeAll(c)
 		return nil
 	})
 }
 
+func takeAll(c *store.Connection) {
+	if c.Grant == nil {
+		c.Grant = &store.Grant{AccessMode: "continuous"}
+	}
+	c.Grant.Status, c.Approved = "revoked", store.Approved{}
+}
+
 // Narrow takes back single approvals, and ends the connection's run. What is
 // not approved is ErrNotApproved.
-func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string) (store.Connection, error) {
+func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
 	return h.takeBack(ctx, id, func(c *store.Connection) error {
 		var missing []string
 		for _, name := range mounts {
@@ -178,6 +202,10 @@ func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts,
 		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
 		missing = append(missing, gone...)
 		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
+		if browser && !c.Approved.Browser {
+			gone = append(gone, abi.BindingBrowser)
+		}
+		c.Approved.Browser = c.Approved.Browser && !browser
 		if missing = append(missing, gone...); len(missing) > 0 {
 			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
 		}

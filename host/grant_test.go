@@ -44,12 +44,12 @@ func TestRevokedWhileStarted(t *testing.T) {
 			both.Go(func() { _, _ = h.Start(t.Context(), host.RunRequest{Connector: versions[(n+1)%2]}) })
 		}
 		both.Go(func() {
-			if _, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil); err != nil {
+			if _, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil, false); err != nil {
 				t.Error(err)
 			}
 		})
 		both.Go(func() {
-			if _, err := h.Narrow(t.Context(), "mailbox", nil, nil, []string{"token"}); err != nil {
+			if _, err := h.Narrow(t.Context(), "mailbox", nil, nil, []string{"token"}, false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -85,7 +85,10 @@ func TestTakenBackBeforeItBegan(t *testing.T) {
 			_, err := h.Grant(t.Context(), host.GrantRequest{Connector: l})
 			return err
 		},
-		"a host": func() error { _, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil); return err },
+		"a host": func() error {
+			_, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil, false)
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := h.Grant(t.Context(), give); err != nil {

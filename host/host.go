@@ -13,9 +13,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/network"
@@ -53,6 +55,14 @@ type Options struct {
 	Walls jail.Walls
 	// NoSandbox opens the store alone, for commands that run nothing.
 	NoSandbox bool
+	// Browser configures the browsers of this machine (browser.*); their data is the
+	// host's.
+	Browser browser.Options
+	// Browsers lends browsers to runs; nil lends those of this machine. The host closes
+	// it.
+	Browsers Browsers
+	// RequireSignature refuses to install unsigned modules (S140).
+	RequireSignature bool
 }
 
 // A Host is one open data directory with everything that works on it.
@@ -69,8 +79,24 @@ type Host struct {
 	temp    string // scratch space of a memory: host
 	stop    func() // ends what watches in the background
 
+	started   time.Time
+	creating  sync.Mutex // held while a connection is made: there is one of each id
+	isolation isolation
+	checks    checks
+	attention Attention  // nil for none
+	listing   sync.Mutex // held while a connector is put on the list
+
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:
+}
+
+// Over is the same host with another store, which is closed by whoever opened
+// it. Runs of the two know nothing of each other.
+func (h *Host) Over(st store.Store) *Host {
+	return &Host{
+		Store: st, Sandbox: h.Sandbox, DataDir: h.DataDir, Options: h.Options, ID: h.ID, Epoch: h.Epoch, pace: h.pace, active: &active{},
+		temp: h.temp, started: h.started, refusals: h.refusals, requests: h.requests,
+	}
 }
 
 // DefaultDataDir is where a user's data lives unless a store is named.
@@ -90,7 +116,7 @@ func DefaultDataDir() (string, error) {
 func Open(ctx context.Context, o Options) (*Host, error) {
 	o = o.settled()
 	restrictUmask()
-	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace), active: &active{}}
+	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace), active: &active{}, started: time.Now()}
 	if err := h.openStore(); err != nil {
 		return nil, err
 	}
@@ -212,8 +238,14 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.clearScratch(); err != nil {
 		return err
 	}
+	if err := h.sweepTraces(ctx); err != nil {
+		h.Options.Log.Warn("traces_not_swept", "error", err)
+	}
 	if err := h.openSandbox(ctx); err != nil {
 		return err
+	}
+	if h.Options.Browsers == nil {
+		h.Options.Browsers = newBrowsers(h)
 	}
 	if h.DataDir != "" {
 		h.watch()
@@ -236,7 +268,7 @@ func (h *Host) watch() {
 // whoever looks sees how they ended. The lock of the data directory says that
 // nobody else has them.
 func (h *Host) reconcile(ctx context.Context) error {
-	if err := run.Reconcile(ctx, h.Store); err != nil && !errors.Is(err, store.ErrReadOnly) {
+	if err := run.Reconcile(ctx, h.Store, "", h.Epoch); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}
 	return nil
@@ -324,6 +356,9 @@ func (h *Host) Close() error {
 	}
 	if h.Sandbox != nil {
 		errs = append(errs, h.Sandbox.Close())
+	}
+	if b := h.Options.Browsers; b != nil {
+		errs = append(errs, b.Close(context.Background()))
 	}
 	errs = append(errs, h.closeLogs())
 	if h.Store != nil {

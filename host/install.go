@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
@@ -31,6 +32,8 @@ type InstallOptions struct {
 	// Confirm gets the reasons in one sentence; nil means no.
 	Force   bool
 	Confirm func(why string) bool
+	// Conformance installs a connector of run-api.md A242, under its reserved id.
+	Conformance bool
 }
 
 // An Installed connector, and what its signature changed.
@@ -52,6 +55,13 @@ func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Instal
 	if err := h.room(); err != nil {
 		return Installed{}, err
 	}
+	if err := reserved(l.Manifest, o.Conformance); err != nil {
+		return Installed{}, err
+	}
+	before, err := h.revision(ctx, l.Connector)
+	if err != nil {
+		return Installed{}, err
+	}
 	t, err := h.trust(ctx, l, o)
 	if err != nil {
 		return Installed{}, err
@@ -61,7 +71,7 @@ func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Instal
 		return Installed{}, err
 	}
 	if err := o.agreed(append(t.doubts, why...)); err != nil {
-		e := installEvent(audit.PolicyRefused, l.Connector)
+		e := by(ctx, installEvent(audit.PolicyRefused, l.Connector))
 		e.Outcome = audit.Refused
 		return Installed{}, errors.Join(err, h.Audit(e))
 	}
@@ -71,16 +81,69 @@ func (h *Host) Install(ctx context.Context, l *Loaded, o InstallOptions) (Instal
 	if err := h.keepModule(l); err != nil {
 		return Installed{}, err
 	}
-	l.Connector.InstalledAt, l.Connector.Signer = time.Now(), t.signer
+	l.Connector.InstalledAt, l.Connector.Signer, l.Connector.Conformance = time.Now(), t.signer, o.Conformance
 	done := Installed{Connector: l.Connector, Pinned: t.pins, Replaced: t.replaces,
 		FirstUse: t.pins && t.replaces == nil && o.Key == signature.PublicKey{}}
+	h.listing.Lock()
+	defer h.listing.Unlock()
+	if now, err := h.revision(ctx, l.Connector); err != nil || now != before {
+		return Installed{}, cmp.Or(err, error(refusal("conflict", errors.New("another module of this connector was installed meanwhile; look again"))))
+	}
+	l.Connector.Revision = before + 1
+	done.Connector = l.Connector
 	if t.pins { // before the connector: a crash between the two leaves no unguarded one
 		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer, PinnedAt: l.Connector.InstalledAt}
 		if err := h.Store.PutPin(ctx, pin); err != nil {
 			return Installed{}, fmt.Errorf("pin key: %w", err)
 		}
 	}
-	return done, h.audited(installEvent(audit.ConnectorInstalled, l.Connector), func() error { return h.Store.PutConnector(ctx, l.Connector) })
+	return done, h.audited(by(ctx, installEvent(audit.ConnectorInstalled, l.Connector)), func() error { return h.Store.PutConnector(ctx, l.Connector) })
+}
+
+// revision counts the modules that a connector has had; 0 is none.
+func (h *Host) revision(ctx context.Context, c store.Connector) (uint64, error) {
+	all, err := h.Store.Connectors(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("list connectors: %w", err)
+	}
+	for _, old := range all {
+		if old.ID == c.ID && old.Bundled == c.Bundled {
+			return max(old.Revision, 1), nil
+		}
+	}
+	return 0, nil
+}
+
+// reservedNames begin the names of conformance connectors and of their
+// connections (A180).
+const reservedNames = "conformance-"
+
+// reserved keeps the names of conformance connectors for those, and those
+// without authority (A180, A242): their runs need nobody's approval.
+func reserved(m *abi.Manifest, conformance bool) error {
+	named := strings.HasPrefix(m.Name(), reservedNames) || strings.HasPrefix(strings.ToLower(m.ConnectorID), reservedNames)
+	rule := ""
+	switch {
+	case named && !conformance:
+		rule = "id_reserved"
+	case !named && conformance:
+		rule = "id_not_reserved"
+	case !conformance:
+		return nil
+	case len(run.SecretFields(m)) > 0:
+		rule = "conformance_secret"
+	}
+	for name := range m.Bindings {
+		if name != abi.BindingInteractive && rule == "" {
+			rule = "conformance_binding"
+		}
+	}
+	if rule == "" {
+		return nil
+	}
+	r := refusal("connector_invalid", errors.New("ids that begin with "+reservedNames+" are for the conformance connectors, which have no binding but interactive and no secret"))
+	r.Details = map[string]any{"rule": rule}
+	return r
 }
 
 func installEvent(a audit.Action, c store.Connector) audit.Event {
@@ -104,7 +167,9 @@ func (o InstallOptions) agreed(why []string) error {
 	if o.Force {
 		next = "confirm it on a terminal, or with --yes"
 	}
-	return refusal("connector_invalid", fmt.Errorf("%s: %w; %s", reasons, ErrSuspicious, next))
+	r := refusal("connector_invalid", fmt.Errorf("%s: %w; %s", reasons, ErrSuspicious, next))
+	r.Details = map[string]any{"rule": "suspicious", "doubts": why}
+	return r
 }
 
 // suspicious says what an attacker who swaps modules would do: an older
@@ -192,7 +257,11 @@ func (h *Host) Uninstall(ctx context.Context, name string) error {
 	if !ok {
 		return refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed; sluice connectors lists those that are", name))
 	}
-	return h.audited(installEvent(audit.ConnectorUninstalled, c), func() error { return h.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
+	return h.uninstall(ctx, c)
+}
+
+func (h *Host) uninstall(ctx context.Context, c store.Connector) error {
+	return h.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)), func() error { return h.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }
 
 // connector looks a name up as R17 does: the id, the name derived from it.
@@ -223,16 +292,7 @@ func (h *Host) installed(ctx context.Context, name, sidecar string) (*Loaded, er
 		if !ok {
 			continue
 		}
-		wasm, err := h.openModule(c)
-		if err != nil {
-			return nil, err
-		}
-		l, err := h.check(wasm, sidecar)
-		if err != nil {
-			return nil, err
-		}
-		l.Connector.Signer = c.Signer
-		return l, nil
+		return h.loadListed(c, sidecar)
 	}
 	return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
 }

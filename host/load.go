@@ -92,18 +92,46 @@ func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 	return wasm, nil
 }
 
-// check walks a module and reads its manifest (S34, R14).
+// check is LoadBytes with a manifest file, "" for none.
 func (h *Host) check(wasm []byte, sidecar string) (*Loaded, error) {
+	if sidecar == "" {
+		return h.LoadBytes(wasm, nil)
+	}
+	raw, err := readSidecar(sidecar)
+	if err != nil {
+		return nil, err
+	}
+	return h.LoadBytes(wasm, raw)
+}
+
+// readSidecar reads a manifest file, one byte more than a manifest can have at
+// most.
+func readSidecar(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))
+	}
+	defer f.Close() // only read
+	raw, err := io.ReadAll(io.LimitReader(f, abi.MaxManifestBytes+1))
+	if err != nil {
+		return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))
+	}
+	return raw, nil
+}
+
+// LoadBytes walks a module and reads its manifest (S34, R14). manifest wins over
+// the module's own (G2); empty means that. Nothing of the module is run, and
+// nothing is stored. wasm is the Loaded's from then on. The error is a
+// *run.Refusal.
+func (h *Host) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	l := &Loaded{Wasm: wasm}
 	var err error
 	if l.Module, err = sandbox.CheckModule(wasm, h.Options.Module); err != nil {
 		return nil, moduleRefusal(err)
 	}
 	raw := l.Module.Manifest
-	if sidecar != "" {
-		if raw, err = os.ReadFile(sidecar); err != nil {
-			return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))
-		}
+	if len(manifest) > 0 {
+		raw = manifest
 	}
 	if raw == nil {
 		return nil, refusal("connector_invalid", errors.New("the module carries no manifest; embed one with sluice build, or give --manifest FILE"))
@@ -124,7 +152,10 @@ func (h *Host) check(wasm []byte, sidecar string) (*Loaded, error) {
 	l.Connector = store.Connector{
 		ID: store.ConnectorID(l.Manifest.ConnectorID), Name: l.Manifest.Name(), Version: l.Manifest.Version,
 		DisplayName: l.Manifest.DisplayName, Digest: store.Digest(l.Module.Digest),
-		Transport: string(l.Module.Transport), Manifest: l.Manifest.Raw,
+		Transport: string(l.Module.Transport), Manifest: l.Manifest.Raw, Size: l.Module.Size,
+	}
+	for _, w := range l.Warnings {
+		l.Connector.Warnings = append(l.Connector.Warnings, store.Warning{Code: w.Code, Message: w.Detail})
 	}
 	return l, nil
 }
@@ -136,9 +167,19 @@ func refusal(code string, err error) *run.Refusal {
 func moduleRefusal(err error) error {
 	var m *sandbox.ModuleError
 	if errors.As(err, &m) {
-		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: map[string]any{"rule": m.Rule, "offset": m.Offset}, Err: err}
+		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: moduleDetails(m), Err: err}
 	}
 	return refusal(sandbox.CodeModuleInvalid, err)
+}
+
+// moduleDetails say by which rule a module was refused, and what it asked for
+// (A179).
+func moduleDetails(m *sandbox.ModuleError) map[string]any {
+	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
+	if m.EscapeAttempt() {
+		d["import"], d["escapeKind"] = abi.Cut(abi.Clean(m.Import), 200), m.EscapeKind()
+	}
+	return d
 }
 
 func manifestRefusal(err error) error {

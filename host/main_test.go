@@ -7,10 +7,16 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// TestMain is also the worker: the sandbox runs this binary again.
+// TestMain is also the worker: the sandbox runs this binary again. And it is the
+// service that a test kills.
 func TestMain(m *testing.M) {
 	if code, worker := host.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	if dir := os.Getenv(servesIn); dir != "" {
+		os.Exit(serve(dir))
+	}
+	code := m.Run()
+	os.RemoveAll(built.dir)
+	os.Exit(code)
 }

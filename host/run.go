@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -44,6 +45,25 @@ type RunRequest struct {
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64
+	// Lower are budgets of runtime.md §19.1 by their keys, in ms; they only lower.
+	Lower map[string]int64
+	// Trace records what is done in a browser (R154).
+	Trace bool
+	// Existing refuses a connection that there is not, instead of making it.
+	Existing bool
+	// StateFrom are the runs that committed what State holds, by stream: this run is
+	// a branch of one (A79).
+	StateFrom map[string]store.RunID
+
+	// store is what the run commits to, when that is not the host's own.
+	store store.Store
+
+	AutomationMode string
+	Attempt        int // 0 is 1
+	RetryOf        store.RunID
+	Request        store.Request
+	Slots          run.Slots
+	Spans          run.Spans
 	// Launched sees the guest before it runs, for measurements; nil for none.
 	Launched func(run.Guest)
 	// Interpreter is for conformance tests; see sandbox.Spec.
@@ -59,6 +79,37 @@ type RunRequest struct {
 // Start makes the checks of §6.1 and returns a run that is ready to go. The
 // error is a *run.Refusal; then nothing was started.
 func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
+	p, err := h.prepare(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return p.run, nil
+}
+
+// A prepared run passed the checks of §6.1 but for the lock.
+type prepared struct {
+	run *run.Run
+	// release gives back what is open for a run that was not accepted.
+	release func() error
+	// guest is the run's, once it has one: for when nobody performs the run any
+	// more.
+	guest atomic.Pointer[run.Guest]
+}
+
+// abandon stops a guest whose run is not performed any more.
+func (p *prepared) abandon() {
+	if g := p.guest.Load(); g != nil {
+		(*g).Kill()
+		go func() { // until the worker is gone
+			for in := range (*g).Calls() {
+				in.Release()
+			}
+		}()
+	}
+}
+
+// prepare makes the checks of §6.1, in their order. The error is a *run.Refusal.
+func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	if err := h.room(); err != nil {
 		return nil, err
 	}
@@ -88,11 +139,13 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	l, budgets := q.Connector, h.budgets(q)
 	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
 	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
+	noBrowser := h.noBrowser(ctx, l.Manifest, q.Replay != nil)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil, Mounts: mounts,
-		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: 1, Limits: h.Options.Limits, Budgets: budgets,
+		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive, Mounts: mounts,
+		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
+		AutomationMode: q.AutomationMode, Request: q.Request, Limits: h.Options.Limits, Budgets: budgets, Offered: map[string]bool{abi.BindingBrowser: noBrowser == ""}, NoBrowser: noBrowser,
 	})
 	if err != nil {
 		return nil, err
@@ -105,17 +158,32 @@ func (h *Host) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	var r *run.Run
-	r = run.New(plan, run.Deps{
-		Store: h.Store, Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, Watch: q.Watch, Network: session, Handles: q.handles(),
+	var opened atomic.Pointer[filesystem.FS] // the run's files, once it has some
+	pages, err := h.browser(q, plan, session, &opened)
+	if err != nil {
+		return nil, errors.Join(err, unused(session, nil))
+	}
+	p := &prepared{}
+	p.run = run.New(plan, run.Deps{
+		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Network: session, Browser: pages,
+		Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
-			h.began(ctx, conn, r)
-			return h.launch(ctx, q, code, roots, budgets, n)
+			h.began(ctx, conn, p.run)
+			guest, files, err := h.launch(ctx, q, code, roots, budgets, n)
+			if err == nil {
+				p.guest.Store(&guest)
+			}
+			if fs, ok := files.(*filesystem.FS); ok {
+				opened.Store(fs)
+			}
+			q = RunRequest{} // a run may wait for days, and needs its module no more
+			return guest, files, err
 		},
-		Ended: func() { h.active.ended(conn.ID, r) },
+		Ended: func() { h.active.ended(conn.ID, p.run) },
 	})
-	trace.run, started = r.ID, session != nil
-	return r, nil
+	p.release = func() error { return unused(session, pages) }
+	trace.run, started = p.run.ID, session != nil
+	return p, nil
 }
 
 // ready is the connection of a run that may start as far as connection, module
@@ -154,7 +222,7 @@ func (h *Host) budgets(q RunRequest) run.Budgets {
 	if m := q.Connector.Manifest; m.Sluice != nil {
 		b = b.Lower(m.Sluice.Budgets)
 	}
-	return b
+	return b.Lower(q.Lower)
 }
 
 // given are the secrets of a run, the sources of those that the host obtains, and
@@ -178,9 +246,15 @@ func (h *Host) given(q RunRequest, conn store.Connection, p *network.Policy, t *
 // run was planned: what it was planned with may not be the connection's any more.
 func (h *Host) began(ctx context.Context, planned store.Connection, r *run.Run) {
 	h.active.began(planned.ID, r)
-	if c, err := h.Store.Connection(ctx, planned.ID); err != nil || !c.UpdatedAt.Equal(planned.UpdatedAt) {
+	if c, err := h.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
 		r.Cancel(revoked)
 	}
+}
+
+// withdrawn reports whether something that a run was planned with was taken back
+// since, even if it was given anew.
+func withdrawn(planned, now store.Connection) bool {
+	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) || !now.CreatedAt.Equal(planned.CreatedAt)
 }
 
 // connectionID is the connection that a request is for (R1).
@@ -198,8 +272,12 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, refusal("connection_not_found", fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
 	}
+	h.creating.Lock()
+	defer h.creating.Unlock()
 	c, err := h.Store.Connection(ctx, id)
 	switch {
+	case errors.Is(err, store.ErrNotFound) && q.Existing:
+		return c, refusal("connection_not_found", fmt.Errorf("there is no connection %s", id))
 	case errors.Is(err, store.ErrNotFound):
 		now := time.Now()
 		settings := q.Config
@@ -207,8 +285,8 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 			settings = nil
 		}
 		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
-			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}
-		return c, h.audited(audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done},
+			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now, Revision: 1}
+		return c, h.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done}),
 			func() error { return h.Store.PutConnection(ctx, c) })
 	case err != nil:
 		return c, fmt.Errorf("load connection %s: %w", id, err)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"os/user"
+	"regexp"
 	"strconv"
 	"sync"
 
@@ -30,6 +31,27 @@ const (
 	PolicyRefused        Action = "policy.refused"
 	ModuleQuarantined    Action = "module.quarantined"
 
+	// Of a host that is left running (A168).
+	LoginCreated        Action = "login.created"
+	LoginFailed         Action = "login.failed"
+	SessionCreated      Action = "session.created"
+	SessionEnded        Action = "session.ended"
+	KeyCreated          Action = "key.created"
+	KeyRevoked          Action = "key.revoked"
+	WebhookCreated      Action = "webhook.created"
+	WebhookDeleted      Action = "webhook.deleted"
+	WebhookDisabled     Action = "webhook.disabled"
+	ScopeDenied         Action = "scope.denied"
+	ScheduleChanged     Action = "schedule.changed"
+	ScheduleDeleted     Action = "schedule.deleted"
+	ConnectionChanged   Action = "connection.changed"
+	ConnectionDeleted   Action = "connection.deleted"
+	StateReset          Action = "state.reset"
+	InteractionAnswered Action = "interaction.answered"
+	RunSteered          Action = "run.steered" // paused, resumed or cancelled; Code says which
+	ViewOpened          Action = "view.opened" // a token for a live view was given out
+	ArtifactRead        Action = "artifact.read"
+
 	// TailCut and Damaged are the log's own: an unfinished line was removed; the
 	// log was not as its witness says.
 	TailCut Action = "audit.tail_cut"
@@ -41,6 +63,9 @@ var Actions = []Action{
 	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet, SecretRemoved, VaultRotated,
 	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
 	TailCut, Damaged,
+	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
+	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
+	ArtifactRead,
 }
 
 // An Outcome is how it ended.
@@ -87,6 +112,17 @@ func Run(id string) Detail { return Detail{"run", id} }
 
 // Code is why something was refused.
 func Code(code string) Detail { return Detail{"code", code} }
+
+var (
+	factKey   = regexp.MustCompile(`^[a-z][a-zA-Z_]{0,31}$`)
+	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]{1,256}$`)
+)
+
+// Fact is a code, an id or a number under a key. ok is false for what could be a
+// sentence: free text has no place in the log.
+func Fact(key, value string) (d Detail, ok bool) {
+	return Detail{key, value}, factKey.MatchString(key) && factValue.MatchString(value)
+}
 
 // The bounds of an entry, in characters.
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -33,8 +34,29 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
 		return err
 	}
+	if q.Approved.Browser, err = c.acts(known, q, f); err != nil {
+		return err
+	}
 	q.Approved.Plain, err = c.plain(known, q, f)
 	return err
+}
+
+// acts is whether the connector may act in a browser: by --browser, --yes, or an
+// answer on the terminal.
+func (c *command) acts(known store.Connection, q *host.RunRequest, f *runFlags) (bool, error) {
+	m := q.Connector.Manifest
+	_, asks := m.Bindings[abi.BindingBrowser]
+	switch {
+	case f.browser && !asks:
+		return false, usagef("--browser: the connector asks for no browser")
+	case f.browser || !asks || q.Replay != nil || known.Approved.Browser:
+		return f.browser, nil
+	}
+	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
+		t.say("── %s wants to %s", shownName(m), strings.Join(browserWords(m), "; to "))
+		return t.choose("Let it? [yes/no] "), nil
+	}
+	return f.yes, nil
 }
 
 // accept asks about a version that wants more than the one that was approved, or

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 )
@@ -48,6 +49,38 @@ one entry per line, as it is stored.
 	return cmd
 }
 
+// listAuditThere lists the audit log of a host elsewhere; with --json as its API
+// has it.
+func (c *command) listAuditThere(ctx context.Context, f audit.Filter) error {
+	k, err := c.remote()
+	if err != nil {
+		return err
+	}
+	var all []control.AuditEntry
+	q := control.AuditQuery{Action: f.Action, Target: f.Target, Actor: f.Actor, From: f.Since, Until: f.Until}
+	err = k.Audit(ctx, q, func(e control.AuditEntry) (bool, error) {
+		all = append(all, e)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all) // oldest first
+	var rows [][]string
+	for _, e := range all {
+		if c.json {
+			if err := printJSON(c.out, e); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{c.when(e.At), e.Actor, e.Action, e.Target, e.Outcome, detailText(e.Details)})
+	}
+	if c.json {
+		return nil
+	}
+	return c.table([]string{"at", "by", "action", "target", "outcome", "details"}, rows)
+}
+
 // moment reads 2026-03-01, 2026-03-01T12:00:00Z, or 24h or 7d, which is that long ago.
 func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
@@ -69,6 +102,9 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (c *command) listAudit(ctx context.Context, f audit.Filter) error {
+	if c.url != "" {
+		return c.listAuditThere(ctx, f)
+	}
 	l, err := host.OpenAudit(c.store)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -32,8 +33,8 @@ func connectionOf(q host.RunRequest) store.ConnectionID {
 }
 
 // streamStats reads the counters of a connection, none when it is new.
-func streamStats(ctx context.Context, h *host.Host, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
-	list, err := h.Store.Streams(ctx, id)
+func streamStats(ctx context.Context, src source, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
+	list, err := src.Streams(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read counters of %s: %w", id, err)
 	}
@@ -56,11 +57,11 @@ func compare(before, after map[store.Stream]store.StreamStats) changes {
 }
 
 // since selects the records that the run stored.
-func (c changes) since(r *run.Result, m *abi.Manifest) selection {
-	s := selection{connection: r.ConnectionID, deleted: true, manifest: m}
+func (c changes) since(r *run.Result, m *abi.Manifest) export.Selection {
+	s := export.Selection{Connection: r.ConnectionID, Deleted: true, Manifest: m}
 	for _, spec := range m.Streams {
 		if ch := c[store.Stream(spec.Name)]; ch.versions > 0 {
-			s.streams = append(s.streams, streamFrom{store.Stream(spec.Name), ch.before})
+			s.Streams = append(s.Streams, export.From{Stream: store.Stream(spec.Name), After: ch.before})
 		}
 	}
 	return s

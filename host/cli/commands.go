@@ -16,9 +16,10 @@ func (c *command) addCommands(root *cobra.Command) {
 		}
 		root.AddCommand(commands...)
 	}
-	group("collect", "Collect, and see what came of it:", c.demo(), c.run(), c.records(), c.export(), c.runs(), c.show(), c.events(), c.connections(), c.state())
-	group("grant", "Give, and take back:", c.inspect(), c.grant(), c.revoke(), c.secret(), c.audit())
-	group("connectors", "Get and make connectors:", c.install(), c.connectors(), c.uninstall(), c.verify(), c.newConnector(), c.build(), c.check(), c.sign())
+	group("collect", "Collect, and see what came of it:", c.demo(), c.run(), c.records(), c.export(), c.runs(), c.show(), c.events(), c.trace(), c.connections(), c.state())
+	group("service", "Leave it running:", c.serve(), c.login(), c.schedule(), c.answer(), c.cancel(), c.pause(), c.resume(), c.keys())
+	group("grant", "Give, and take back:", c.inspect(), c.connect(), c.grant(), c.revoke(), c.secret(), c.audit())
+	group("connectors", "Get and make connectors:", c.install(), c.connectors(), c.uninstall(), c.verify(), c.newConnector(), c.build(), c.check(), c.sign(), c.conformance())
 	group("upkeep", "Upkeep:", c.doctor(), c.backup(), c.restore(), c.version())
 	root.SetHelpCommandGroupID("upkeep")
 	root.SetCompletionCommandGroupID("upkeep")
@@ -40,8 +41,13 @@ var habits = map[string][]string{
 	"uninstall":   {"remove", "rm", "delete"},
 	"new":         {"init", "create"},
 	"check":       {"test", "lint", "validate"},
-	"secret":      {"login", "auth", "authorize", "password"},
+	"secret":      {"auth", "authorize", "password"},
 	"doctor":      {"config", "env"},
+	"serve":       {"server", "daemon", "up"},
+	"cancel":      {"stop", "kill", "abort"},
+	"schedule":    {"cron", "schedules", "every"},
+	"keys":        {"key", "token", "tokens", "apikey"},
+	"connect":     {"setup", "link"},
 }
 
 // args checks the number of arguments; want names them in the refusal.

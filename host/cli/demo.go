@@ -2,13 +2,25 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -16,86 +28,259 @@ import (
 var demoConnectors = []string{"git", "ical", "stdio", "ask"}
 
 func (c *command) demo() *cobra.Command {
-	return &cobra.Command{
+	var conformance bool
+	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it work: build the examples and collect a repository twice",
-		Long: `Builds the example connectors, installs them in an empty temporary store and
-collects the history of the repository this directory belongs to; of sources
-that came without their history, a sample table instead. The second run collects
-only what is new. It is run from a checkout of Sluice.`,
-		Example: "  go run . demo",
+		Short: "See it work: a host with the examples, and your dashboard",
+		Long: `Builds the example connectors, starts a host on an empty temporary store with them
+installed, collects the history of the repository that this directory belongs to,
+schedules that, and starts a connector that asks you something. Then it prints the
+address of the dashboard with a link that logs you in, and serves until Ctrl-C, which
+deletes all of it again. Nothing is asked, and no terminal is needed. It is run from a
+checkout of Sluice.`,
+		Example: "  go run . demo\n  go run . demo --conformance",
 		Args:    args(0, 0, "no arguments"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doDemo(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doDemo(cmd.Context(), conformance) },
 	}
+	cmd.Flags().BoolVar(&conformance, "conformance", false, "install the conformance connectors too")
+	return cmd
 }
 
-func (c *command) doDemo(ctx context.Context) error {
+// demoGrace is how long the runs of a demo may go on after Ctrl-C.
+const demoGrace = time.Second
+
+func (c *command) doDemo(ctx context.Context, conformance bool) (err error) {
 	root, err := checkout()
 	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
+		return fmt.Errorf("make a temporary directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	data := filepath.Join(dir, "data")
+	c.store, c.url = "badger:"+data, ""
+	d, err := c.openDemo(ctx)
+	if err != nil {
 		return err
 	}
-	c.store = "badger:" + dir
-	return c.with(ctx, host.Options{}, func(h *host.Host) error {
+	defer func() { err = errors.Join(err, d.Close()) }()
+	serving, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Serve(serving) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-ended)
+	}()
+	k := client.Socket(filepath.Join(data, daemon.SocketName))
+	defer k.Close()
+	if err := c.furnish(ctx, k, root, dir, conformance); err != nil {
+		return err
+	}
+	login, err := d.Server.LoginLink(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.inviteTo(login, dir); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case err := <-ended:
+		ended <- nil
+		return err
+	}
+	c.warnf("Stopped, and deleted %s.", dir)
+	return nil
+}
+
+// openDemo serves the temporary store, on the usual address if that is free.
+func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
+	o := daemon.Options{Host: host.Options{
+		Store: c.store, CacheDir: cacheDir(), Prespawn: prespawned, Log: slog.New(slog.NewTextHandler(c.errs, &slog.HandlerOptions{Level: slog.LevelError})),
+	}}
+	o.Service.Grace = demoGrace
+	d, err := daemon.Open(ctx, o)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		o.Server = dashboard.Options{Listen: []string{"127.0.0.1:0"}}
+		d, err = daemon.Open(ctx, o)
+	}
+	if err != nil {
+		return nil, c.unserved(err)
+	}
+	return d, nil
+}
+
+// furnish installs the connectors and lets two of them run.
+func (c *command) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
+	err := c.withFiles(func(h *host.Host) error {
 		for _, name := range demoConnectors {
-			c.warnf("building, checking and compiling examples/%s", name)
-			l, err := h.Load(ctx, filepath.Join(root, "examples", name), "")
+			from := filepath.Join(root, "examples", name)
+			c.building(from)
+			l, err := h.Load(ctx, from, "")
 			if err != nil {
 				return err
 			}
-			if _, err := h.Install(ctx, l, host.InstallOptions{}); err != nil {
-				return err
+			if _, err := k.InstallConnector(ctx, control.InstallConnector{Module: l.Wasm}); err != nil {
+				return fmt.Errorf("install %s: %w", name, err)
 			}
 		}
-		name, stream, mounts, err := c.demoInput(h, root)
+		if !conformance {
+			return nil
+		}
+		sources, err := conformanceIn(root)
 		if err != nil {
 			return err
 		}
-		for range 2 {
-			if err := c.demoRun(ctx, h, name, mounts); err != nil {
-				return err
-			}
+		return c.uploadConformance(ctx, h, k, sources)
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.demoCollects(ctx, k, root, dir); err != nil {
+		return err
+	}
+	return c.demoAsks(ctx, k)
+}
+
+// demoCollects collects a repository, or a sample table where there is no git, and
+// schedules that.
+func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir string) error {
+	connector, bindings := "git", control.Bindings{}
+	repository, err := c.demoRepository(ctx, root, dir)
+	if err != nil {
+		c.warnf("There is no repository to collect (%v): examples/stdio collects its sample table.", err)
+		connector = "stdio"
+	} else {
+		bindings.Filesystem = &control.FilesystemBinding{Mounts: []control.Mount{{Name: "repo", HostPath: repository, Mode: "ro"}}}
+	}
+	id, err := c.demoConnection(ctx, k, control.NewConnection{ConnectorName: connector}, bindings)
+	if err != nil {
+		return err
+	}
+	started, err := k.StartRun(ctx, client.NewRun{WorkflowID: string(id)})
+	if err != nil {
+		return err
+	}
+	installed, err := (served{k}).loaded(ctx, connector)
+	if err != nil {
+		return err
+	}
+	w := &watched{c: c, k: k, run: started.RunID, progress: c.newProgress(installed.Manifest)}
+	result, err := w.toTheEnd(ctx)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !c.json {
+		if err := c.printResult(&finished{result: result, logs: w.progress.logs}); err != nil {
+			return err
 		}
-		c.warnf("")
-		c.warnf("What was collected stays in %s until you delete it. Look around:", dir)
-		for _, next := range []string{"connectors", "records " + name + " " + stream + " --limit 5", "events last", "inspect ask"} {
-			c.warnf("  go run . %s --store %s", next, c.store)
+	}
+	if code := resultCode(result); code != exitOK {
+		return &runFailed{code}
+	}
+	every := int64(time.Hour / time.Second)
+	if _, err := k.PutSchedule(ctx, id, control.ScheduleDefinition{IntervalSeconds: &every}); err != nil {
+		return fmt.Errorf("schedule %s: %w", id, err)
+	}
+	c.warnf("From now on it runs every hour.")
+	return nil
+}
+
+// runFailed is the end of a demo whose run failed: it was printed.
+type runFailed struct{ code int }
+
+func (e *runFailed) Error() string { return "the run of the demo did not succeed" }
+
+// demoRepository finds a repository around this directory, or makes one.
+func (c *command) demoRepository(ctx context.Context, root, dir string) (string, error) {
+	for at := root; ; at = filepath.Dir(at) {
+		if fi, err := os.Stat(filepath.Join(at, ".git")); err == nil && fi.IsDir() {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return "", err
+	}
+	made := filepath.Join(dir, "repository")
+	for _, args := range [][]string{
+		{"init", "-q", made},
+		{"-C", made, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit", "-q", "--allow-empty", "-m", "The first commit of a demo"},
+		{"-C", made, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit", "-q", "--allow-empty", "-m", "And the second"},
+	} {
+		if out, err := exec.CommandContext(ctx, git, args...).CombinedOutput(); err != nil { // #nosec G204 -- fixed arguments
+			return "", fmt.Errorf("git %s: %w: %s", args[0], err, abi.Clean(string(out)))
+		}
+	}
+	return made, nil
+}
+
+// demoQuestion is what examples/ask asks, for as long as anybody looks.
+var demoQuestion = json.RawMessage(`{"ask": [
+	{"kind": "otp", "message": "A demo: type any six digits. A real connector would wait for the code that a site sent you.", "timeout_seconds": 86400},
+	{"kind": "approval", "message": "And a decision: may it go on?", "timeout_seconds": 86400}]}`)
+
+// demoAsks starts examples/ask and waits until its question stands.
+func (c *command) demoAsks(ctx context.Context, k *client.Client) error {
+	id, err := c.demoConnection(ctx, k, control.NewConnection{ConnectorName: "ask", Settings: demoQuestion}, control.Bindings{})
+	if err != nil {
+		return err
+	}
+	started, err := k.StartRun(ctx, client.NewRun{WorkflowID: string(id)})
+	if err != nil {
+		return err
+	}
+	asked := errors.New("asked")
+	err = k.Follow(ctx, started.RunID, "debug", nil, func(f client.Frame) error {
+		if f.Event == string(timeline.RunInteractionRequired) {
+			return asked
 		}
 		return nil
 	})
+	if err == nil {
+		return fmt.Errorf("examples/ask ended without a question; sluice show %s", started.RunID)
+	}
+	if !errors.Is(err, asked) {
+		return err
+	}
+	c.warnf("examples/ask waits for your answer.")
+	return nil
 }
 
-// demoInput chooses what is collected: which connector, a stream to look at, and
-// the directories it gets.
-func (c *command) demoInput(h *host.Host, root string) (name, stream string, mounts []store.Mount, err error) {
-	if fi, err := os.Stat(filepath.Join(root, ".git")); err != nil || !fi.IsDir() {
-		c.warnf("%s has no git history to collect: examples/stdio collects its sample table", root)
-		return "stdio", "rows", nil, nil
+// demoConnection makes a connection that may do what it asks for.
+func (c *command) demoConnection(ctx context.Context, k *client.Client, q control.NewConnection, b control.Bindings) (store.ConnectionID, error) {
+	conn, err := k.CreateConnection(ctx, q)
+	if err != nil {
+		return "", fmt.Errorf("make connection of %s: %w", q.ConnectorName, err)
 	}
-	m, err := h.ApproveMount("repo", root, false)
-	return "git", "commits", []store.Mount{m}, err
+	id := store.ConnectionID(conn.ConnectionID)
+	if err := c.giveTo(ctx, k, id, b, nil); err != nil {
+		return "", fmt.Errorf("grant %s what it asks for: %w", id, err)
+	}
+	return id, nil
 }
 
-// demoRun collects once.
-func (c *command) demoRun(ctx context.Context, h *host.Host, name string, mounts []store.Mount) error {
-	l, err := h.Load(ctx, name, "")
-	if err != nil {
-		return err
+// inviteTo says where everything is; the link stands last.
+func (c *command) inviteTo(login dashboard.Login, dir string) error {
+	c.warnf("")
+	c.warnf("Everything is in %s until you press Ctrl-C; then it is deleted.", dir)
+	c.warnf("Commands reach it with --store %s, such as: go run . answer last --store %s", c.store, c.store)
+	if c.json {
+		return printJSON(c.out, login)
 	}
-	out, err := openSinks(&runFlags{})
-	if err != nil {
-		return err
+	if login.PlainURL != "" {
+		c.warnf("Your dashboard, also at %s:", login.PlainURL)
 	}
-	defer out.abandon()
-	done, err := c.follow(ctx, h, host.RunRequest{Connector: l, Approved: store.Approved{Mounts: mounts}}, out)
-	if err != nil {
-		return err
-	}
-	c.code = max(c.code, resultCode(done.result))
-	return c.printResult(done)
+	_, err := fmt.Fprintf(c.out, "%s\n", login.URL)
+	return err
 }
 
 // checkout finds the source tree this command is run from.
@@ -109,7 +294,7 @@ func checkout() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", usage{errors.New("demo builds the examples: run it from a checkout of Sluice, with go run . demo")}
+			return "", usage{errors.New("this builds the examples: run it from a checkout of Sluice, as go run . demo or go run . conformance install")}
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/store"
 )
 
 func (c *command) doctor() *cobra.Command {
@@ -36,7 +38,17 @@ func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error
 			return usagef("--accept-loss needs a store that is kept: --store badger:DIR")
 		}
 	}
+	k, err := c.running(ctx)
+	if err != nil {
+		return err
+	}
+	if k != nil && (deep || o.AcceptLoss || !k.Local()) {
+		return c.unheld(ctx, stopFirst)
+	}
 	findings := host.Doctor(ctx, o, deep)
+	if k != nil {
+		findings = attended(ctx, k, findings)
+	}
 	s := c.screenOut()
 	var rows [][]string
 	for _, f := range findings {
@@ -59,6 +71,23 @@ func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error
 		s.line(s.paint(stateColor[r[0]], pad(r[0], 5)) + pad(r[1], 16) + r[2])
 	}
 	return nil
+}
+
+// attended says of a store that a running host has how that is.
+func attended(ctx context.Context, k *client.Client, findings []host.Finding) []host.Finding {
+	for i, f := range findings {
+		if f.Check != "store" || f.State != host.StateBad {
+			continue
+		}
+		info, err := k.System(ctx)
+		if err != nil {
+			f.Detail, f.Remedy = "a running host has it and does not say how it is: "+err.Error(), "see its log"
+		} else {
+			f.State, f.Detail, f.Remedy = host.StateOK, "a running host has it, since "+store.Time(info.StartedAt), ""
+		}
+		findings[i] = f
+	}
+	return findings
 }
 
 var stateColor = map[string]string{host.StateOK: green, host.StateWeak: yellow, host.StateBad: red}

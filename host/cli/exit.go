@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/backup"
+	"github.com/sluicehost/sluice/host/client"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/vault"
@@ -42,9 +44,18 @@ func (c *command) exit(err error) int {
 		c.report(refused.Code, refused.Message, refused.Details)
 		return refusalCode(refused.Code)
 	}
+	var failed *runFailed
+	if errors.As(err, &failed) {
+		return failed.code
+	}
 	code, name := exitHost, "runtime_error"
 	var busy *store.BusyError
 	var damage *store.DamageError
+	var answered *client.Error
+	var gone *client.UnreachableError
+	var held *heldError
+	var address *addressError
+	var details map[string]any
 	switch {
 	case errors.Is(err, backup.ErrRefused):
 		code, name = exitUsage, "backup_invalid"
@@ -56,15 +67,34 @@ func (c *command) exit(err error) int {
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"
+	case errors.As(err, &answered):
+		code, name = answeredCode(answered), answered.Detail()
+		details = answered.Details
+	case errors.As(err, &gone):
+		name = "host_unreachable"
+	case errors.As(err, &address):
+		name = "address_unavailable"
+	case errors.As(err, &held):
+		name = "store_in_use"
 	case errors.As(err, &busy):
 		name, err = "store_in_use", fmt.Errorf("%w; wait until it ends, or stop it", err)
+	case errors.Is(err, syscall.EROFS):
+		err = fmt.Errorf("%w; the data directory must be on a disk that can be written to; name another with --store badger:DIR", err)
 	case errors.Is(err, store.ErrNoSpace):
 		name = "store_no_space"
 	case errors.As(err, &damage):
 		name = damage.Code
 	}
-	c.report(name, oneLine(err.Error()), nil)
+	c.report(name, oneLine(err.Error()), details)
 	return code
+}
+
+// answeredCode maps what a host answered.
+func answeredCode(e *client.Error) int {
+	if e.Status >= 500 {
+		return exitHost
+	}
+	return refusalCode(e.Detail())
 }
 
 // isUsage reports errors of the command line. What cobra itself refuses has no

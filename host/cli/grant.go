@@ -56,6 +56,13 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 	if err != nil {
 		return err
 	}
+	k, err := c.running(ctx)
+	if err != nil {
+		return err
+	}
+	if k != nil {
+		return c.grantThere(ctx, k, connector, f, terms)
+	}
 	return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
 		q := host.RunRequest{Connection: store.ConnectionID(f.connection)}
 		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
@@ -191,6 +198,9 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 			lines = append(lines, "have the secret "+name+" sent to "+d.Origin+d.PathPrefix)
 		}
 	}
+	if conn.Approved.Browser {
+		lines = append(lines, browserWords(m)...)
+	}
 	for _, name := range conn.Approved.Plain {
 		lines = append(lines, "see the secret "+name+" itself")
 	}
@@ -199,6 +209,7 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 
 func (c *command) revoke() *cobra.Command {
 	var hosts, mounts, plain []string
+	var browser bool
 	cmd := &cobra.Command{
 		Use: "revoke CONNECTION", Short: "Take back what a connection was given",
 		Long: `Takes back everything a connection was given, or with flags only what they name,
@@ -208,14 +219,14 @@ and stored secrets. sluice grant gives it anew.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			id := store.ConnectionID(a[0])
-			if len(hosts)+len(mounts)+len(plain) == 0 {
+			if len(hosts)+len(mounts)+len(plain) == 0 && !browser {
 				return c.revokeAll(cmd.Context(), id)
 			}
-			return c.reading(cmd.Context(), func(h *host.Host) error {
-				if _, err := findConnection(cmd.Context(), h.Store, a[0]); err != nil {
+			return c.reading(cmd.Context(), func(src source) error {
+				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
 					return err
 				}
-				conn, err := h.Narrow(cmd.Context(), id, hosts, mounts, plain)
+				conn, err := src.narrow(cmd.Context(), id, hosts, mounts, plain, browser)
 				if err == nil {
 					c.revoked(conn)
 				}
@@ -226,6 +237,7 @@ and stored secrets. sluice grant gives it anew.`,
 	fl := cmd.Flags()
 	fl.StringArrayVar(&hosts, "host", nil, "only the server `HOST`, as it was approved; repeatable")
 	fl.StringArrayVar(&mounts, "mount", nil, "only the directory `NAME`; repeatable")
+	fl.BoolVar(&browser, "browser", false, "only the use of a browser")
 	fl.StringArrayVar(&plain, "plain", nil, "only the sight of the secret `NAME`; repeatable")
 	return cmd
 }
@@ -234,11 +246,11 @@ and stored secrets. sluice grant gives it anew.`,
 // connection, has the store.
 func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
 	var conn store.Connection
-	err := c.reading(ctx, func(h *host.Host) (err error) {
-		if conn, err = findConnection(ctx, h.Store, string(id)); err != nil {
+	err := c.reading(ctx, func(src source) (err error) {
+		if conn, err = findConnection(ctx, src, string(id)); err != nil {
 			return err
 		}
-		conn, err = h.Revoke(ctx, id)
+		conn, err = src.revoke(ctx, id)
 		return err
 	})
 	var busy *store.BusyError

@@ -14,7 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -59,16 +62,16 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 		l, err = h.Load(ctx, arg, manifest)
 		return l, nil, err
 	}
-	err = c.reading(ctx, func(h *host.Host) error {
-		if l, err = h.Load(ctx, arg, manifest); err != nil {
+	err = c.reading(ctx, func(src source) error {
+		if l, err = loadFrom(ctx, src, arg, manifest); err != nil {
 			return err
 		}
 		if connection != "" {
-			found, err := findConnection(ctx, h.Store, connection)
+			found, err := findConnection(ctx, src, connection)
 			conn = &found
 			return err
 		}
-		found, err := h.Store.Connection(ctx, store.ConnectionID(l.Manifest.Name()))
+		found, err := src.Connection(ctx, store.ConnectionID(l.Manifest.Name()))
 		if err == nil {
 			conn = &found
 		}
@@ -78,6 +81,72 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 		return err
 	})
 	return l, conn, err
+}
+
+// loadFrom loads an installed connector, or a file to look at beside a connection.
+func loadFrom(ctx context.Context, src source, arg, manifest string) (*host.Loaded, error) {
+	if s, ok := src.(stored); ok {
+		return s.host.Load(ctx, arg, manifest)
+	}
+	if !host.IsName(arg) {
+		h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
+		if err != nil {
+			return nil, err
+		}
+		defer h.Close()
+		return h.Load(ctx, arg, manifest)
+	}
+	if manifest != "" {
+		return nil, usagef("--manifest is for files: a running host has %s with the manifest it was installed with", abi.Clean(arg))
+	}
+	return src.(served).loaded(ctx, arg)
+}
+
+// loaded is an installed connector as far as it can be looked at without its
+// bytes.
+func (s served) loaded(ctx context.Context, name string) (*host.Loaded, error) {
+	k, err := s.connectorNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Inspect(ctx, k.ModuleDigest)
+	if err != nil {
+		return nil, err
+	}
+	l := &host.Loaded{Connector: connectorFrom(k)}
+	if l.Manifest, err = abi.ReadManifest(k.Manifest); err != nil {
+		return nil, fmt.Errorf("read manifest of %s: %w", k.Name, err)
+	}
+	l.Module = sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(l.Connector.Transport)}
+	for _, i := range found.Imports {
+		module, function, _ := strings.Cut(i, ".")
+		l.Module.Imports = append(l.Module.Imports, host.Import{Module: module, Name: function})
+	}
+	for _, w := range k.Warnings {
+		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
+	}
+	return l, nil
+}
+
+// connectorNamed finds an installed connector by its name or its id.
+func (s served) connectorNamed(ctx context.Context, name string) (control.Connector, error) {
+	all, err := s.Client.Connectors(ctx)
+	if err != nil {
+		return control.Connector{}, err
+	}
+	for _, k := range all {
+		if k.Name == name || k.ConnectorID == name {
+			return k, nil
+		}
+	}
+	if conn, err := s.Client.Connection(ctx, store.ConnectionID(name)); err == nil {
+		for _, k := range all {
+			if k.ConnectorID == conn.ConnectorID {
+				return k, refused("connector_not_runnable", abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+abi.Clean(name)+" where a connection is meant")
+			}
+		}
+	}
+	return control.Connector{}, refused("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
 }
 
 // An inspection is what sluice inspect --json prints.
@@ -132,7 +201,7 @@ func inspectionOf(l *host.Loaded, conn *store.Connection) inspection {
 		out.Imports = append(out.Imports, i.String())
 	}
 	for _, s := range m.Streams {
-		out.Streams = append(out.Streams, streamInspection{s.Name, s.Semantics, s.PrimaryKey, schemaFields(s), s.ParentStreams})
+		out.Streams = append(out.Streams, streamInspection{s.Name, s.Semantics, s.PrimaryKey, export.SchemaFields(s), s.ParentStreams})
 	}
 	if m.Sluice == nil {
 		return out

@@ -6,7 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/signature"
 )
 
 // installFlags are how an install is to treat the module's signature.
@@ -34,9 +37,15 @@ be asked. A signature that does not match is always refused.`,
 		Example: "  sluice install mailbox.wasm\n  sluice install mailbox.wasm --key publisher.key.pub",
 		Args:    args(1, 1, "one file or directory"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.with(cmd.Context(), host.Options{}, func(h *host.Host) error {
-				return c.doInstall(cmd.Context(), h, a[0], f)
-			})
+			ctx := cmd.Context()
+			k, err := c.running(ctx)
+			if err != nil {
+				return err
+			}
+			if k != nil {
+				return c.withFiles(func(h *host.Host) error { return c.installThere(ctx, h, k, a[0], f) })
+			}
+			return c.with(ctx, host.Options{}, func(h *host.Host) error { return c.doInstall(ctx, h, a[0], f) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
@@ -76,6 +85,65 @@ func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f in
 	c.describe(l, nil)
 	c.warnf("Installed %s %s. Run it with: sluice run %s", l.Connector.Name, abi.Clean(l.Connector.Version), l.Connector.Name)
 	return nil
+}
+
+// installThere uploads a module to a running host. h reads and checks the file.
+func (c *command) installThere(ctx context.Context, h *host.Host, k *client.Client, path string, f installFlags) error {
+	l, err := h.Load(ctx, path, "")
+	if err != nil {
+		return err
+	}
+	c.warn(l)
+	q := control.InstallConnector{Module: l.Wasm, ExpectedDigest: string(l.Connector.Digest)}
+	if q.Signature, err = c.signatureFor(l, path, f); err != nil {
+		return err
+	}
+	if f.force {
+		if q.Force = f.yes || c.confirm("Install it even if it is suspicious? [yes/no] "); !q.Force {
+			return usagef("nothing was installed; --yes does not ask")
+		}
+	}
+	done, err := k.InstallConnector(ctx, q)
+	if err != nil {
+		return err
+	}
+	installed := connectorFrom(done)
+	if installed.Signer == nil {
+		c.warnf("It is unsigned: nothing says who made it, and nothing will tell you if another makes the next one.")
+	} else {
+		c.warnf("It is signed with key %s. From now on modules of %s must be signed with it.", installed.Signer.KeyID, abi.Clean(string(installed.ID)))
+	}
+	if c.json {
+		return printJSON(c.out, lineOfConnector(installed))
+	}
+	c.describe(l, nil)
+	c.warnf("Installed %s %s. Make a connection with: sluice connect %s", installed.Name, abi.Clean(installed.Version), installed.Name)
+	return nil
+}
+
+// signatureFor is the signature beside a module, verified with the key that the
+// owner named.
+func (c *command) signatureFor(l *host.Loaded, path string, f installFlags) ([]byte, error) {
+	s, err := host.ReadSignature(path, f.signature)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		if f.require || f.key != "" {
+			return nil, refused(host.CodeSignatureRequired, "the module is unsigned")
+		}
+		return nil, nil
+	}
+	if f.key != "" {
+		key, err := readPublicKey(f.key)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
+			return nil, refused(host.CodeSignatureInvalid, abi.Clean(err.Error()))
+		}
+	}
+	return signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
 }
 
 // sayTrust says in words what a signature is worth (S140).

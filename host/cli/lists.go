@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,11 +24,14 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := c.listConnectors
-			if lock {
-				list = c.lockConnectors
+			ctx := cmd.Context()
+			if !lock {
+				return c.reading(ctx, func(src source) error { return c.listConnectors(ctx, src) })
 			}
-			return c.reading(cmd.Context(), func(h *host.Host) error { return list(cmd.Context(), h) })
+			if err := c.unheld(ctx, stopFirst); err != nil {
+				return err
+			}
+			return c.storedHere(ctx, func(h *host.Host) error { return c.lockConnectors(ctx, h) })
 		},
 	}
 	cmd.Flags().BoolVar(&lock, "lock", false, "print connectors.lock")
@@ -52,8 +56,8 @@ func lineOfConnector(k store.Connector) connectorLine {
 	return connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt), signatureOf(k).Status, k.Signer}
 }
 
-func (c *command) listConnectors(ctx context.Context, h *host.Host) error {
-	all, err := h.Store.Connectors(ctx)
+func (c *command) listConnectors(ctx context.Context, src source) error {
+	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
 	}
@@ -77,15 +81,17 @@ func (c *command) listConnectors(ctx context.Context, h *host.Host) error {
 }
 
 func (c *command) connections() *cobra.Command {
-	return &cobra.Command{
-		Use: "connections", Short: "List the connections",
+	cmd := &cobra.Command{
+		Use: "connections", Short: "List the connections, or delete one",
 		Long:    "Lists the connections: each is one account or source that a connector collects from.\nWith --json: one array.",
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.listConnections(cmd.Context(), h) })
+			return c.reading(cmd.Context(), func(src source) error { return c.listConnections(cmd.Context(), src) })
 		},
 	}
+	cmd.AddCommand(c.deleteConnection())
+	return cmd
 }
 
 // connectionLine is a connection as a list shows it.
@@ -101,38 +107,83 @@ type connectionLine struct {
 	CreatedAt   string             `json:"created_at"`
 }
 
-func (c *command) listConnections(ctx context.Context, h *host.Host) error {
-	all, err := h.Store.Connections(ctx)
+func (c *command) listConnections(ctx context.Context, src source) error {
+	all, err := src.Connections(ctx)
 	if err != nil {
-		return fmt.Errorf("list connections: %w", err)
+		return err
+	}
+	named, err := src.Connectors(ctx)
+	if err != nil {
+		return fmt.Errorf("list connectors: %w", err)
 	}
 	lines := []connectionLine{}
 	var rows [][]string
 	for _, k := range all {
-		l := connectionLine{ID: k.ID, ConnectorID: k.ConnectorID, DisplayName: k.DisplayName, Enabled: k.Enabled, Grant: k.Grant, Approved: k.Approved, CreatedAt: store.Time(k.CreatedAt)}
-		streams, err := h.Store.Streams(ctx, k.ID)
+		l := connectionLine{ID: k.ID, ConnectorID: k.ConnectorID, DisplayName: shownAs(k, named), Enabled: k.Enabled, Grant: shownGrant(k), Approved: shownApproved(k), CreatedAt: store.Time(k.CreatedAt)}
+		streams, err := src.Streams(ctx, k.ID)
 		if err != nil {
 			return fmt.Errorf("list streams of %s: %w", k.ID, err)
 		}
 		for _, s := range streams {
 			l.Records += s.Live
 		}
-		runs, err := h.Store.Runs(ctx, k.ID, "", 1)
-		if err != nil {
-			return fmt.Errorf("list runs of %s: %w", k.ID, err)
-		}
 		state, last := "", ""
-		if len(runs) > 0 {
-			l.LastRun = lineOfRun(runs[0])
-			state, last = runs[0].Status, c.when(runs[0].StartedAt)
+		err = src.eachRun(ctx, k.ID, func(r store.Run) (bool, error) {
+			l.LastRun = lineOfRun(r)
+			state, last = r.Status, c.when(r.StartedAt)
+			return false, nil
+		})
+		if err != nil {
+			return err
 		}
 		lines = append(lines, l)
-		rows = append(rows, []string{string(k.ID), string(k.ConnectorID), fmt.Sprint(l.Records), state, last, c.grantText(k.Grant), onOff(k.Enabled)})
+		rows = append(rows, []string{string(k.ID), string(k.ConnectorID), fmt.Sprint(l.Records), state, last, c.grantText(l.Grant), onOff(k.Enabled)})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
 	}
 	return c.table([]string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
+}
+
+// shownAs is what people call a connection.
+func shownAs(k store.Connection, installed []store.Connector) string {
+	if k.DisplayName != "" {
+		return k.DisplayName
+	}
+	for _, n := range installed {
+		if n.ID == k.ConnectorID && string(k.ID) == n.Name && n.DisplayName != "" {
+			return n.DisplayName
+		}
+	}
+	return string(k.ID)
+}
+
+// shownGrant is a grant as it stands now, with what is implied said.
+func shownGrant(k store.Connection) *store.Grant {
+	if k.Grant == nil {
+		return nil
+	}
+	g := *k.Grant
+	if code := g.Fault(time.Now()); code != "" {
+		g.Status = strings.TrimPrefix(code, "grant_")
+	}
+	if g.ApprovedBy == "" {
+		g.ApprovedBy = "owner"
+	}
+	if g.ApprovedAt.IsZero() {
+		g.ApprovedAt = k.CreatedAt
+	}
+	return &g
+}
+
+// shownApproved leaves out by what a directory is known again.
+func shownApproved(k store.Connection) store.Approved {
+	a := k.Approved
+	a.Mounts = slices.Clone(a.Mounts)
+	for i := range a.Mounts {
+		a.Mounts[i].Device, a.Mounts[i].Inode = 0, 0
+	}
+	return a
 }
 
 // grantText says in a word how a grant stands.
@@ -168,12 +219,12 @@ func (c *command) runs() *cobra.Command {
 			if limit < 1 {
 				return usagef("--limit %d: want 1 or more", limit)
 			}
-			return c.reading(cmd.Context(), func(h *host.Host) error {
+			return c.reading(cmd.Context(), func(src source) error {
 				connection := ""
 				if len(a) == 1 {
 					connection = a[0]
 				}
-				return c.listRuns(cmd.Context(), h, connection, limit)
+				return c.listRuns(cmd.Context(), src, connection, limit)
 			})
 		},
 	}
@@ -214,28 +265,22 @@ func lineOfRun(r store.Run) *runLine {
 	return l
 }
 
-func (c *command) listRuns(ctx context.Context, h *host.Host, connection string, limit int) error {
+func (c *command) listRuns(ctx context.Context, src source, connection string, limit int) error {
 	if connection != "" {
-		if _, err := findConnection(ctx, h.Store, connection); err != nil {
+		if _, err := findConnection(ctx, src, connection); err != nil {
 			return err
 		}
 	}
 	lines := []*runLine{}
 	var rows [][]string
-	for before := store.RunID(""); len(lines) < limit; {
-		runs, err := h.Store.Runs(ctx, store.ConnectionID(connection), before, min(page, limit-len(lines)))
-		if err != nil {
-			return fmt.Errorf("list runs: %w", err)
-		}
-		if len(runs) == 0 {
-			break
-		}
-		for _, r := range runs {
-			l := lineOfRun(r)
-			lines = append(lines, l)
-			rows = append(rows, []string{string(r.ID), string(r.ConnectionID), l.Status, fmt.Sprint(l.Records), c.when(r.StartedAt), duration(r), text(l.Reason)})
-		}
-		before = runs[len(runs)-1].ID
+	err := src.eachRun(ctx, store.ConnectionID(connection), func(r store.Run) (bool, error) {
+		l := lineOfRun(r)
+		lines = append(lines, l)
+		rows = append(rows, []string{string(r.ID), string(r.ConnectionID), l.Status, fmt.Sprint(l.Records), c.when(r.StartedAt), duration(r), text(l.Reason)})
+		return len(lines) < limit, nil
+	})
+	if err != nil {
+		return err
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -243,11 +288,13 @@ func (c *command) listRuns(ctx context.Context, h *host.Host, connection string,
 	return c.table([]string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
 }
 
+// duration is how long a run took, between the moments as the API tells them: in
+// whole milliseconds.
 func duration(r store.Run) string {
 	if r.FinishedAt == nil {
 		return ""
 	}
-	return clock(r.FinishedAt.Sub(r.StartedAt).Round(time.Millisecond))
+	return clock(r.FinishedAt.Truncate(time.Millisecond).Sub(r.StartedAt.Truncate(time.Millisecond)))
 }
 
 func text(s *string) string {
@@ -264,8 +311,8 @@ func (c *command) uninstall() *cobra.Command {
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error {
-				if err := h.Uninstall(cmd.Context(), a[0]); err != nil {
+			return c.reading(cmd.Context(), func(src source) error {
+				if err := src.uninstall(cmd.Context(), a[0]); err != nil {
 					return err
 				}
 				c.warnf("%s is no longer installed; what it collected stays.", abi.Clean(a[0]))

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
 )
 
 // Main runs the command line and returns the exit code. In a worker process it
@@ -67,8 +68,11 @@ type command struct {
 	stdout    *screen // see screenOut
 	json      bool
 	store     string
-	ran       bool // a run was started and has a result
-	code      int  // set by a command that ends with a code of its own
+	url       string // of a host elsewhere
+	keyFile   string
+	found     *client.Client // the host that serves the data directory; see running
+	ran       bool           // a run was started and has a result
+	code      int            // set by a command that ends with a code of its own
 }
 
 func (c *command) root() *cobra.Command {
@@ -92,6 +96,8 @@ Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
 	}
 	root.SetVersionTemplate("sluice {{.Version}}\n")
 	root.PersistentFlags().StringVar(&c.store, "store", os.Getenv("SLUICE_STORE"), "where data is kept: badger:DIR or memory: (default: the user's data directory; SLUICE_STORE)")
+	root.PersistentFlags().StringVar(&c.url, "url", os.Getenv("SLUICE_URL"), "a host elsewhere, by its `URL` and a key (SLUICE_URL, SLUICE_KEY)")
+	root.PersistentFlags().StringVar(&c.keyFile, "key-file", "", "the API key for --url is in `FILE`")
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "print JSON for machines")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", plainFlagError(err), cmd.CommandPath())
@@ -121,6 +127,9 @@ func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, 
 
 // open opens the host for a command.
 func (c *command) open(ctx context.Context, o host.Options) (*host.Host, error) {
+	if err := c.unheld(ctx, stopFirst); err != nil {
+		return nil, err
+	}
 	o.Store = c.store
 	o.CacheDir = cacheDir()
 	return host.Open(ctx, o)

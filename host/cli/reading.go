@@ -4,88 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
-
-// reading opens what is stored, without a sandbox, for a command that only
-// looks at it. It makes no data directory.
-func (c *command) reading(ctx context.Context, do func(*host.Host) error) error {
-	dir, err := host.DataDir(c.store)
-	if err != nil {
-		return err
-	}
-	if dir == "" {
-		return usagef("a memory: store keeps nothing between commands; name another with --store badger:DIR")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "db")); errors.Is(err, os.ErrNotExist) {
-		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place", dir)
-	}
-	return c.with(ctx, host.Options{NoSandbox: true}, do)
-}
 
 // page is how many entries are asked for at once.
 const page = 100
 
 // findRun finds a run by id, by the beginning of one, or as "last".
-func findRun(ctx context.Context, st store.Store, arg string) (store.Run, error) {
+func findRun(ctx context.Context, src source, arg string) (store.Run, error) {
 	if arg == "last" {
-		runs, err := st.Runs(ctx, "", "", 1)
+		var last store.RunID
+		err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
+			last = r.ID
+			return false, nil
+		})
 		if err != nil {
-			return store.Run{}, fmt.Errorf("list runs: %w", err)
+			return store.Run{}, err
 		}
-		if len(runs) == 0 {
+		if last == "" {
 			return store.Run{}, usagef("there are no runs yet")
 		}
-		return st.Run(ctx, runs[0].ID)
+		return src.Run(ctx, last)
 	}
-	run, err := st.Run(ctx, store.RunID(arg))
+	run, err := src.Run(ctx, store.RunID(arg))
 	if !errors.Is(err, store.ErrNotFound) {
 		return run, err
 	}
-	return prefixedRun(ctx, st, arg)
+	return prefixedRun(ctx, src, arg)
 }
 
 // prefixedRun finds the one run whose id begins so, with or without run_.
-func prefixedRun(ctx context.Context, st store.Store, arg string) (store.Run, error) {
+func prefixedRun(ctx context.Context, src source, arg string) (store.Run, error) {
 	prefix := strings.ToUpper(strings.TrimPrefix(arg, "run_"))
-	var found []store.Run
-	for before := store.RunID(""); len(found) < 2; {
-		runs, err := st.Runs(ctx, "", before, page)
-		if err != nil {
-			return store.Run{}, fmt.Errorf("list runs: %w", err)
+	var found []store.RunID
+	err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
+		if strings.HasPrefix(strings.TrimPrefix(string(r.ID), "run_"), prefix) {
+			found = append(found, r.ID)
 		}
-		for _, r := range runs {
-			if strings.HasPrefix(strings.TrimPrefix(string(r.ID), "run_"), prefix) {
-				found = append(found, r)
-			}
-		}
-		if len(runs) < page {
-			break
-		}
-		before = runs[len(runs)-1].ID
-	}
+		return len(found) < 2, nil
+	})
 	switch {
+	case err != nil:
+		return store.Run{}, err
 	case prefix == "" || len(found) == 0:
 		return store.Run{}, usagef("no run %q; sluice runs lists them, last is the newest", arg)
 	case len(found) > 1:
-		return store.Run{}, usagef("more than one run begins with %q, such as %s and %s", arg, found[0].ID, found[1].ID)
+		return store.Run{}, usagef("more than one run begins with %q, such as %s and %s", arg, found[0], found[1])
 	}
-	return found[0], nil
+	return src.Run(ctx, found[0])
 }
 
 // findConnection finds a connection, or says which there are.
-func findConnection(ctx context.Context, st store.Store, arg string) (store.Connection, error) {
-	conn, err := st.Connection(ctx, store.ConnectionID(arg))
+func findConnection(ctx context.Context, src source, arg string) (store.Connection, error) {
+	conn, err := src.Connection(ctx, store.ConnectionID(arg))
 	if !errors.Is(err, store.ErrNotFound) {
 		return conn, err
 	}
-	all, err := st.Connections(ctx)
+	all, err := src.Connections(ctx)
 	if err != nil {
 		return conn, fmt.Errorf("list connections: %w", err)
 	}
@@ -105,8 +83,8 @@ func namespace(c store.Connection) store.GrantID {
 }
 
 // findStreams returns the counters of one stream, or of all when name is "".
-func findStreams(ctx context.Context, st store.Store, id store.ConnectionID, name string) ([]store.StreamStats, error) {
-	all, err := st.Streams(ctx, id)
+func findStreams(ctx context.Context, src source, id store.ConnectionID, name string) ([]store.StreamStats, error) {
+	all, err := src.Streams(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("list streams of %s: %w", id, err)
 	}

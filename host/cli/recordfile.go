@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -15,6 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
@@ -102,52 +102,21 @@ func (f *recordFile) abandon() {
 
 func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.sum.Sum(nil)) }
 
-// A selection says which records of a connection are meant.
-type selection struct {
-	connection store.ConnectionID
-	streams    []streamFrom
-	deleted    bool
-	manifest   *abi.Manifest // for the order of columns; may be nil
-}
-
-// A streamFrom is one stream's records with a version above after.
-type streamFrom struct {
-	name  store.Stream
-	after uint64
-}
-
-// each calls do with every selected record, by stream, in version order.
-func (s selection) each(ctx context.Context, st store.Store, do func(store.Record) error) error {
-	for _, from := range s.streams {
-		q := store.RecordQuery{Connection: s.connection, Stream: from.name, After: from.after, Deleted: s.deleted, Limit: 1000}
-		for {
-			page, err := st.Records(ctx, q)
-			if err != nil {
-				return fmt.Errorf("read records of %s: %w", from.name, err)
-			}
-			for _, r := range page.Records {
-				if err := do(r); err != nil {
-					return err
-				}
-				q.After = r.Version
-			}
-			if !page.More {
-				break
-			}
-		}
-	}
-	return nil
-}
-
 // write writes the selected records.
-func (f *recordFile) write(ctx context.Context, st store.Store, s selection) error {
-	if f.format == ".csv" {
-		return f.writeCSV(ctx, st, s)
+func (f *recordFile) write(ctx context.Context, src source, s export.Selection) (err error) {
+	from := src.exporting()
+	defer from.stop()
+	if f.format != ".csv" {
+		f.records, err = s.WriteNDJSON(ctx, f.buffer, from)
+		return err
 	}
-	e := json.NewEncoder(f.buffer)
-	e.SetEscapeHTML(false)
-	return s.each(ctx, st, func(r store.Record) error {
-		f.records++
-		return e.Encode(lineOf(s.connection, r))
-	})
+	columns, err := s.Columns(ctx, src)
+	if errors.Is(err, export.ErrColumns) {
+		return fmt.Errorf("%w; export to .jsonl", err)
+	}
+	if err != nil {
+		return err
+	}
+	f.records, err = s.WriteCSV(ctx, f.buffer, from, columns)
+	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -38,7 +38,7 @@ one is where to go on from.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.doRecords(cmd.Context(), h, a[0], stream, f) })
+			return c.reading(cmd.Context(), func(src source) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
@@ -50,34 +50,34 @@ one is where to go on from.`,
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough")
 
-func (c *command) doRecords(ctx context.Context, h *host.Host, connection, stream string, f *recordFlags) error {
+func (c *command) doRecords(ctx context.Context, src source, connection, stream string, f *recordFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	}
-	conn, err := findConnection(ctx, h.Store, connection)
+	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
 	}
-	streams, err := findStreams(ctx, h.Store, conn.ID, stream)
+	streams, err := findStreams(ctx, src, conn.ID, stream)
 	if err != nil {
 		return err
 	}
 	if f.changes && len(streams) > 1 {
 		return usagef("--changes-since needs a STREAM: versions are counted per stream")
 	}
-	s := selection{connection: conn.ID, deleted: f.deleted || f.changes}
+	s := export.Selection{Connection: conn.ID, Deleted: f.deleted || f.changes}
 	for _, st := range streams {
-		s.streams = append(s.streams, streamFrom{st.Stream, f.since})
+		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: f.since})
 	}
 	n := 0
 	var rows [][]string
-	err = s.each(ctx, h.Store, func(r store.Record) error {
+	err = s.Each(ctx, src, func(r store.Record) error {
 		if f.limit > 0 && n == f.limit {
 			return errEnough
 		}
 		n++
 		if c.json {
-			return printJSON(c.out, lineOf(conn.ID, r))
+			return printJSON(c.out, export.LineOf(conn.ID, r))
 		}
 		rows = append(rows, recordRow(r))
 		if len(rows) < page || c.screenOut().live {
@@ -131,7 +131,7 @@ for a formula. A file that exists is complete: it gets its name at the end.`,
 			if err := recordFormat("--to", to); err != nil {
 				return err
 			}
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.doExport(cmd.Context(), h, a[0], stream, to) })
+			return c.reading(cmd.Context(), func(src source) error { return c.doExport(cmd.Context(), src, a[0], stream, to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`FILE`.{jsonl,csv} to write")
@@ -146,31 +146,31 @@ type exported struct {
 	Digest  string `json:"digest"`
 }
 
-func (c *command) doExport(ctx context.Context, h *host.Host, connection, stream, to string) error {
-	conn, err := findConnection(ctx, h.Store, connection)
+func (c *command) doExport(ctx context.Context, src source, connection, stream, to string) error {
+	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
 	}
-	streams, err := findStreams(ctx, h.Store, conn.ID, stream)
+	streams, err := findStreams(ctx, src, conn.ID, stream)
 	if err != nil {
 		return err
 	}
-	s := selection{connection: conn.ID}
-	if s.manifest, err = abi.ReadManifest(conn.Manifest); err != nil {
-		s.manifest = nil // without one, columns stand in name order
+	s := export.Selection{Connection: conn.ID}
+	if s.Manifest, err = abi.ReadManifest(conn.Manifest); err != nil {
+		s.Manifest = nil // without one, columns stand in name order
 	}
 	for _, st := range streams {
-		s.streams = append(s.streams, streamFrom{st.Stream, 0})
+		s.Streams = append(s.Streams, export.From{Stream: st.Stream})
 	}
 	f, err := createRecords("--to", to)
 	if err != nil {
 		return err
 	}
-	if err := f.write(ctx, h.Store, s); err != nil {
+	if err := f.write(ctx, src, s); err != nil {
 		f.abandon()
 		return fmt.Errorf("export %s: %w", conn.ID, err)
 	}
-	if err := f.audit(h, conn.ID, stream); err != nil {
+	if err := src.exported(f, conn.ID, stream); err != nil {
 		f.abandon()
 		return err
 	}

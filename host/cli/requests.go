@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
 )
@@ -20,10 +19,14 @@ type traffic struct {
 
 // printRequests prints the request log of a run (S78), and for people the sums
 // of each server.
-func (c *command) printRequests(ctx context.Context, h *host.Host, id store.RunID) error {
+func (c *command) printRequests(ctx context.Context, src source, id store.RunID) error {
+	list, err := src.requests(ctx, id)
+	if err != nil {
+		return err
+	}
 	var rows [][]string
 	servers := map[string]*traffic{}
-	for r, err := range h.Requests().All(ctx, string(id)) {
+	for r, err := range list {
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -26,6 +27,7 @@ type runFlags struct {
 	mounts, hosts, secrets, answers []string
 	plain, secretsTo                []string
 	yes, noInteractive              bool
+	browser, trace                  bool
 	require                         string
 	out, timeline                   string
 	record, replay                  string
@@ -66,6 +68,7 @@ go to --out, or to a --store that is named.`,
 	fl.StringVar(&f.mode, "mode", "", "full_refresh or incremental (default: incremental where a state exists)")
 	fl.StringVar(&f.out, "out", "", "also write the records this run stores: those that are new, changed or deleted, `FILE.{jsonl,csv}`")
 	fl.StringVar(&f.timeline, "timeline", "", "write every timeline event as one JSON line to `FILE`")
+	fl.BoolVar(&f.trace, "trace", false, "record what the connector does in a browser, as a file to step through")
 	fl.StringVar(&f.record, "record", "", "keep what the connector asks for and gets in `FILE`, secrets scrubbed")
 	fl.StringVar(&f.replay, "replay", "", "answer the connector from a `FILE` that --record wrote, without network")
 	return cmd
@@ -80,6 +83,7 @@ func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
 	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
 	fl.StringArrayVar(&f.plain, "plain", nil, "let the connector see the secret `NAME` itself; repeatable")
+	fl.BoolVar(&f.browser, "browser", false, "let the connector act in a browser of the host's, at the servers that it may reach")
 	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
 }
 
@@ -96,6 +100,14 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 }
 
 func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {
+	if f.replay == "" || f.keeps {
+		if k, err := c.running(ctx); err != nil || k != nil {
+			if err == nil {
+				err = c.runThere(ctx, k, connector, f)
+			}
+			return err
+		}
+	}
 	request, err := c.runRequest(f)
 	if err != nil {
 		return err
@@ -134,13 +146,26 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		if err := c.approve(ctx, h, &request, f); err != nil {
 			return err
 		}
+		if request.Trace && h.DataDir == "" {
+			return usagef("--trace: the archive is kept in the data directory, and --store memory: has none")
+		}
 		done, err := c.follow(ctx, h, request, out)
 		if err != nil {
 			return err
 		}
+		if request.Trace {
+			c.tellTrace(browser.TraceFile(h.DataDir, string(done.result.RunID)))
+		}
 		c.code = resultCode(done.result)
 		return errors.Join(c.printResult(done), c.keep(tape, done.result))
 	})
+}
+
+// tellTrace says where the archive of a run is. A run that used no browser has none.
+func (c *command) tellTrace(file string) {
+	if _, err := os.Stat(file); err == nil {
+		c.warnf("trace: %s; unpack it and open index.html", abi.Clean(file))
+	}
 }
 
 // A finished run is what there is to tell of one.
@@ -152,7 +177,8 @@ type finished struct {
 
 // follow does a run and shows it while it lasts.
 func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, out *sinks) (*finished, error) {
-	before, err := streamStats(ctx, h, connectionOf(q))
+	src := stored{h.Store, h}
+	before, err := streamStats(ctx, src, connectionOf(q))
 	if err != nil {
 		return nil, err
 	}
@@ -180,12 +206,12 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		s.unused()
 	}
 	ctx = context.WithoutCancel(ctx) // what the run left is still written
-	after, err := streamStats(ctx, h, connectionOf(q))
+	after, err := streamStats(ctx, src, connectionOf(q))
 	if err != nil {
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finished{result, changed, p.logs}, out.finish(ctx, h, result, changed.since(result, q.Connector.Manifest))
+	return &finished{result, changed, p.logs}, out.finish(ctx, src, result, changed.since(result, q.Connector.Manifest))
 }
 
 // warn prints what the module's checks found odd (G25).
@@ -198,7 +224,7 @@ func (c *command) warn(l *host.Loaded) {
 // runRequest reads the flags that need no host.
 func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
 	q := host.RunRequest{
-		Connection: store.ConnectionID(f.connection), Mode: f.mode, ResetState: f.reset, NoPersist: f.noPersist,
+		Connection: store.ConnectionID(f.connection), Mode: f.mode, ResetState: f.reset, NoPersist: f.noPersist, Trace: f.trace,
 	}
 	for _, v := range []struct {
 		flag, value string

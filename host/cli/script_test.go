@@ -63,7 +63,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
-			"serve": serve, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
+			"serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
+			"traced": traced, "spoil": spoil,
 		},
 	})
 }
@@ -141,6 +142,75 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 		if err != nil {
 			ts.Fatalf("%s ended before it said %q", args[1], args[0])
 		}
+	}
+}
+
+// up is "up ARG…": sluice serve on a free port, held once it answers. $URL and
+// $ADDRESS become its own.
+func up(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(lookPath(ts, "sluice"), append([]string{"serve", "--quiet", "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Dir = ts.Getenv("WORK")
+	for _, name := range []string{"PATH", "HOME", "XDG_DATA_HOME", "SLUICE_CACHE", "SLUICE_STORE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	stderr, err := cmd.StderrPipe()
+	ts.Check(err)
+	stdout, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	h := ts.Value(heldKey{}).(*held)
+	h.cmd, h.stderr = cmd, bufio.NewReader(stderr)
+	ts.Defer(func() { cmd.Process.Kill() })
+	for lines := bufio.NewReader(stdout); ; {
+		line, err := lines.ReadString('\n')
+		if at, _, ok := strings.Cut(strings.TrimSpace(line), "/ui/login#"); ok && strings.HasPrefix(at, "http://127.0.0.1:") {
+			ts.Setenv("URL", at)
+			ts.Setenv("ADDRESS", strings.TrimPrefix(at, "http://"))
+		}
+		if strings.Contains(line, "Ctrl-C stops") {
+			return
+		}
+		if err != nil {
+			said, _ := io.ReadAll(h.stderr)
+			ts.Fatalf("serve ended: %s", said)
+		}
+	}
+}
+
+// blocks is "blocks FILE": the shell blocks of a document are run as one script.
+func blocks(ts *testscript.TestScript, _ bool, args []string) {
+	var script strings.Builder
+	inside := false
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		switch {
+		case strings.HasPrefix(line, "```sh"):
+			inside = true
+		case strings.HasPrefix(line, "```"):
+			inside = false
+		case inside:
+			script.WriteString(line)
+		}
+	}
+	if script.Len() == 0 {
+		ts.Fatalf("%s has no shell blocks", args[0])
+	}
+	ts.Check(ts.Exec("sh", "-euc", script.String()))
+}
+
+// down is "down": the held process is killed.
+func down(ts *testscript.TestScript, _ bool, _ []string) {
+	h := ts.Value(heldKey{}).(*held)
+	ts.Check(h.cmd.Process.Kill())
+	_ = h.cmd.Wait() // it was killed
+}
+
+// answers is "answers CODE PATH": a GET of $URL and the path must be answered so.
+func answers(ts *testscript.TestScript, _ bool, args []string) {
+	res, err := http.Get(ts.Getenv("URL") + args[1])
+	ts.Check(err)
+	defer res.Body.Close()
+	if res.StatusCode != number(ts, args[0]) {
+		ts.Fatalf("%s: %s", args[1], res.Status)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ argument. Line ends after it are left out. The connection need not exist yet.`,
 }
 
 func (c *command) doSetSecret(ctx context.Context, connection, name, from string) error {
-	v, err := host.OpenVault(c.store)
+	v, err := c.vault(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *command) doSetSecret(ctx context.Context, connection, name, from string
 	if !utf8.Valid(value) {
 		return usagef("secret %s: the value is no UTF-8 text, which is all that a connector can be given", abi.Clean(name))
 	}
-	if err := v.Set(connection, name, value); err != nil {
+	if err := v.set(ctx, connection, name, value); err != nil {
 		return err
 	}
 	c.warnf("Stored %s for %s.", name, connection)
@@ -115,6 +116,7 @@ type secretLine struct {
 	Name       string             `json:"name"`
 	SetAt      string             `json:"set_at"`
 	Authorized bool               `json:"authorized,omitempty"` // came of sluice secret authorize
+	at         time.Time
 }
 
 func (c *command) listSecrets() *cobra.Command {
@@ -123,38 +125,31 @@ func (c *command) listSecrets() *cobra.Command {
 		Long:    "Lists which secrets are stored and since when, never a value. With --json: one\narray.",
 		Example: "  sluice secret list mailbox",
 		Args:    args(0, 1, "at most one connection"),
-		RunE: func(_ *cobra.Command, a []string) error {
-			v, err := host.OpenVault(c.store)
+		RunE: func(cmd *cobra.Command, a []string) error {
+			v, err := c.vault(cmd.Context())
 			if err != nil {
 				return err
 			}
-			all, err := v.List()
+			lines, err := v.list(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
-			return c.printSecrets(v.Vault, all, a)
+			return c.printSecrets(lines)
 		},
 	}
 }
 
-// printSecrets prints those of the connections named, or all.
-func (c *command) printSecrets(v *vault.Vault, all []vault.Entry, of []string) error {
-	lines := []secretLine{}
+func (c *command) printSecrets(lines []secretLine) error {
+	if c.json {
+		return printJSON(c.out, lines)
+	}
 	var rows [][]string
-	for _, e := range all {
-		if len(of) > 0 && e.Connection != of[0] {
-			continue
-		}
-		l := secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), host.IsAuthorization(v, e)}
-		lines = append(lines, l)
-		row := []string{e.Connection, e.Name, c.when(e.Set)}
+	for _, l := range lines {
+		row := []string{string(l.Connection), l.Name, c.when(l.at)}
 		if l.Authorized {
 			row = append(row, "by authorization")
 		}
 		rows = append(rows, row)
-	}
-	if c.json {
-		return printJSON(c.out, lines)
 	}
 	if len(rows) == 0 {
 		c.warnf("No secret is stored; sluice secret set CONNECTION NAME stores one.")
@@ -169,12 +164,12 @@ func (c *command) removeSecret() *cobra.Command {
 secret rotate makes that unreadable.`,
 		Example: "  sluice secret remove mailbox token",
 		Args:    args(2, 2, "a connection and a name"),
-		RunE: func(_ *cobra.Command, a []string) error {
-			v, err := host.OpenVault(c.store)
+		RunE: func(cmd *cobra.Command, a []string) error {
+			v, err := c.vault(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := v.Remove(a[0], a[1]); err != nil {
+			if err := v.remove(cmd.Context(), a[0], a[1]); err != nil {
 				return err
 			}
 			c.warnf("Removed %s of %s.", a[1], a[0])
@@ -198,6 +193,9 @@ you: then the data directory alone opens no secret, and runs need your session.
 		Example: "  sluice secret rotate\n  sluice secret rotate --keyring",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			if c.url != "" {
+				return usagef("keys of secrets are changed where the host runs, not over --url")
+			}
 			v, err := host.OpenVault(c.store)
 			if err != nil {
 				return err

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -51,14 +51,14 @@ func (s *sinks) event(e store.Event) {
 }
 
 // finish completes the files of a run.
-func (s *sinks) finish(ctx context.Context, h *host.Host, r *run.Result, stored selection) error {
+func (s *sinks) finish(ctx context.Context, src source, r *run.Result, stored export.Selection) error {
 	s.finished = true
 	err := s.err
 	if s.timeline != nil {
 		err = errors.Join(err, s.timeline.Close())
 	}
 	if s.records != nil {
-		err = errors.Join(err, s.export(ctx, h, stored))
+		err = errors.Join(err, s.export(ctx, src, stored))
 	}
 	if err != nil {
 		return fmt.Errorf("run %s is stored, its files are not complete: %w", r.RunID, err)
@@ -66,12 +66,12 @@ func (s *sinks) finish(ctx context.Context, h *host.Host, r *run.Result, stored 
 	return nil
 }
 
-func (s *sinks) export(ctx context.Context, h *host.Host, stored selection) error {
-	if err := s.records.write(ctx, h.Store, stored); err != nil {
+func (s *sinks) export(ctx context.Context, src source, stored export.Selection) error {
+	if err := s.records.write(ctx, src, stored); err != nil {
 		s.records.abandon()
 		return fmt.Errorf("write %s: %w", s.records.path, err)
 	}
-	if err := s.records.audit(h, stored.connection, ""); err != nil {
+	if err := src.exported(s.records, stored.Connection, ""); err != nil {
 		s.records.abandon()
 		return err
 	}

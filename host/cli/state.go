@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -31,7 +30,7 @@ func (c *command) state() *cobra.Command {
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.showState(cmd.Context(), h, a[0]) })
+			return c.reading(cmd.Context(), func(src source) error { return c.showState(cmd.Context(), src, a[0]) })
 		},
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
@@ -39,7 +38,7 @@ func (c *command) state() *cobra.Command {
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(h *host.Host) error { return c.resetState(cmd.Context(), h, a) })
+			return c.reading(cmd.Context(), func(src source) error { return c.resetState(cmd.Context(), src, a) })
 		},
 	})
 	return cmd
@@ -59,8 +58,8 @@ type state struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-func (c *command) showState(ctx context.Context, h *host.Host, connection string) error {
-	conn, states, err := states(ctx, h, connection)
+func (c *command) showState(ctx context.Context, src source, connection string) error {
+	conn, states, err := states(ctx, src, connection)
 	if err != nil {
 		return err
 	}
@@ -87,20 +86,20 @@ func (c *command) showState(ctx context.Context, h *host.Host, connection string
 	return c.table([]string{"stream", "committed", "run", "cursor"}, rows)
 }
 
-func states(ctx context.Context, h *host.Host, connection string) (store.Connection, []store.State, error) {
-	conn, err := findConnection(ctx, h.Store, connection)
+func states(ctx context.Context, src source, connection string) (store.Connection, []store.State, error) {
+	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return conn, nil, err
 	}
-	list, err := h.Store.States(ctx, conn.ID, namespace(conn))
+	list, err := src.States(ctx, conn.ID, namespace(conn))
 	if err != nil {
 		return conn, nil, fmt.Errorf("read state of %s: %w", conn.ID, err)
 	}
 	return conn, list, nil
 }
 
-func (c *command) resetState(ctx context.Context, h *host.Host, a []string) error {
-	conn, list, err := states(ctx, h, a[0])
+func (c *command) resetState(ctx context.Context, src source, a []string) error {
+	conn, list, err := states(ctx, src, a[0])
 	if err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func (c *command) resetState(ctx context.Context, h *host.Host, a []string) erro
 		}
 		list = list[:1]
 	}
-	err = h.Store.ResetState(ctx, conn.ID, namespace(conn), stream)
+	err = src.ResetState(ctx, conn.ID, namespace(conn), stream)
 	var active *store.ActiveError
 	if errors.As(err, &active) {
 		return usagef("run %s of %s is not over; wait for it, or cancel it", active.RunID, conn.ID)

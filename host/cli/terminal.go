@@ -86,6 +86,9 @@ func (t terminal) ask(q run.Question) run.Answer {
 	for _, line := range strings.Split(abi.CleanLines(q.RawMessage), "\n") {
 		t.say("   │ %s", line)
 	}
+	if q.Page.Host != "" {
+		t.say("   Its browser is at %s", strings.TrimSpace(abi.Clean(q.Page.Host)+"  "+abi.Clean(q.Page.Title)))
+	}
 	if q.Kind == abi.KindManualAction {
 		if t.choose("Done? [yes/no] ") {
 			out.Status = abi.AnswerSuccess

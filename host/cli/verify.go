@@ -101,8 +101,8 @@ func (c *command) pinnedKey(ctx context.Context, l *host.Loaded, s *signature.Si
 		return key, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "db")); dir != "" && !errors.Is(err, os.ErrNotExist) {
-		err := c.reading(ctx, func(h *host.Host) error {
-			pin, found, err = h.Pinned(ctx, l.Connector.ID)
+		err := c.reading(ctx, func(src source) error {
+			pin, found, err = pinned(ctx, src, l.Connector.ID)
 			return err
 		})
 		if err != nil {
@@ -114,6 +114,21 @@ func (c *command) pinnedKey(ctx context.Context, l *host.Loaded, s *signature.Si
 			" to compare it with; name the publisher's with --key FILE")
 	}
 	return signature.ParseKey(pin.Signer.Key)
+}
+
+// pinned is the key that modules of a connector must be signed with. A running
+// host tells it of those that are installed.
+func pinned(ctx context.Context, src source, id store.ConnectorID) (store.Pin, bool, error) {
+	if s, ok := src.(stored); ok {
+		return s.host.Pinned(ctx, id)
+	}
+	all, err := src.Connectors(ctx)
+	for _, k := range all {
+		if k.ID == id && k.Signer != nil {
+			return store.Pin{ConnectorID: id, Signer: *k.Signer}, true, nil
+		}
+	}
+	return store.Pin{}, false, err
 }
 
 func refused(code, message string) error { return &run.Refusal{Code: code, Message: message} }

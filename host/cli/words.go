@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -108,6 +109,14 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 			}
 		case abi.BindingInteractive:
 			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer", "")
+		case abi.BindingBrowser:
+			granted, flag := "only with --browser", "--browser"
+			if conn.Approved.Browser {
+				granted, flag = "granted", ""
+			}
+			for _, words := range browserWords(m) {
+				one(words, granted, flag)
+			}
 		default:
 			one(abi.Clean(name), "this host does not have it", "")
 		}
@@ -115,6 +124,17 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 	for _, s := range run.SecretFields(m) {
 		out = append(out, tokenRequests(m, s, conn.Approved)...)
 		out = append(out, secretRequest(m, s, conn.Approved))
+	}
+	return out
+}
+
+// browserWords are what a connector wants of a browser.
+func browserWords(m *abi.Manifest) []string {
+	var out []string
+	for _, w := range grant.Wants(m) {
+		if w.Kind == grant.Browse || w.Kind == grant.Binding && w.Name == abi.BindingBrowser {
+			out = append(out, w.String())
+		}
 	}
 	return out
 }

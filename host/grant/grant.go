@@ -24,6 +24,7 @@ const (
 	Send      Kind = "send"      // to have a secret or an answer sent somewhere
 	See       Kind = "see"       // to be handed a secret or an answer as it is
 	Obtain    Kind = "obtain"    // to have a secret obtained from a server, and what is asked of it
+	Browse    Kind = "browse"    // to do something in a browser beyond looking and clicking
 )
 
 // A Want is one thing that a manifest asks for. Wants are equal when they ask
@@ -52,8 +53,13 @@ func (w Want) String() string {
 		return "have " + name + " sent to " + abi.Clean(w.To)
 	case Obtain:
 		return "have " + name + " obtained " + abi.Clean(w.To)
+	case Browse:
+		return strings.TrimSpace(name + " " + abi.Clean(w.To))
 	case See:
 		return "see " + name + " itself"
+	}
+	if w.Kind == Binding && name == abi.BindingBrowser {
+		return "act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"
 	}
 	return "use the binding " + name
 }
@@ -156,11 +162,40 @@ func (l *list) binding(name string, b abi.Binding) {
 			}
 		}
 	case abi.BindingInteractive: // the owner decides each question
+	case abi.BindingBrowser:
+		l.add(Binding, name, "")
+		l.browser(b.Browser)
 	default:
 		l.add(Binding, name, "")
 	}
 	for _, h := range b.Hosts {
 		l.add(Host, h, "")
+	}
+}
+
+// browser lists what a manifest asks of a browser (browser.md B8, B9). A profile,
+// a pace and pop-ups take nothing from the owner.
+func (l *list) browser(b *abi.BrowserRequest) {
+	if b == nil {
+		return
+	}
+	if b.Uploads {
+		l.add(Browse, "send files of its own to pages", "")
+	}
+	if b.Downloads {
+		l.add(Browse, "take files that pages offer", "")
+	}
+	for _, h := range b.CookieHandoff {
+		l.add(Browse, "make requests of its own as the one who is signed in at", h)
+	}
+	for _, a := range b.Actions {
+		what := a.Name + " (" + a.Verb + ")"
+		if a.ActionType == "local_state" {
+			l.add(Browse, "have an action count as changing nothing but the page:", what)
+		}
+		if a.Idempotent != nil && *a.Idempotent {
+			l.add(Browse, "have an action done twice where once seemed to fail:", what)
+		}
 	}
 }
 

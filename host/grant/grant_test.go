@@ -43,6 +43,9 @@ func TestAdded(t *testing.T) {
 		moved    = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://b.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
 		broader  = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read", "write"]}}, {"name": "key"}]}`
 		browser  = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
+		browses  = `, "runtime_requirements": {"bindings": {"browser": {"uploads": true, "downloads": true, "profile": "p", "popups": "deny", "max_actions_per_minute": 5,
+			"cookie_handoff": ["a.example"], "actions": [{"name": "tick", "verb": "click", "action_type": "local_state", "idempotent": true},
+			{"name": "send", "verb": "click", "action_type": "side_effect", "idempotent": false}]}}}`
 	)
 	for _, c := range []struct {
 		name, approved, asked string
@@ -68,7 +71,11 @@ func TestAdded(t *testing.T) {
 			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
 		{"what it is obtained with", obtained, direct, []string{"have token sent to https://a.example (body)", "use the secret token itself, not what is obtained with it"}},
 		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
-		{"a browser", "", browser, []string{"use the binding browser", "reach a.example"}},
+		{"a browser", "", browser, []string{"act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"}},
+		{"more of a browser", browser, browses, []string{"send files of its own to pages", "take files that pages offer",
+			"make requests of its own as the one who is signed in at a.example", "have an action count as changing nothing but the page: tick (click)",
+			"have an action done twice where once seemed to fail: tick (click)"}},
+		{"less of a browser", browses, browser, nil},
 	} {
 		var got []string
 		for _, w := range Added(manifest(t, streams(c.approved)), manifest(t, streams(c.asked))) {

@@ -160,6 +160,22 @@ func openExecutable(path string) (*executable, error) {
 
 func (e *executable) close() error { return e.file.Close() }
 
+// outOfTheWay gives one of the files a number above the executable's. Between fork
+// and exec Go moves descriptors to the numbers that follow the highest of files,
+// whatever was there: in a host that has some sixty descriptors open that would be
+// the executable. done closes the copy.
+func (e *executable) outOfTheWay(files []*os.File) (moved []*os.File, done func(), err error) {
+	if len(files) == 0 {
+		return files, func() {}, nil
+	}
+	fd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, int(e.file.Fd())+1)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("fcntl", err)
+	}
+	copied := os.NewFile(uintptr(fd), files[0].Name())
+	return append([]*os.File{copied}, files[1:]...), func() { _ = copied.Close() }, nil
+}
+
 // start makes the process. A user namespace maps the host's own ids to root,
 // because another uid would lose its capabilities at the exec and with them the
 // right to build walls (S14).
@@ -169,6 +185,11 @@ func (e *executable) start(args, env []string, files []*os.File, set namespaceSe
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
+	files, done, err := e.outOfTheWay(files)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	argv := append([]string{"sluice"}, args...)
 	process, err := os.StartProcess(e.path, argv, &os.ProcAttr{Env: env, Files: files, Dir: "/", Sys: attr})
 	if err != nil {

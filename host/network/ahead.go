@@ -6,13 +6,13 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What reading ahead costs a session at most: aheadMost bodies, aheadBytes each.
-// Shorter bodies than aheadFrom are not worth it.
+// What reading ahead costs a session at most: aheadMost bodies, aheadPieces each:
+// one that is read, one that is there, and one that the guest gets. Shorter bodies
+// than aheadFrom are not worth it.
 const (
-	aheadFrom  = 1 * abi.MiB
-	aheadBytes = 2 * readPiece
-	aheadPiece = readPiece / 2
-	aheadMost  = 8
+	aheadFrom   = 1 * abi.MiB
+	aheadPieces = 3
+	aheadMost   = 8
 )
 
 // An ahead body is read while the guest works on what it has: its next call finds
@@ -24,8 +24,11 @@ type ahead struct {
 
 	mu      sync.Mutex // guards what follows
 	changed sync.Cond
-	have    []byte // read, and not taken yet
-	err     error  // behind have
+	ready   [][]byte // read, and not taken yet, in order
+	free    [][]byte // pieces that nobody has, whole
+	lent    []byte   // the piece that was taken last, whole; nil for none
+	left    []byte   // of it
+	err     error    // behind ready
 	aborted bool
 }
 
@@ -37,42 +40,82 @@ func newAhead(s Stream) *ahead {
 
 // Read gives what is there, or waits for it.
 func (a *ahead) Read(p []byte) (int, error) {
+	b, err := a.next(len(p))
+	return copy(p, b), err
+}
+
+// next is Read without a copy. The bytes are the caller's until the next call.
+func (a *ahead) next(most int) ([]byte, error) {
 	a.start.Do(func() { go a.fill() })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for len(a.have) == 0 && a.err == nil && !a.aborted {
+	if len(a.left) == 0 && a.lent != nil {
+		a.free, a.lent = append(a.free, a.lent), nil
+		a.changed.Broadcast()
+	}
+	for len(a.left) == 0 && len(a.ready) == 0 && a.err == nil && !a.aborted {
 		a.changed.Wait()
 	}
-	if a.aborted {
-		return 0, errClosed
+	switch {
+	case a.aborted:
+		return nil, errClosed
+	case len(a.left) == 0 && len(a.ready) == 0:
+		return nil, a.err
+	case len(a.left) == 0:
+		a.left = a.ready[0]
+		a.ready = a.ready[:copy(a.ready, a.ready[1:])]
+		a.lent = a.left[:cap(a.left)]
 	}
-	if len(a.have) == 0 {
-		return 0, a.err
-	}
-	n := copy(p, a.have)
-	left := copy(a.have, a.have[n:])
-	a.have = a.have[:left]
-	a.changed.Broadcast()
-	return n, nil
+	n := min(most, len(a.left))
+	b := a.left[:n:n]
+	a.left = a.left[n:]
+	return b, nil
 }
 
 // fill reads until the end, as long as there is room.
 func (a *ahead) fill() {
 	defer close(a.gone)
-	piece := make([]byte, aheadPiece)
-	for {
-		n, err := a.Stream.Read(piece)
+	for made := 0; ; {
 		a.mu.Lock()
-		for len(a.have)+n > aheadBytes && !a.aborted {
+		for len(a.free) == 0 && made == aheadPieces && !a.aborted {
 			a.changed.Wait()
 		}
-		a.have = append(a.have, piece[:n]...)
-		a.err = err
-		stop := err != nil || a.aborted
-		a.changed.Broadcast()
+		var piece []byte
+		if n := len(a.free); n > 0 {
+			piece, a.free = a.free[n-1], a.free[:n-1]
+		}
+		stop := a.aborted
 		a.mu.Unlock()
 		if stop {
 			return
+		}
+		if piece == nil {
+			piece = make([]byte, readPiece)
+			made++
+		}
+		if a.fillOne(piece) {
+			return
+		}
+	}
+}
+
+// fillOne reads a piece, which is handed over when it is full or there is nothing
+// else for the guest. It reports whether that was all.
+func (a *ahead) fillOne(piece []byte) (over bool) {
+	for n := 0; ; {
+		more, err := a.Stream.Read(piece[n:])
+		n += more
+		a.mu.Lock()
+		a.err = err
+		done := err != nil || a.aborted || n == len(piece) || n > 0 && len(a.ready) == 0
+		if done && n > 0 {
+			a.ready = append(a.ready, piece[:n])
+		}
+		over = err != nil || a.aborted
+		a.changed.Broadcast()
+		a.mu.Unlock()
+		if done {
+			return over
 		}
 	}
 }

@@ -457,6 +457,32 @@ func TestCookiesCross(t *testing.T) {
 	}
 }
 
+// B34: cookies of a browser go to their host like its own, within the same bounds.
+func TestTakeCookies(t *testing.T) {
+	seen := map[string]string{}
+	_, e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		host, _, _ := strings.Cut(r.Host, ":")
+		seen[host] = r.Header.Get("Cookie")
+	})
+	port := ":" + strconv.Itoa(int(e.Port))
+	n := &names{answers: map[string][]string{"a.example.com": {"127.0.0.1"}, "b.example.com": {"127.0.0.1"}}}
+	c := client(t, network.Options{Resolver: n}, entry(t, "http://a.example.com"+port, true), entry(t, "http://b.example.com"+port, true))
+	took := network.NewSession(c).TakeCookies("a.example.com", []*http.Cookie{
+		{Name: "session", Value: "s1"}, {Name: "foreign", Value: "1", Domain: "b.example.com"}, {Name: "suffix", Value: "1", Domain: "com"},
+		{Name: "secure", Value: "1", Secure: true}, {Name: "long", Value: strings.Repeat("x", 5000)},
+	})
+	for _, h := range []string{"a.example.com", "b.example.com"} {
+		r, err := get(c, "http://"+h+port+"/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+	}
+	if diff := cmp.Diff(map[string]string{"a.example.com": "session=s1", "b.example.com": ""}, seen); diff != "" || took != 4 {
+		t.Errorf("took %d: %s", took, diff)
+	}
+}
+
 // S65, S72: no header of a server sends the next request elsewhere.
 func TestAltSvc(t *testing.T) {
 	reached := false

@@ -48,17 +48,9 @@ type Client struct {
 
 // NewClient returns a client without connections.
 func NewClient(o Options) (*Client, error) {
-	if o.Table == nil {
-		o.Table = &Table{Own: OwnAddresses()}
-	}
-	if o.Resolver == nil {
-		o.Resolver = &net.Resolver{PreferGo: true}
-	}
+	o = o.reaching()
 	if o.Governor == nil {
 		o.Governor = NewGovernor(DefaultPace())
-	}
-	if o.Limits == (Limits{}) {
-		o.Limits = DefaultLimits()
 	}
 	if o.Seals == nil {
 		o.Seals = &Seals{}
@@ -76,16 +68,29 @@ func NewClient(o Options) (*Client, error) {
 	}
 	conf.MinVersion, conf.InsecureSkipVerify, conf.NextProtos = max(conf.MinVersion, tls.VersionTLS12), false, []string{"h2", "http/1.1"}
 	life, end := context.WithCancelCause(context.Background())
-	d := &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
-		room: make(chan struct{}, o.Limits.Connections), open: map[net.Conn]struct{}{}}
+	d := newDialer(o, conf, life)
 	t := &http.Transport{
 		Proxy: nil, DialContext: d.plain, DialTLSContext: d.secure, ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
-		DisableCompression: true, MaxIdleConnsPerHost: 8, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
+		DisableCompression: true, MaxIdleConnsPerHost: 32, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}, // per unread body
 	}
 	d.dropIdle = t.CloseIdleConnections
 	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: t}, nil
+}
+
+// reaching fills in what connecting needs.
+func (o Options) reaching() Options {
+	if o.Table == nil {
+		o.Table = &Table{Own: OwnAddresses()}
+	}
+	if o.Resolver == nil {
+		o.Resolver = &net.Resolver{PreferGo: true}
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	return o
 }
 
 // Close ends what is in progress, bodies included, and every connection.

@@ -33,16 +33,21 @@ func newJar() (*jar, error) {
 }
 
 // keep takes the cookies of a response.
-func (j *jar) keep(u *url.URL, r *http.Response) {
+func (j *jar) keep(u *url.URL, r *http.Response) { j.take(u, r.Cookies()) }
+
+// take keeps those cookies that there is room for, and says how many. The jar has
+// the last word on domains.
+func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	var kept []*http.Cookie
 	j.mu.Lock()
-	for _, c := range r.Cookies() {
+	for _, c := range cookies {
 		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= cookieBytes && prefixed(u, c) && j.room(u.Hostname(), c.Domain+";"+c.Path+";"+c.Name) {
 			kept = append(kept, c)
 		}
 	}
 	j.mu.Unlock()
 	j.cookies.SetCookies(u, kept)
+	return len(kept)
 }
 
 func (j *jar) room(host, name string) bool {

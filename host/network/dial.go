@@ -42,6 +42,12 @@ type dialer struct {
 	closed bool
 }
 
+// newDialer returns a dialer whose connections end with life at the latest.
+func newDialer(o Options, conf *tls.Config, life context.Context) *dialer {
+	return &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
+		room: make(chan struct{}, o.Limits.Connections), dropIdle: func() {}, open: map[net.Conn]struct{}{}}
+}
+
 // plain connects for http.
 func (d *dialer) plain(ctx context.Context, _, address string) (net.Conn, error) {
 	ctx, stop := d.bounded(ctx, d.limits.Dial)
@@ -181,6 +187,15 @@ func (t *tracked) Close() error {
 		<-t.d.room
 	})
 	return t.Conn.Close()
+}
+
+// CloseWrite says that nothing more will be sent.
+func (t *tracked) CloseWrite() error {
+	half, ok := t.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
 }
 
 // close ends all connections, and those that are being made.

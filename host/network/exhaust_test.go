@@ -73,6 +73,12 @@ func TestRunLimits(t *testing.T) {
 	if e := failure(t, err); e.Code != "receive_limit" || got > 3<<20 {
 		t.Errorf("%d bytes, %+v", got, e)
 	}
+	c = client(t, network.Options{Limits: l}, e)
+	network.NewSession(c).Received().Add(3<<20 + 1) // what the run's browser brought (browser.md B241)
+	_, err = get(c, base)
+	if e := failure(t, err); e.Code != "receive_limit" {
+		t.Errorf("%+v", e)
+	}
 }
 
 // S74: one layer is unpacked, however the layers are spelled.

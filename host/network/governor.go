@@ -141,15 +141,8 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, opens, unt
 				return err
 			}
 		}
-		timer := time.NewTimer(max(time.Until(until), time.Millisecond))
-		select {
-		case o.slots <- struct{}{}:
-			timer.Stop()
-		case <-timer.C:
-			return errRate(name, time.Second)
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := o.slot(ctx, name, until); err != nil {
+			return err
 		}
 		g.mu.Lock()
 		closed := o.closed.After(time.Now())
@@ -158,6 +151,25 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, opens, unt
 			return nil
 		}
 		<-o.slots
+	}
+}
+
+// slot takes one of the places for requests without an answer.
+func (o *origin) slot(ctx context.Context, name string, until time.Time) error {
+	select {
+	case o.slots <- struct{}{}: // without the price of a timer
+		return nil
+	default:
+	}
+	timer := time.NewTimer(max(time.Until(until), time.Millisecond))
+	defer timer.Stop()
+	select {
+	case o.slots <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errRate(name, time.Second)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

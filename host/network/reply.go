@@ -8,8 +8,11 @@ import (
 )
 
 // reply is the answer of the request function (abi.md section 5).
-func (r *Response) reply(handle uint32) []byte {
-	b := strconv.AppendUint([]byte(`{"handle":`), uint64(handle), 10)
+func (r *Response) reply(handle uint32) []byte { return r.append(nil, handle) }
+
+// append appends the reply to b.
+func (r *Response) append(b []byte, handle uint32) []byte {
+	b = strconv.AppendUint(append(b, `{"handle":`...), uint64(handle), 10)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
 	b = append(b, `,"headers":[`...)
 	for i, pair := range r.Headers {
@@ -32,9 +35,9 @@ func (r *Response) reply(handle uint32) []byte {
 // of the reply, the reply, and what there is of the body. Handle 0 says that
 // this is all of it.
 func (r *Response) framed(handle uint32, body []byte) []byte {
-	head := r.reply(handle)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(head)+len(body)), uint32(len(head)))
-	return append(append(b, head...), body...)
+	b := r.append(make([]byte, 4, 512+len(body)), handle)
+	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+	return append(b, body...)
 }
 
 // text is the error text of a failure (G7).

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -33,6 +34,9 @@ type Request struct {
 // RFC 3253): calendars and address books are asked with them.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "REPORT"}
 
+// scanners are used again: their scratch space costs more than a short text.
+var scanners = sync.Pool{New: func() any { return &abi.Scanner{MaxValues: 1000} }}
+
 // ParseRequest decodes the frame of the request function. Body shares memory
 // with it. The error is an *Error: EINVAL for what is malformed, ETOOBIG for
 // what is over a limit, EDENIED for a method or header that is not a guest's.
@@ -48,7 +52,9 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 	if int64(len(body)) > l.RequestBody {
 		return nil, failf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
 	}
-	v, err := abi.Parse(head, abi.ParseOptions{MaxValues: 1000})
+	scanner := scanners.Get().(*abi.Scanner)
+	defer scanners.Put(scanner)
+	v, err := scanner.Parse(head, false)
 	if err != nil {
 		return nil, malformed("%v", err)
 	}

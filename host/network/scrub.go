@@ -95,6 +95,25 @@ func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []
 	}
 }
 
+// A Spelling is one that a sealed value may have, and the handle that takes its place.
+type Spelling struct {
+	Form   []byte
+	Handle string
+}
+
+// Unsealed is a file in which handles take the place of sealed values (R163), in all of
+// their spellings, where it is of a type that may have some in plain sight.
+func Unsealed(src io.Reader, contentType string, list []Spelling) io.Reader {
+	if len(list) == 0 || !scrubbed(contentType) {
+		return src
+	}
+	var echoes []echo
+	for _, s := range list {
+		echoes = withForms(echoes, s.Handle, [][]byte{s.Form})
+	}
+	return newScrubber(src, func() []echo { return echoes })
+}
+
 // A scrubber turns sealed values of a body back into handles, those across the
 // borders of reads too: it holds back what could be the beginning of one.
 type scrubber struct {

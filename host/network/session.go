@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Session serves the calls of one guest: request, and read and close of the
-// handles that come of it (G10). Calls come one at a time; Close may come while
-// one is served.
+// A Session serves the calls of one guest: request and exchange, and read and
+// close of the handles that come of it (G10). Calls come one at a time; Close may
+// come while one is served.
 type Session struct {
 	exchanger exchanger
 	limits    Limits
@@ -21,10 +24,13 @@ type Session struct {
 	values    *values    // nil unless there is a recording
 	serving   sync.Mutex // held while a call is served; taken before mu
 
-	mu      sync.Mutex // guards what follows
-	handles map[uint32]Stream
-	next    uint32
-	closed  bool
+	mu       sync.Mutex // guards what follows
+	handles  map[uint32]Stream
+	reserved int // requests that may open a handle
+	next     uint32
+	closed   bool
+
+	flights *flights
 	waiting func(origin string, until time.Time)
 }
 
@@ -41,7 +47,43 @@ type exchanger interface {
 func NewSession(c *Client) *Session { return newSession(c, c.o.Limits, c.o.Seals, nil) }
 
 func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
-	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1}
+	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1, flights: newFlights()}
+}
+
+// TakeCookies gives the session cookies of a host that a browser of the same run
+// got, and returns how many it took (browser.md B34). They are kept and sent as
+// those of answers are, for as long as the run lasts, and never reach the guest. A
+// recording has none: it would be worth as much as they are.
+func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
+	c, ok := s.exchanger.(*Client)
+	if !ok {
+		return 0
+	}
+	return c.jar.take(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
+}
+
+// Received counts the bytes that the run received, for others that reach the network
+// in its name and have the same limit (RunBytes); nil where nothing is received, as
+// from a recording. It may be added to from any goroutine.
+func (s *Session) Received() *atomic.Int64 {
+	if c, ok := s.exchanger.(*Client); ok {
+		return &c.received
+	}
+	return nil
+}
+
+// Take gives the body that a handle stands for to the host (browser.md B31); the
+// guest has it no more. The caller closes it. Like a call, it comes while no other
+// is served.
+func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
+	b, err := s.of(handle)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	delete(s.handles, handle)
+	s.mu.Unlock()
+	return b, nil
 }
 
 // Seal lets a handle stand for a value in the requests of the guest (§18).
@@ -99,6 +141,10 @@ func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Us
 // Handle; f is called while one is served.
 func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f }
 
+// Abort ends the requests of exchanges that are on their way, and those that
+// follow. It may be called while Handle serves a call.
+func (s *Session) Abort() { s.flights.abort() }
+
 // Handle serves one call. The reply of a failure is its error text (G7).
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	s.serving.Lock()
@@ -114,7 +160,12 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]byte, error) {
 	switch call {
 	case abi.CallNetworkRequest:
-		return s.request(ctx, payload)
+		if err := s.reserve(); err != nil {
+			return nil, err
+		}
+		return s.request(ctx, bytes.Clone(payload), s.waiting)
+	case abi.CallNetworkExchange:
+		return s.exchange(ctx, payload)
 	case abi.CallRead:
 		return s.read(ctx, payload)
 	case abi.CallClose:
@@ -123,17 +174,21 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 	return nil, failf(abi.ENOTSUP, "unsupported", "this host does not know that call")
 }
 
-// request makes a request and keeps its body under a handle.
-func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
+// request makes a request, for which a handle is reserved, and keeps its body
+// under that. It owns the frame, which a transport may still read after the
+// answer. told is Request.Waiting.
+func (s *Session) request(ctx context.Context, frame []byte, told func(origin string, until time.Time)) ([]byte, error) {
+	kept := false
+	defer func() {
+		if !kept {
+			s.unreserve()
+		}
+	}()
 	q, err := ParseRequest(frame, s.limits)
 	if err != nil {
 		return nil, err
 	}
-	if s.full() {
-		return nil, failf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
-	}
-	q.Waiting = s.waiting
-	q.Body = bytes.Clone(q.Body) // a transport may still read it after the answer
+	q.Waiting = told
 	r, err := s.exchanger.Do(ctx, q)
 	if err != nil {
 		return nil, err
@@ -141,10 +196,11 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 	var inline []byte
 	if q.Inline > 0 && r.Sent >= 0 && r.Sent <= q.Inline {
 		var end bool
-		if inline, end = short(ctx, r.Body); end {
+		if inline, end = short(ctx, r.Body, r.Sent); end {
 			return r.framed(0, inline), r.Body.Close()
 		}
 	}
+	kept = true
 	handle, err := s.keep(r.Body, r.Sent < 0 || r.Sent >= aheadFrom)
 	if err != nil {
 		return nil, errors.Join(err, r.Body.Close())
@@ -155,11 +211,12 @@ func (s *Session) request(ctx context.Context, frame []byte) ([]byte, error) {
 	return r.reply(handle), nil
 }
 
-// short reads a body that fits into a reply. When it does not, or something goes
-// wrong, the rest is there for read, and so is the error.
-func short(ctx context.Context, b Stream) (body []byte, end bool) {
+// short reads a body that fits into a reply, of which so much was sent. When it
+// does not, or something goes wrong, the rest is there for read, and so is the
+// error.
+func short(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
 	defer context.AfterFunc(ctx, b.Abort)()
-	body = make([]byte, 0, 4*abi.KiB)
+	body = make([]byte, 0, min(sent+1, 4*abi.KiB))
 	for len(body) < readPiece {
 		if len(body) == cap(body) {
 			body = append(body, 0)[:len(body)]
@@ -176,18 +233,31 @@ func short(ctx context.Context, b Stream) (body []byte, end bool) {
 	return body, false
 }
 
-func (s *Session) full() bool {
+// reserve takes the place of a handle, if there is one (G10).
+func (s *Session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.handles) >= abi.MaxHandles
+	if len(s.handles)+s.reserved >= abi.MaxHandles {
+		return failf(abi.ETOOBIG, "too_many_handles", "at most %d handles may be open; close some", abi.MaxHandles)
+	}
+	s.reserved++
+	return nil
+}
+
+func (s *Session) unreserve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved--
 }
 
 var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
 
+// keep opens a handle in the place that was reserved.
 func (s *Session) keep(b Stream, long bool) (uint32, error) {
 	stream := b
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reserved--
 	if s.closed {
 		return 0, errClosed
 	}
@@ -233,6 +303,13 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, b.Abort)()
+	if a, ok := b.(*ahead); ok { // valid until the guest, which waits, asks again
+		piece, err := a.next(int(most))
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return piece, err
+	}
 	buf := make([]byte, min(most, readPiece))
 	for n := 0; ; {
 		n, err = b.Read(buf)
@@ -269,8 +346,10 @@ func (s *Session) drop(payload []byte) error {
 // Close ends every exchange that is still open.
 func (s *Session) Close() error {
 	s.exchanger.Close() // ends the call in progress
+	s.flights.abort()
 	s.serving.Lock()
 	defer s.serving.Unlock()
+	s.flights.over.Wait()
 	s.mu.Lock()
 	open := s.handles
 	s.handles, s.closed = map[uint32]Stream{}, true

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -35,6 +36,12 @@ func (r *run) assist(m *abi.AssistanceMessage) {
 	e := r.streamEvent("run.assistance_requested", "started", m.Stream, d)
 	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	r.browserAssisted(m)
+	if desk, ok := r.deps.Owner.(Desk); ok {
+		desk.AssistanceOpened(r.id, LiveAssistance{
+			ID: r.canary.redact(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
+		})
+	}
 }
 
 var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
@@ -50,6 +57,9 @@ func (r *run) attachments(in []abi.Attachment) []abi.Attachment {
 		if refPattern.MatchString(a.Ref) {
 			kept.Ref = r.canary.redact(a.Ref)
 		}
+		if b := r.browser.open(); b != nil && kept.Kind == surfaceKind {
+			kept = r.browser.shown(b.Surface(), kept) // whether there is one is the host's to say (R120)
+		}
 		out = append(out, kept)
 	}
 	return out
@@ -64,6 +74,10 @@ func (r *run) assistStatus(m *abi.AssistanceStatusMessage) {
 // assistanceEnd is the event that closes one assistance (§15.4).
 func (r *run) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(r.assists, o.ID)
+	r.browserReleased(o.ID)
+	if desk, ok := r.deps.Owner.(Desk); ok {
+		desk.AssistanceClosed(r.id, r.canary.redact(o.ID))
+	}
 	d := data{
 		"assistance_request_id": r.canary.redact(o.ID), "status": status, "stream": nullable(o.Stream),
 		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,

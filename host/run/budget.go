@@ -12,18 +12,20 @@ type Budgets struct {
 	Stall     time.Duration // active time without an accepted message or finished call
 	OwnerWait time.Duration
 	Total     time.Duration // everything but pauses
-	Prepare   time.Duration // before run.started
+	Prepare   time.Duration // before run.started, less the wait for a slot
+	Pause     time.Duration // paused time
 
 	ExitGrace   time.Duration // from DONE to the guest's exit (R100)
 	CancelGrace time.Duration // from a cancel request to the stop (R173)
+	Drain       time.Duration // from a pause request to where the guest stands (R223)
 }
 
 // DefaultBudgets returns the defaults of §19.1.
 func DefaultBudgets() Budgets {
 	return Budgets{
 		Compute: 10 * time.Minute, Active: 6 * time.Hour, Stall: 30 * time.Minute,
-		OwnerWait: 24 * time.Hour, Total: 48 * time.Hour, Prepare: 2 * time.Minute,
-		ExitGrace: 5 * time.Second, CancelGrace: 2 * time.Second,
+		OwnerWait: 24 * time.Hour, Total: 48 * time.Hour, Prepare: 2 * time.Minute, Pause: 24 * time.Hour,
+		ExitGrace: 5 * time.Second, CancelGrace: 2 * time.Second, Drain: 5 * time.Second,
 	}
 }
 
@@ -32,7 +34,7 @@ func DefaultBudgets() Budgets {
 func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	for key, field := range map[string]*time.Duration{
 		"compute_ms": &b.Compute, "active_ms": &b.Active, "stall_ms": &b.Stall,
-		"owner_wait_ms": &b.OwnerWait, "total_ms": &b.Total, "prepare_ms": &b.Prepare,
+		"owner_wait_ms": &b.OwnerWait, "total_ms": &b.Total, "prepare_ms": &b.Prepare, "pause_ms": &b.Pause,
 	} {
 		if ms, ok := manifest[key]; ok {
 			d := time.Duration(min(ms, int64(time.Hour/time.Millisecond)*24*365)) * time.Millisecond
@@ -58,6 +60,9 @@ type clocks struct {
 
 	since time.Time      // start of the span in progress
 	span  *time.Duration // what it counts for: work, owner or rate; nil for none in progress
+
+	paused time.Duration // that is over
+	stood  time.Time     // start of the pause in progress, zero for none: no span counts
 }
 
 // begin starts a span of work, or of waiting for the owner.
@@ -76,10 +81,33 @@ func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 
 // end closes the span in progress.
 func (c *clocks) end(now time.Time) {
-	if c.span != nil {
+	if c.span != nil && c.stood.IsZero() {
 		*c.span += now.Sub(c.since)
 	}
 	c.span = nil
+}
+
+// pause stops every clock but its own (R225); the span in progress goes on
+// afterwards, or whichever replaced it.
+func (c *clocks) pause(now time.Time) {
+	if span := c.span; span != nil {
+		c.beginSpan(now, span)
+	}
+	c.stood = now
+}
+
+func (c *clocks) resume(now time.Time) {
+	if !c.stood.IsZero() {
+		c.paused, c.stood, c.since = c.pausedBy(now), time.Time{}, now
+	}
+}
+
+// pausedBy is how long the run was paused in all.
+func (c *clocks) pausedBy(now time.Time) time.Duration {
+	if c.stood.IsZero() {
+		return c.paused
+	}
+	return c.paused + now.Sub(c.stood)
 }
 
 // sample folds the running span into the totals and goes on.
@@ -103,7 +131,8 @@ func (c *clocks) over(b Budgets, now time.Time) string {
 		{"compute", c.compute, b.Compute},
 		{"active", c.active(), b.Active},
 		{"stall", c.active() - c.activity, b.Stall},
-		{"total", now.Sub(c.started), b.Total},
+		{"total", now.Sub(c.started) - c.pausedBy(now), b.Total},
+		{"pause", c.pausedBy(now), b.Pause},
 	} {
 		if x.budget > 0 && x.spent >= x.budget {
 			return x.name
@@ -122,6 +151,6 @@ func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 }
 
 func overText(deadline string, b Budgets) string {
-	limit := map[string]time.Duration{"compute": b.Compute, "active": b.Active, "stall": b.Stall, "total": b.Total}[deadline]
+	limit := map[string]time.Duration{"compute": b.Compute, "active": b.Active, "stall": b.Stall, "total": b.Total, "pause": b.Pause}[deadline]
 	return fmt.Sprintf("The run used up its %s budget of %s.", deadline, limit)
 }

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -17,13 +16,30 @@ func (r *run) call(in sandbox.Inbound) {
 		in.Release()
 		return
 	}
+	if r.paused != nil {
+		r.hold.calls = append(r.hold.calls, in)
+		return
+	}
 	r.clocks.begin(time.Now(), r.asking != nil)
+	if !in.Call.Pipelined() {
+		r.open = in.ID
+	}
 	if r.cancel != nil {
 		r.callCancelled(in)
 		in.Release()
 		return
 	}
-	kept := false
+	r.stated, r.hold.on = false, r.control.wants.Load()
+	if !r.dispatch(in) {
+		in.Release()
+	}
+	if r.hold.on && r.ready() {
+		r.drain()
+	}
+}
+
+// dispatch is the switch; it reports whether the payload is still needed.
+func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	switch c := in.Call; c {
 	case abi.CallStart:
 		if v := r.proto.Step(abi.StepStart); v != nil {
@@ -34,7 +50,7 @@ func (r *run) call(in sandbox.Inbound) {
 		r.start = nil // it is asked for once
 	case abi.CallEmit:
 		r.emit(in.Payload)
-		r.credit(len(in.Payload))
+		r.credit(1, len(in.Payload))
 	case abi.CallCheckpoint, abi.CallProgress, abi.CallSkip, abi.CallGap, abi.CallRecovered,
 		abi.CallCoverage, abi.CallInteract, abi.CallAssist, abi.CallAssistStatus, abi.CallDone:
 		m, v := r.proto.Message(c, in.Payload)
@@ -45,7 +61,7 @@ func (r *run) call(in sandbox.Inbound) {
 		r.handle(m, in.ID)
 	case abi.CallMessage, abi.CallLog:
 		r.sideMessage(c, in)
-	case abi.CallNetworkRequest, abi.CallBrowser, abi.CallRead, abi.CallClose:
+	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
 		kept = r.sideCall(in)
 	case abi.CallStdout:
 		r.stdout(in.Payload)
@@ -67,9 +83,7 @@ func (r *run) call(in sandbox.Inbound) {
 	default:
 		kept = r.fileCall(in)
 	}
-	if !kept {
-		in.Release()
-	}
+	return kept
 }
 
 // handle acts on a valid message. call is 0 on stdio, where a write is
@@ -84,6 +98,7 @@ func (r *run) handle(m abi.Message, call uint32) {
 		if !r.checkpoint(m) {
 			return
 		}
+		r.stated = true
 	case *abi.ProgressMessage:
 		r.progressed(m)
 	case *abi.SkipMessage:
@@ -108,6 +123,10 @@ func (r *run) handle(m abi.Message, call uint32) {
 	case *abi.AssistanceStatusMessage:
 		r.assistStatus(m)
 	case *abi.DoneMessage:
+		if r.hold.on { // a drain point, unprocessed until resume (R223)
+			r.hold.done, r.hold.doneCall = m, call
+			return
+		}
 		if !r.doneReceived(m) {
 			return
 		}
@@ -125,13 +144,17 @@ func (r *run) emit(frame []byte) {
 		return
 	}
 	var rec abi.FrameRecord
+	now := time.Now().UnixMicro() // one look at the clock for the whole frame
 	for fr.Next(&rec) {
 		m, v := r.proto.Record(&rec)
 		if v != nil {
 			r.violate(v)
 			return
 		}
-		if r.admit(m); r.latched != nil {
+		if m.EmittedAt == 0 {
+			m.EmittedAt = now
+		}
+		if r.admit(m); !r.ready() {
 			return
 		}
 	}
@@ -150,6 +173,7 @@ func (r *run) doneReceived(m *abi.DoneMessage) bool {
 	if !r.barrier() {
 		return false
 	}
+	r.control.phase("finishing")
 	r.stdio.eof = true
 	r.serveStdin()
 	r.doneAt = time.Now()
@@ -207,12 +231,16 @@ func (r *run) sideCall(in sandbox.Inbound) (kept bool) {
 		return false
 	}
 	switch network := r.deps.Network; {
+	case r.browser.takes(in):
+		r.browser.calling = true
+		r.outside(in, r.deps.Browser.Handle)
+		return true
 	case in.Call == abi.CallBrowser:
-		r.deny(in.ID, "binding_not_approved", "the browser binding is not offered to this run")
+		r.deny(in.ID, "browser_not_granted", "the browser binding is not offered to this run")
 	case network != nil:
 		r.outside(in, network.Handle)
 		return true
-	case in.Call == abi.CallNetworkRequest:
+	case in.Call == abi.CallNetworkRequest, in.Call == abi.CallNetworkExchange:
 		r.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
 	default:
 		r.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
@@ -224,9 +252,11 @@ func (r *run) sideCall(in sandbox.Inbound) (kept bool) {
 // server. The payload is released when it is finished.
 func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	r.abort = cancel
+	r.abort, r.beside = cancel, true
+	span := r.tracedActivity(in.Call)
 	go func() {
 		reply, errno := handle(ctx, in.Call, in.Payload)
+		span.errno(errno)
 		select {
 		case r.finished <- finishedCall{in: in, reply: reply, errno: errno}:
 		case <-r.ctx.Done():
@@ -249,6 +279,20 @@ func (r *run) denied(reply []byte) {
 	if m, ok := v.Member("message"); ok {
 		text, _ := m.Text()
 		r.logged("warn", "denied: "+text, abi.Value{})
+	}
+}
+
+// deniedOf tells the owner of the denials among the answers of an exchange.
+func (r *run) deniedOf(answers []byte) {
+	for len(answers) > 0 {
+		a, rest, err := abi.NextAnswer(answers)
+		if err != nil {
+			return
+		}
+		if a.Errno == abi.EDENIED {
+			r.denied(a.Reply)
+		}
+		answers = rest
 	}
 }
 
@@ -304,10 +348,20 @@ func (r *run) finishCall(f finishedCall) {
 	r.takeTurn(&turn{})
 	f.in.Release()
 	r.abort()
-	if f.in.Call == abi.CallNetworkRequest {
+	r.beside, r.browser.calling = false, false
+	r.listen() // what a binding said in a call comes before its reply
+	switch f.in.Call {
+	case abi.CallNetworkRequest, abi.CallNetworkExchange:
 		r.taped(false)
 		r.learned.each(r.canary.protect)
 		r.sealedUses()
+		switch {
+		case f.errno == abi.EDENIED:
+			r.denied(f.reply)
+		case f.errno == abi.OK && f.in.Call == abi.CallNetworkExchange:
+			r.deniedOf(f.reply)
+		}
+	case abi.CallBrowser:
 		if f.errno == abi.EDENIED {
 			r.denied(f.reply)
 		}
@@ -324,7 +378,7 @@ func (r *run) finishCall(f finishedCall) {
 func (r *run) callCancelled(in sandbox.Inbound) {
 	switch in.Call {
 	case abi.CallEmit:
-		r.credit(len(in.Payload))
+		r.credit(1, len(in.Payload))
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
 			r.diag.write(in.Payload[1:], time.Now())
@@ -339,25 +393,37 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 	}
 }
 
-// cancelCalls ends a request in progress when a cancel arrives, the input of a
-// guest that waits there, and its emits, which wait for no reply that could tell
-// it. A sleeping guest wakes in its own time or is stopped after the grace.
+// cancelCalls ends whatever the guest waits for when a cancel arrives: requests
+// in progress, its input, a sleep, and its emits, which wait for no reply that
+// could tell it. A runtime that only sleeps again does so in its own time, or is
+// stopped after the grace.
 func (r *run) cancelCalls() {
 	if r.abort != nil {
 		r.abort()
 	}
+	if r.deps.Network != nil {
+		r.deps.Network.Abort()
+	}
 	r.stdio.eof = true
 	r.serveStdin()
+	if s := r.sleeping; s != nil {
+		s.timer.Stop()
+		r.sleeping = nil
+	}
 	if g, ok := r.guest.(interface{ EndEmit(abi.Errno) error }); ok {
-		if err := g.EndEmit(abi.ECANCELED); err != nil && !errors.Is(err, sandbox.ErrGone) {
+		if err := g.EndEmit(abi.ECANCELED); reachable(err) {
 			r.latch(hostFault("end emits", err))
 		}
+	}
+	if r.open != 0 && !r.beside {
+		r.replyError(r.open, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 	}
 }
 
 // A sleeper is a guest that sleeps.
 type sleeper struct {
 	id    uint32
+	until time.Time
 	timer *time.Timer
 }
 
@@ -372,13 +438,14 @@ func (r *run) sleep(in sandbox.Inbound) {
 	}
 	d := time.Duration(min(binary.LittleEndian.Uint64(in.Payload), uint64(maxSleep)))
 	left, bounded := r.clocks.ownerLeft(r.plan.Budgets)
-	r.clocks.begin(time.Now(), r.ownerInvolved() && (!bounded || left > 0))
-	r.sleeping = &sleeper{in.ID, time.NewTimer(d)}
+	now := time.Now()
+	r.clocks.begin(now, r.ownerInvolved() && (!bounded || left > 0))
+	r.sleeping = &sleeper{in.ID, now.Add(d), time.NewTimer(d)}
 }
 
-// woken is the end of a sleep; nil when the guest does not sleep.
+// woken is the end of a sleep; nil when the guest does not sleep, or stands still.
 func (r *run) woken() <-chan time.Time {
-	if r.sleeping == nil {
+	if r.sleeping == nil || r.paused != nil {
 		return nil
 	}
 	return r.sleeping.timer.C
@@ -402,14 +469,20 @@ func (r *run) replyError(id uint32, errno abi.Errno, code, message string) {
 	r.send(id, errno, b)
 }
 
+// send answers the call that is open; one that was answered meanwhile, by a
+// cancel, is left alone.
 func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
-	if r.latched != nil {
+	if r.latched != nil || id != r.open {
 		return
 	}
+	if r.hold.on {
+		r.hold.keep(id, errno, payload)
+		return
+	}
+	r.open = 0
 	r.rest(time.Now())
 	r.clocks.touch()
-	err := r.guest.Reply(id, errno, payload)
-	if err != nil && !errors.Is(err, sandbox.ErrGone) {
+	if err := r.guest.Reply(id, errno, payload); reachable(err) {
 		r.latch(hostFault("answer the guest", err))
 	}
 }
@@ -424,13 +497,16 @@ func (r *run) rest(now time.Time) {
 	r.clocks.end(now)
 }
 
-func (r *run) credit(bytes int) {
+func (r *run) credit(frames, bytes int) {
 	if r.latched != nil {
 		return
 	}
+	if r.hold.on {
+		r.hold.frames, r.hold.bytes = r.hold.frames+frames, r.hold.bytes+bytes
+		return
+	}
 	r.rest(time.Now())
-	err := r.guest.Credit(1, bytes)
-	if err != nil && !errors.Is(err, sandbox.ErrGone) {
+	if err := r.guest.Credit(frames, bytes); reachable(err) {
 		r.latch(hostFault("give credit", err))
 	}
 }

@@ -120,6 +120,7 @@ type cancelling struct {
 	request CancelRequest
 	until   time.Time
 	forced  bool
+	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end (A96 row 21)
 }
 
 // cancelRequested is §19.3. Cancellation wins over any DONE until the terminal
@@ -128,22 +129,36 @@ func (r *run) cancelRequested(c CancelRequest) {
 	if r.cancel != nil || r.latched != nil {
 		return
 	}
+	if c.Cause == CauseShutdown {
+		r.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		return
+	}
+	r.control.change(func(l *Live) { l.CancelRequested = true })
 	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
 	d.set("requested_by", c.By)
 	d.set("reason", redactGap(c.Reason, 200))
 	e := r.event("run.cancel_requested", "cancel_requested", d)
-	e.ActorType, e.ActorID = "owner", "owner"
-	if c.Cause != "owner" {
-		e.ActorType, e.ActorID = "runtime", "sluice"
+	if c.Cause == "owner" {
+		e = by(c.By, e)
+	}
+	r.cancel = &cancelling{request: c, until: time.Now().Add(r.plan.Budgets.CancelGrace)}
+	if r.guest == nil {
+		r.cancel.event = &e
+		return
 	}
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
-	r.cancel = &cancelling{request: c, until: time.Now().Add(r.plan.Budgets.CancelGrace)}
+	r.control.resumed()
+	r.letRun() // a paused worker gets its grace too (R226)
+	r.dropHeld()
 	if r.asking != nil {
-		r.closeQuestion(answerOf(r.asking, abi.AnswerCancelled, "host"))
+		r.closeQuestion(answerOf(r.asking, abi.AnswerCancelled, byHost))
 	}
 	r.proto.End()
 	r.cancelCalls()
 }
+
+// byHost closes a question that nobody answered (A149).
+const byHost = "host"
 
 // cancelCause is the cause of a cancelled run once its guest is gone.
 func (c *cancelling) cause() *cause {
@@ -152,4 +167,12 @@ func (c *cancelling) cause() *cause {
 		reason = "owner_cancel_forced"
 	}
 	return &cause{reason: reason, status: abi.Cancelled, cancelCause: c.request.Cause}
+}
+
+// by is the principal that the end is due to.
+func (c *cancelling) by() string {
+	if c.request.Cause == "owner" {
+		return ownerOr(c.request.By)
+	}
+	return byHost
 }

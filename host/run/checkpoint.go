@@ -37,7 +37,7 @@ func (r *run) checkpoint(m *abi.StateMessage) bool {
 	}
 	r.flushFor(m.Stream)
 	cursor := json.RawMessage(bytes.Clone(m.Cursor))
-	if r.latched != nil {
+	if !r.ready() {
 		return false
 	}
 	staged := len(r.states.order)

@@ -7,6 +7,10 @@
 // (R38). What a message means stands in calls.go, on one page; whether it is
 // allowed is decided by abi.Protocol, which is pure.
 //
+// Accept makes a run durable, Do performs it. Others steer it with Cancel, Pause
+// and Resume and look at it with Live; none of them waits for the run. A wait for
+// the disk does not keep the run from being cancelled.
+//
 // The guest and every byte from it are hostile. The package trusts its Plan,
 // which Prepare has checked, and the store's acknowledgements, and nothing
 // else.

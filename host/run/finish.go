@@ -13,21 +13,31 @@ import (
 // finish ends a run whose guest is gone, or never was (§13.1, §12.4).
 func (r *run) finish() *Result {
 	r.clocks.end(time.Now())
+	if r.deps.Network != nil {
+		r.deps.Network.Abort() // what the guest did not wait for
+	}
 	r.lastLine()
 	r.leftWaiting()
 	r.endText()
+	if r.deps.Network != nil {
+		r.sealedUses()
+	}
 	r.flushProgress(time.Now(), true) // the last message is never lost (R181)
-	r.barrier()
+	r.settled()
 	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
 		r.checkExit()
 	}
 	if r.latched == nil && r.exit != nil && r.exitCause(*r.exit) == nil && r.done != nil && r.done.Status == abi.Succeeded {
 		r.taped(true)
 	}
+	r.closeBrowser()
 	r.stop()
 	end := r.outcome()
 	r.breach(end.cause)
+	r.control.phase("committing")
 	result := r.terminate(end)
+	r.node.end(result.err())
+	r.control.over(statusOf(result))
 	if r.files != nil {
 		if err := r.files.Close(); err != nil {
 			slog.Error("remove scratch directory", "run", r.id, "error", err)
@@ -39,6 +49,17 @@ func (r *run) finish() *Result {
 		}
 	}
 	return result
+}
+
+// statusOf is how the API calls the end of a run (A69).
+func statusOf(r *Result) string {
+	switch {
+	case r.Status == abi.Succeeded:
+		return "completed"
+	case r.CancelCause != "":
+		return "cancelled"
+	}
+	return "failed"
 }
 
 // leftWaiting closes a question whose guest is gone. A violation while waiting,
@@ -56,9 +77,12 @@ func (r *run) leftWaiting() {
 		r.stdio.feed([]byte{'\n'}, "interaction_response") // never to be read
 	}
 	r.gaps.add(r.interactionGap(q, abi.AnswerCancelled))
-	events := r.answerEvents(q, answerOf(q, abi.AnswerCancelled, "host"))
+	events := r.answerEvents(q, answerOf(q, abi.AnswerCancelled, byHost))
 	r.asking = nil
+	q.span.end(nil)
+	r.browserAnswered(q)
 	r.submit(&store.Commit{Answered: q.id, Events: events}, nil)
+	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
 }
 
 // endText closes a message the connector left open (A96 row 12).
@@ -135,6 +159,14 @@ func (r *run) leftWithoutDone() *cause {
 		message: "The connector ended with exit code " + code + " before it sent DONE."}
 }
 
+// memoryWall is what the worker's memory was bounded by.
+func (r *run) memoryWall() int64 {
+	if g, ok := r.guest.(interface{ MemoryWall() uint64 }); ok {
+		return int64(g.MemoryWall())
+	}
+	return int64(r.exit.Usage.PeakMemoryBytes)
+}
+
 // breach records that a limit with an openwop name was hit (A96 row 24).
 func (r *run) breach(c *cause) {
 	if c == nil || r.exit == nil {
@@ -143,7 +175,7 @@ func (r *run) breach(c *cause) {
 	var d data
 	switch {
 	case c.reason == "memory_limit_exceeded":
-		d = data{"kind": "wasm-memory", "limit": int64(r.exit.Usage.PeakMemoryBytes), "observed": int64(r.exit.Usage.PeakMemoryBytes)}
+		d = data{"kind": "wasm-memory", "limit": r.memoryWall(), "observed": int64(r.exit.Usage.PeakMemoryBytes)}
 	case c.deadline == "compute":
 		d = data{"kind": "wasm-execution-time", "limit": r.plan.Budgets.Compute.Milliseconds(), "observed": r.clocks.compute.Milliseconds()}
 	default:
@@ -151,6 +183,6 @@ func (r *run) breach(c *cause) {
 	}
 	latched := r.latched
 	r.submit(&store.Commit{Events: []store.Event{r.nodeEvent("cap.breached", "failed", d)}}, nil)
-	r.barrier()
+	r.settled()
 	r.latched = latched
 }

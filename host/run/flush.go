@@ -21,7 +21,7 @@ type ingestFailure struct {
 func (r *run) flush(stream int) {
 	b := &r.records.buffers[stream]
 	n := b.len()
-	if n == 0 || r.latched != nil {
+	if n == 0 || !r.ready() {
 		return
 	}
 	if c := r.grantFault(); c != nil {
@@ -56,7 +56,7 @@ func (r *run) flush(stream int) {
 		p.attempted += int64(n)
 		if err != nil {
 			p.dropped += int64(n)
-			r.latch(ingestCause(err, &ingestFailure{b.stream, n, phase}))
+			r.latchStore(ingestCause(err, &ingestFailure{b.stream, n, phase}))
 			return
 		}
 		r.details.met = append(r.details.met, met...)

@@ -18,7 +18,11 @@ import (
 
 // NewRunID makes an id of R9.
 func NewRunID(now time.Time) store.RunID {
-	return store.RunID("run_" + ulid.MustNew(ulid.Timestamp(now), rand.Reader).String())
+	return store.RunID(newULID("run_", now))
+}
+
+func newULID(prefix string, now time.Time) string {
+	return prefix + ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
 }
 
 func hexID(prefix string, bytes int) string {

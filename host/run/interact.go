@@ -22,48 +22,78 @@ type asking struct {
 	call        uint32 // the ABI call that waits; 0 on stdio
 	deadline    time.Time
 	timed       bool
+	pending     *store.Interaction
 	cancel      context.CancelFunc
+	span        span
+	attachments []abi.Attachment
+	page        Page
+	host        *hostQuestion // who asks, when that is not the guest; nil else
 }
 
-// answer closes an interaction; by says who did: owner or host.
+// answer closes an interaction; by is the principal that did, or byHost.
 type answer struct {
 	Answer
-	to  *asking
-	by  string
-	err error
+	to     *asking
+	by     string
+	err    error
+	reason string        // why the host closed it; "" for none
+	lead   []store.Event // what is recorded before its end
 }
 
 func answerOf(a *asking, status, by string) answer {
 	return answer{Answer: Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
-// interact is INTERACTION (R135): flush, escalate, record, ask.
+// interact is INTERACTION (R135).
 func (r *run) interact(m *abi.InteractionMessage, call uint32) {
+	if r.asking != nil { // of the host, in a call that the guest waits for
+		r.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
+		return
+	}
+	r.ask(m, call, nil)
+}
+
+// ask flushes, escalates, probes, records and asks (R135), for the guest or for
+// the host itself.
+func (r *run) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
 	r.flushAll()
 	if !r.barrier() {
 		return
 	}
 	m.Schema = bytes.Clone(m.Schema)
+	attachments, at := r.surfaceOf(m.Kind)
+	if !r.ready() {
+		return
+	}
 	a := r.question(m, call)
-	events := slices.Concat(r.escalate(m.Stream), r.questionEvents(a))
-	pending := &store.Interaction{
-		ID: a.id, RunID: r.id, Kind: m.Kind, Stream: store.Stream(m.Stream),
+	a.attachments, a.page, a.host = attachments, at, host
+	var escalated []store.Event
+	if host == nil {
+		escalated = r.escalate(m.Stream)
+	}
+	events := slices.Concat(escalated, r.questionEvents(a))
+	a.pending = &store.Interaction{
+		ID: a.id, RunID: r.id, NodeID: r.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
 		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
 	}
 	if a.timed {
-		pending.ExpiresAt = &a.deadline
+		a.pending.ExpiresAt = ptr(a.deadline)
 	}
 	r.asking = a
-	r.rec.Phase = "waiting"
-	r.submit(&store.Commit{Ask: pending, Run: ptr(r.rec), Events: events}, nil)
+	kind, _ := r.interruptData(a, "")
+	_, a.span = r.traced(r.spanned, "interrupt", "node_id", r.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
+	r.stage("waiting")
+	r.submit(&store.Commit{Ask: a.pending, Run: ptr(r.rec), Events: events}, nil)
 	if !r.barrier() {
 		return
 	}
 	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && left == 0 {
-		r.closeQuestion(answerOf(a, abi.AnswerTimeout, "host")) // later ones close at once (§19.1)
+		r.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once (§19.1)
 		return
 	}
 	r.clocks.begin(time.Now(), true)
+	r.place()
+	r.browserAsked(a)
 	ctx, cancel := context.WithCancel(r.ctx)
 	a.cancel = cancel
 	q := r.shown(a)
@@ -72,15 +102,16 @@ func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 		got, err := r.deps.Owner.Ask(ctx, q)
 		r.ownerTurn.Unlock()
 		select {
-		case r.answers <- answer{got, a, "owner", err}:
+		case r.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
 		case <-r.ctx.Done():
+			got.settle(ErrTooLate)
 		}
 	})
 }
 
 // question gives an interaction its owner-visible id and its form.
 func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
-	a := &asking{id: r.interactionID(m.RequestID), interruptID: hexID("int_", 16), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
+	a := &asking{id: r.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
 	a.fields = r.fields(a)
 	now := time.Now()
 	if m.TimeoutSeconds != nil {
@@ -152,9 +183,9 @@ func (r *run) shown(a *asking) Question {
 	m := a.message
 	q := Question{
 		RunID: string(r.id), ConnectionID: string(r.plan.Connection.ID), ConnectorName: r.plan.manifest.Name(),
-		DisplayName: r.plan.manifest.DisplayName, InteractionID: a.id, Kind: m.Kind, Stream: m.Stream,
-		Message: r.assistanceText(m.Message, 200), RawMessage: abi.CleanLines(m.Message), Fields: a.fields,
-		Undeclared: !slices.Contains(r.plan.manifest.HumanKinds, m.Kind),
+		DisplayName: r.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: r.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
+		Page: a.page, Message: r.assistanceText(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
+		Undeclared: a.host == nil && !slices.Contains(r.plan.manifest.HumanKinds, m.Kind),
 	}
 	if a.timed {
 		q.Timeout = time.Until(a.deadline)
@@ -170,13 +201,16 @@ const badChannel = "interaction_handler_invalid_response"
 func (r *run) answered(a answer) {
 	q := r.asking
 	if q == nil || a.to != q || r.latched != nil {
-		return // late: the question was closed before (R136)
+		a.settle(ErrTooLate) // the question was closed before (R136)
+		return
 	}
 	if a.err != nil {
-		a = answerOf(q, abi.AnswerCancelled, "host")
+		a.settle(ErrTooLate)
+		a = answerOf(q, abi.AnswerCancelled, byHost)
 	}
 	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
 	if a.InteractionID != q.id || !known {
+		a.settle(ErrTooLate)
 		r.latch(&cause{reason: badChannel, origin: "runtime",
 			message: "The owner's channel answered another question or with an unknown status."})
 		return
@@ -187,7 +221,7 @@ func (r *run) answered(a answer) {
 // interactionTimeout closes a question whose time is over.
 func (r *run) interactionTimeout(now time.Time) {
 	if q := r.asking; q != nil && q.timed && !now.Before(q.deadline) {
-		r.closeQuestion(answerOf(q, abi.AnswerTimeout, "host"))
+		r.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }
 
@@ -204,17 +238,36 @@ func (r *run) closeQuestion(a answer) {
 		r.gaps.add(r.interactionGap(q, a.Status))
 	}
 	response := r.response(q, a) // registers the canary before anything is recorded
-	r.rec.Phase = "running"
-	r.submit(&store.Commit{Answered: q.id, Run: ptr(r.rec), Events: r.answerEvents(q, a)}, nil)
+	r.stage("running")
+	events := append(a.lead, r.answerEvents(q, a)...)
+	r.submit(&store.Commit{Answered: q.id, Run: ptr(r.rec), Events: events}, func(_ store.Ack, err error) { a.settle(err) })
 	r.asking = nil
-	if !r.barrier() {
-		return
+	q.span.end(nil)
+	r.browserAnswered(q)
+	if r.paused != nil {
+		r.paused.resolved = q.interruptID // node.resumed follows run.resumed (A75)
 	}
+	r.place()
 	if r.cancel == nil {
-		r.proto.Step(abi.StepAnswer)
+		if !r.barrier() {
+			return
+		}
+		if q.host == nil {
+			r.proto.Step(abi.StepAnswer)
+		}
+	}
+	if q.host != nil {
+		r.tellHost(q, a.Status)
+		return
 	}
 	r.respond(q, response)
 	r.rest(time.Now())
+}
+
+// stage moves the run between running and waiting.
+func (r *run) stage(phase string) {
+	r.rec.Phase = phase
+	r.control.phase(phase)
 }
 
 func (r *run) interactionGap(q *asking, status string) KnownGap {
@@ -258,7 +311,9 @@ func (r *run) response(q *asking, a answer) abi.Response {
 func (r *run) sealAnswer(field string, raw json.RawMessage) string {
 	var to []abi.Destination
 	if s := r.plan.manifest.Sluice; s != nil {
-		to = s.InteractionFields[field].Destinations
+		for _, d := range s.InteractionFields[field].Destinations {
+			to = append(to, r.plan.atOwners(d)...)
+		}
 	}
 	return r.seal(field, answerText(raw), to)
 }

@@ -20,7 +20,7 @@ func (r *run) questionEvents(a *asking) []store.Event {
 	key := abi.Cut(string(r.id)+":"+r.plan.manifest.Node()+":"+a.id, 256)
 	kind, payload := r.interruptData(a, message)
 
-	requested := data{"kind": kind, "key": key, "data": payload}
+	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members (A100)
 	if a.schema != nil && kind == "clarification" {
 		requested["resumeSchema"] = a.schema
 	}
@@ -28,7 +28,7 @@ func (r *run) questionEvents(a *asking) []store.Event {
 	assist := data{
 		"assistance_request_id": a.id, "kind": m.Kind, "message": message, "stream": nullable(m.Stream),
 		"progress_posture": abi.PostureBlocked, "owner_action": abi.ActionProvideValue,
-		"response_obligation": abi.ObligationResponseRequired, "sensitivity": a.sensitivity(), "attachments": a.attachments(),
+		"response_obligation": abi.ObligationResponseRequired, "sensitivity": a.sensitivity(), "attachments": a.attachments,
 	}
 	if m.Kind == abi.KindManualAction {
 		assist["owner_action"] = abi.ActionOperateAttachment
@@ -39,10 +39,10 @@ func (r *run) questionEvents(a *asking) []store.Event {
 		required["timeout_seconds"], assist["timeout_seconds"] = *m.TimeoutSeconds, *m.TimeoutSeconds
 		requested["timeoutMs"] = seconds(*m.TimeoutSeconds).Milliseconds()
 	}
-	if !slices.Contains(r.plan.manifest.HumanKinds, m.Kind) {
+	if a.host == nil && !slices.Contains(r.plan.manifest.HumanKinds, m.Kind) {
 		required["undeclared_kind"] = true
 	}
-	events := []store.Event{r.nodeEvent("interrupt.requested", "started", requested)}
+	events := []store.Event{r.bare("interrupt.requested", "started", requested)}
 	if kind == "clarification" {
 		events = append(events, r.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
 	} else {
@@ -105,14 +105,6 @@ func (a *asking) sensitivity() string {
 	return abi.SensitivityNonSecret
 }
 
-// attachments is R122 on a host without a browser surface.
-func (a *asking) attachments() []abi.Attachment {
-	if a.message.Kind != abi.KindManualAction {
-		return []abi.Attachment{}
-	}
-	return []abi.Attachment{{Kind: "browser_surface", Role: "streaming_companion", Status: "unavailable", Reason: "no_surface_registered"}}
-}
-
 // answerEvents is row 16: how the question ended, for every kind of reader.
 func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	m := q.message
@@ -124,9 +116,9 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	}
 	var specific *store.Event
 	switch {
-	case a.Status == abi.AnswerTimeout && m.Kind == abi.KindApproval:
+	case kind == "approval" && a.Status == abi.AnswerTimeout:
 		specific = ptr(r.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
-	case a.Status != abi.AnswerSuccess:
+	case a.by == byHost: // nobody decided
 	case kind == "approval":
 		value := r.approvalValue(m.Kind, a)
 		resolved["resumeValue"] = value
@@ -135,7 +127,7 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 			d["comment"] = c
 		}
 		specific = ptr(r.nodeEvent("approval.received", a.Status, d))
-	default:
+	case a.Status == abi.AnswerSuccess:
 		answers := r.loggedAnswers(q, a)
 		resolved["resumeValue"] = "[REDACTED]"
 		if m.Kind == abi.KindClarification {
@@ -148,29 +140,32 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 		events = append(events, *specific)
 	}
 	end := map[string]string{abi.AnswerSuccess: "resolved", abi.AnswerCancelled: "cancelled", abi.AnswerTimeout: "timed_out"}[a.Status]
+	assist := data{"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream)}
+	assist.set("reason", a.reason)
 	events = append(events,
 		r.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
-		r.event("run.assistance_"+end, end, data{
-			"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream),
-		}),
+		r.event("run.assistance_"+end, end, assist),
 	)
-	if r.cancel == nil && r.exit == nil {
+	if r.ready() && r.exit == nil && r.paused == nil {
 		events = append(events, r.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
 	}
-	if a.by == "owner" {
+	if a.by != byHost {
 		for i := range events {
-			events[i].ActorType, events[i].ActorID = "owner", "owner"
+			events[i] = by(a.by, events[i])
 		}
 	}
 	return q.mark(events)
 }
 
-// approvalValue is the logged decision (R222, A112).
+// approvalValue is the logged decision (R222, A112). Whoever cancels, rejects.
 func (r *run) approvalValue(kind string, a answer) map[string]any {
-	if kind == abi.KindManualAction {
-		return map[string]any{"action": "accept"}
-	}
 	value := map[string]any{"action": "accept"}
+	if a.Status != abi.AnswerSuccess {
+		value["action"] = "reject"
+	}
+	if kind == abi.KindManualAction {
+		return value
+	}
 	if text, ok := textOf(a.Data["action"]); ok && text == "reject" {
 		value["action"] = "reject"
 	}

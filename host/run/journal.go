@@ -1,11 +1,13 @@
 package run
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -25,9 +27,14 @@ func (d data) set(name, value string) {
 // maxEventData bounds one event's data (R180, A94).
 const maxEventData = 64 * abi.KiB
 
-// encode writes the payload with its source. Members that would take it over
-// the bound become {truncated, bytes, sha256}, largest first.
-func (d data) encode(connector store.ConnectorID) (json.RawMessage, error) {
+// source is the member that says which connector an event is of (§20.1).
+func source(connector store.ConnectorID) map[string]any {
+	return map[string]any{"kind": "connector", "id": connector}
+}
+
+// encode writes the payload. Members that would take it over the bound become
+// {truncated, bytes, sha256}, largest first.
+func (d data) encode() (json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(d)+1)
 	total := 2
 	for name, v := range d {
@@ -38,12 +45,7 @@ func (d data) encode(connector store.ConnectorID) (json.RawMessage, error) {
 		members[name] = b
 		total += len(b) + len(name) + 4
 	}
-	source, err := marshal(map[string]any{"kind": "connector", "id": connector})
-	if err != nil {
-		return nil, err
-	}
-	members["source"] = source
-	for total += len(source) + 12; total > maxEventData; {
+	for total > maxEventData {
 		largest := ""
 		for name, b := range members {
 			if largest == "" || len(b) > len(members[largest]) {
@@ -78,20 +80,41 @@ func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
 // journal remembers the last event a run submitted, for violations (R70).
 type journal struct {
 	last store.Event
+	at   time.Time // of the newest event
 }
 
 // event builds an event of this run. The runtime is its actor.
 func (r *run) event(typ, status string, d data) store.Event {
-	raw, err := d.encode(r.plan.Connector.ID)
+	d["source"] = source(r.plan.Connector.ID)
+	return r.bare(typ, status, d)
+}
+
+// bare is an event whose data is closed: it has no source.
+func (r *run) bare(typ, status string, d data) store.Event {
+	raw, err := d.encode()
 	if err != nil {
 		raw = json.RawMessage(`{}`)
 		r.latch(hostFault("encode "+typ, err))
 	}
-	return store.Event{
+	e := store.Event{
 		ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: time.Now(),
 		RunID: r.id, TraceID: r.trace, ConnectorID: r.plan.Connector.ID, ConnectionID: r.plan.Connection.ID,
 		GrantID: r.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
 	}
+	if !ofRun(typ) {
+		e.NodeID = r.plan.manifest.Node()
+	}
+	return e
+}
+
+// ofRun reports whether an event is about the run as a whole. All others are of
+// the node that works (A86).
+func ofRun(typ string) bool {
+	switch typ {
+	case "run.started", "run.paused", "run.resumed", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
+		return true
+	}
+	return strings.HasPrefix(typ, "lease.")
 }
 
 // streamEvent is an event about one stream.
@@ -104,15 +127,14 @@ func (r *run) streamEvent(typ, status, stream string, d data) store.Event {
 // nodeEvent is an event of the connector's one node.
 func (r *run) nodeEvent(typ, status string, d data) store.Event {
 	d["nodeId"] = r.plan.manifest.Node()
-	e := r.event(typ, status, d)
-	e.NodeID = r.plan.manifest.Node()
-	return e
+	return r.event(typ, status, d)
 }
 
 // A pendingCommit is on its way to the disk. done runs once its fate is known.
 type pendingCommit struct {
 	receipt *store.Receipt
 	events  []store.Event
+	span    span
 	bytes   int // of its batches
 	done    func(store.Ack, error)
 }
@@ -131,10 +153,12 @@ func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
 		done = func(store.Ack, error) {}
 	}
 	c.Lease, c.Grant = r.lease, r.plan.grant
-	receipt, err := r.deps.Store.Submit(r.ctx, c)
+	r.inOrder(c.Events)
+	receipt, ended, err := r.offer(c)
 	if err != nil {
+		r.endedBy(ended)
 		done(store.Ack{}, err)
-		r.latch(storeCause(err))
+		r.latchStore(storeCause(err))
 		return
 	}
 	if n := len(c.Events); n > 0 {
@@ -145,7 +169,75 @@ func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
 		bytes += b.Size()
 	}
 	r.pendingBytes += bytes
-	r.pending = append(r.pending, pendingCommit{receipt, c.Events, bytes, done})
+	r.pending = append(r.pending, pendingCommit{receipt, c.Events, r.appended(c.Events), bytes, done})
+	r.endedBy(ended)
+}
+
+// inOrder keeps the times of a run's events from decreasing (A88): events of one
+// commit are not made in the order they stand in, and a clock may be set back.
+func (r *run) inOrder(events []store.Event) {
+	for i := range events {
+		at := events[i].OccurredAt.Round(0) // the wall clock: that is what is stored
+		if at.Before(r.journal.at) {
+			at = r.journal.at
+		}
+		events[i].OccurredAt, r.journal.at = at, at
+	}
+}
+
+// endedBy is a request to end the run that came while a commit was offered.
+func (r *run) endedBy(c *CancelRequest) {
+	if c != nil {
+		r.cancelRequested(*c)
+	}
+}
+
+// offer hands a commit to the store. Records wait there while the disk is full: a
+// request to end the run ends that wait, and the records are lost with it.
+func (r *run) offer(c *store.Commit) (_ *store.Receipt, ended *CancelRequest, _ error) {
+	if len(c.Batches) == 0 {
+		receipt, err := r.deps.Store.Submit(r.ctx, c)
+		return receipt, nil, err
+	}
+	type offered struct {
+		receipt *store.Receipt
+		err     error
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	done := make(chan offered, 1)
+	go func() {
+		receipt, err := r.deps.Store.Submit(ctx, c)
+		done <- offered{receipt, err}
+	}()
+	for {
+		cancels, interrupted := r.cancels, r.interrupted
+		if ended != nil {
+			cancels, interrupted = nil, nil
+		}
+		select {
+		case o := <-done:
+			return o.receipt, ended, o.err
+		case c := <-cancels:
+			ended = &c
+		case <-interrupted:
+			r.interrupted, ended = nil, &interruption
+		case now := <-r.ticks:
+			r.clocks.sample(now, r.guest.Usage().CPU)
+			r.inTime(now)
+		}
+		if ended != nil || r.latched != nil {
+			cancel()
+		}
+	}
+}
+
+// latchStore is latch for a failure of the store. One that comes while the guest
+// has its grace ends nothing: the cancel came first (R105).
+func (r *run) latchStore(c *cause) {
+	if r.cancel == nil {
+		r.latch(c)
+	}
 }
 
 // head is closed when the oldest pending commit has settled; nil when there is
@@ -163,9 +255,11 @@ func (r *run) settle() {
 	r.pending = r.pending[1:]
 	r.pendingBytes -= p.bytes
 	ack, err := p.receipt.Result()
+	p.span.end(err)
 	p.done(ack, err)
 	if err != nil {
-		r.latch(storeCause(err))
+		r.sequence -= uint64(len(p.events))
+		r.latchStore(storeCause(err))
 		return
 	}
 	r.announce(p.events, ack)
@@ -186,14 +280,34 @@ func (r *run) announce(events []store.Event, ack store.Ack) {
 }
 
 // barrier waits until everything submitted is durable or has failed, and
-// reports whether all is well. Time goes on meanwhile: budgets and
-// cancellation are looked at.
+// reports whether all is well. A disk may take its time: budgets, the lease and
+// requests to end the run are looked at meanwhile, and whatever ends it ends the
+// wait. The caller then leaves its call alone.
 func (r *run) barrier() bool {
+	for len(r.pending) > 0 && r.ready() {
+		select {
+		case <-r.head():
+			r.settle()
+		case c := <-r.cancels:
+			r.cancelRequested(c)
+		case <-r.interrupted:
+			r.interrupt()
+		case now := <-r.ticks:
+			if r.guest != nil {
+				r.clocks.sample(now, r.guest.Usage().CPU)
+			}
+			r.inTime(now)
+		}
+	}
+	return r.ready()
+}
+
+// settled waits for everything submitted, whatever its fate.
+func (r *run) settled() {
 	for len(r.pending) > 0 {
 		<-r.head()
 		r.settle()
 	}
-	return r.latched == nil
 }
 
 // storeCause maps a store's refusal to a reason (§11.2).

@@ -3,7 +3,11 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
 )
 
 // A Question is what the owner is asked (R135). Message is sanitised; Raw holds
@@ -14,13 +18,24 @@ type Question struct {
 	ConnectorName string
 	DisplayName   string
 	InteractionID string
+	InterruptID   string // the host's own, unique everywhere (A141)
+	NodeID        string
 	Kind          string
 	Stream        string
 	Message       string
 	RawMessage    string
+	RawSchema     json.RawMessage // nil when the connector gave none
 	Fields        []Field
 	Timeout       time.Duration // 0 is none
 	Undeclared    bool          // the manifest does not announce this kind (D18)
+	Page          Page          // that it is about; in no event (R131)
+}
+
+// A Page is what a browser shows while its owner is asked (B193). Both are of a
+// stranger's making.
+type Page struct {
+	Title string // "" is not known
+	Host  string // "" is none
 }
 
 // A Field is one value the owner is asked for, in name order (R134).
@@ -40,6 +55,21 @@ type Answer struct {
 	InteractionID string
 	Status        string // success, cancelled or timeout
 	Data          map[string]json.RawMessage
+	By            string // principal, "" is owner (A149)
+	// Settled is nil, or called exactly once, by the run or when Ask returned too
+	// late: with nil once the end of the question by this answer is durable, with
+	// ErrTooLate when something else closed it first, or with why it could not be
+	// written. It must not block.
+	Settled func(error)
+}
+
+// ErrTooLate: the question was closed by something else (A148).
+var ErrTooLate = errors.New("the question was closed before")
+
+func (a Answer) settle(err error) {
+	if a.Settled != nil {
+		a.Settled(err)
+	}
 }
 
 // An Owner answers questions. Ask blocks until there is an answer or ctx ends;
@@ -47,4 +77,22 @@ type Answer struct {
 // run, and has returned when the run has.
 type Owner interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// A Desk is an Owner that also shows what is in no event: targets of url and qr
+// attachments, and the raw text and schema of an assistance that does not block
+// (R116, R144). Both methods return at once. A run closes whatever it opened, at
+// the latest with its end, and may close an item twice.
+type Desk interface {
+	Owner
+	AssistanceOpened(run store.RunID, a LiveAssistance)
+	AssistanceClosed(run store.RunID, id string)
+}
+
+// A LiveAssistance is an open assistance as only those who may answer see it.
+type LiveAssistance struct {
+	ID          string // as events name it
+	Message     string // the connector's own words
+	Schema      json.RawMessage
+	Attachments []abi.Attachment
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,12 +31,17 @@ type Input struct {
 	State      json.RawMessage
 	ResetState bool
 	NoPersist  bool
+	// StateFrom makes the run a branch (A79): the runs that committed the cursors of
+	// State, by stream. They are handed over also when none is committed (A80). nil
+	// is no branch.
+	StateFrom map[string]store.RunID
 
 	Secrets     map[string]string // by declared name; delivered as §18.1 says
 	Tokens      map[string]Token  // of the secrets that the host obtains itself
 	Interactive bool              // an owner channel is attached (R22)
 	Mounts      []abi.GuestMount  // approved directories and /tmp
 	Offered     map[string]bool   // host extensions, by binding name
+	NoBrowser   string            // why no browser is offered, for the owner; "" says nothing of it
 	// MissingHosts are those of the manifest that nothing approved covers.
 	MissingHosts []string
 
@@ -43,6 +49,7 @@ type Input struct {
 	AutomationMode string
 	Attempt        int
 	RetryOf        store.RunID
+	Request        store.Request // kept with the run, for the API to give back
 
 	Limits  abi.Limits
 	Budgets Budgets
@@ -58,6 +65,7 @@ type Plan struct {
 	grant    store.GrantID
 	persist  bool
 	states   map[string]json.RawMessage
+	from     map[string]store.RunID // whose they are; nil when a caller supplied them
 	gaps     []store.DetailGap
 	served   []abi.ServedGap
 	bindings abi.Bindings
@@ -132,7 +140,7 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 
 // checkState is row 7, and R24.
 func (p *Plan) checkState(ctx context.Context, st store.Store) error {
-	p.states = map[string]json.RawMessage{}
+	p.states, p.from = map[string]json.RawMessage{}, map[string]store.RunID{}
 	switch {
 	case len(p.State) > 0:
 		if err := p.suppliedState(); err != nil {
@@ -144,11 +152,14 @@ func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 			return fmt.Errorf("load state of %s: %w", p.Connection.ID, err)
 		}
 		for _, s := range states {
-			p.states[string(s.Stream)] = s.Cursor
+			p.states[string(s.Stream)], p.from[string(s.Stream)] = s.Cursor, s.RunID
 		}
 	}
-	if !p.persist {
-		p.states = nil
+	if len(p.State) > 0 {
+		p.from = p.StateFrom
+	}
+	if !p.persist && p.StateFrom == nil {
+		p.states, p.from = nil, nil
 	}
 	if p.mode = p.Mode; p.mode == "" {
 		p.mode = abi.FullRefresh
@@ -204,7 +215,35 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 	if p.Interactive {
 		p.bindings.Interactive = &struct{}{}
 	}
+	return p.lendBrowser()
+}
+
+// lendBrowser advertises the browser where the manifest asks for it, the host has
+// one and the owner approved it (§5).
+func (p *Plan) lendBrowser() error {
+	b, declared := p.manifest.Bindings[abi.BindingBrowser]
+	if !declared || !p.Offered[abi.BindingBrowser] || !p.Connection.Approved.Browser {
+		return nil
+	}
+	profile := ProfileOf(p.Connection, b)
+	if !abi.IsProfileName(profile) {
+		return refuse("profile_name_invalid", "profile name required, must be [A-Za-z0-9_-]+")
+	}
+	p.bindings.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.bindings.Network.Hosts}
 	return nil
+}
+
+// ProfileOf is the browser profile of a run whose connector names none when it
+// opens one (B181): the owner's choice, else the manifest's, else the connection's
+// id.
+func ProfileOf(c store.Connection, b abi.Binding) string {
+	switch {
+	case c.ProfileName != "":
+		return c.ProfileName
+	case b.Browser != nil && b.Browser.Profile != "":
+		return b.Browser.Profile
+	}
+	return string(c.ID)
 }
 
 func (p *Plan) requireBinding(name string, b abi.Binding) error {
@@ -236,6 +275,14 @@ func (p *Plan) requireBinding(name string, b abi.Binding) error {
 			return nil
 		}
 		return refuse("binding_unsatisfied", "the connector must be able to ask somebody, and nobody is there: run it on a terminal without --no-interactive, or give --answer").with("binding", name)
+	case abi.BindingBrowser:
+		switch {
+		case !p.Offered[name]:
+			return refuse("binding_unsatisfied", "the connector needs a browser, and this host has none: %s", cmp.Or(p.NoBrowser, "sluice doctor says what is missing")).with("binding", name)
+		case !approved.Browser:
+			return missing("acting in a browser (give it with --browser)")
+		}
+		return nil
 	default:
 		if !slices.Contains(rawBindings, name) && p.Offered[name] {
 			return nil

@@ -11,27 +11,69 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Reconcile closes the runs that an earlier start of the host left active
-// (R188): each gets run.failed with controller_restarted and counts rebuilt
-// from its timeline, and its connection is free again. It must be called before
-// anything starts, by the only host of a store. Doing it twice changes nothing.
-func Reconcile(ctx context.Context, st store.Store) error {
+// Reconcile closes the runs that nobody lives to end (R188): each gets run.failed
+// with controller_restarted and counts rebuilt from its timeline, its pending
+// question is erased, and its connection is free again. hostID and bootEpoch are
+// the caller's. A run of this boot is never touched, one of an earlier boot of
+// this host always, one of another host when its lease has expired. hostID "" is
+// a host that has the store to itself: then every run of another boot is nobody's.
+//
+// It is called before anything starts, and then now and again. Doing it twice, or
+// on two hosts at once, changes nothing.
+func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) error {
+	leases, err := st.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list active runs: %w", err)
+	}
+	var failed error
+	for _, l := range leases {
+		if !abandoned(l, hostID, bootEpoch, time.Now()) {
+			continue
+		}
+		if err := reconcile(ctx, st, l, hostID); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("close run %s: %w", l.RunID, err))
+		}
+	}
+	return failed
+}
+
+// CloseLost closes those runs of this boot that lost names: active in the store,
+// and performed by nobody since their goroutine is gone. It is Reconcile's
+// complement, for a host that knows which runs it performs.
+func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
 	for _, l := range leases {
-		if err := reconcile(ctx, st, l); err != nil {
+		if l.BootEpoch != bootEpoch || !lost(l) {
+			continue
+		}
+		if err := reconcile(ctx, st, l, hostID); err != nil {
 			return fmt.Errorf("close run %s: %w", l.RunID, err)
 		}
 	}
 	return nil
 }
 
-func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
+// abandoned reports whether nobody lives to end the run of a lease.
+func abandoned(l store.Lease, hostID, bootEpoch string, now time.Time) bool {
+	switch {
+	case l.BootEpoch == bootEpoch && (hostID == "" || l.HostID == hostID):
+		return false
+	case hostID == "" || l.HostID == hostID:
+		return true
+	}
+	return now.After(l.ExpiresAt)
+}
+
+func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string) error {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
 		return err
+	}
+	if rec.Status != "active" {
+		return nil // its own end came meanwhile
 	}
 	seen, err := replay(ctx, st, l.RunID)
 	if err != nil {
@@ -65,24 +107,31 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
 	if len(pending) > 0 {
 		d["open_interaction_id"] = pending[0].ID
 	}
-	now := time.Now()
-	event := func(typ string, d data) (store.Event, error) {
-		raw, err := d.encode(rec.ConnectorID)
+	now := time.Now().Round(0)
+	if now.Before(seen.last) { // the clock was set back (A88)
+		now = seen.last
+	}
+	event := func(typ, status string, d data) (store.Event, error) {
+		d["source"] = source(rec.ConnectorID)
+		raw, err := d.encode()
 		return store.Event{
-			ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: "failed", OccurredAt: now, RunID: rec.ID, TraceID: rec.TraceID,
+			ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: now, RunID: rec.ID, TraceID: rec.TraceID,
 			ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, GrantID: rec.GrantID, ActorType: "controller", ActorID: "sluice", Data: raw,
 		}, err
 	}
 	c := &store.Commit{Lease: l, Grant: rec.GrantID, End: true}
 	if seen.node != "" {
-		e, err := event("node.failed", data{"nodeId": seen.node, "error": d["error"], "attempts": rec.Attempt})
+		if c.Events, err = takenOver(event, l, hostID); err != nil { // rows 5 and 7 of the event catalogue
+			return err
+		}
+		e, err := event("node.failed", "failed", data{"nodeId": seen.node, "error": d["error"], "attempts": rec.Attempt})
 		if err != nil {
 			return err
 		}
 		e.NodeID = seen.node
 		c.Events = append(c.Events, e)
 	}
-	e, err := event("run.failed", d)
+	e, err := event("run.failed", "failed", d)
 	if err != nil {
 		return err
 	}
@@ -96,10 +145,25 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease) error {
 	if err != nil {
 		return err
 	}
-	if _, err := receipt.Result(); err != nil && !errors.Is(err, store.ErrRunTerminal) {
+	if _, err := receipt.Result(); err != nil && !errors.Is(err, store.ErrRunTerminal) && !errors.Is(err, store.ErrFenced) {
 		return err
 	}
 	return nil
+}
+
+// takenOver says whose the run was and whose it is now, to be ended.
+func takenOver(event func(typ, status string, d data) (store.Event, error), l store.Lease, hostID string) ([]store.Event, error) {
+	lost, err := event("lease.lost", "failed", data{
+		"leaseId": leaseID(l), "host": "cloud", "instanceId": l.HostID, "expiresAt": store.Time(l.ExpiresAt),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if hostID == "" {
+		hostID = l.HostID // the store is this installation's alone
+	}
+	acquired, err := event("lease.acquired", "started", data{"leaseId": leaseID(l), "host": "cloud", "instanceId": hostID})
+	return []store.Event{lost, acquired}, err
 }
 
 // reasonRestarted ends a run that its host did not live to end (R188).
@@ -133,6 +197,7 @@ type rebuilt struct {
 	staged                        int
 	persist                       bool
 	node                          string
+	last                          time.Time // of the newest event
 }
 
 func replay(ctx context.Context, st store.Store, id store.RunID) (rebuilt, error) {
@@ -158,6 +223,7 @@ func replay(ctx context.Context, st store.Store, id store.RunID) (rebuilt, error
 			case "node.started":
 				r.node = e.NodeID
 			}
+			r.last = e.OccurredAt
 			r.attempted += d.Attempted
 			r.accepted += d.Accepted
 			r.rejected += d.Rejected

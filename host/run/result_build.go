@@ -34,6 +34,7 @@ func (r *run) closingGaps(end ending) {
 		} else {
 			g.RecoveryHint = hintOf(nil, nil, g.Reason)
 		}
+		g.RecoveryHint = r.browser.unrepeated(g.RecoveryHint)
 		r.gaps.add(g)
 	}
 	if status := r.commitStatus(end.status); status == CommitNone || status == CommitPartial {
@@ -48,6 +49,13 @@ func (r *run) connectorError(end ending) *abi.DoneError {
 	}
 	e := *r.done.Error
 	e.Message = abi.Cut(redactLog(r.canary.redact(abi.Clean(e.Message))), 500)
+	if r.browser.spent { // B41
+		e.Retryable = ptr(false)
+		if e.RecoveryHint != nil {
+			h := r.browser.unrepeated(Hint{e.RecoveryHint.Action, false})
+			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: ptr(false)}
+		}
+	}
 	return &e
 }
 
@@ -142,7 +150,8 @@ func (r *run) describeCause(out *Result, end ending) {
 }
 
 func (r *run) usage(now time.Time) Usage {
-	u := Usage{Wall: now.Sub(r.rec.StartedAt).Milliseconds(), OwnerWait: r.clocks.owner.Milliseconds(), RateWait: r.clocks.rate.Milliseconds()}
+	u := Usage{Wall: now.Sub(r.rec.StartedAt).Milliseconds(), OwnerWait: r.clocks.owner.Milliseconds(), RateWait: r.clocks.rate.Milliseconds(),
+		Paused: r.clocks.pausedBy(now).Milliseconds()}
 	if r.exit != nil {
 		e := r.exit.Usage
 		u.CPU, u.PeakMemory, u.GuestMemory = e.CPU.Milliseconds(), int64(e.PeakMemoryBytes), int64(e.GuestMemoryBytes)
@@ -261,7 +270,7 @@ func (r *run) causeData(d data, end ending, out *Result) {
 			d["failedNodeId"] = r.plan.manifest.Node()
 		}
 	} else {
-		d["cancelledBy"] = r.cancel.request.Cause
+		d["cancelledBy"] = r.cancel.by()
 	}
 	if c.violation != nil {
 		d["violation"] = c.violation

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -68,6 +67,9 @@ type Network interface {
 	// Waits has f told, while Handle serves a call, that a request waits for its
 	// turn with an origin, and with a zero time that it goes on (S77).
 	Waits(f func(origin string, until time.Time))
+	// Abort ends the requests that are on their way, and those that follow. It
+	// does not wait.
+	Abort()
 	Close() error
 }
 
@@ -88,6 +90,8 @@ type Deps struct {
 	// Network is what the guest's requests go to; nil refuses them all. The run
 	// closes it.
 	Network Network
+	// Browser is the browser binding; nil where none is lent. The run closes it.
+	Browser Browser
 	// Handles are the random bytes of handles; nil for fresh ones. In a run that is
 	// recorded or replayed they are those of its seed.
 	Handles io.Reader
@@ -100,12 +104,19 @@ type Deps struct {
 	Ended func()
 	// Watch sees every event once it is durable, in order; nil for none.
 	Watch func(store.Event)
+	// Slots are the places of runs that execute; nil for no limit.
+	Slots Slots
+	// Spans is told of what the run does, for traces (A251); nil for nobody.
+	Spans Spans
+	// EngineVersion is the host's version, for run.started; "" for none.
+	EngineVersion string
 	// LeaseTTL and LeaseRenew default to 60 s and 15 s (R183).
 	LeaseTTL, LeaseRenew time.Duration
 }
 
-// A Run is one attempt to collect. Do is called once; Cancel may be called
-// from any goroutine, before, during and after it.
+// A Run is one attempt to collect. Accept is called at most once, then Do, once.
+// Cancel, Pause, Resume and Live may be called from any goroutine, before,
+// during and after them.
 type Run struct {
 	ID      store.RunID
 	TraceID store.TraceID
@@ -124,24 +135,29 @@ func New(p *Plan, d Deps) *Run {
 	return &Run{ID: r.id, TraceID: r.trace, r: r}
 }
 
+// CauseShutdown is the cause of a request that ends the run because its host
+// stops: it fails with controller_restarted (R190).
+const CauseShutdown = "host_shutdown"
+
 // A CancelRequest asks for the end of a run (§19.3).
 type CancelRequest struct {
-	Cause  string // owner, grant_revoked or host_policy
+	Cause  string // owner, grant_revoked, host_policy or CauseShutdown
 	Reason string
-	By     string
+	By     string // principal, "" is owner for that cause
 }
 
 // Cancel asks the run to end. It does not wait and may be repeated (R172).
 func (r *Run) Cancel(c CancelRequest) {
+	r.r.control.change(func(l *Live) { l.CancelRequested = l.Phase != "" })
 	select {
 	case r.r.cancels <- c:
 	default: // one is waiting already: repeating changes nothing
 	}
 }
 
-// Do performs the run to its end. The error is a *Refusal when the start lost
-// the race for the connection or START is too large: then nothing was
-// recorded. Everything else is in the result.
+// Do performs the run to its end; it accepts one that nobody accepted. The error
+// is a *Refusal of Accept's: then nothing was recorded. Everything else is in the
+// result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }
 
 // run is the state of a run; only the goroutine in do touches it.
@@ -189,6 +205,7 @@ type run struct {
 	asked        map[string]int // request_id -> uses (R136)
 	owner        sync.WaitGroup // calls of Owner.Ask
 	ownerTurn    sync.Mutex     // held during one
+	browser      browsing
 	assists      map[string]time.Time
 	stdio        stdio
 	sleeping     *sleeper
@@ -198,16 +215,34 @@ type run struct {
 	diag         diagnostics
 	text         messageText
 	renewAt      time.Time
+
+	control     control
+	accepted    bool
+	placed      bool // it has a place of Slots, or away has it given away
+	away        bool
+	ticks       <-chan time.Time
+	interrupted <-chan struct{} // nil once it was seen
+	open        uint32          // the call that waits for its reply; 0 is none
+	beside      bool            // it is being handled outside of the loop
+	stated      bool            // the call in progress was an accepted STATE
+	hold        hold
+	paused      *pausing
+	sequence    uint64          // of the next event
+	node        span            // of the guest
+	spanned     context.Context // of the run's span, or its node's
+	lost        error           // why the terminal event is not durable
 }
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
 	r := &run{
 		plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)),
-		cancels: make(chan CancelRequest, 1), answers: make(chan answer, 1), finished: make(chan finishedCall, 1),
+		cancels: make(chan CancelRequest, 1), answers: make(chan answer), finished: make(chan finishedCall, 1),
 		skips: map[string]*KnownGap{}, failed: map[string]bool{}, asked: map[string]int{}, assists: map[string]time.Time{},
 	}
+	r.control.wake, r.control.live.Phase = make(chan struct{}, 1), "preparing"
 	r.canary.off = p.Connection.LeakCanary == "off"
+	r.browser.begin(r)
 	r.deliver()
 	r.proto = abi.NewProtocol(abi.Contract{
 		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: r.protected,
@@ -225,27 +260,16 @@ func newRun(p *Plan, d Deps) *run {
 	r.rec = store.Run{
 		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
 		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
-		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf,
+		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf, Request: p.Request,
 	}
 	return r
 }
 
 func (r *run) do(ctx context.Context) (*Result, error) {
-	start, err := r.plan.start(r.id)
-	if err != nil {
-		return nil, asRefusal(err)
-	}
-	r.start = start
-	r.lease, err = r.deps.Store.Acquire(ctx, r.rec, r.deps.HostID, r.deps.BootEpoch, r.deps.LeaseTTL)
-	var active *store.ActiveError
-	switch {
-	case errors.As(err, &active):
-		return nil, refuse("run_already_active", "connection %s is being collected by run %s", r.plan.Connection.ID, active.RunID).
-			with("activeRunId", active.RunID)
-	case errors.Is(err, store.ErrNoSpace):
-		return nil, refuse("store_no_space", "%v; free some disk space and start again", err)
-	case err != nil:
-		return nil, asRefusal(fmt.Errorf("start run: %w", err))
+	if !r.accepted {
+		if err := r.accept(ctx, nil); err != nil {
+			return nil, err
+		}
 	}
 	if r.deps.Ended != nil {
 		defer r.deps.Ended()
@@ -253,49 +277,21 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.owner.Wait()
 	defer r.stop()
-	now := time.Now()
-	r.clocks.started, r.renewAt = now, now.Add(r.deps.LeaseRenew)
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	r.ticks, r.interrupted = ticker.C, ctx.Done()
+	var whole span
+	r.spanned, whole = r.traced(r.ctx, "run")
 	if r.deps.Network != nil {
 		r.deps.Network.Waits(r.waits)
 	}
-	if r.launch(ctx) {
-		r.loop(ctx)
+	if r.queue(ctx) && r.launch(ctx) {
+		r.loop()
 	}
-	return r.finish(), nil
-}
-
-// launch brings the guest to its start line and makes run.started durable
-// before it may cross it (R32). It reports whether there is a guest to run.
-func (r *run) launch(ctx context.Context) bool {
-	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
-	defer cancel()
-	guest, files, err := r.deps.Launch(prepare, Launch{
-		RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(), Stdio: r.plan.Transport == "stdio",
-	})
-	if err != nil && ctx.Err() != nil {
-		r.cancelRequested(CancelRequest{Cause: "owner", Reason: "interrupted"})
-		return false
-	}
-	if err != nil {
-		r.latch(r.launchCause(err, prepare.Err()))
-		return false
-	}
-	r.guest, r.files = guest, files
-	r.commitStart()
-	if r.latched == nil {
-		if err := guest.Go(); err != nil {
-			r.latch(hostFault("start guest", err))
-		}
-	}
-	if r.latched != nil {
-		guest.Kill()
-	}
-	if r.plan.Transport == "stdio" {
-		r.proto.Step(abi.StepStart)
-		r.stdio.feed(append(r.start, '\n'), "start")
-		r.start = nil
-	}
-	return true
+	result := r.finish()
+	r.release()
+	whole.end(result.err())
+	return result, nil
 }
 
 func orForever(d time.Duration) time.Duration {
@@ -316,12 +312,12 @@ const (
 )
 
 // loop handles whatever comes until the worker is gone.
-func (r *run) loop(ctx context.Context) {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
+func (r *run) loop() {
 	calls := r.guest.Calls()
-	ended := ctx.Done()
 	for {
+		if r.again() {
+			continue
+		}
 		in := calls
 		if len(r.pending) >= window || r.pendingBytes >= windowBytes {
 			in = nil // back-pressure: the guest waits in its socket (S25)
@@ -332,7 +328,7 @@ func (r *run) loop(ctx context.Context) {
 		select {
 		case c, ok := <-in:
 			if !ok {
-				r.exit = ptr(r.guest.Exit())
+				r.left()
 				return
 			}
 			r.call(c)
@@ -340,20 +336,31 @@ func (r *run) loop(ctx context.Context) {
 			r.settle()
 		case f := <-r.finished:
 			r.finishCall(f)
+		case <-r.browser.wake:
+			r.listen()
 		case a := <-r.answers:
 			r.answered(a)
 		case c := <-r.cancels:
 			r.cancelRequested(c)
-		case <-ended:
-			ended = nil
-			r.cancelRequested(CancelRequest{Cause: "owner", Reason: "interrupted"})
+		case <-r.interrupted:
+			r.interrupt()
+		case <-r.control.wake:
+			r.steer(time.Now())
 		case <-r.woken():
 			r.wake()
-		case now := <-ticker.C:
+		case now := <-r.ticks:
 			r.tick(now)
 		}
 	}
 }
+
+// interrupt is the end of the context that the run was started with.
+func (r *run) interrupt() {
+	r.interrupted = nil
+	r.cancelRequested(interruption)
+}
+
+var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 
 // tick looks at everything that time can end.
 func (r *run) tick(now time.Time) {
@@ -361,20 +368,21 @@ func (r *run) tick(now time.Time) {
 	if r.latched != nil {
 		return
 	}
-	if r.cancel != nil { // the cancel came first: nothing else decides now (R105)
-		if now.After(r.cancel.until) && !r.cancel.forced {
-			r.cancel.forced = true
-			r.guest.Kill()
-		}
+	if r.leaving(now) {
 		return
 	}
-	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
-		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
+	if !r.inTime(now) {
 		return
 	}
 	if c := r.grantFault(); c != nil && r.done == nil { // it asks, waits and sends no further
 		r.latch(c)
 		return
+	}
+	if r.paused != nil {
+		return
+	}
+	if r.control.wants.Load() {
+		r.steer(now)
 	}
 	r.assistanceTimeouts(now)
 	r.interactionTimeout(now)
@@ -382,18 +390,45 @@ func (r *run) tick(now time.Time) {
 	if r.done != nil && !r.doneAt.IsZero() && now.Sub(r.doneAt) > r.plan.Budgets.ExitGrace {
 		r.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
+}
+
+// leaving reports whether the run is being cancelled: the cancel came first, and
+// nothing else decides now (R105). A guest that stays beyond the grace is
+// stopped.
+func (r *run) leaving(now time.Time) bool {
+	c := r.cancel
+	if c != nil && now.After(c.until) && !c.forced && r.guest != nil {
+		c.forced = true
+		r.guest.Kill()
+	}
+	return c != nil
+}
+
+// inTime looks at the budgets and renews the lease. It reports whether the run
+// goes on.
+func (r *run) inTime(now time.Time) bool {
+	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
+		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
+		return false
+	}
 	if now.After(r.renewAt) {
 		r.renew(now)
 	}
+	return r.latched == nil
 }
 
-// renew keeps the lease; a run that lost it writes nothing more (R183).
+// renew keeps the lease; a run that lost it writes nothing more (R183). One that
+// had lapsed and was nobody's meanwhile is told of (A96 row 3).
 func (r *run) renew(now time.Time) {
 	r.renewAt = now.Add(r.deps.LeaseRenew)
+	lapsed := now.After(r.lease.ExpiresAt)
 	l, err := r.deps.Store.Renew(r.ctx, r.lease, r.deps.LeaseTTL)
 	switch {
 	case err == nil:
 		r.lease = l
+		if lapsed && r.guest != nil {
+			r.submit(&store.Commit{Events: []store.Event{r.event("lease.renewed", "in_progress", r.held())}}, nil)
+		}
 	case errors.Is(err, store.ErrFenced):
 		r.latch(hostFault("renew lease", err))
 	}

@@ -78,13 +78,16 @@ func (r *run) protect(field, value string) {
 	}
 }
 
-// seal returns a new handle for a value, which the network puts where it may
-// go (§18.3).
+// seal returns a new handle for a value, which network and browser put where it
+// may go (§18.3).
 func (r *run) seal(field, value string, to []abi.Destination) string {
 	r.canary.protect(value)
 	handle := newHandle(r.deps.Handles)
 	if n := r.deps.Network; n != nil {
 		n.Seal(field, handle, value, Forms(value), to)
+	}
+	if b := r.browser.open(); b != nil {
+		b.Seal(field, handle, value, Forms(value), to)
 	}
 	return handle
 }
@@ -335,4 +338,21 @@ func texts(raw []byte) iter.Seq2[[]byte, int] {
 			}
 		}
 	}
+}
+
+// atOwners is a destination of an answer where it really is: one that the manifest
+// leaves to the owner is at each origin that they named for a secret of this
+// connection (R157), with the placements that the manifest asks for.
+func (p *Plan) atOwners(d abi.Destination) (out []abi.Destination) {
+	if d.Origin != abi.OwnerOrigin {
+		return []abi.Destination{d}
+	}
+	for _, named := range p.Connection.Approved.Destinations {
+		for _, to := range named {
+			if !slices.ContainsFunc(out, func(o abi.Destination) bool { return o.Origin == to.Origin }) {
+				out = append(out, abi.Destination{Origin: to.Origin, PathPrefix: d.PathPrefix, Placements: d.Placements})
+			}
+		}
+	}
+	return out
 }

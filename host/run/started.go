@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/sluicehost/sluice/host/scope"
@@ -16,7 +17,7 @@ func (r *run) commitStart() {
 		names = append(names, s.Name)
 	}
 	started := data{
-		"workflowId": p.Connection.ID, "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
+		"workflowId": r.workflow(), "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
 		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.bindings,
 		"scope": p.scope, "scope_streams": names, "trigger_kind": p.Trigger, "attempt": r.rec.Attempt,
 		"guest_transport": p.Transport, "module_digest": p.Connector.Digest, "isolation": r.guest.Isolation(),
@@ -25,19 +26,40 @@ func (r *run) commitStart() {
 	if u := unenforced(p); len(u) > 0 {
 		started["time_range_unenforced"] = u
 	}
+	switch {
+	case len(p.from) > 0:
+		started["state_from"] = p.from
+	case len(p.states) > 0: // of nobody's run
+		started["state_supplied"] = true
+	}
 	started.set("automation_mode", p.AutomationMode)
 	started.set("retry_of", string(p.RetryOf))
-	r.rec.Phase = "running"
+	started.set("transport", p.Request.Transport)
+	started.set("engineVersion", r.deps.EngineVersion)
+	if f := p.Request.ForkedFrom; f != nil {
+		started["forked_from"] = f
+	}
+	if p.Request.CatchUp {
+		started["catch_up"] = true
+	}
+	r.stage("running")
 	r.submit(&store.Commit{Run: ptr(r.rec), Events: []store.Event{
 		r.event("run.started", "started", started),
-		r.event("lease.acquired", "started", data{
-			"leaseId": string(r.id) + ":" + itoa(int(r.lease.Fence)), "host": "cloud", "instanceId": r.deps.HostID,
-			"expiresAt": store.Time(r.lease.ExpiresAt),
-		}),
-		r.nodeEvent("node.started", "started", data{"typeId": "connector", "attempt": r.rec.Attempt - 1}),
+		r.event("lease.acquired", "started", r.held()),
+		r.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}),
 	}}, nil)
+	r.spanned, r.node = r.traced(r.spanned, "node."+p.manifest.Name(),
+		"node_id", p.manifest.Node(), "node_type", p.manifest.Name(), "node_attempt", r.rec.Attempt-1)
 	r.barrier()
 	r.clocks.started = time.Now()
 }
+
+// held says which lease the run has.
+func (r *run) held() data {
+	return data{"leaseId": leaseID(r.lease), "host": "cloud", "instanceId": r.deps.HostID, "expiresAt": store.Time(r.lease.ExpiresAt)}
+}
+
+// leaseID names a lease on the timeline.
+func leaseID(l store.Lease) string { return string(l.RunID) + ":" + strconv.FormatUint(l.Fence, 10) }
 
 func unenforced(p *Plan) []string { return scope.Unenforced(p.scope, p.manifest) }

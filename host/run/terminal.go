@@ -101,7 +101,10 @@ const gapsAtOnce = 200
 
 // final builds the terminal commit and the result that goes with it.
 func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
-	c := &store.Commit{End: true, Events: append(slices.Clone(lead), r.closeAssistances(end.status, end.reason(), end.timedOut())...)}
+	c := &store.Commit{End: true, Events: slices.Concat(lead, r.closeAssistances(end.status, end.reason(), end.timedOut()))}
+	if r.cancel != nil && r.cancel.event != nil {
+		c.Events = append(c.Events, *r.cancel.event)
+	}
 	for _, s := range eligible {
 		c.Advance = append(c.Advance, r.state(s))
 		c.Events = append(c.Events, r.advanced(s))
@@ -123,8 +126,9 @@ func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.C
 	if r.guest != nil {
 		c.Events = append(c.Events, r.nodeEnd(end, result, now))
 	}
-	c.Events = append(c.Events, r.terminalEvent(end, result, now))
-	r.rec.Status, r.rec.Phase, r.rec.FinishedAt = end.status, "", &now
+	last := r.terminalEvent(end, result, now)
+	c.Events = append(c.Events, last)
+	r.rec.Status, r.rec.Phase, r.rec.FinishedAt = end.status, "", &last.OccurredAt // the log and the record say the same
 	if raw, err := marshal(result); err == nil {
 		r.rec.Result = raw
 	}
@@ -186,6 +190,7 @@ func (r *run) unwritten(result *Result, err error) *Result {
 		result.CheckpointSummary.CommitStatus = CommitNone
 		result.CheckpointSummary.StateStreamsCommitted = 0
 	}
+	r.lost = err
 	result.Failure = &Failure{Reason: *result.TerminalReason, Origin: "storage",
 		Message: abi.Cut("The end of the run could not be written: "+err.Error(), 500)}
 	return result
@@ -196,6 +201,16 @@ func (r *run) write(c *store.Commit) error {
 	ctx, cancel := context.WithTimeout(context.Background(), terminalRetry)
 	defer cancel()
 	c.Lease, c.Grant = r.lease, r.plan.grant
+	span := r.appended(c.Events)
+	err := r.persist(ctx, c)
+	span.end(err)
+	if err != nil {
+		r.sequence -= uint64(len(c.Events))
+	}
+	return err
+}
+
+func (r *run) persist(ctx context.Context, c *store.Commit) error {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := r.attempt(ctx, c)
 		var state *store.StateError
@@ -212,6 +227,7 @@ func (r *run) write(c *store.Commit) error {
 }
 
 func (r *run) attempt(ctx context.Context, c *store.Commit) error {
+	r.inOrder(c.Events)
 	receipt, err := r.deps.Store.Submit(ctx, c)
 	if err != nil {
 		return err

@@ -77,6 +77,9 @@ type Guest struct {
 // Isolation is what holds around the guest (S20).
 func (g *Guest) Isolation() jail.Isolation { return g.isolation }
 
+// MemoryWall is how much private memory the worker may have (S18).
+func (g *Guest) MemoryWall() uint64 { return g.limits.DataBytes }
+
 // Steps tell what bringing the guest up took.
 func (g *Guest) Steps() Steps {
 	g.mu.Lock()

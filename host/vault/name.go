@@ -10,10 +10,14 @@ import (
 // suffix ends the file name of a secret.
 const suffix = ".age"
 
+// Host is in the place of a connection for secrets of the host's own. No
+// connection can be called that.
+const Host = "_host"
+
 // CheckNames refuses what could name anything but a file in the directory of a
-// connection. The error wraps ErrInvalid.
+// connection, or of Host. The error wraps ErrInvalid.
 func CheckNames(connection, name string) error {
-	if !abi.IsSlug(connection) {
+	if !isOwner(connection) {
 		return fmt.Errorf("connection %q, want ^[a-z0-9][a-z0-9_-]{0,63}$: %w", abi.Cut(abi.Clean(connection), 80), ErrInvalid)
 	}
 	if !isName(name) {
@@ -21,6 +25,8 @@ func CheckNames(connection, name string) error {
 	}
 	return nil
 }
+
+func isOwner(connection string) bool { return connection == Host || abi.IsSlug(connection) }
 
 // isName is what a manifest may call a secret, less the names of dots alone.
 func isName(s string) bool {

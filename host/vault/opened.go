@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"filippo.io/age"
-
-	"github.com/sluicehost/sluice/abi"
 )
 
 // opened is a vault under its lock.
@@ -146,7 +144,7 @@ func (o *opened) list() ([]Entry, error) {
 	}
 	var out []Entry
 	for _, connection := range names {
-		if !abi.IsSlug(connection) {
+		if !isOwner(connection) {
 			continue
 		}
 		d, err := o.top.open(connection)

@@ -26,7 +26,9 @@ type relay struct {
 	frames, bytes uint32    // credit left
 	emitErrno     abi.Errno // why emit is over, if it is
 
-	buffer  []byte    // holds the last reply
+	reply   []byte    // the last one
+	buffer  []byte    // holds it, unless it went into guest memory
+	into    []byte    // guest memory for the reply that is awaited; nil for none
 	pending []byte    // what sluice_v1.reply has not fetched yet (G7)
 	refusal abi.Errno // of the last call since it was cleared; see wasi.go
 }
@@ -54,8 +56,15 @@ func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 			r.ended = abi.EPROTO
 		}
 		r.refusal = h.Errno
-		return r.buffer, h.Errno
+		return r.reply, h.Errno
 	}
+}
+
+// callInto is call for a reply that goes to dst when it is no error and fits.
+func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
+	r.into = dst
+	defer func() { r.into = nil }()
+	return r.call(c, request)
 }
 
 // emit sends a frame as soon as there is credit for it.
@@ -84,7 +93,7 @@ func (r *relay) send(c abi.Call, payload []byte) {
 	}
 }
 
-// receive reads one message into the buffer. Credits are booked.
+// receive reads one message, a reply to where it goes. Credits are booked.
 func (r *relay) receive() abi.WireHeader {
 	h, err := r.link.next()
 	if err != nil {
@@ -98,11 +107,15 @@ func (r *relay) receive() abi.WireHeader {
 		r.book(h, b[:h.Length])
 		return h
 	}
-	if cap(r.buffer) < int(h.Length) {
-		r.buffer = make([]byte, h.Length)
+	if h.Errno == abi.OK && r.into != nil && int(h.Length) <= len(r.into) {
+		r.reply = r.into[:h.Length]
+	} else {
+		if cap(r.buffer) < int(h.Length) {
+			r.buffer = make([]byte, h.Length)
+		}
+		r.reply = r.buffer[:h.Length]
 	}
-	r.buffer = r.buffer[:h.Length]
-	if err := r.link.read(r.buffer); err != nil {
+	if err := r.link.read(r.reply); err != nil {
 		r.lost(fmt.Errorf("read from host: %w", err))
 	}
 	return h

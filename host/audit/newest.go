@@ -1,0 +1,145 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// The bounds of one Newest: entries that are read and compared, and bytes that
+// are passed over to get there.
+const (
+	newestEntries = 10_000
+	newestBlock   = 64 << 10
+)
+
+// Newest lists entries newest first: those with a sequence below before, or from
+// the newest on if before is 0. next is where to go on, 0 at the beginning of the
+// log. It looks at a bounded number of entries, so that a page may be short, and
+// even empty, although there are more. Lines that are none are passed over:
+// Verify finds them.
+func (l *Log) Newest(ctx context.Context, f Filter, before uint64, limit int) (page []Entry, next uint64, err error) {
+	d, err := openDirectory(l.data, logDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer d.Close()
+	names, err := d.files()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read audit log: %w", err)
+	}
+	s := search{filter: f, before: before, limit: limit}
+	for i := len(names) - 1; i >= 0 && !s.full; i-- {
+		if err := s.file(ctx, d, names[i]); err != nil {
+			return nil, 0, fmt.Errorf("read audit log: %w", err)
+		}
+	}
+	if s.full && s.last > 1 {
+		next = s.last
+	}
+	return s.page, next, nil
+}
+
+// A search goes through a log backwards.
+type search struct {
+	filter Filter
+	before uint64 // 0 is the newest
+	limit  int
+
+	page   []Entry
+	looked int
+	last   uint64 // sequence of the last entry that was looked at
+	full   bool   // there may be more
+}
+
+// file goes through one file. One whose first entry is not below before is
+// passed over.
+func (s *search) file(ctx context.Context, d *directory, name string) error {
+	f, size, err := d.open(name, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, min(size, 64))
+	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if first, ok := sequenceOf(head); ok && s.before > 0 && first >= s.before {
+		return nil
+	}
+	return backwards(f, size, func(line []byte) (bool, error) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		s.line(line)
+		return !s.full, nil
+	})
+}
+
+func (s *search) line(line []byte) {
+	n, ok := sequenceOf(line)
+	if !ok || s.before > 0 && n >= s.before {
+		return
+	}
+	if s.looked++; s.looked > newestEntries || len(s.page) >= s.limit {
+		s.full = true
+		return
+	}
+	e, err := parseEntry(line)
+	if err != nil {
+		return
+	}
+	if s.last = e.Sequence; s.filter.match(&e) {
+		s.page = append(s.page, e)
+	}
+}
+
+// sequenceOf reads the number that every entry begins with.
+func sequenceOf(line []byte) (uint64, bool) {
+	digits, ok := bytes.CutPrefix(line, []byte(`{"sequence":`))
+	end := bytes.IndexByte(digits[:min(len(digits), 21)], ',')
+	if !ok || end < 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(digits[:end]), 10, 64)
+	return n, err == nil
+}
+
+// backwards hands over the whole lines of a file, with their ends, last first,
+// until more says no. A line is valid until the next. Lines longer than one can
+// be are passed over.
+func backwards(f io.ReaderAt, size int64, more func(line []byte) (bool, error)) error {
+	var tail []byte // what stands before the lines handed over, from at on
+	block := make([]byte, newestBlock)
+	for at := size; at > 0 || len(tail) > 0; {
+		i := bytes.LastIndexByte(tail[:max(len(tail)-1, 0)], '\n')
+		if i < 0 && at > 0 {
+			n := min(at, newestBlock)
+			if _, err := f.ReadAt(block[:n], at-n); err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			at -= n
+			if len(tail) > maxLine {
+				tail = tail[:0] // no line; what is left of it is none either
+			}
+			tail = append(bytes.Clone(block[:n]), tail...)
+			continue
+		}
+		line := tail[i+1:]
+		if bytes.HasSuffix(line, []byte{'\n'}) && len(line) <= maxLine {
+			if on, err := more(line); err != nil || !on {
+				return err
+			}
+		}
+		tail = tail[:i+1]
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) answer() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use: "answer RUN", Short: "Answer the question that a run waits with",
+		Long: `Asks you on the terminal what a run of the running host wants to know, secrets
+without echo, and hands the answer over. --answer answers without a terminal. RUN is
+an id, the beginning of one, or last: the newest run that waits. With --json: one
+object.`,
+		Example: "  sluice answer last\n  sluice answer last --answer otp=@code.txt\n  sluice answer last --answer approval=reject",
+		Args:    args(1, 1, "one run"),
+		RunE:    func(cmd *cobra.Command, a []string) error { return c.doAnswer(cmd.Context(), a[0], f) },
+	}
+	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "answer with `KIND=VALUE|@FILE`, as for sluice run")
+	return cmd
+}
+
+// answered is what sluice answer prints.
+type answered struct {
+	RunID         store.RunID `json:"run_id"`
+	InteractionID string      `json:"interaction_id"`
+	Kind          string      `json:"kind"`
+	Status        string      `json:"status"`
+}
+
+func (c *command) doAnswer(ctx context.Context, arg string, f *runFlags) error {
+	owner, err := c.owner(f)
+	if err != nil {
+		return err
+	}
+	if owner == nil {
+		return usagef("there is no terminal to ask on; give the answer with --answer KIND=VALUE")
+	}
+	k, err := c.needHost(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := c.asking(ctx, k, arg)
+	if err != nil {
+		return err
+	}
+	q, err := question(ctx, k, r.ID, "")
+	if err != nil {
+		return err
+	}
+	if q == nil {
+		return usagef("run %s waits for no answer", r.ID)
+	}
+	if s, ok := owner.(*scripted); ok && s.answers[0].kind != q.Kind && s.next == nil {
+		return usagef("run %s asks for %s; want --answer %s=VALUE", r.ID, q.Kind, q.Kind)
+	}
+	a, err := c.give(ctx, k, owner, *q)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, answered{r.ID, q.InteractionID, q.Kind, a.Status})
+	}
+	c.warnf("%s: %s", r.ID, a.Status)
+	return nil
+}
+
+// asking is the run that is meant; last is the newest one that waits, not one that
+// was started since.
+func (c *command) asking(ctx context.Context, k *client.Client, arg string) (store.Run, error) {
+	if arg != "last" {
+		return findRun(ctx, served{k}, arg)
+	}
+	items, err := k.Waiting(ctx, "")
+	if err != nil {
+		return store.Run{}, err
+	}
+	var newest store.RunID
+	for _, i := range items {
+		if i.InteractionID != "" {
+			newest = max(newest, i.RunID)
+		}
+	}
+	if newest == "" {
+		return store.Run{}, usagef("no run waits for an answer")
+	}
+	return served{k}.Run(ctx, newest)
+}
+
+// question is what a run waits with: the one of that id, or the only one there is
+// with "". nil when there is none.
+func question(ctx context.Context, k *client.Client, id store.RunID, interaction string) (*run.Question, error) {
+	items, err := k.Waiting(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(items, func(i timeline.Item) bool {
+		return i.InteractionID != "" && (interaction == "" || i.InteractionID == interaction)
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	a, err := k.Assistance(ctx, items[i].AssistanceID)
+	if client.IsNotFound(err) || err == nil && a.Status != timeline.ItemOpen {
+		return nil, nil // it was closed meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	return questionFrom(a), nil
+}
+
+// questionFrom is a question as the terminal asks it. Fields go by the names that
+// the timeline shows: the host knows the connector's own.
+func questionFrom(a client.Assistance) *run.Question {
+	q := &run.Question{
+		RunID: string(a.RunID), ConnectionID: string(a.ConnectionID), DisplayName: string(a.ConnectionID), InteractionID: a.InteractionID,
+		NodeID: a.NodeID, Kind: a.Kind, Stream: a.Stream, Message: a.Message, RawMessage: a.Message,
+	}
+	if a.Raw != nil {
+		q.RawMessage, q.RawSchema = a.Raw.Message, a.Raw.Schema
+		if p := a.Raw.Page; p != nil {
+			q.Page = run.Page{Title: p.Title, Host: p.URLHost}
+		}
+	}
+	if at, err := time.Parse(time.RFC3339Nano, a.Expires); err == nil {
+		q.Timeout = max(time.Until(at), time.Second)
+	}
+	v := timeline.ViewOf(a.Item)
+	for _, f := range v.Fields {
+		q.Fields = append(q.Fields, run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required, Sealed: f.Sealed, Enum: f.Enum})
+	}
+	if v.Decision != "" {
+		q.Fields = append(q.Fields, run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: []string{"accept", "reject"}})
+		if v.Comment {
+			q.Fields = append(q.Fields, run.Field{Name: "comment", Shown: "comment", Type: "string"})
+		}
+	}
+	return q
+}
+
+// give asks the owner and hands the answer over. A timeout is left to the run.
+func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (run.Answer, error) {
+	if q.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, q.Timeout)
+		defer cancel()
+	}
+	a, err := owner.Ask(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	if a.Status == abi.AnswerTimeout {
+		return a, nil
+	}
+	data := a.Data
+	if a.Status != abi.AnswerSuccess {
+		data = nil
+	}
+	err = k.Answer(ctx, store.RunID(q.RunID), q.InteractionID, a.Status, data)
+	for _, v := range a.Data {
+		clear(v)
+	}
+	return a, err
+}

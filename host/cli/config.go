@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/daemon"
+)
+
+// configFile is the file of sluice serve --config, YAML or JSON. Absent members
+// have their defaults; flags win over it.
+type configFile struct {
+	Store            string   `yaml:"store"`
+	Listen           []string `yaml:"listen"`
+	Expose           bool     `yaml:"expose"`
+	TLS              tlsFiles `yaml:"tls"`
+	Proxies          []string `yaml:"proxies"`
+	PublicURL        string   `yaml:"public_url"`
+	Hosts            []string `yaml:"hosts"`
+	MetricsOpen      bool     `yaml:"metrics_open"`
+	WebhookLoopback  bool     `yaml:"webhook_loopback"`
+	AllowNetworkFS   bool     `yaml:"allow_network_fs"`
+	RequireIsolation string   `yaml:"require_isolation"`
+	RequireSignature bool     `yaml:"require_signature"`
+	Quiet            bool     `yaml:"quiet"`
+
+	Runs    runsConfig    `yaml:"runs"`
+	Browser browserConfig `yaml:"browser"`
+	Budgets budgetsConfig `yaml:"budgets"`
+	Pace    paceConfig    `yaml:"pace"`
+}
+
+type tlsFiles struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+type runsConfig struct {
+	AtOnce   int   `yaml:"at_once"`
+	Accepted int   `yaml:"accepted"`
+	Grace    *span `yaml:"grace"`
+	Prespawn *int  `yaml:"prespawn"`
+}
+
+// browserConfig are the settings browser.* (browser.md); absent ones have their
+// defaults.
+type browserConfig struct {
+	Path             string `yaml:"path"`
+	MaxSurfaces      int    `yaml:"max_surfaces"`
+	Linger           *span  `yaml:"linger"`
+	ProbeInterval    *span  `yaml:"probe_interval"`
+	UIDRange         []int  `yaml:"uid_range"`
+	AllowNoSandbox   bool   `yaml:"allow_no_sandbox"`
+	ActionsPerMinute int    `yaml:"actions_per_minute"`
+}
+
+// options are the settings of browsers.
+func (c browserConfig) options() browser.Options {
+	o := browser.Options{Path: c.Path, MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
+	if c.Linger != nil {
+		o.Linger = time.Duration(*c.Linger)
+	}
+	if c.ProbeInterval != nil {
+		o.ProbeInterval = time.Duration(*c.ProbeInterval)
+	}
+	if len(c.UIDRange) == 2 {
+		o.FirstUID, o.LastUID = c.UIDRange[0], c.UIDRange[1]
+	}
+	return o
+}
+
+func (c browserConfig) check() error {
+	if r := c.UIDRange; len(r) != 0 && (len(r) != 2 || r[0] < 1000 || r[1] < r[0]) {
+		return errors.New("browser.uid_range: want two uids of 1000 or more, the first and the last")
+	}
+	if d := c.Linger; d != nil && time.Duration(*d) > 5*time.Minute {
+		return errors.New("browser.linger: want at most 5m")
+	}
+	if d := c.ProbeInterval; d != nil && time.Duration(*d) > 10*time.Second {
+		return errors.New("browser.probe_interval: want at most 10s")
+	}
+	return nil
+}
+
+type budgetsConfig struct {
+	Compute   *span `yaml:"compute"`
+	Active    *span `yaml:"active"`
+	Stall     *span `yaml:"stall"`
+	OwnerWait *span `yaml:"owner_wait"`
+	Total     *span `yaml:"total"`
+	Prepare   *span `yaml:"prepare"`
+	Pause     *span `yaml:"pause"`
+}
+
+type paceConfig struct {
+	PerSecond   *float64 `yaml:"per_second"`
+	Burst       *int     `yaml:"burst"`
+	AtOnce      *int     `yaml:"at_once"`
+	LongestStop *span    `yaml:"longest_stop"`
+}
+
+// A span is a time such as 30s, 6h or 2d.
+type span time.Duration
+
+// UnmarshalYAML reads a span above zero.
+func (s *span) UnmarshalYAML(n *yaml.Node) error {
+	d, err := time.ParseDuration(n.Value)
+	if days, ok := spanOfDays(n.Value); ok {
+		d, err = time.Duration(days)*24*time.Hour, nil
+	}
+	if err != nil || d <= 0 || d > 366*24*time.Hour {
+		return fmt.Errorf("line %d: want a span such as 30s, 6h or 2d", n.Line)
+	}
+	*s = span(d)
+	return nil
+}
+
+// maxConfig bounds the file, in bytes.
+const maxConfig = abi.MiB
+
+// readConfig reads a configuration. The error is usage and names what is wrong.
+func readConfig(path string) (*configFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--config: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return nil, usagef("--config: read %s: %w", path, err)
+	}
+	if len(text) > maxConfig {
+		return nil, usagef("--config %s: it is larger than 1 MiB", path)
+	}
+	c := &configFile{}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return nil, usagef("--config %s: %s", path, plainYAML(err))
+	}
+	if err := d.Decode(&configFile{}); !errors.Is(err, io.EOF) {
+		return nil, usagef("--config %s: it holds more than one document", path)
+	}
+	if err := c.check(); err != nil {
+		return nil, usagef("--config %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// plainYAML leaves out Go's types.
+func plainYAML(err error) string {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return strings.TrimPrefix(err.Error(), "yaml: ")
+	}
+	var out []string
+	for _, e := range wrong.Errors {
+		if head, rest, ok := strings.Cut(e, "field "); ok {
+			name, _, _ := strings.Cut(rest, " not found in type")
+			e = head + "there is no setting " + name
+		} else if head, _, ok := strings.Cut(e, " into cli."); ok {
+			e = strings.Replace(head, "cannot unmarshal !!", "this setting does not take a ", 1)
+		}
+		out = append(out, e)
+	}
+	return strings.Join(out, "; ")
+}
+
+// check refuses numbers that cannot be meant.
+func (c *configFile) check() error {
+	for _, n := range []struct {
+		name        string
+		value       int
+		least, most int
+	}{
+		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000}, {"runs.prespawn", given(c.Runs.Prespawn), -1, 64},
+		{"pace.burst", given(c.Pace.Burst), 0, 10_000}, {"browser.max_surfaces", c.Browser.MaxSurfaces, 0, 64},
+		{"browser.actions_per_minute", c.Browser.ActionsPerMinute, 0, 6000}, {"pace.at_once", given(c.Pace.AtOnce), 0, 1000},
+	} {
+		if n.value < n.least || n.value > n.most {
+			return fmt.Errorf("%s: want %d to %d", n.name, n.least, n.most)
+		}
+	}
+	if err := c.Browser.check(); err != nil {
+		return err
+	}
+	if p := c.Pace.PerSecond; p != nil && (*p <= 0 || *p > 10_000) {
+		return errors.New("pace.per_second: want more than 0, at most 10000")
+	}
+	return nil
+}
+
+func given(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// options are the settings of a host, with the defaults where there are none.
+func (c *configFile) options() daemon.Options {
+	h := host.DefaultOptions()
+	h.Browser = c.Browser.options()
+	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
+	if c.Runs.Prespawn != nil {
+		h.Prespawn = *c.Runs.Prespawn
+	}
+	for _, b := range []struct {
+		from *span
+		to   *time.Duration
+	}{
+		{c.Budgets.Compute, &h.Budgets.Compute}, {c.Budgets.Active, &h.Budgets.Active}, {c.Budgets.Stall, &h.Budgets.Stall},
+		{c.Budgets.OwnerWait, &h.Budgets.OwnerWait}, {c.Budgets.Total, &h.Budgets.Total}, {c.Budgets.Prepare, &h.Budgets.Prepare},
+		{c.Budgets.Pause, &h.Budgets.Pause}, {c.Pace.LongestStop, &h.Pace.LongestStop},
+	} {
+		if b.from != nil {
+			*b.to = time.Duration(*b.from)
+		}
+	}
+	if c.Pace.PerSecond != nil {
+		h.Pace.PerSecond = *c.Pace.PerSecond
+	}
+	if n := given(c.Pace.Burst); n > 0 {
+		h.Pace.Burst = n
+	}
+	if n := given(c.Pace.AtOnce); n > 0 {
+		h.Pace.AtOnce = n
+	}
+	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: dashboard.Options{
+		Listen: c.Listen, Expose: c.Expose, Cert: c.TLS.Cert, Key: c.TLS.Key, Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
+	}}
+	o.Service.Runs, o.Service.Accepted = c.Runs.AtOnce, c.Runs.Accepted
+	if c.Runs.Grace != nil {
+		o.Service.Grace = time.Duration(*c.Runs.Grace)
+	}
+	return o
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+)
+
+func (c *command) conformance() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "conformance", Short: "Connectors to try a client of the API on",
+		Long:    "The conformance connectors do one thing each: wait, fail, ask. A client of the API\ntries itself on them without an account anywhere.",
+		Example: "  sluice conformance install",
+		RunE: func(_ *cobra.Command, a []string) error {
+			return notSubcommand(a, "sluice conformance install")
+		},
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "install", Short: "Build and install the conformance connectors",
+		Long:    "Builds the connectors of examples/conformance and installs them under their names,\non the running host or in the store. It is run from a checkout of Sluice.",
+		Example: "  go run . conformance install",
+		Args:    args(0, 0, "no arguments"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.installConformance(cmd.Context()) },
+	})
+	return cmd
+}
+
+// conformanceIn lists the sources of the conformance connectors in a checkout.
+func conformanceIn(root string) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(root, "examples", "conformance", "conformance-*", "manifest.json"))
+	if err != nil || len(all) == 0 {
+		return nil, usagef("there are no sources in %s", filepath.Join(root, "examples", "conformance"))
+	}
+	slices.Sort(all)
+	for i := range all {
+		all[i] = filepath.Dir(all[i])
+	}
+	return all, nil
+}
+
+func (c *command) installConformance(ctx context.Context) error {
+	root, err := checkout()
+	if err != nil {
+		return err
+	}
+	dirs, err := conformanceIn(root)
+	if err != nil {
+		return err
+	}
+	k, err := c.running(ctx)
+	if err != nil {
+		return err
+	}
+	if k != nil {
+		return c.withFiles(func(h *host.Host) error { return c.uploadConformance(ctx, h, k, dirs) })
+	}
+	return c.with(ctx, host.Options{}, func(h *host.Host) error {
+		for _, dir := range dirs {
+			c.building(dir)
+			l, err := h.Load(ctx, dir, "")
+			if err != nil {
+				return err
+			}
+			if _, err := h.Install(ctx, l, host.InstallOptions{Conformance: true}); err != nil {
+				return err
+			}
+		}
+		return c.saidInstalled(dirs)
+	})
+}
+
+func (c *command) uploadConformance(ctx context.Context, h *host.Host, k *client.Client, dirs []string) error {
+	for _, dir := range dirs {
+		c.building(dir)
+		l, err := h.Load(ctx, dir, "")
+		if err != nil {
+			return err
+		}
+		if _, err := k.InstallConnector(ctx, control.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
+			return fmt.Errorf("install %s: %w", l.Connector.Name, err)
+		}
+	}
+	return c.saidInstalled(dirs)
+}
+
+func (c *command) saidInstalled(dirs []string) error {
+	var names []string
+	for _, d := range dirs {
+		names = append(names, filepath.Base(d))
+	}
+	if c.json {
+		return printJSON(c.out, names)
+	}
+	c.warnf("Installed %s.", strings.Join(names, ", "))
+	return nil
+}
+
+func (c *command) building(dir string) {
+	shown := dir
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, dir); err == nil && !strings.HasPrefix(rel, "..") {
+			shown = rel
+		}
+	}
+	c.warnf("building, checking and compiling %s", abi.Clean(shown))
+}

@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) connect() *cobra.Command {
+	f := &grantFlags{}
+	var name string
+	cmd := &cobra.Command{
+		Use: "connect CONNECTOR", Short: "Make a connection: settings, secrets and what it may do",
+		Long: `Makes a connection of an installed connector on the running host, with its
+configuration, its secrets and what it is granted: all that its runs, by hand or by
+schedule, then have. On a terminal you are asked for what is missing. With --json:
+the connection.`,
+		Example: `  sluice connect feed --config '{"feeds": ["https://blog.example.org/feed.xml"]}' --allow-host blog.example.org
+  sluice connect git --connection sluice --mount repo=/src/sluice --name 'The Sluice repository'
+  sluice connect mailbox --secret token=@token.txt --yes`,
+		Args: args(1, 1, "one installed connector"),
+		RunE: func(cmd *cobra.Command, a []string) error { return c.doConnect(cmd.Context(), a[0], name, f) },
+	}
+	f.addApprovals(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.connection, "connection", "", "its `ID` (default: the connector's name)")
+	fl.StringVar(&name, "name", "", "what people call it")
+	fl.StringVar(&f.config, "config", "", "its configuration, `JSON|@FILE`")
+	fl.StringArrayVar(&f.secrets, "secret", nil, "store a secret from a file, `NAME=@FILE`; repeatable")
+	fl.BoolVar(&f.once, "single-use", false, "for one successful run")
+	fl.BoolVar(&f.continuous, "continuous", false, "for any number of runs")
+	fl.StringVar(&f.expires, "expires", "", "until `WHEN`: a date, a time, or a span such as 30d or 12h")
+	return cmd
+}
+
+func (c *command) doConnect(ctx context.Context, connector, name string, f *grantFlags) error {
+	terms, err := f.terms(time.Now())
+	if err != nil {
+		return err
+	}
+	q, err := c.runRequest(&f.runFlags)
+	if err != nil {
+		return err
+	}
+	k, err := c.needHost(ctx)
+	if err != nil {
+		return err
+	}
+	to := served{k}
+	if q.Connector, err = to.loaded(ctx, connector); err != nil {
+		return err
+	}
+	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
+		return err
+	}
+	// What can be wrong with it is looked at before there is a connection.
+	wanted, err := c.bindings(k, control.Bindings{}, &q, &f.runFlags)
+	if err != nil {
+		return err
+	}
+	conn, err := k.CreateConnection(ctx, control.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config})
+	if err != nil {
+		return err
+	}
+	id := store.ConnectionID(conn.ConnectionID)
+	for _, name := range slices.Sorted(maps.Keys(q.Secrets)) {
+		if err := k.SetSecret(ctx, id, name, []byte(q.Secrets[name])); err != nil {
+			return fmt.Errorf("connection %s is made, but not its secret %s: %w", id, name, err)
+		}
+	}
+	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
+		return fmt.Errorf("connection %s is made, and has no grant; sluice grant gives one: %w", id, err)
+	}
+	if err := c.showConnection(ctx, k, id, q.Connector.Manifest); err != nil || c.json {
+		return err
+	}
+	c.warnf("Connection %s is made. Run it with sluice run %s, or by itself with sluice schedule set %s --every 6h.", id, id, id)
+	return nil
+}
+
+// showConnection prints what a connection has, and whether it could run.
+func (c *command) showConnection(ctx context.Context, k *client.Client, id store.ConnectionID, m *abi.Manifest) error {
+	conn, err := k.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, conn)
+	}
+	c.showGrant(connectionFrom(conn), m)
+	for _, code := range conn.NotReady {
+		c.warnf("It cannot run yet: %s.", abi.Clean(strings.ReplaceAll(code, "_", " ")))
+	}
+	return nil
+}
+
+// bindings are what a connection has, and what flags and the owner add.
+func (c *command) bindings(k *client.Client, have control.Bindings, q *host.RunRequest, f *runFlags) (control.Bindings, error) {
+	known := store.Connection{Approved: approvedFrom(have)}
+	m := q.Connector.Manifest
+	var err error
+	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
+		return have, err
+	}
+	if k.Local() {
+		err = c.withFiles(func(h *host.Host) (err error) {
+			q.Approved.Mounts, err = c.mounts(h, known, m, f)
+			return err
+		})
+	} else {
+		q.Approved.Mounts, err = mountsThere(f.mounts)
+	}
+	if err != nil {
+		return have, err
+	}
+	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
+		return have, err
+	}
+	if q.Approved.Browser, err = c.acts(known, q, f); err != nil {
+		return have, err
+	}
+	if q.Approved.Plain, err = c.plain(known, q, f); err != nil {
+		return have, err
+	}
+	return merged(have, q.Approved), nil
+}
+
+// withFiles opens a host that has nothing but the files of this machine.
+func (c *command) withFiles(do func(*host.Host) error) error {
+	h, err := host.Open(context.Background(), host.Options{Store: "memory:", NoSandbox: true})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return do(h)
+}
+
+// mountsThere reads NAME=DIR[:rw] of another machine, which checks it.
+func mountsThere(args []string) ([]store.Mount, error) {
+	var out []store.Mount
+	for _, a := range args {
+		name, dir, ok := strings.Cut(a, "=")
+		dir, writable := strings.CutSuffix(dir, ":rw")
+		if !ok || name == "" || !filepath.IsAbs(dir) {
+			return nil, usagef("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on", abi.Clean(a))
+		}
+		out = append(out, store.Mount{Name: name, Path: dir, Writable: writable})
+	}
+	return out, nil
+}
+
+// merged adds approvals to bindings; one of a directory replaces that of its name.
+func merged(b control.Bindings, more store.Approved) control.Bindings {
+	if len(more.Hosts) > 0 {
+		n := control.NetworkBinding{}
+		if b.Network != nil {
+			n.Hosts = slices.Clone(b.Network.Hosts)
+		}
+		for _, h := range more.Hosts {
+			if !slices.Contains(n.Hosts, h) {
+				n.Hosts = append(n.Hosts, h)
+			}
+		}
+		b.Network = &n
+	}
+	if len(more.Mounts) > 0 {
+		fs := control.FilesystemBinding{}
+		if b.Filesystem != nil {
+			fs.Mounts = slices.DeleteFunc(slices.Clone(b.Filesystem.Mounts), func(have control.Mount) bool {
+				return slices.ContainsFunc(more.Mounts, func(m store.Mount) bool { return m.Name == have.Name })
+			})
+		}
+		for _, m := range more.Mounts {
+			mode := "ro"
+			if m.Writable {
+				mode = "rw"
+			}
+			fs.Mounts = append(fs.Mounts, control.Mount{Name: m.Name, HostPath: m.Path, Mode: mode})
+		}
+		b.Filesystem = &fs
+	}
+	if len(more.Destinations) > 0 {
+		b.Destinations = maps.Clone(b.Destinations)
+		if b.Destinations == nil {
+			b.Destinations = map[string][]abi.Destination{}
+		}
+		for name, to := range more.Destinations {
+			b.Destinations[name] = append(slices.Clone(b.Destinations[name]), to...)
+		}
+	}
+	if more.Browser && b.Browser == nil {
+		b.Browser = &control.BrowserBinding{}
+	}
+	for _, name := range more.Plain {
+		if !slices.Contains(b.PlainAcknowledged, name) {
+			b.PlainAcknowledged = append(slices.Clone(b.PlainAcknowledged), name)
+		}
+	}
+	return b
+}
+
+// giveTo approves bindings and the grant. Without terms the grant that there is
+// stays, and one that cannot be used is replaced by one without bounds.
+func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b control.Bindings, terms *host.Terms) error {
+	if _, err := k.Approve(ctx, id, b); err != nil {
+		return err
+	}
+	conn, err := k.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	if terms == nil && conn.Grant != nil && conn.Grant.Status == "active" {
+		return nil
+	}
+	q := control.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous"}
+	if terms != nil {
+		q.ExpiresAt = terms.Expires
+		if terms.SingleUse {
+			q.AccessMode = "single_use"
+		}
+		if len(terms.Scope) > 0 {
+			q.Scope = terms.Scope
+		}
+	}
+	_, err = k.Grant(ctx, id, q)
+	return err
+}
+
+// grantThere is sluice grant on a running host.
+func (c *command) grantThere(ctx context.Context, k *client.Client, connector string, f *grantFlags, terms *host.Terms) error {
+	if !host.IsName(connector) || f.manifest != "" {
+		return usagef("a running host grants installed connectors something: sluice install FILE, then sluice grant with its name")
+	}
+	q := host.RunRequest{}
+	var err error
+	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
+		return err
+	}
+	m := q.Connector.Manifest
+	id := store.ConnectionID(orWord(f.connection, m.Name()))
+	conn, err := k.Connection(ctx, id)
+	missing := client.IsNotFound(err)
+	if err != nil && !missing {
+		return err
+	}
+	wanted, err := c.bindings(k, conn.Bindings, &q, &f.runFlags)
+	if err != nil {
+		return err
+	}
+	if missing {
+		if _, err := k.CreateConnection(ctx, control.NewConnection{ConnectorName: m.Name(), ConnectionID: string(id)}); err != nil {
+			return err
+		}
+	}
+	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
+		return err
+	}
+	return c.showConnection(ctx, k, id, m)
+}
+
+func (c *command) deleteConnection() *cobra.Command {
+	var erase, yes bool
+	cmd := &cobra.Command{
+		Use: "delete CONNECTION", Short: "Delete a connection of the running host",
+		Long: `Deletes a connection and its schedule. What it collected stays, unless --erase says
+that records, cursors and secrets go too; that cannot be undone, and is asked about
+unless --yes is given. Timelines of its runs stay.`,
+		Example: "  sluice connections delete feed\n  sluice connections delete mailbox --erase",
+		Args:    args(1, 1, "one connection"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			ctx := cmd.Context()
+			k, err := c.needHost(ctx)
+			if err != nil {
+				return err
+			}
+			conn, err := findConnection(ctx, served{k}, a[0])
+			if err != nil {
+				return err
+			}
+			if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
+				return usagef("nothing was erased; --yes erases without asking")
+			}
+			if err := k.DeleteConnection(ctx, conn.ID, erase); err != nil {
+				return err
+			}
+			c.warnf("Deleted connection %s.", conn.ID)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&erase, "erase", false, "records, cursors and secrets too")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --erase: do not ask")
+	return cmd
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/client"
+)
+
+func (c *command) login() *cobra.Command {
+	return &cobra.Command{
+		Use: "login", Short: "Print a link that logs you in to the dashboard",
+		Long:    "Prints a new login link of the running host. It works once, for 10 minutes. With\n--json: one object.",
+		Example: "  sluice login",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.url != "" {
+				return usagef("a login link is made where the host runs; over --url a key is all there is")
+			}
+			k, err := c.needHost(cmd.Context())
+			if err != nil {
+				return err
+			}
+			l, err := k.Login(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.printLogin(l)
+		},
+	}
+}
+
+// printLogin prints a login link, the plain address after it (A31, A33).
+func (c *command) printLogin(l client.Login) error {
+	if c.json {
+		return printJSON(c.out, l)
+	}
+	if _, err := fmt.Fprintf(c.out, "%s\n", l.URL); err != nil {
+		return err
+	}
+	if l.PlainURL != "" {
+		c.warnf("If that does not open: %s", l.PlainURL)
+	}
+	c.warnf("It works once, until %s.", l.ExpiresAt.Local().Format("15:04"))
+	return nil
+}
+
+func (c *command) keys() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "keys", Short: "Make and revoke API keys",
+		Long: `API keys let programs use the API of the running host, each within its scopes.
+docs/api.md lists the scopes.`,
+		Example: "  sluice keys create reports --scope records:read --scope connections:read\n  sluice keys list",
+		RunE: func(_ *cobra.Command, a []string) error {
+			return notSubcommand(a, "sluice keys create, list or revoke")
+		},
+	}
+	cmd.AddCommand(c.createKey(), c.listKeys(), c.revokeKey())
+	return cmd
+}
+
+func (c *command) createKey() *cobra.Command {
+	var q client.NewKey
+	var test bool
+	var expires string
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make an API key; it is shown once",
+		Long: `Makes an API key with the scopes given and prints it, once: the host keeps only a
+hash. With --json: one object, the key is its member key.`,
+		Example: "  sluice keys create ci --scope runs:create --scope runs:read --expires 90d > ci.key",
+		Args:    args(1, 1, "a name"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if len(q.Scopes) == 0 {
+				return usagef("sluice keys create needs --scope, such as --scope runs:read; docs/api.md lists them")
+			}
+			q.Name, q.Mode = a[0], "live"
+			if test {
+				q.Mode = "test"
+			}
+			if expires != "" {
+				at, err := parseWhen(expires, time.Now())
+				if err != nil {
+					return usagef("--expires %s: %w", abi.Clean(expires), err)
+				}
+				q.ExpiresAt = &at
+			}
+			return c.doCreateKey(cmd.Context(), q)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&q.Scopes, "scope", nil, "what it may do, `SCOPE`; repeatable")
+	fl.BoolVar(&test, "test", false, "only for connections in mode test and conformance connectors")
+	fl.StringVar(&expires, "expires", "", "until `WHEN`: a date, a time, or a span such as 90d")
+	fl.StringArrayVar(&q.ConnectionIDs, "connection", nil, "only for the connection `ID`; repeatable")
+	return cmd
+}
+
+func (c *command) doCreateKey(ctx context.Context, q client.NewKey) error {
+	k, err := c.needHost(ctx)
+	if err != nil {
+		return err
+	}
+	key, err := k.CreateKey(ctx, q)
+	var e *client.Error
+	if errors.As(err, &e) && e.Code == "validation_error" {
+		return fmt.Errorf("%w (docs/api.md lists the scopes)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, key)
+	}
+	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(key.Scopes, ", "))
+	_, err = fmt.Fprintf(c.out, "%s\n", key.Secret)
+	return err
+}
+
+func (c *command) listKeys() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List API keys",
+		Long:    "Lists API keys, revoked and expired ones too, never a secret. With --json: one array.",
+		Example: "  sluice keys list",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := c.needHost(cmd.Context())
+			if err != nil {
+				return err
+			}
+			all, err := k.Keys(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return printJSON(c.out, all)
+			}
+			var rows [][]string
+			for _, key := range all {
+				used := ""
+				if key.LastUsedAt != nil {
+					used = c.when(*key.LastUsedAt)
+				}
+				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.when(key.CreatedAt), used, strings.Join(key.Scopes, " ")})
+			}
+			return c.table([]string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
+		},
+	}
+}
+
+func (c *command) revokeKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke KEY", Short: "Revoke an API key at once",
+		Long:    "Revokes an API key, by its id. Streams that it holds open end within a minute.",
+		Example: "  sluice keys revoke key_01J9ZKM3",
+		Args:    args(1, 1, "one key id"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			k, err := c.needHost(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := k.RevokeKey(cmd.Context(), a[0]); err != nil {
+				if client.IsNotFound(err) {
+					return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
+				}
+				return err
+			}
+			c.warnf("Revoked %s.", a[0])
+			return nil
+		},
+	}
+}

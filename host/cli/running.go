@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/daemon"
+)
+
+// running finds the host that a command is for: the one that --url names, or the
+// one that serves the data directory; nil when none does.
+func (c *command) running(ctx context.Context) (*client.Client, error) {
+	if c.found != nil {
+		return c.found, nil
+	}
+	var err error
+	if c.url != "" {
+		c.found, err = c.remote()
+		return c.found, err
+	}
+	if c.keyFile != "" {
+		return nil, usagef("--key-file goes with --url or SLUICE_URL; the host of this data directory needs no key")
+	}
+	dir, err := host.DataDir(c.store)
+	if err != nil || dir == "" {
+		return nil, err
+	}
+	socket := filepath.Join(dir, daemon.SocketName)
+	if fi, err := os.Stat(socket); err != nil || fi.Mode().Type() != os.ModeSocket {
+		return nil, nil
+	}
+	if k := client.Socket(socket); k.Alive(ctx) {
+		c.found = k
+	}
+	return c.found, nil // a socket that nobody answers is what a host left that was killed
+}
+
+// remote is the host that --url or SLUICE_URL names, with the key of --key-file
+// or SLUICE_KEY. A key is never an argument.
+func (c *command) remote() (*client.Client, error) {
+	key := os.Getenv("SLUICE_KEY")
+	if c.keyFile != "" {
+		text, err := valueOrFile("--key-file", "@"+c.keyFile)
+		if err != nil {
+			return nil, err
+		}
+		key = text
+	}
+	if key == "" {
+		return nil, usagef("%s needs an API key: give it with --key-file FILE, or in SLUICE_KEY; sluice keys create makes one", c.url)
+	}
+	k, err := client.URL(c.url, key)
+	if errors.Is(err, client.ErrAddress) {
+		return nil, usagef("--url: %w", err)
+	}
+	return k, err
+}
+
+// needHost is running for commands that nothing but a host can do.
+func (c *command) needHost(ctx context.Context) (*client.Client, error) {
+	k, err := c.running(ctx)
+	if err == nil && k == nil {
+		dir, derr := host.DataDir(c.store)
+		if derr != nil {
+			return nil, derr
+		}
+		err = usagef("no host is running in %s; start one with sluice serve, or name another with --url", orWord(dir, "memory"))
+	}
+	return k, err
+}
+
+func orWord(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// heldError: a running host has the data directory that a command needs for
+// itself.
+type heldError struct{ dir, instead string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("a running host has %s; %s", e.dir, e.instead)
+}
+
+// unheld refuses what needs the data directory itself while a host has it.
+func (c *command) unheld(ctx context.Context, instead string) error {
+	if c.url != "" {
+		return usagef("this works on a data directory, not over --url; %s", instead)
+	}
+	k, err := c.running(ctx)
+	if err != nil || k == nil {
+		return err
+	}
+	dir, err := host.DataDir(c.store)
+	if err != nil {
+		return err
+	}
+	return &heldError{dir, instead}
+}
+
+const stopFirst = "stop it first, and start it again afterwards"

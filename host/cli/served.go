@@ -1,0 +1,414 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/signature"
+	"github.com/sluicehost/sluice/store"
+)
+
+// served is a source over a running host.
+type served struct{ *client.Client }
+
+var _ source = served{}
+
+// absent is store.ErrNotFound for what the host does not know.
+func absent(err error) error {
+	if client.IsNotFound(err) {
+		return store.ErrNotFound
+	}
+	return err
+}
+
+func (s served) Connectors(ctx context.Context) ([]store.Connector, error) {
+	all, err := s.Client.Connectors(ctx)
+	var out []store.Connector
+	for _, k := range all {
+		out = append(out, connectorFrom(k))
+	}
+	return out, err
+}
+
+// connectorFrom is a connector as the store has it.
+func connectorFrom(k control.Connector) store.Connector {
+	out := store.Connector{
+		ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version, DisplayName: k.DisplayName, Digest: store.Digest(k.ModuleDigest),
+		Transport: "abi", Manifest: k.Manifest, InstalledAt: k.InstalledAt, Bundled: k.Source.Type == "bundled", Size: k.Size, Conformance: k.Conformance,
+	}
+	if k.ABI.Family == "stdio" {
+		out.Transport = "stdio"
+	}
+	if key, err := signature.ParseKey(k.Signature.Signer); err == nil && k.Signature.Status == "verified" {
+		out.Signer = &store.Signer{KeyID: key.ID(), Key: key.String()}
+	}
+	for _, w := range k.Warnings {
+		out.Warnings = append(out.Warnings, store.Warning{Code: w.Code, Message: w.Message})
+	}
+	return out
+}
+
+func (s served) Connections(ctx context.Context) ([]store.Connection, error) {
+	all, err := s.Client.Connections(ctx)
+	var out []store.Connection
+	for _, k := range all {
+		out = append(out, connectionFrom(k))
+	}
+	return out, err
+}
+
+func (s served) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	if !isID(string(id)) {
+		return store.Connection{}, store.ErrNotFound
+	}
+	k, err := s.Client.Connection(ctx, id)
+	if err != nil {
+		return store.Connection{}, absent(err)
+	}
+	out := connectionFrom(k)
+	if of, err := s.Connector(ctx, k.ConnectorName); err == nil && of.ModuleDigest == k.ModuleDigest {
+		out.Manifest = of.Manifest
+	}
+	return out, nil
+}
+
+// isID: what is asked for can be in a path.
+func isID(text string) bool {
+	return text != "" && len(text) <= 128 && text != "." && text != ".." && filepath.Base(text) == text
+}
+
+// connectionFrom is a connection as the store has it, but for its manifest.
+func connectionFrom(k control.Connection) store.Connection {
+	out := store.Connection{
+		ID: store.ConnectionID(k.ConnectionID), ConnectorID: store.ConnectorID(k.ConnectorID), DisplayName: k.DisplayName, Enabled: k.Enabled,
+		Grant: grantFrom(k.Grant), Approved: approvedFrom(k.Bindings), Digest: store.Digest(k.ModuleDigest), CreatedAt: k.CreatedAt,
+	}
+	return out
+}
+
+// ownGrant is how the API names a connection without bounds.
+const ownGrant = "gra_own"
+
+func grantFrom(g *control.Grant) *store.Grant {
+	switch {
+	case g == nil: // nobody approved anything yet
+		return &store.Grant{AccessMode: "continuous", Status: "invalid"}
+	case g.GrantID == ownGrant && g.Status == "active" && g.AccessMode == "continuous" && g.ExpiresAt == nil && string(g.Scope) == "null":
+		return nil
+	}
+	out := &store.Grant{AccessMode: g.AccessMode, Scope: g.Scope, ExpiresAt: g.ExpiresAt, Status: g.Status, Ref: g.GrantID, ApprovedBy: g.ApprovedBy, ApprovedAt: g.ApprovedAt}
+	if string(out.Scope) == "null" {
+		out.Scope = nil
+	}
+	if out.Ref == ownGrant {
+		out.Ref = ""
+	}
+	return out
+}
+
+func approvedFrom(b control.Bindings) store.Approved {
+	out := store.Approved{Destinations: b.Destinations, Plain: b.PlainAcknowledged, NoInteractive: b.Interactive != nil && !*b.Interactive, Browser: b.Browser != nil}
+	if b.Network != nil {
+		out.Hosts = b.Network.Hosts
+	}
+	if b.Filesystem != nil {
+		for _, m := range b.Filesystem.Mounts {
+			out.Mounts = append(out.Mounts, store.Mount{Name: m.Name, Path: m.HostPath, Writable: m.Mode == "rw"})
+		}
+	}
+	return out
+}
+
+// Streams leaves out those that never held anything, as the store does.
+func (s served) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
+	all, err := s.Client.Streams(ctx, id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	var out []store.StreamStats
+	for _, st := range all {
+		if st.LastVersion > 0 {
+			out = append(out, store.StreamStats{Stream: st.Stream, Live: st.Records, Tombstones: st.Deleted, LastVersion: st.LastVersion})
+		}
+	}
+	slices.SortFunc(out, func(a, b store.StreamStats) int { return strings.Compare(string(a.Stream), string(b.Stream)) })
+	return out, nil
+}
+
+func (s served) eachRun(ctx context.Context, of store.ConnectionID, do func(store.Run) (bool, error)) error {
+	return s.Runs(ctx, of, func(shot timeline.Snapshot) (bool, error) {
+		r, err := runFrom(shot)
+		if err != nil {
+			return false, err
+		}
+		return do(r)
+	})
+}
+
+// Run has the whole result once the run is over.
+func (s served) Run(ctx context.Context, id store.RunID) (store.Run, error) {
+	if !isID(string(id)) {
+		return store.Run{}, store.ErrNotFound
+	}
+	shot, err := s.Client.Run(ctx, id)
+	if err != nil {
+		return store.Run{}, absent(err)
+	}
+	r, err := runFrom(shot)
+	if err == nil && shot.Status.Terminal() {
+		r.Result, err = s.Result(ctx, id)
+	}
+	return r, err
+}
+
+// runFrom is a run as the store has it; of its result there is what a list shows.
+func runFrom(s timeline.Snapshot) (store.Run, error) {
+	x := s.Sluice
+	r := store.Run{
+		ID: s.RunID, TraceID: x.TraceID, ConnectorID: x.ConnectorID, ConnectionID: x.ConnectionID, Digest: x.ModuleDigest, Status: "active",
+		TriggerKind: x.TriggerKind, Attempt: x.Attempt, RetryOf: x.RetryOf,
+	}
+	if x.Phase != nil {
+		r.Phase = *x.Phase
+	}
+	var err error
+	if s.StartedAt != "" {
+		if r.StartedAt, err = time.Parse(time.RFC3339Nano, s.StartedAt); err != nil {
+			return r, fmt.Errorf("read run %s: %w", s.RunID, err)
+		}
+	}
+	if !s.Status.Terminal() {
+		return r, nil
+	}
+	r.Status, r.Phase = x.Result, ""
+	if s.CompletedAt != "" {
+		ended, err := time.Parse(time.RFC3339Nano, s.CompletedAt)
+		if err != nil {
+			return r, fmt.Errorf("read run %s: %w", s.RunID, err)
+		}
+		r.FinishedAt = &ended
+	}
+	result := struct {
+		Reason  *string `json:"terminal_reason"`
+		Records int64   `json:"records_flushed"`
+	}{}
+	if x.TerminalReason != "" {
+		result.Reason = &x.TerminalReason
+	}
+	if s.Metrics != nil {
+		result.Records = s.Metrics.RecordsFlushed
+	}
+	r.Result, err = json.Marshal(result)
+	return r, err
+}
+
+// Records is a page by version: what changed behind one, without the deletions
+// unless they are wanted.
+func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	page := store.RecordPage{After: q.After}
+	for {
+		got, err := s.Changes(ctx, q.Connection, q.Stream, page.After, q.Limit)
+		if err != nil {
+			return page, absent(err)
+		}
+		for _, r := range got.Data {
+			page.After = r.Version
+			out, err := recordFrom(r)
+			if err != nil {
+				return page, err
+			}
+			if q.Deleted || !r.Deleted {
+				page.Records = append(page.Records, out)
+			}
+		}
+		if page.More = got.More(); len(page.Records) > 0 || !page.More {
+			return page, nil
+		}
+	}
+}
+
+// thereExporter reads a stream's export page by page.
+type thereExporter struct {
+	served
+	next  func() (store.Record, error, bool)
+	ended func()
+}
+
+func (s served) exporting() exporter { return &thereExporter{served: s, ended: func() {}} }
+
+func (x *thereExporter) stop() { x.ended() }
+
+// Records goes on with the export of a stream; from version 0 on it is a new one.
+// What is not a whole stream has no export, and is listed.
+func (x *thereExporter) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
+	if q.Deleted || x.next == nil && q.After > 0 {
+		return x.served.Records(ctx, q)
+	}
+	if q.After == 0 {
+		x.ended()
+		x.next, x.ended = iter.Pull2(x.records(ctx, q.Connection, q.Stream))
+	}
+	page.After = q.After
+	for len(page.Records) < q.Limit {
+		r, err, ok := x.next()
+		if err != nil {
+			return page, err
+		}
+		if !ok {
+			return page, nil
+		}
+		page.Records, page.After = append(page.Records, r), r.Version
+	}
+	page.More = true
+	return page, nil
+}
+
+func (x *thereExporter) records(ctx context.Context, id store.ConnectionID, stream store.Stream) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		enough := errors.New("enough")
+		err := x.Export(ctx, id, stream, func(r client.Record) error {
+			out, err := recordFrom(r)
+			if !yield(out, err) || err != nil {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			yield(store.Record{}, err)
+		}
+	}
+}
+
+// recordFrom is a record as the store has it.
+func recordFrom(r client.Record) (store.Record, error) {
+	out := store.Record{
+		Stream: r.Stream, Data: r.Data, EmittedAt: r.EmittedAt, IngestedAt: r.IngestedAt, Version: r.Version, RunID: r.RunID, Deleted: r.Deleted,
+		Key: string(r.Key), Compound: len(r.Key) > 0 && r.Key[0] == '[',
+	}
+	if out.Compound {
+		return out, nil
+	}
+	if err := json.Unmarshal(r.Key, &out.Key); err != nil {
+		return out, fmt.Errorf("read key of a record of %s: %w", r.Stream, err)
+	}
+	return out, nil
+}
+
+// exported: the host wrote it down when it gave the records out.
+func (s served) exported(*recordFile, store.ConnectionID, string) error { return nil }
+
+func (s served) States(ctx context.Context, id store.ConnectionID, _ store.GrantID) ([]store.State, error) {
+	got, err := s.State(ctx, id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	var out []store.State
+	for _, name := range sortedNames(got.Streams) {
+		x := got.Streams[name]
+		out = append(out, store.State{Stream: store.Stream(name), Cursor: x.Cursor, CommittedAt: x.CommittedAt, RunID: x.RunID})
+	}
+	return out, nil
+}
+
+func (s served) ResetState(ctx context.Context, id store.ConnectionID, _ store.GrantID, stream store.Stream) error {
+	return s.Client.ResetState(ctx, id, stream)
+}
+
+func (s served) eachEvent(ctx context.Context, run store.RunID, from uint64, do func(timeline.Doc) error) error {
+	return s.Events(ctx, run, from, do)
+}
+
+// requests are read beside the host: they are a log in the data directory.
+func (s served) requests(ctx context.Context, run store.RunID) (iter.Seq2[audit.Request, error], error) {
+	if !s.Local() {
+		return nil, usagef("the request log is a file beside the host; look at it there")
+	}
+	return audit.OpenRequests(filepath.Dir(s.Where())).All(ctx, string(run)), nil
+}
+
+func (s served) uninstall(ctx context.Context, name string) error {
+	err := s.Uninstall(ctx, name)
+	if client.IsNotFound(err) {
+		return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(name))
+	}
+	return err
+}
+
+func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	k, err := s.Client.Connection(ctx, id)
+	if err != nil {
+		return store.Connection{}, absent(err)
+	}
+	grant := ownGrant
+	if k.Grant != nil {
+		grant = k.Grant.GrantID
+	}
+	if err := s.Revoke(ctx, id, grant); err != nil {
+		return store.Connection{}, err
+	}
+	return s.Connection(ctx, id)
+}
+
+// narrow replaces the bindings by what is left of them.
+func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
+	k, err := s.Client.Connection(ctx, id)
+	if err != nil {
+		return store.Connection{}, absent(err)
+	}
+	b := k.Bindings
+	var missing []string
+	take := func(have []string, names []string) []string {
+		for _, n := range names {
+			if !slices.Contains(have, n) {
+				missing = append(missing, n)
+			}
+		}
+		return slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
+	}
+	if b.Network != nil {
+		b.Network = &control.NetworkBinding{Hosts: take(b.Network.Hosts, hosts)}
+	} else {
+		take(nil, hosts)
+	}
+	var dirs []string
+	if b.Filesystem != nil {
+		for _, m := range b.Filesystem.Mounts {
+			dirs = append(dirs, m.Name)
+		}
+		left := &control.FilesystemBinding{Mounts: []control.Mount{}}
+		for _, m := range b.Filesystem.Mounts {
+			if !slices.Contains(mounts, m.Name) {
+				left.Mounts = append(left.Mounts, m)
+			}
+		}
+		b.Filesystem = left
+	}
+	take(dirs, mounts)
+	b.PlainAcknowledged = take(b.PlainAcknowledged, plain)
+	if browser && b.Browser == nil {
+		missing = append(missing, "browser")
+	}
+	if browser {
+		b.Browser = nil
+	}
+	if len(missing) > 0 {
+		return store.Connection{}, fmt.Errorf("%w for connection %s: %s", host.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
+	}
+	if _, err := s.Approve(ctx, id, b); err != nil {
+		return store.Connection{}, err
+	}
+	return s.Connection(ctx, id)
+}

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+func (c *command) trace() *cobra.Command {
+	to := ""
+	cmd := &cobra.Command{
+		Use: "trace RUN", Short: "Save what a run did in its browser",
+		Long: `Saves the browser trace of a run that was recorded with --trace or SLUICE_TRACE=1:
+a zip with every action, what the page answered, and pictures. Open the index.html
+in it to step through. RUN is an id, the beginning of one, or last.
+
+The pictures show what the site showed: give the file to nobody you would not show
+the account.`,
+		Example: "  sluice trace last\n  sluice trace run_01J9ZK --to trace.zip",
+		Args:    args(1, 1, "one run"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.reading(cmd.Context(), func(src source) error { return c.doTrace(cmd.Context(), src, a[0], to) })
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "write to `FILE`; browser-trace-RUN.zip without")
+	return cmd
+}
+
+func (c *command) doTrace(ctx context.Context, src source, arg, to string) error {
+	r, err := findRun(ctx, src, arg)
+	if err != nil {
+		return err
+	}
+	a, err := traceOf(ctx, src, r.ID)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		return usagef("run %s left no browser trace, or has it no more; sluice run --trace records one", r.ID)
+	}
+	if to == "" {
+		to = "browser-trace-" + string(r.ID) + ".zip"
+	}
+	f, err := createFile("--to", to)
+	if err != nil {
+		return err
+	}
+	if err := src.artifact(ctx, *a, f.buffer); err != nil {
+		f.abandon()
+		return err
+	}
+	if err := f.commit(); err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, struct {
+			RunID  store.RunID `json:"run_id"`
+			File   string      `json:"file"`
+			Size   int64       `json:"size"`
+			Digest string      `json:"digest"`
+		}{r.ID, to, a.Size, a.Digest})
+	}
+	_, err = fmt.Fprintf(c.out, "%s: %s; open the index.html in it\n", abi.Clean(to), summaryOf(*a))
+	return err
+}
+
+// traceOf is the newest browser trace of a run, nil for none.
+func traceOf(ctx context.Context, src source, id store.RunID) (found *timeline.Artifact, err error) {
+	all, err := src.artifacts(ctx, id)
+	for _, a := range all {
+		if a.ArtifactType == traceType {
+			found = &a
+		}
+	}
+	return found, err
+}
+
+func summaryOf(a timeline.Artifact) string {
+	return join(", ", abi.Clean(a.Summary), bytesText(a.Size))
+}

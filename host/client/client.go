@@ -1,0 +1,208 @@
+// Package client is the run API as Go calls, for programs beside a running host:
+// over the local socket in its data directory, where file permissions say who the
+// owner is, or over its address with an API key.
+//
+// What a host answers is bounded before it is kept, and is as trustworthy as the
+// host: texts in it that came from connectors are escaped by whoever shows them.
+// A Client may be used from several goroutines.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A Client speaks to one host.
+type Client struct {
+	http  *http.Client
+	base  string // scheme and host, without a slash at the end
+	key   string // "" on the local socket
+	where string // for people
+	local bool
+	wait  time.Duration // between attempts to follow on
+}
+
+// Bounds of answers, in bytes.
+const (
+	maxAnswer = 128 << 20 // a page of large records
+	maxError  = 1 << 20
+)
+
+// answerWithin bounds a request that is no stream: a run's start may compile a
+// module first, and an install does.
+const answerWithin = 3 * time.Minute
+
+// Socket is a client of the host that listens on a socket file. Nothing is opened
+// yet: Alive says whether a host is there.
+func Socket(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: path, local: true, wait: retryWait}
+}
+
+// ErrAddress: the address of a host is not one, or a key must not be sent there.
+var ErrAddress = errors.New("want https://HOST, or http:// and an address of this machine")
+
+// URL is a client of the host at an address. The key is sent with every request,
+// so that plain HTTP is for this machine alone: ErrAddress.
+func URL(address, key string) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, ErrAddress
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return nil, ErrAddress
+	}
+	return &Client{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait}, nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	at, err := netip.ParseAddr(host)
+	return err == nil && at.Unmap().IsLoopback()
+}
+
+// httpClient follows no redirect: it would take the key along.
+func httpClient(t *http.Transport) *http.Client {
+	t.MaxResponseHeaderBytes, t.TLSHandshakeTimeout = 64<<10, 10*time.Second
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Local reports whether the client uses the socket: it then acts as the owner, on
+// the same machine.
+func (c *Client) Local() bool { return c.local }
+
+// Where names the host for people.
+func (c *Client) Where() string { return c.where }
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Alive reports whether a host answers there, whatever it answers.
+func (c *Client) Alive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	res, err := c.send(ctx, http.MethodGet, "/healthz", nil, nil, nil)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, maxError)
+	return res.StatusCode == http.StatusOK
+}
+
+// An UnreachableError says that no host answered.
+type UnreachableError struct {
+	Where string
+	Err   error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no host answers at %s: %v", e.Where, e.Err)
+}
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// send makes a request. The caller closes the body.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	q, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	if header != nil {
+		q.Header = header
+	}
+	if c.key != "" {
+		q.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	res, err := c.http.Do(q)
+	if err == nil {
+		return res, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var of *url.Error
+	if errors.As(err, &of) { // it repeats the address
+		err = of.Err
+	}
+	return nil, &UnreachableError{c.where, err}
+}
+
+// call sends in as JSON, if it is not nil, and reads the answer into out, if that
+// is not nil. The error of the host is an *Error.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	header := http.Header{"Accept": {"application/json"}}
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode request: %w", err)
+		}
+		header.Set("Content-Type", "application/json")
+		body = bytes.NewReader(b)
+	}
+	return c.exchange(ctx, method, path, query, header, body, out)
+}
+
+func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	res, err := c.send(ctx, method, path, query, header, body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		return errorOf(res)
+	}
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return &UnreachableError{c.where, err}
+	case len(b) > maxAnswer:
+		return fmt.Errorf("the answer of %s is larger than %d bytes", c.where, maxAnswer)
+	case out == nil:
+		return nil
+	}
+	if raw, ok := out.(*json.RawMessage); ok {
+		*raw = b
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("read answer of %s: %w", c.where, err)
+	}
+	return nil
+}
+
+func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+	return c.call(ctx, http.MethodGet, path, query, nil, out)
+}
+
+// at builds a path of segments, each escaped.
+func at(segments ...string) string {
+	var b strings.Builder
+	b.WriteString("/v1")
+	for _, s := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(s))
+	}
+	return b.String()
+}

@@ -1,0 +1,50 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+)
+
+// An Error is what a host refused, or failed at (run-api.md A41).
+type Error struct {
+	Status  int
+	Code    string // of A43; http_error when the answer was not in the form of A41
+	Message string
+	Details map[string]any
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Detail is the code of runtime.md that a common code stands for, or the code
+// itself (A44).
+func (e *Error) Detail() string {
+	if code, ok := e.Details["code"].(string); ok && code != "" {
+		return code
+	}
+	return e.Code
+}
+
+// IsNotFound reports whether the host knows no such thing, or does not say.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// errorOf reads an answer that is no success.
+func errorOf(res *http.Response) *Error {
+	e := &Error{Status: res.StatusCode}
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxError))
+	var envelope struct {
+		Error   string         `json:"error"`
+		Message string         `json:"message"`
+		Details map[string]any `json:"details"`
+	}
+	if err != nil || json.Unmarshal(b, &envelope) != nil || envelope.Error == "" {
+		e.Code, e.Message = "http_error", "what answered is no Sluice host: it said "+res.Status
+		return e
+	}
+	e.Code, e.Message, e.Details = envelope.Error, envelope.Message, envelope.Details
+	return e
+}

@@ -1,0 +1,122 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Stream is what a connection has of a stream (A204).
+type Stream struct {
+	Stream      store.Stream `json:"stream"`
+	Records     uint64       `json:"records"`
+	Deleted     uint64       `json:"deleted"`
+	LastVersion uint64       `json:"lastVersion"`
+}
+
+// Streams lists the streams of a connection, those that hold nothing included.
+func (c *Client) Streams(ctx context.Context, id store.ConnectionID) ([]Stream, error) {
+	var out struct {
+		Data []Stream `json:"data"`
+	}
+	err := c.get(ctx, at("connections", string(id), "streams"), nil, &out)
+	return out.Data, err
+}
+
+// A Record is A212.
+type Record struct {
+	Stream     store.Stream    `json:"stream"`
+	Key        json.RawMessage `json:"key"` // a string, or an array of strings
+	Data       json.RawMessage `json:"data"`
+	EmittedAt  time.Time       `json:"emittedAt"`
+	IngestedAt time.Time       `json:"ingestedAt"`
+	Version    uint64          `json:"version"`
+	RunID      store.RunID     `json:"runId"`
+	Deleted    bool            `json:"deleted"`
+}
+
+// A RecordPage is a page of A205.
+type RecordPage struct {
+	Data       []Record `json:"data"`
+	NextCursor *string  `json:"nextCursor"`
+	// NextChangesSince is where to go on from, for ChangesSince.
+	NextChangesSince string `json:"nextChangesSince"`
+}
+
+// More reports whether records follow the page.
+func (p RecordPage) More() bool { return p.NextCursor != nil && *p.NextCursor != "" }
+
+// ChangesSince is a page of the records of a stream that changed behind a point,
+// deletions included, in version order (A214). "" is the beginning; limit is at
+// most 1,000.
+func (c *Client) ChangesSince(ctx context.Context, id store.ConnectionID, stream store.Stream, point string, limit int) (out RecordPage, err error) {
+	q := url.Values{"changesSince": {point}, "limit": {strconv.Itoa(min(limit, 1000))}}
+	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
+}
+
+// Changes is ChangesSince a version. What a point has beside it is learned from
+// the host first.
+func (c *Client) Changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (RecordPage, error) {
+	if after == 0 {
+		return c.ChangesSince(ctx, id, stream, "", limit)
+	}
+	first, err := c.ChangesSince(ctx, id, stream, "", 1)
+	if err != nil {
+		return first, err
+	}
+	point := strconv.FormatUint(after, 10)
+	if _, era, ok := strings.Cut(first.NextChangesSince, "-"); ok {
+		point += "-" + era
+	}
+	return c.ChangesSince(ctx, id, stream, point, limit)
+}
+
+// maxLine bounds a record of an export.
+const maxLine = 64 << 20
+
+// Export calls do with the records of a stream as they stood at one version
+// (A215). The host writes the export down.
+func (c *Client) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, do func(Record) error) error {
+	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "streams", string(stream), "export"), url.Values{"format": {"ndjson"}}, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errorOf(res)
+	}
+	r := bufio.NewReaderSize(res.Body, 256<<10)
+	for n := 0; ; n++ {
+		line, err := readLine(r, maxLine)
+		if err != nil {
+			return fmt.Errorf("the export of %s broke off: %w", stream, errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		var last struct {
+			Record
+			End     bool `json:"end"`
+			Records int  `json:"records"`
+		}
+		if err := json.Unmarshal(line, &last); err != nil {
+			return fmt.Errorf("read the export of %s: %w", stream, err)
+		}
+		if last.End {
+			if last.Records != n {
+				return fmt.Errorf("the export of %s has %d records of %d", stream, n, last.Records)
+			}
+			return nil
+		}
+		if err := do(last.Record); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/sluicehost/sluice/dashboard/control"
+)
+
+// System is what is known of the host (A230).
+func (c *Client) System(ctx context.Context) (out control.Info, err error) {
+	return out, c.get(ctx, at("system"), nil, &out)
+}
+
+// Audit calls do with entries of the audit log, newest first, until do returns
+// false (A224). Zero members of the query select everything.
+func (c *Client) Audit(ctx context.Context, f control.AuditQuery, do func(control.AuditEntry) (more bool, err error)) error {
+	q := url.Values{}
+	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "to": moment(f.Until)} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return each(ctx, c, at("audit"), q, do)
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

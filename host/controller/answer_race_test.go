@@ -1,0 +1,101 @@
+package controller_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/sluicehost/sluice/host/controller"
+	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A148: whatever comes first, two answers or a cancel, at least one of them
+// succeeds, at most one answer does, the timeline tells the same, and the run
+// ends.
+func TestAnswerOrCancel(t *testing.T) {
+	rounds := 600
+	if testing.Short() {
+		rounds = 100
+	}
+	st := memoryStore(t)
+	s := newStage(t, st)
+	desk := interaction.New(st)
+	s.owner = desk
+	c := controller.New(st, controller.Options{})
+	random := rand.New(rand.NewPCG(3, 4))
+	ended := map[string]int{}
+	for range rounds {
+		rec := s.start(c, newGuest(nil, asks, done))
+		delays := [3]int{random.IntN(400), random.IntN(400), random.IntN(400)}
+		for live, _ := c.Live(rec.ID); live.Phase != "waiting"; live, _ = c.Live(rec.ID) {
+			runtime.Gosched()
+		}
+		var all sync.WaitGroup
+		answers := make([]string, 2)
+		for i := range answers {
+			all.Go(func() {
+				pause(delays[i])
+				data := map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}
+				answers[i] = code(desk.Answer(t.Context(), rec.ID, "login", "success", data, "key:k"))
+			})
+		}
+		all.Go(func() {
+			pause(delays[2])
+			if _, err := c.Cancel(t.Context(), rec.ID, run.CancelRequest{Cause: "owner"}); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Wait()
+		r := <-s.ended
+		desk.Forget(rec.ID)
+		status, resolved := resolution(t, st, rec.ID)
+		wins := 0
+		for _, a := range answers {
+			switch a {
+			case "":
+				wins++
+			case "conflict", "no_pending_interaction":
+			default:
+				t.Errorf("an answer got %s", a)
+			}
+		}
+		if resolved != 1 || (status == "success") != (wins == 1) || wins > 1 {
+			t.Fatalf("the question ended %d times, with %s; the answers got %q", resolved, status, answers)
+		}
+		if r == nil || r.Status != "succeeded" && r.Status != "cancelled" || wins == 0 && r.Status != "cancelled" {
+			t.Fatalf("%d answers won, and the run %+v", wins, r)
+		}
+		ended[status+", "+r.Status]++
+	}
+	c.Shutdown(t.Context())
+	t.Log(ended)
+	if ended["success, succeeded"]+ended["success, cancelled"] == 0 || ended["cancelled, cancelled"] == 0 {
+		t.Errorf("no race: %v", ended)
+	}
+}
+
+func pause(n int) {
+	for range n {
+		runtime.Gosched()
+	}
+}
+
+// resolution is how often the timeline says that the question ended, and how.
+func resolution(t *testing.T, st store.Store, id store.RunID) (status string, times int) {
+	t.Helper()
+	events, err := st.Events(t.Context(), id, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == "interrupt.resolved" {
+			status = e.Status
+			times++
+		}
+	}
+	return status, times
+}

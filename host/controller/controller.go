@@ -1,0 +1,278 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The limits of security.md §17 and A253.
+const (
+	DefaultRuns     = 8  // host.runs
+	MaxRuns         = 64 // more than this is not set
+	DefaultAccepted = 64
+)
+
+// Options configure a Controller.
+type Options struct {
+	// Runs is how many runs execute at once; 0 is DefaultRuns. A run that waits for
+	// its owner, or is paused, does not count.
+	Runs int
+	// Accepted is how many may be active, whatever they do; 0 is DefaultAccepted.
+	Accepted int
+	// Grace is how long a shutdown waits for active runs (R190); 0 is 30 s.
+	Grace time.Duration
+	// Reconcile closes runs that stand in the store as active and are none (R188);
+	// live tells those that are. It is called every Every, 15 s for 0, and when a
+	// run came to no end of its own. Nil for never.
+	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
+	Every     time.Duration
+	// Count is told what happened, for metrics; nil for nobody. It does not block.
+	Count func(Event)
+	Log   *slog.Logger // nil discards
+}
+
+// An Event is something that Count is told.
+type Event string
+
+const (
+	Accepted  Event = "accepted"
+	Refused   Event = "refused"
+	Succeeded Event = "succeeded"
+	Failed    Event = "failed"
+	Cancelled Event = "cancelled"
+	Panicked  Event = "panicked" // a fault of the host; the run is closed by Reconcile
+)
+
+// Store is what the controller reads.
+type Store interface {
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+}
+
+// A Controller has the active runs of a process. All methods may be called
+// concurrently.
+type Controller struct {
+	options Options
+	store   Store
+	slots   *slots
+
+	running sync.WaitGroup // goroutines of runs
+	stop    context.CancelFunc
+	watched chan struct{} // closed when the reconciler is gone
+	lost    chan struct{} // capacity 1: a run came to no end
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	closing bool
+	drained chan struct{} // closed when closing and admitted is 0
+	// Invariant: admitted counts starts in progress and the entries of active.
+	admitted int
+	active   map[store.RunID]*entry
+}
+
+// New starts a controller without runs.
+func New(st Store, o Options) *Controller {
+	o.Runs = min(cmp.Or(o.Runs, DefaultRuns), MaxRuns)
+	o.Accepted = cmp.Or(o.Accepted, DefaultAccepted)
+	o.Grace = cmp.Or(o.Grace, 30*time.Second)
+	o.Every = cmp.Or(o.Every, 15*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Count == nil {
+		o.Count = func(Event) {}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Controller{options: o, store: st, slots: &slots{limit: o.Runs}, stop: stop, active: map[store.RunID]*entry{},
+		watched: make(chan struct{}), lost: make(chan struct{}, 1), drained: make(chan struct{})}
+	go c.reconcile(ctx)
+	return c
+}
+
+// A Job is a run that passed its checks, and what belongs to it.
+type Job struct {
+	Run *run.Run
+	// With is run.Accept's.
+	With func(store.Run) []store.Write
+	// Ended is called once: with the result when the run is over, with nil when it
+	// was not accepted or came to no end. Nil for nothing.
+	Ended func(*run.Result)
+	// Abandon stops the guest of a run whose own goroutine is gone. Nil for none.
+	Abandon func()
+}
+
+// An entry is an active run.
+type entry struct {
+	Job
+	place    *place
+	accepted bool
+	over     chan struct{} // closed at the end, after result is set
+	result   *run.Result   // nil for a run that came to no end
+}
+
+// Start admits a run, has it made and accepts it. It returns once the run is
+// durable, without waiting for the guest (A68). prepare gets the run's place
+// among those that execute. The error is prepare's, Accept's, or a *run.Refusal:
+// unavailable while the host stops, rate_limited above the limit of accepted
+// runs.
+func (c *Controller) Start(ctx context.Context, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
+	if err := c.admit(); err != nil {
+		c.options.Count(Refused)
+		return store.Run{}, err
+	}
+	started := false
+	defer func() {
+		if !started { // also by a panic
+			c.options.Count(Refused)
+			c.discharge(nil)
+		}
+	}()
+	p := c.slots.place()
+	job, err := prepare(ctx, p)
+	if err != nil {
+		return store.Run{}, err
+	}
+	e := &entry{Job: job, place: p, over: make(chan struct{})}
+	if rec, err = c.accept(ctx, e); err != nil {
+		e.ended(nil)
+		return store.Run{}, err
+	}
+	started = true
+	c.options.Count(Accepted)
+	c.running.Go(func() { c.perform(e) })
+	return rec, nil
+}
+
+// accept makes the run durable. It is active before, so that a reconciler that
+// sees its lease knows it.
+func (c *Controller) accept(ctx context.Context, e *entry) (store.Run, error) {
+	if err := c.enter(e); err != nil {
+		return store.Run{}, err
+	}
+	rec, err := e.Run.Accept(ctx, e.With)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.accepted = err == nil; err != nil {
+		delete(c.active, e.Run.ID)
+	}
+	return rec, err
+}
+
+func (e *entry) ended(r *run.Result) {
+	if e.Ended != nil {
+		e.Ended(r)
+	}
+}
+
+var errStopping = &run.Refusal{Code: "unavailable", Message: "the host is stopping"}
+
+// admit takes a place among the accepted runs.
+func (c *Controller) admit() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closing:
+		return errStopping
+	case c.admitted >= c.options.Accepted:
+		return &run.Refusal{Code: "rate_limited", Message: fmt.Sprintf("%d runs are active, which is the limit of this host", c.admitted),
+			Details: map[string]any{"scope": "global", "limit": c.options.Accepted, "retryAfterMs": 5000}}
+	}
+	c.admitted++
+	return nil
+}
+
+// enter makes a run one that is found by its id.
+func (c *Controller) enter(e *entry) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return errStopping
+	}
+	c.active[e.Run.ID] = e
+	return nil
+}
+
+// discharge gives an accepted place back; e is nil for a start that failed.
+func (c *Controller) discharge(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e != nil {
+		delete(c.active, e.Run.ID)
+	}
+	if c.admitted--; c.closing && c.admitted == 0 {
+		close(c.drained)
+	}
+}
+
+// perform is the goroutine of a run.
+func (c *Controller) perform(e *entry) {
+	result, err := c.do(e)
+	e.place.Release() // by itself only when it came to its end
+	if err != nil {
+		c.options.Log.Error("run_came_to_no_end", "run", e.Run.ID, "error", err)
+	} else {
+		e.result = result
+		c.options.Count(countOf(result))
+	}
+	e.ended(e.result)
+	c.discharge(e)
+	close(e.over)
+	if err != nil { // its lease is nobody's now
+		select {
+		case c.lost <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// do performs a run. A panic ends the run and not the host.
+func (c *Controller) do(e *entry) (result *run.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.options.Count(Panicked)
+			if e.Abandon != nil {
+				e.Abandon()
+			}
+			result, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	result, err = e.Run.Do(context.Background())
+	if err == nil && result == nil {
+		err = errors.New("no result")
+	}
+	return result, err
+}
+
+func countOf(r *run.Result) Event {
+	switch r.Status {
+	case "succeeded":
+		return Succeeded
+	case "cancelled":
+		return Cancelled
+	}
+	return Failed
+}
+
+// Stats are numbers of this moment.
+type Stats struct {
+	Accepted int // active runs, and starts in progress
+	Running  int // that execute
+	Queued   int // that wait for a place to execute
+	Runs     int // the limits
+	Limit    int
+}
+
+// Stats counts.
+func (c *Controller) Stats() Stats {
+	running, queued := c.slots.count()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Runs: c.options.Runs, Limit: c.options.Accepted}
+}

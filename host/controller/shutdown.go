@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Shutdown ends the controller (R190): it refuses new starts, waits for active
+// runs for the grace or until ctx ends, then stops the rest, which fail with
+// controller_restarted, and returns when all are over. Runs that stand still are
+// not waited for: nobody can answer or resume them any more. Only the first call
+// does anything.
+func (c *Controller) Shutdown(ctx context.Context) {
+	if !c.refuse() {
+		return
+	}
+	grace := time.NewTimer(c.options.Grace)
+	defer grace.Stop()
+	look := time.NewTicker(lookForIdle)
+	defer look.Stop()
+	for waiting := true; waiting; {
+		c.end(idle)
+		select {
+		case <-look.C:
+		case <-c.drained:
+			waiting = false
+		case <-grace.C:
+			waiting = false
+		case <-ctx.Done():
+			waiting = false
+		}
+	}
+	c.end(func(run.Live) bool { return true })
+	<-c.drained
+	c.running.Wait()
+	c.stop()
+	<-c.watched
+}
+
+// lookForIdle is how often Shutdown looks for runs that stand still.
+const lookForIdle = 200 * time.Millisecond
+
+// idle reports whether a run waits for its owner, or for a place to begin.
+func idle(l run.Live) bool { return l.Phase == "waiting" || l.Paused || l.Queued }
+
+// end stops the runs that are chosen; repeating it changes nothing.
+func (c *Controller) end(chosen func(run.Live) bool) {
+	for _, e := range c.entries() {
+		if chosen(e.Run.Live()) {
+			e.Run.Cancel(run.CancelRequest{Cause: run.CauseShutdown, Reason: "the host stops"})
+		}
+	}
+}
+
+// refuse begins the shutdown; it reports whether it was the first to.
+func (c *Controller) refuse() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return false
+	}
+	if c.closing = true; c.admitted == 0 {
+		close(c.drained)
+	}
+	return true
+}
+
+func (c *Controller) entries() []*entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.active))
+}
+
+// live reports whether a run is performed here, or about to be.
+func (c *Controller) live(id store.RunID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active[id] != nil
+}
+
+// reconcile closes runs that nobody performs (R188).
+func (c *Controller) reconcile(ctx context.Context) {
+	defer close(c.watched)
+	if c.options.Reconcile == nil {
+		return
+	}
+	ticker := time.NewTicker(c.options.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-c.lost:
+		case <-ctx.Done():
+			return
+		}
+		if err := c.options.Reconcile(ctx, c.live); err != nil && ctx.Err() == nil {
+			c.options.Log.Error("runs_not_reconciled", "error", err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ErrNotActive: the run is none of this process, or over. The store has what
+// became of it.
+var ErrNotActive = errors.New("the run is not active")
+
+// moment is how long a cancel waits for the end of a run, so that one that needs
+// nothing is cancelled and not cancelling.
+const moment = 200 * time.Millisecond
+
+func (c *Controller) entry(id store.RunID) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.active[id]; e != nil && e.accepted {
+		return e
+	}
+	return nil
+}
+
+// Cancel asks a run to end (A72). It returns cancelling while the guest is being
+// stopped, cancelled, or the status of a run that had ended otherwise. Repeating
+// it changes nothing (R172). The error is a *run.Refusal: not_found, or
+// unavailable for a run that nobody performs and that is about to be closed.
+func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelRequest) (status string, err error) {
+	e := c.entry(id)
+	if e == nil {
+		rec, err := c.ended(ctx, id)
+		return Status(rec), err
+	}
+	e.Run.Cancel(q)
+	wait := time.NewTimer(moment)
+	defer wait.Stop()
+	select {
+	case <-e.over:
+		rec, err := c.ended(ctx, id)
+		return Status(rec), err
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return "cancelling", nil
+}
+
+// ended is the row of a run that is not active here.
+func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, error) {
+	rec, err := c.store.Run(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return rec, &run.Refusal{Code: "not_found", Message: "there is no such run"}
+	case err != nil:
+		return rec, fmt.Errorf("load run %s: %w", id, err)
+	case rec.Status == "active":
+		return rec, &run.Refusal{Code: "unavailable", Message: "the run was cut off and is about to be closed; ask again in a moment"}
+	}
+	return rec, nil
+}
+
+// Pause asks a run to stand still (A73). The error is a *run.Refusal: not_found,
+// or conflict with details.runStatus.
+func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseRequest) (time.Time, error) {
+	e := c.entry(id)
+	if e == nil {
+		return time.Time{}, c.notSteered(ctx, id)
+	}
+	return e.Run.Pause(q)
+}
+
+// Resume lets a paused run go on (A76). The errors are those of Pause.
+func (c *Controller) Resume(ctx context.Context, id store.RunID, q run.ResumeRequest) (time.Time, error) {
+	e := c.entry(id)
+	if e == nil {
+		return time.Time{}, c.notSteered(ctx, id)
+	}
+	return e.Run.Resume(q)
+}
+
+func (c *Controller) notSteered(ctx context.Context, id store.RunID) error {
+	rec, err := c.ended(ctx, id)
+	if err != nil {
+		return err
+	}
+	return &run.Refusal{Code: "conflict", Message: "the run has ended", Details: map[string]any{"runStatus": Status(rec)}}
+}
+
+// Live tells where a run is; false for one that is not active here.
+func (c *Controller) Live(id store.RunID) (run.Live, bool) {
+	e := c.entry(id)
+	if e == nil {
+		return run.Live{}, false
+	}
+	return e.Run.Live(), true
+}
+
+// Wait waits for the end of a run and returns its result. It is ErrNotActive for
+// a run that is over already or came to no end: the store has what became of it.
+func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, error) {
+	e := c.entry(id)
+	if e == nil {
+		return nil, ErrNotActive
+	}
+	select {
+	case <-e.over:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if e.result == nil {
+		return nil, ErrNotActive
+	}
+	return e.result, nil
+}
+
+// Status is how the API calls the end of a run (A69), "" for one that is active.
+func Status(r store.Run) string {
+	switch r.Status {
+	case "succeeded":
+		return "completed"
+	case "failed":
+		return "failed"
+	case "cancelled":
+		var result struct {
+			Reason string `json:"terminal_reason"`
+		}
+		if json.Unmarshal(r.Result, &result) == nil && result.Reason == "connector_reported_cancelled" {
+			return "failed"
+		}
+		return "cancelled"
+	}
+	return ""
+}

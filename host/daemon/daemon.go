@@ -1,0 +1,299 @@
+// Package daemon is sluice serve as a type: an open host with its service, the
+// API, the dashboard, webhooks, metrics and traces behind a server. Wiring only;
+// the command and the end-to-end tests open the same Daemon.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicehost/sluice/dashboard"
+	"github.com/sluicehost/sluice/dashboard/access"
+	"github.com/sluicehost/sluice/dashboard/api"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/stream"
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/dashboard/ui"
+	"github.com/sluicehost/sluice/dashboard/web"
+	"github.com/sluicehost/sluice/dashboard/webhook"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/telemetry"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Options configure a Daemon. The zero value serves the user's data directory on
+// loopback.
+type Options struct {
+	Host    host.Options
+	Service host.ServiceOptions
+	// Server says where it listens; what the daemon itself provides (Store, Mount,
+	// Ready, Metrics, Audit, Observe, ErrorPage, Socket) is set by Open.
+	Server  dashboard.Options
+	Streams stream.Options
+	// WebhookLoopback lets webhooks go to servers on this machine.
+	WebhookLoopback bool
+}
+
+// A Daemon is one host that is being served.
+type Daemon struct {
+	Host    *host.Host
+	Service *host.Service
+	Server  *dashboard.Server
+	API     *api.API
+	UI      *ui.UI
+
+	log     *slog.Logger
+	spans   *telemetry.Spans
+	hooks   *webhook.Hooks
+	streams *stream.Hub
+	stop    context.CancelFunc // of sweeping
+}
+
+// SocketName is the file in the data directory through which commands of the same
+// user reach a running host.
+const SocketName = "sluice.sock"
+
+// sweepEvery is how often expired documents are deleted.
+const sweepEvery = 10 * time.Minute
+
+// Open opens everything and listens, but answers nothing before Serve.
+func Open(ctx context.Context, o Options) (d *Daemon, err error) {
+	if o.Host.Log == nil {
+		o.Host.Log = slog.New(slog.DiscardHandler)
+	}
+	d = &Daemon{log: o.Host.Log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+			d = nil
+		}
+	}()
+	version := host.ThisVersion()
+	metrics := telemetry.NewMetrics(version.Version, version.Revision)
+	o.Host.Browser.Count = metrics.Browser
+	if d.Host, err = host.Open(ctx, o.Host); err != nil {
+		return d, err
+	}
+	if d.spans, err = telemetry.OpenSpans(ctx, telemetry.TraceOptions{Version: version.Version, HostID: d.Host.ID}); err != nil {
+		return d, fmt.Errorf("open traces: %w", err)
+	}
+	o.Service.Store = telemetry.Measure(d.Host.Store, metrics)
+	if d.spans.Recording() {
+		o.Service.Spans = d.spans
+	}
+	o.Service.Ticked = func(t control.Tick) {
+		if t.Status == "skipped" {
+			metrics.Skip(t.Error)
+			return
+		}
+		metrics.Tick(t.Status)
+	}
+	if d.Service, err = d.Host.Service(ctx, o.Service); err != nil {
+		return d, err
+	}
+	if d.hooks, err = d.openWebhooks(ctx, o, version.Version, metrics); err != nil {
+		return d, err
+	}
+	o.Streams.About = d.about
+	d.streams = stream.New(d.Host.Store, o.Streams)
+	if err = d.listen(ctx, o, version.Version, metrics); err != nil {
+		return d, err
+	}
+	d.ask(metrics)
+	var sweeping context.Context
+	sweeping, d.stop = context.WithCancel(context.Background())
+	go d.sweep(sweeping)
+	return d, nil
+}
+
+func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m *telemetry.Metrics) (*webhook.Hooks, error) {
+	addresses := &network.Table{Own: network.OwnAddresses()}
+	return webhook.Open(ctx, webhook.Options{
+		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Version: version, Log: o.Host.Log, Observed: m.Delivery,
+		Forbidden: func(a netip.Addr) string {
+			if addresses.Public(a) {
+				return ""
+			}
+			return "it is not a public address"
+		},
+		Disabled: func(ctx context.Context, id, because string) {
+			who := control.Principal{ID: "host"}
+			if err := d.Service.Audit(ctx, who, "webhook.disabled", id, "done", map[string]string{"code": because}); err != nil {
+				d.log.Error("audit_failed", "error", err)
+			}
+		},
+	})
+}
+
+// deniedAnHour is how many refusals of one key and scope are written down in an
+// hour (S8): the access log has each.
+const deniedAnHour = 10
+
+// denied writes down that a key lacked a scope (A168), without letting whoever
+// holds the key fill the disk.
+func (d *Daemon) denied() func(control.Principal, string) {
+	each := access.NewLimiter("key", deniedAnHour, time.Hour, deniedAnHour, time.Now)
+	return func(who control.Principal, scope string) {
+		if each.Take(who.ID+" "+scope) != nil {
+			return
+		}
+		if err := d.Service.Audit(context.Background(), who, "scope.denied", "", "refused", map[string]string{"code": scope}); err != nil {
+			d.log.Error("audit_failed", "error", err)
+		}
+	}
+}
+
+// listen opens the sockets and mounts the routes.
+func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telemetry.Metrics) (err error) {
+	so := o.Server
+	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
+	so.Ready = d.ready
+	d.UI, err = ui.New(ui.Options{
+		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version, Log: o.Host.Log,
+	})
+	if err != nil {
+		return err
+	}
+	so.ErrorPage = d.UI.ErrorPage
+	so.Audit = func(action, outcome, requestID, address string) {
+		who := control.Principal{ID: access.Owner, Transport: access.UI, RequestID: requestID, Address: address}
+		if err := d.Service.Audit(context.Background(), who, action, "", outcome, nil); err != nil {
+			d.log.Error("audit_failed", "error", err)
+		}
+	}
+	so.Denied = d.denied()
+	if d.Host.DataDir != "" {
+		so.Socket = filepath.Join(d.Host.DataDir, SocketName)
+	}
+	so.Mount = append(so.Mount, func(app *web.App) {
+		if err == nil {
+			err = d.mount(ctx, app, o, version)
+		}
+	})
+	server, failed := dashboard.Open(ctx, so)
+	d.Server = server
+	return errors.Join(failed, err)
+}
+
+func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version string) (err error) {
+	info := d.Service.Info(ctx)
+	d.API, err = api.New(api.Options{
+		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
+		PublicURL: o.Server.PublicURL, Version: version, Limits: info.Limits, Browser: info.Browser.Product != "", Log: o.Host.Log,
+	})
+	if err != nil {
+		return err
+	}
+	d.API.Register(app)
+	d.UI.Register(app)
+	return nil
+}
+
+// ready gives the checks of A228 by name.
+func (d *Daemon) ready(ctx context.Context) map[string]error {
+	checks := map[string]error{"store": nil, "sandbox": nil, "scheduler": nil, "migrations": nil}
+	for _, name := range d.Service.Ready(ctx) {
+		checks[name] = errNotReady
+	}
+	return checks
+}
+
+var errNotReady = errors.New("not ready")
+
+// about is what a snapshot shows that is in no event.
+func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
+	a := timeline.About{EngineVersion: host.ThisVersion().Version}
+	if c, ok := d.Service.ConnectorOf(ctx, row); ok {
+		a.ConnectorName, a.ConnectorVersion = c.Name, c.Version
+	}
+	if live, ok := d.Service.LiveRun(row.ID); ok {
+		a.Live = &timeline.Live{Phase: live.Phase, PauseRequested: live.PauseRequested, CancelRequested: live.CancelRequested}
+	}
+	if row.Pruned {
+		a.RetentionFloor = d.floor(ctx, row.ID)
+	}
+	return a
+}
+
+// floor is one more than the terminal sequence of a log that was deleted (A95).
+func (d *Daemon) floor(ctx context.Context, id store.RunID) uint64 {
+	head, err := d.Host.Store.RunHead(ctx, id)
+	if err != nil {
+		return 0
+	}
+	return head.Next
+}
+
+// ask tells the metrics where numbers of the moment are.
+func (d *Daemon) ask(m *telemetry.Metrics) {
+	m.AskRuns(func() telemetry.Runs {
+		s := d.Service.RunStats()
+		return telemetry.Runs{Active: s.Accepted, Queued: s.Queued, Waiting: d.Service.OpenQuestions()}
+	})
+	m.AskInteractions(d.Service.OpenQuestions)
+	m.AskSubscribers(d.streams.Clients)
+}
+
+func (d *Daemon) sweep(ctx context.Context) {
+	every := time.NewTicker(sweepEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		if err := errors.Join(d.Host.Store.Sweep(ctx), d.Service.PruneTimelines(ctx)); err != nil && ctx.Err() == nil {
+			d.log.Error("sweep_failed", "error", err)
+		}
+	}
+}
+
+// Serve answers until ctx ends, then lets runs end and shuts down.
+func (d *Daemon) Serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, d.streams.Close) // they hold up the server's own end (A20)
+	defer stop()
+	return d.Server.Serve(ctx)
+}
+
+// Address is the first TCP address that is listened on.
+func (d *Daemon) Address() net.Addr { return d.Server.Addresses()[0] }
+
+// closeWithin bounds the end of what is not a run.
+const closeWithin = 5 * time.Second
+
+// Close ends what is left: streams, runs with the grace of R190, the store.
+func (d *Daemon) Close() error {
+	var errs []error
+	if d.stop != nil {
+		d.stop()
+	}
+	if d.Server != nil {
+		errs = append(errs, d.Server.Shutdown())
+	}
+	if d.streams != nil {
+		d.streams.Close()
+	}
+	if d.Service != nil {
+		d.Service.Close(context.Background())
+	}
+	if d.hooks != nil {
+		errs = append(errs, d.hooks.Close())
+	}
+	if d.spans != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+		errs = append(errs, d.spans.Close(ctx))
+		cancel()
+	}
+	if d.Host != nil {
+		errs = append(errs, d.Host.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,261 @@
+package interaction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Answer submits what an owner says to a question. It makes the checks of §16.3
+// in their order and returns once the end of the question is durable. data has
+// the names that the question showed; it belongs to the desk, which wipes it
+// whatever becomes of it. by is the principal, "" for the owner.
+//
+// A *run.Refusal says why it was not taken: invalid_request with details.field,
+// invalid_status, not_found, no_pending_interaction, conflict, or
+// interaction_id_mismatch with details.currentInteractionId. Then nothing was
+// delivered, and what is pending stays pending (R142). Of any number of answers
+// to one question, one is taken (A148). With ctx's error the answer may have
+// been.
+func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status string, data map[string]json.RawMessage, by string) error {
+	defer wipe(data)
+	if err := checkShape(interactionID, status, data); err != nil {
+		return err
+	}
+	if err := d.checkRun(ctx, id, interactionID); err != nil {
+		return err
+	}
+	for {
+		asked, err := d.find(ctx, id, interactionID)
+		if err != nil {
+			return err
+		}
+		b, err := enclose(asked, status, data, by)
+		if err != nil {
+			return err
+		}
+		if first, settled := d.hand(asked, b); first {
+			return d.outcome(ctx, id, interactionID, asked, settled)
+		} else if err := wait(ctx, settled); err != nil {
+			return err
+		}
+	}
+}
+
+func wipe(data map[string]json.RawMessage) {
+	for _, v := range data {
+		clear(v)
+	}
+	clear(data)
+}
+
+// checkRun is checks 3 and 4: the run exists and is active. details.outcome of a
+// run that is over says how the question ended, for those whose codes tell it
+// apart (A146).
+func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
+	rec, err := d.store.Run(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return &run.Refusal{Code: "not_found", Message: "there is no such run"}
+	case err != nil:
+		return fmt.Errorf("load run %s: %w", id, err)
+	case rec.Status == "active":
+		return nil
+	}
+	o, err := Lookup(ctx, d.store, id, interactionID)
+	if err != nil {
+		return err
+	}
+	return &run.Refusal{Code: "no_pending_interaction", Message: "the run has ended", Details: map[string]any{"outcome": string(o)}}
+}
+
+// find is checks 5 to 7: the question that is pending and has this id.
+func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (*question, error) {
+	for {
+		asked, err := d.pending(id, interactionID)
+		if asked != nil || err != nil {
+			return asked, err
+		}
+		arrived, err := d.await(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if !arrived {
+			return nil, d.nothingPending(id, interactionID)
+		}
+	}
+}
+
+// pending looks at the desk alone; nil, nil when nothing lies there.
+func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	switch {
+	case s == nil:
+		return nil, nil
+	case s.has(interactionID):
+		return nil, conflict()
+	case s.asked == nil:
+		return nil, nil
+	case s.asked.InteractionID != interactionID:
+		return nil, &run.Refusal{Code: "interaction_id_mismatch", Message: "another question is pending",
+			Details: map[string]any{"currentInteractionId": s.asked.InteractionID}}
+	}
+	return s.asked, nil
+}
+
+func (s *seat) has(interactionID string) bool {
+	_, ok := s.answered[interactionID]
+	return ok
+}
+
+func conflict() error {
+	return &run.Refusal{Code: "conflict", Message: "this question was answered before"}
+}
+
+// nothingPending looks once more: the question may have been answered while the
+// caller waited for it.
+func (d *Desk) nothingPending(id store.RunID, interactionID string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.runs[id]; s != nil && s.has(interactionID) {
+		return conflict()
+	}
+	return &run.Refusal{Code: "no_pending_interaction", Message: "no question is pending"}
+}
+
+// arrivalWait bounds how long an answer waits for a question that the store has
+// and the desk has not.
+const arrivalWait = 10 * time.Second
+
+// await waits for a question that stands in the store already, where a watcher
+// saw it, and is on its way to the desk, or on its way out of both. It reports
+// whether one arrived.
+func (d *Desk) await(ctx context.Context, id store.RunID) (bool, error) {
+	wake, stop := d.store.Watch(id)
+	defer stop()
+	arrival, leave := d.expect(id)
+	defer leave()
+	limit := time.NewTimer(arrivalWait)
+	defer limit.Stop()
+	for {
+		select {
+		case <-arrival:
+			return true, nil
+		default:
+		}
+		open, err := d.store.Pending(ctx, id)
+		if err != nil {
+			return false, fmt.Errorf("list open questions of %s: %w", id, err)
+		}
+		if len(open) == 0 {
+			return false, nil
+		}
+		select {
+		case <-arrival:
+			return true, nil
+		case <-wake:
+		case <-limit.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// expect returns a channel that is closed when a question of the run lies on the
+// desk, now or later.
+func (d *Desk) expect(id store.RunID) (arrival <-chan struct{}, leave func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.at(id)
+	if s.asked != nil {
+		there := make(chan struct{})
+		close(there)
+		return there, func() {}
+	}
+	if s.arrival == nil {
+		s.arrival = make(chan struct{})
+	}
+	return s.arrival, func() { d.tidy(id) }
+}
+
+// tidy drops a seat that holds nothing: the run may be over and forgotten.
+func (d *Desk) tidy(id store.RunID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.runs[id]; s != nil && s.asked == nil && len(s.answered) == 0 && len(s.live) == 0 {
+		if s.arrival != nil {
+			close(s.arrival) // others look again, and make a seat of their own
+		}
+		delete(d.runs, id)
+	}
+}
+
+// enclose is check 8, and the box. Nothing of the answer is left outside of it
+// but data itself, which is the caller's to wipe.
+func enclose(asked *question, status string, data map[string]json.RawMessage, by string) (boxed, error) {
+	b := boxed{status: status, by: by}
+	if status != abi.AnswerSuccess {
+		return b, nil
+	}
+	own, err := checkData(asked.Question, data)
+	if err != nil {
+		return b, err
+	}
+	b.box, err = seal(asked.public, pack(own), asked.Question)
+	return b, err
+}
+
+// hand is the compare-and-swap: the first answer is on its way, any other gets
+// the channel that is closed when the fate of the first is known.
+func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if asked.settled == nil {
+		asked.settled = make(chan struct{})
+		if asked.done {
+			close(asked.settled)
+		}
+	}
+	if asked.taken || asked.done {
+		return false, asked.settled
+	}
+	asked.taken = true
+	asked.boxes <- b // has room: only the first gets here
+	return true, asked.settled
+}
+
+func wait(ctx context.Context, settled <-chan struct{}) error {
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// outcome waits for the end of the question. A winner is told nil, one that came
+// too late that nothing is pending.
+func (d *Desk) outcome(ctx context.Context, id store.RunID, interactionID string, asked *question, settled <-chan struct{}) error {
+	if err := wait(ctx, settled); err != nil {
+		return err
+	}
+	if d.won(asked) {
+		return nil
+	}
+	return d.nothingPending(id, interactionID)
+}
+
+func (d *Desk) won(asked *question) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return asked.won
+}

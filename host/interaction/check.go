@@ -1,0 +1,143 @@
+package interaction
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+// The limits of response data (runtime.md §23).
+const (
+	maxAnswer = 64 * abi.KiB // names and values together
+	maxFields = 32
+	maxValue  = 8 * abi.KiB
+	maxName   = 200 // bytes of an interaction id
+)
+
+func invalid(field, message string) error {
+	return &run.Refusal{Code: "invalid_request", Message: message, Details: map[string]any{"field": field}}
+}
+
+// checkShape is checks 1 and 2. It echoes nothing of what it was given.
+func checkShape(interactionID, status string, data map[string]json.RawMessage) error {
+	if strings.TrimSpace(interactionID) == "" || len(interactionID) > 2*maxName {
+		return invalid("interactionId", "the id of a question is missing, or none")
+	}
+	if len(data) > maxFields {
+		return invalid("data", "an answer has at most 32 fields")
+	}
+	total := 0
+	for name, value := range data {
+		if len(value) > maxValue {
+			return invalid("data", "a value of an answer has at most 8 KiB")
+		}
+		total += len(name) + len(value)
+	}
+	if total > maxAnswer {
+		return invalid("data", "an answer has at most 64 KiB")
+	}
+	if status != abi.AnswerSuccess && status != abi.AnswerCancelled {
+		return &run.Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
+	}
+	return nil
+}
+
+// checkData is check 8: every value belongs to a field, is of its type and one
+// of its choices, and none that is required is missing. It returns the data by
+// the connector's own names; the values are still the caller's. null is no value.
+func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	own := make(map[string]json.RawMessage, len(data))
+	known := 0
+	for _, f := range q.Fields {
+		raw, given := data[f.Shown]
+		if given {
+			known++
+		}
+		v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+		switch {
+		case given && err != nil:
+			return nil, invalid(f.Shown, "this field is no JSON value")
+		case v.Absent() && f.Required:
+			return nil, invalid(f.Shown, "this field is required")
+		case v.Absent():
+			continue
+		case !admits(f.Type, v):
+			return nil, invalid(f.Shown, "this field has another type: want "+f.Type)
+		}
+		chosen, ok := choose(q, f, v)
+		if !ok {
+			return nil, invalid(f.Shown, "this field takes one of the choices that were offered")
+		}
+		own[f.Name] = chosen
+	}
+	if known != len(data) {
+		return nil, invalid("data", "the question has no such field")
+	}
+	return own, nil
+}
+
+// admits reports whether v has the type of a schema. A type that JSON Schema
+// does not know, and none, are any.
+func admits(typ string, v abi.Value) bool {
+	switch typ {
+	case "string":
+		return v.Is(abi.KindString)
+	case "integer":
+		_, ok := v.SafeInteger()
+		return ok
+	case "number":
+		return v.Is(abi.KindNumber)
+	case "boolean":
+		return v.Is(abi.KindBool)
+	case "array":
+		return v.Is(abi.KindArray)
+	case "object":
+		return v.Is(abi.KindObject)
+	}
+	return true
+}
+
+// choose is the value that the connector gets for v. Where its schema lists
+// choices, only they will do, as the connector spells them; an owner may have
+// been shown a text with something taken out of it.
+func choose(q run.Question, f run.Field, v abi.Value) (json.RawMessage, bool) {
+	schema, _ := abi.Parse(q.RawSchema, abi.ParseOptions{})
+	props, _ := schema.Member("properties")
+	spec, _ := props.Member(f.Name)
+	enum, listed := spec.Member("enum")
+	if !listed || !enum.Is(abi.KindArray) || q.Kind == abi.KindApproval {
+		return v.Raw, len(f.Enum) == 0 || among(f.Enum, v)
+	}
+	n := 0 // of the texts, which are what is shown
+	for item := range enum.Items() {
+		if same(item, v) {
+			return v.Raw, true
+		}
+		if item.Is(abi.KindString) {
+			if n < len(f.Enum) && v.Equal(f.Enum[n]) {
+				return item.Raw, true
+			}
+			n++
+		}
+	}
+	return nil, false
+}
+
+func among(texts []string, v abi.Value) bool {
+	for _, t := range texts {
+		if v.Equal(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func same(a, b abi.Value) bool {
+	if text, ok := a.Text(); ok { // the connector's, no secret
+		return b.Equal(text)
+	}
+	return bytes.Equal(abi.AppendCompact(nil, a.Raw), abi.AppendCompact(nil, b.Raw))
+}

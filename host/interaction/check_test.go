@@ -1,0 +1,76 @@
+package interaction_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+// §16.3 check 8, A145: types and choices.
+func TestValues(t *testing.T) {
+	field := func(typ string) run.Question {
+		return run.Question{Kind: "clarification", Fields: []run.Field{{Name: "f", Shown: "f", Type: typ}}}
+	}
+	choice := func(enum string, shown ...string) run.Question {
+		return run.Question{Kind: "clarification", Fields: []run.Field{{Name: "f", Shown: "f", Enum: shown}},
+			RawSchema: json.RawMessage(`{"properties":{"f":{"enum":` + enum + `}}}`)}
+	}
+	approval := run.Question{Kind: "approval", Fields: []run.Field{
+		{Name: "action", Shown: "f", Type: "string", Required: true, Enum: []string{"accept", "reject"}}}}
+	for _, c := range []struct {
+		name  string
+		q     run.Question
+		value string
+		got   string // "" is refused
+	}{
+		{"string", field("string"), `"x"`, `"x"`},
+		{"string is no number", field("string"), `1`, ``},
+		{"integer", field("integer"), `12`, `12`},
+		{"integer has no fraction", field("integer"), `1.5`, ``},
+		{"number", field("number"), `1.5`, `1.5`},
+		{"boolean", field("boolean"), `true`, `true`},
+		{"array", field("array"), `[1]`, `[1]`},
+		{"object", field("object"), `{"a":1}`, `{"a":1}`},
+		{"object is no array", field("object"), `[]`, ``},
+		{"duplicate names", field("object"), `{"a":1,"a":2}`, ``},
+		{"no type is any", field(""), `[1]`, `[1]`},
+		{"unknown type is any", field("colour"), `1`, `1`},
+		{"choice", choice(`["a","b"]`, "a", "b"), `"b"`, `"b"`},
+		{"no choice", choice(`["a","b"]`, "a", "b"), `"c"`, ``},
+		{"number among choices", choice(`[1,2]`), `2`, `2`},
+		{"a choice that was not shown", choice(`["a","b"]`, "a"), `"b"`, `"b"`},
+		{"a choice as it was shown", choice(`[1,"see https://x.example/?t=1"]`, "see [REDACTED_URL]"), `"see [REDACTED_URL]"`, `"see https://x.example/?t=1"`},
+		{"accept", approval, `"accept"`, `"accept"`},
+		{"neither accept nor reject", approval, `"perhaps"`, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := newMemory(runID)
+			d := interaction.New(st)
+			c.q.RunID, c.q.InteractionID = string(runID), "q"
+			a := ask(t, d, st, c.q)
+			done := make(chan error, 1)
+			go func() { done <- d.Answer(t.Context(), runID, "q", "success", values("f", c.value), "") }()
+			if c.got == "" {
+				if err := <-done; code(err) != "invalid_request" || detail(err, "field") != "f" {
+					t.Errorf("%s was taken, or refused as something else: %v", c.value, err)
+				}
+				return
+			}
+			select {
+			case err := <-done:
+				t.Fatalf("%s was refused: %v", c.value, err)
+			case got := <-a.got:
+				st.commit(runID)
+				got.Settled(nil)
+				if string(got.Data[c.q.Fields[0].Name]) != c.got {
+					t.Errorf("the run got %s", got.Data)
+				}
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

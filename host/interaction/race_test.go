@@ -1,0 +1,119 @@
+package interaction_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A148, R138: of any number of answers, a cancel and a time-out exactly one ends
+// the question, and everybody is told which it was.
+func TestOneWinner(t *testing.T) {
+	rounds := 10_000
+	if testing.Short() {
+		rounds = 1_000
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	won := map[string]int{}
+	for n := range rounds {
+		won[race(t, random, n)]++
+		if t.Failed() {
+			t.Fatalf("round %d", n)
+		}
+	}
+	t.Log(won)
+	for _, winner := range []string{"answer", "cancel", "timeout"} {
+		if won[winner] < rounds/100 {
+			t.Errorf("%s won %d of %d rounds: this race is none", winner, won[winner], rounds)
+		}
+	}
+}
+
+// race is one question that two answers, a cancel and a time-out want to end.
+func race(t *testing.T, random *rand.Rand, n int) (winner string) {
+	id := store.RunID("run_" + strconv.Itoa(n))
+	st := newMemory(id)
+	d := interaction.New(st)
+	q := otp(id, "login")
+	st.commit(id, store.Interaction{ID: q.InteractionID, RunID: id}) // whoever answers saw it
+	ends := make(chan string, 2)
+	delays := [4]int{random.IntN(60), random.IntN(60), random.IntN(90), random.IntN(90)}
+
+	var all sync.WaitGroup
+	codes := make([]string, 2)
+	for i := range codes {
+		all.Go(func() {
+			yield(delays[i])
+			codes[i] = code(d.Answer(t.Context(), id, "login", "success", values("field_1", `"1"`), ""))
+		})
+	}
+	for i, end := range []string{"cancel", "timeout"} {
+		all.Go(func() {
+			yield(delays[2+i])
+			ends <- end
+		})
+	}
+	winner = asked(t, d, st, q, ends)
+	all.Wait()
+	wins, want := 0, "no_pending_interaction"
+	if winner == "answer" {
+		want = "conflict"
+	}
+	for _, c := range codes {
+		switch c {
+		case "":
+			wins++
+		case want:
+		default:
+			t.Errorf("%s won, and an answer got %s", winner, c)
+		}
+	}
+	if (winner == "answer") != (wins == 1) {
+		t.Errorf("%s won, and %d answers were told that they did", winner, wins)
+	}
+	return winner
+}
+
+func yield(n int) {
+	for range n {
+		runtime.Gosched()
+	}
+}
+
+// asked is the run's one goroutine: what it sees first is the end.
+func asked(t *testing.T, d *interaction.Desk, st *memory, q run.Question, ends <-chan string) string {
+	id := store.RunID(q.RunID)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answers := make(chan run.Answer, 1)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if a, err := d.Ask(ctx, q); err == nil {
+			answers <- a
+		}
+	})
+	defer asking.Wait()
+	select {
+	case a := <-answers:
+		st.commit(id)
+		a.Settled(nil)
+		return "answer"
+	case end := <-ends:
+		cancel()
+		st.commit(id)
+		asking.Wait()
+		select {
+		case a := <-answers:
+			a.Settled(run.ErrTooLate)
+		default:
+		}
+		return end
+	}
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Spans is told when a part of a run begins (A251). The function that it returns
+// is called once, at the part's end, with why it failed. It may be called from
+// several goroutines. Attributes hold ids and names, never content.
+type Spans interface {
+	Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error))
+}
+
+// A span is a part of a run that somebody traces; nil is one that nobody does.
+type span func(error)
+
+func (s span) end(err error) {
+	if s != nil {
+		s(err)
+	}
+}
+
+// errno ends the span of a call.
+func (s span) errno(e abi.Errno) {
+	if e == abi.OK {
+		s.end(nil)
+		return
+	}
+	s.end(e)
+}
+
+// traced begins a span below ctx. more are pairs of attribute and value.
+func (r *run) traced(ctx context.Context, name string, more ...any) (context.Context, span) {
+	if r.deps.Spans == nil {
+		return ctx, nil
+	}
+	attrs := map[string]any{"openwop.run_id": string(r.id), "openwop.workflow_id": r.workflow()}
+	for i := 0; i+1 < len(more); i += 2 {
+		attrs["openwop."+more[i].(string)] = more[i+1]
+	}
+	ctx, end := r.deps.Spans.Start(ctx, "openwop."+name, attrs)
+	return ctx, end
+}
+
+// appended begins the span of a commit's events (A251). Nobody else appends to the
+// run's timeline, so their numbers are known.
+func (r *run) appended(events []store.Event) span {
+	first := r.sequence
+	r.sequence += uint64(len(events))
+	if r.deps.Spans == nil || len(events) == 0 {
+		return nil
+	}
+	_, s := r.traced(r.spanned, "event.append", "event_type", events[0].Type, "event_seq", first)
+	return s
+}
+
+// err is why a run failed, for its span; its text is a code.
+func (r *Result) err() error {
+	if r.Status == abi.Succeeded || r.TerminalReason == nil {
+		return nil
+	}
+	return errors.New(*r.TerminalReason)
+}
+
+// workflow is what the run is called where it was asked for (A63).
+func (r *run) workflow() string {
+	if id := r.plan.Request.WorkflowID; id != "" {
+		return id
+	}
+	return string(r.plan.Connection.ID)
+}
+
+// tracedActivity begins the span of a call that is handled beside the loop.
+func (r *run) tracedActivity(c abi.Call) span {
+	if r.deps.Spans == nil {
+		return nil
+	}
+	_, s := r.traced(r.spanned, "activity."+activity(c), "node_id", r.plan.manifest.Node())
+	return s
+}
+
+// activity names a call for a span.
+func activity(c abi.Call) string {
+	for _, f := range abi.Functions {
+		if f.Call == c {
+			return f.Name
+		}
+	}
+	if c >= abi.CallFileOpen && c <= abi.CallFileTimes {
+		return "file"
+	}
+	return strconv.Itoa(int(c))
+}

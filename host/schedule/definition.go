@@ -1,0 +1,97 @@
+package schedule
+
+import (
+	"errors"
+	"time"
+)
+
+// A Request is a schedule as an owner asks for it; nil members have their default
+// (§22.1).
+type Request struct {
+	Cron            string
+	IntervalSeconds *int64
+	Timezone        string
+	JitterSeconds   *int64
+	Enabled         *bool
+	CatchUp         *bool
+	MaxRetries      *int64
+}
+
+// A Definition is a Request that was checked and completed.
+//
+// Invariant: exactly one of Cron and IntervalSeconds is set.
+type Definition struct {
+	Cron            string `json:"cron,omitempty"`
+	IntervalSeconds int64  `json:"interval_seconds,omitempty"`
+	Timezone        string `json:"timezone,omitempty"` // "" for an interval
+	JitterSeconds   int64  `json:"jitter_seconds,omitempty"`
+	Enabled         bool   `json:"enabled"`
+	CatchUp         bool   `json:"catch_up"`
+	MaxRetries      int64  `json:"max_retries"`
+}
+
+// Bounds and defaults of a definition.
+const (
+	maxInterval    = 366 * 24 * 60 * 60 // seconds, as for @every
+	maxJitter      = 7 * 24 * 60 * 60   // seconds
+	maxRetries     = 10
+	defaultRetries = 2
+)
+
+// define checks a request. The error is an *Error with schedule_invalid and the
+// field; a cron that does not fire after now within five years is refused (S110).
+func define(q Request, now time.Time) (Definition, error) {
+	d := Definition{Cron: q.Cron, Timezone: q.Timezone, Enabled: true, CatchUp: true, MaxRetries: defaultRetries}
+	if q.Enabled != nil {
+		d.Enabled = *q.Enabled
+	}
+	if q.CatchUp != nil {
+		d.CatchUp = *q.CatchUp
+	}
+	if q.JitterSeconds != nil {
+		d.JitterSeconds = *q.JitterSeconds
+	}
+	if q.MaxRetries != nil {
+		d.MaxRetries = *q.MaxRetries
+	}
+	switch {
+	case q.Cron != "" && q.IntervalSeconds != nil:
+		return d, invalid("intervalSeconds", "A schedule has a cron expression or an interval, not both.")
+	case q.Cron == "" && q.IntervalSeconds == nil:
+		return d, invalid("cron", "A schedule wants a cron expression, such as 0 6 * * *, or an interval in seconds.")
+	case q.IntervalSeconds != nil && (*q.IntervalSeconds < 1 || *q.IntervalSeconds > maxInterval):
+		return d, invalid("intervalSeconds", "An interval is from 1 second to a year (%d seconds).", maxInterval)
+	case q.IntervalSeconds != nil && q.Timezone != "":
+		return d, invalid("timezone", "An interval has no time zone; use a cron expression.")
+	case d.JitterSeconds < 0 || d.JitterSeconds > maxJitter:
+		return d, invalid("jitterSeconds", "The jitter is from 0 seconds to a week (%d seconds).", maxJitter)
+	case d.MaxRetries < 0 || d.MaxRetries > maxRetries:
+		return d, invalid("maxRetries", "A failed run is tried again 0 to %d times.", maxRetries)
+	case q.IntervalSeconds != nil:
+		d.IntervalSeconds = *q.IntervalSeconds
+		return d, nil
+	}
+	return d.settleCron(now)
+}
+
+func (d Definition) settleCron(now time.Time) (Definition, error) {
+	if d.Timezone == "" {
+		d.Timezone = "UTC"
+	}
+	zone, err := LoadZone(d.Timezone)
+	if err != nil {
+		return d, err
+	}
+	e, err := Parse(d.Cron)
+	if err != nil {
+		return d, invalid("cron", "The cron expression is not one: %s.", err)
+	}
+	d.Cron = e.String()
+	switch _, err := e.Next(now, zone); {
+	case errors.Is(err, ErrNever):
+		return d, invalid("cron", "The cron expression never fires: no date matches it within five years.")
+	case err != nil:
+		return d, invalid("cron", "The cron expression cannot be evaluated.")
+	}
+	return d, nil
+}

@@ -1,0 +1,193 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A document is a schedule as it is stored, by connection id: what the owner
+// said, and everything that has to outlive the host (R197).
+type document struct {
+	Definition Definition `json:"definition"`
+	// Revision counts what owners changed. The store's own counts ticks too.
+	Revision uint64 `json:"revision"`
+
+	// Slot is what comes next and DueAt the same with its jitter, drawn once
+	// (R196). Both are zero while the schedule is paused.
+	Slot  time.Time `json:"slot,omitzero"`
+	DueAt time.Time `json:"due_at,omitzero"`
+	// LastSlot was dispatched last.
+	//
+	// Invariant: Slot is after LastSlot, so no slot is dispatched twice (S112),
+	// unless the clock was wrong by more than bogus when LastSlot was noted.
+	LastSlot time.Time `json:"last_slot,omitzero"`
+
+	LastStarted    time.Time   `json:"last_started,omitzero"` // of any run of the connection
+	LastFinished   time.Time   `json:"last_finished,omitzero"`
+	LastSuccessful time.Time   `json:"last_successful,omitzero"`
+	LastError      string      `json:"last_error,omitempty"` // code
+	Seen           store.RunID `json:"seen,omitempty"`       // the newest run that the above is about, and that is over
+	Overlaps       int64       `json:"overlaps,omitempty"`   // R200
+
+	// Open is the tick whose run is not over, or waits to be tried again.
+	Open   *open  `json:"open,omitempty"`
+	Streak streak `json:"streak,omitzero"`
+	// Silent is why the last due time was skipped; it is not said again (§22.3).
+	Silent   string    `json:"silent,omitempty"`
+	Grant    *disabled `json:"grant,omitempty"`
+	Poisoned bool      `json:"poisoned,omitempty"` // S113
+
+	stored uint64 // the store's revision, 0 when it is not there
+}
+
+// An open tick.
+type open struct {
+	RunID   store.RunID `json:"run_id"` // of the attempt that started last
+	Attempt int         `json:"attempt"`
+	At      time.Time   `json:"at"` // what the back-off counts from: its slot, or when it was made up for
+	CatchUp bool        `json:"catch_up,omitempty"`
+	Read    uint64      `json:"-"` // sequence of the run's next unread event
+}
+
+// disabled says that a grant ended a run or refused one (R205).
+type disabled struct {
+	Reason    string `json:"reason"`
+	Said      bool   `json:"said,omitempty"`      // the skip record is written
+	Restarted bool   `json:"restarted,omitempty"` // the owner or a host start asks to look again
+}
+
+// load reads a schedule. *Error with schedule_not_found; errUnreadable when
+// nobody can say what it is.
+func (s *Scheduler) load(ctx context.Context, id store.ConnectionID) (document, error) {
+	d, err := s.d.Store.Document(ctx, store.Schedules, string(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return document{}, notFound()
+	}
+	if err != nil {
+		return document{}, fmt.Errorf("load schedule of %s: %w", id, err)
+	}
+	return decode(d)
+}
+
+// errUnreadable: a stored schedule is no schedule. It is shown, replaced and
+// deleted like any other, and never due (S113).
+var errUnreadable = errors.New("the stored schedule cannot be read")
+
+func decode(d store.Document) (document, error) {
+	var doc document
+	if err := json.Unmarshal(d.Data, &doc); err != nil {
+		return document{stored: d.Revision, Poisoned: true}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	doc.stored = d.Revision
+	return doc, nil
+}
+
+// write is the change that puts d in the place of what was loaded. It fails with
+// *store.ConflictError when that was changed meanwhile.
+func (d document) write(id store.ConnectionID) store.Write {
+	data, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("encode schedule: %v", err)) // times and numbers; a year beyond 9999 (S113)
+	}
+	at := d.stored
+	return store.Write{Kind: store.Schedules, ID: string(id), Data: data, If: &at}
+}
+
+// attempts bounds how often a change is tried again because of another one.
+const attempts = 16
+
+// change makes a change of a schedule that was loaded, together with others,
+// until nothing comes between. edit returns what to write beside the schedule;
+// errUnchanged ends it without a write.
+func (s *Scheduler) change(ctx context.Context, id store.ConnectionID, edit func(*document) ([]store.Write, error)) (document, error) {
+	for try := 1; ; try++ {
+		doc, err := s.load(ctx, id)
+		if err != nil && !errors.Is(err, errUnreadable) {
+			return doc, err
+		}
+		with, err := edit(&doc)
+		if errors.Is(err, errUnchanged) {
+			return doc, nil
+		}
+		if err != nil {
+			return doc, err
+		}
+		err = s.d.Store.Write(ctx, append(with, doc.write(id))...)
+		var conflict *store.ConflictError
+		switch {
+		case err == nil:
+			doc.stored++
+			s.plan(id, doc)
+			return doc, nil
+		case !errors.As(err, &conflict) || try == attempts:
+			return doc, fmt.Errorf("save schedule of %s: %w", id, err)
+		}
+	}
+}
+
+var errUnchanged = errors.New("unchanged")
+
+// due sets the slot and draws its jitter. None is set when the expression has no
+// match any more.
+func (s *Scheduler) due(d *document, slot time.Time, err error) error {
+	d.Slot, d.DueAt = time.Time{}, time.Time{}
+	if errors.Is(err, ErrNever) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.Slot = slot.UTC()
+	d.DueAt = d.Slot
+	if j := d.Definition.JitterSeconds; j > 0 {
+		d.DueAt = d.Slot.Add(time.Duration(s.d.Rand(j*1000+1)) * time.Millisecond)
+	}
+	return nil
+}
+
+// advance leaves the current slot behind (S112).
+func (s *Scheduler) advance(d *document, now time.Time) error {
+	if !d.Slot.IsZero() {
+		d.LastSlot = d.Slot
+	}
+	t, err := d.Definition.timetable()
+	if err != nil {
+		return err
+	}
+	slot, err := t.next(now, d.last(t))
+	return s.due(d, slot, err)
+}
+
+// begin computes the due time of a schedule that begins now.
+func (s *Scheduler) begin(d *document, now time.Time) error {
+	if !d.Definition.Enabled {
+		d.Slot, d.DueAt = time.Time{}, time.Time{}
+		return nil
+	}
+	t, err := d.Definition.timetable()
+	if err != nil {
+		return err
+	}
+	last := d.LastStarted
+	if t.interval == 0 {
+		last = d.LastSlot
+	}
+	slot, err := t.first(now, last)
+	if err = s.due(d, slot, err); t.interval > 0 && slot.Equal(now) {
+		d.DueAt = d.Slot // at once
+	}
+	return err
+}
+
+// last is what the next slot follows: an interval counts from the last start too.
+func (d *document) last(t timetable) time.Time {
+	if t.interval > 0 && d.LastStarted.After(d.LastSlot) {
+		return d.LastStarted
+	}
+	return d.LastSlot
+}

@@ -1,0 +1,23 @@
+package schedule
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Slow makes the loop look at the clock less often, for tests that let years pass.
+func (s *Scheduler) Slow(look time.Duration) { s.look = look }
+
+// RetryWait is R206.
+var RetryWait = retryWait
+
+// Retryable is the table of §22.6 for the result of a run.
+func Retryable(raw string) bool {
+	r, err := resultOf(store.Run{ID: "run_1", Status: "failed", Result: json.RawMessage(raw)})
+	if err != nil {
+		panic(err)
+	}
+	return r.retryable()
+}

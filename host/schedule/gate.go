@@ -1,0 +1,183 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A verdict is what the gates say of a due tick.
+type verdict struct {
+	gate    int    // of §22.3, 0 for go
+	cause   string // what is not said twice in a row
+	message string // error of the skip record
+	reason  string // terminal_reason of the skip record
+	conn    Connection
+}
+
+// The gates of §22.3, in order. The first that refuses decides.
+const (
+	gateConsumed = 1 + iota
+	gateGrant
+	gateActive
+	gateAttention
+	gatePolicy
+	gateReady
+	gateBackoff
+)
+
+// judge asks the gates. It reads, and writes at most a mark that is over.
+func (s *Scheduler) judge(ctx context.Context, id store.ConnectionID, d document, now time.Time) (verdict, error) {
+	conn, err := s.d.Source.ScheduledConnection(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		conn, err = Connection{NotReady: "connection_not_found"}, nil
+	}
+	if err != nil {
+		return verdict{}, fmt.Errorf("look at connection %s: %w", id, err)
+	}
+	v := verdict{conn: conn}
+	if spent(conn.Grant) {
+		return v.refuse(gateConsumed, "", "single_use grant already consumed"), nil
+	}
+	if reason := d.unusable(conn.Grant, now); reason != "" {
+		v.reason = reason
+		return v.refuse(gateGrant, reason, reason+" grant no longer usable"), nil
+	}
+	switch run, err := s.active(ctx, id); {
+	case err != nil:
+		return v, err
+	case run != "" || d.Open != nil:
+		return v.refuse(gateActive, "", ""), nil
+	}
+	switch needs, err := s.NeedsAttention(ctx, id); {
+	case err != nil:
+		return v, err
+	case needs:
+		return v.refuse(gateAttention, "needs_human_attention",
+			"needs_human_attention: an automatic run asked a question; answer it, run by hand, or dismiss the mark"), nil
+	}
+	if reason := conn.Policy.Refuses(); reason != "" {
+		return v.refuse(gatePolicy, "automation_policy_blocked: "+reason, "automation_policy_blocked: "+reason), nil
+	}
+	if conn.NotReady != "" {
+		return v.refuse(gateReady, "not_ready: "+conn.NotReady, "not_ready: "+conn.NotReady), nil
+	}
+	return s.backoffGate(v, d)
+}
+
+// backoffGate compares slots, not clocks: jitter and the time that a start takes
+// are no part of the wait.
+func (s *Scheduler) backoffGate(v verdict, d document) (verdict, error) {
+	state := d.Streak.state()
+	if state == "" {
+		return v, nil
+	}
+	const applied = "scheduler_backoff_applied: "
+	failures := fmt.Sprintf("%d times in a row %s", d.Streak.Count, d.Streak.Class)
+	if state == Blocked {
+		return v.refuse(gateBackoff, applied+state, applied+"blocked after "+failures+"; resume the schedule, or run by hand"), nil
+	}
+	t, err := d.Definition.timetable()
+	if err != nil {
+		return v, err
+	}
+	until, err := d.Streak.until(t)
+	if err != nil || !d.Slot.Before(until) {
+		return v, err
+	}
+	return v.refuse(gateBackoff, applied+state, applied+"cooling_off until "+store.Time(until)+" after "+failures), nil
+}
+
+func (v verdict) refuse(gate int, cause, message string) verdict {
+	v.gate, v.cause, v.message = gate, cause, message
+	return v
+}
+
+// spent: a single-use grant that a run consumed (gate 1).
+func spent(g *store.Grant) bool {
+	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
+}
+
+// unusable is why the grant is disabled for scheduling (R205): it is not usable
+// now, or was not when the schedule last began.
+func (d document) unusable(g *store.Grant, now time.Time) string {
+	fault := g.Fault(now)
+	if d.Grant == nil || fault == "" && d.Grant.Restarted {
+		return fault
+	}
+	return d.Grant.Reason
+}
+
+func grantCode(code string) bool {
+	switch code {
+	case "grant_consumed", "grant_expired", "grant_invalid", "grant_revoked":
+		return true
+	}
+	return false
+}
+
+// errWedged: the gates took longer than R203 gives them.
+var errWedged = errors.New("scheduler_dispatch_wedged")
+
+// judged asks the gates and waits no longer than R203 says. What answers later is
+// not heard; what it panicked with is passed on (S113).
+func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
+	type answer struct {
+		v        verdict
+		err      error
+		panicked any
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.gates)
+	defer cancel()
+	said := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.panicked = p
+			}
+			said <- a
+		}()
+		a.v, a.err = s.judge(ctx, id, d, now)
+	}()
+	select {
+	case a := <-said:
+		if a.panicked != nil {
+			panic(a.panicked)
+		}
+		if a.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return a.v, errWedged
+		}
+		return a.v, a.err
+	case <-ctx.Done():
+		if s.ctx.Err() != nil {
+			return verdict{}, s.ctx.Err()
+		}
+		return verdict{}, errWedged
+	}
+}
+
+// skip is the record of a tick that a gate refused.
+func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) Tick {
+	return Tick{
+		Status: skipped, ConnectorID: string(v.conn.ConnectorID), ConnectionID: string(id), Source: sourceOf(v.conn.ConnectorID),
+		StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64), TerminalReason: v.reason, Error: v.message,
+		TriggerKind: "scheduled", CatchUp: catchUp,
+	}
+}
+
+// failed is the record of a tick that the scheduler itself failed.
+func (s *Scheduler) failed(id store.ConnectionID, code string, now time.Time) Tick {
+	message := map[string]string{
+		"scheduler_dispatch_wedged": "the checks before the run took longer than " + s.gates.String(),
+		"schedule_poisoned":         "evaluating this schedule failed; it is paused until the owner resumes it",
+	}[code]
+	return Tick{
+		Status: "failed", ConnectionID: string(id), StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64),
+		FailureReason: code, Error: strings.Join([]string{code, message}, ": "), TriggerKind: "scheduled",
+	}
+}

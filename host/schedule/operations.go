@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Put creates the schedule of a connection or replaces it (R191). revision, when
+// not nil, is the one that it must have, 0 for none: precondition_failed.
+// schedule_invalid, schedule_ineligible; store.ErrNotFound without a connection.
+func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q Request, revision *uint64) (out Schedule, created bool, err error) {
+	now := s.now()
+	def, err := define(q, now)
+	if err != nil {
+		return out, false, err
+	}
+	conn, err := s.d.Source.ScheduledConnection(ctx, id)
+	if err != nil {
+		return out, false, err
+	}
+	if reason := conn.Policy.Refuses(); reason != "" && def.Enabled {
+		return out, false, ineligible(reason, "Its connector is to be run by hand only; it cannot be scheduled.")
+	}
+	d, err := s.replace(ctx, id, def, revision)
+	if err != nil {
+		return out, false, err
+	}
+	out, err = s.project(ctx, id, d)
+	return out, d.Revision == 1, err
+}
+
+func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def Definition, revision *uint64) (document, error) {
+	for try := 1; ; try++ {
+		d, err := s.load(ctx, id)
+		if err != nil && !errors.As(err, new(*Error)) && !errors.Is(err, errUnreadable) {
+			return d, err
+		}
+		if revision != nil && *revision != d.Revision {
+			return d, revised(d.Revision)
+		}
+		if err := s.observe(ctx, id, &d); err != nil {
+			return d, err
+		}
+		d.Definition = def
+		d.restart()
+		d.Revision++
+		if err := s.begin(&d, s.now()); err != nil {
+			return d, err
+		}
+		err = s.d.Store.Write(ctx, d.write(id))
+		var conflict *store.ConflictError
+		switch {
+		case err == nil:
+			d.stored++
+			s.plan(id, d)
+			return d, nil
+		case !errors.As(err, &conflict) || try == attempts:
+			return d, fmt.Errorf("save schedule of %s: %w", id, err)
+		}
+	}
+}
+
+// restart is what replacing and resuming do to a schedule besides (R205, R210).
+func (d *document) restart() {
+	d.Silent, d.Poisoned = "", false
+	if d.Grant != nil {
+		g := *d.Grant
+		g.Restarted = true
+		d.Grant = &g
+	}
+}
+
+// Schedule returns the schedule of a connection; schedule_not_found.
+func (s *Scheduler) Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error) {
+	d, err := s.load(ctx, id)
+	if err != nil && !errors.Is(err, errUnreadable) {
+		return Schedule{}, err
+	}
+	return s.project(ctx, id, d)
+}
+
+// Schedules lists all, in the order of their connections.
+func (s *Scheduler) Schedules(ctx context.Context) ([]Schedule, error) {
+	out := []Schedule{}
+	err := s.each(ctx, func(doc store.Document) error {
+		d, err := decode(doc)
+		if err != nil && !errors.Is(err, errUnreadable) {
+			return err
+		}
+		one, err := s.project(ctx, store.ConnectionID(doc.ID), d)
+		out = append(out, one)
+		return err
+	})
+	return out, err
+}
+
+// Pause stops its ticks, and a retry that waits; a run is not touched (R201).
+// changed is false when it was paused already.
+func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out Schedule, changed bool, err error) {
+	d, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
+		if changed = d.Definition.Enabled; !changed {
+			return nil, errUnchanged
+		}
+		d.Definition.Enabled = false
+		d.Revision++
+		return nil, s.begin(d, s.now())
+	})
+	if err != nil {
+		return out, false, err
+	}
+	out, err = s.project(ctx, id, d)
+	return out, changed, err
+}
+
+// Resume lets it run again, from now on (R201), and ends a back-off (R210).
+// changed is false when there was nothing to resume. schedule_ineligible.
+func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out Schedule, changed bool, err error) {
+	d, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
+		changed = !d.Definition.Enabled || d.Poisoned || d.Streak.state() != "" || d.Grant != nil && !d.Grant.Restarted
+		if !changed {
+			return nil, errUnchanged
+		}
+		if d.Definition.Cron == "" && d.Definition.IntervalSeconds == 0 {
+			return nil, ineligible("schedule_unreadable", "The stored schedule cannot be read; set it again.")
+		}
+		began := !d.Definition.Enabled
+		d.Definition.Enabled, d.Streak = true, streak{}
+		d.restart()
+		d.Revision++
+		if !began {
+			return nil, nil
+		}
+		if err := s.observe(ctx, id, d); err != nil {
+			return nil, err
+		}
+		return nil, s.begin(d, s.now())
+	})
+	if err != nil {
+		return out, false, err
+	}
+	out, err = s.project(ctx, id, d)
+	return out, changed, err
+}
+
+// Restarted notes that the owner approved a grant anew: a schedule that the old
+// one had disabled looks again (R205). Without a schedule it does nothing.
+func (s *Scheduler) Restarted(ctx context.Context, id store.ConnectionID) error {
+	_, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
+		if d.Grant == nil || d.Grant.Restarted {
+			return nil, errUnchanged
+		}
+		d.restart()
+		return nil, nil
+	})
+	if errors.As(err, new(*Error)) {
+		return nil
+	}
+	return err
+}
+
+// Delete removes a schedule; its history and an active run stay (R201).
+// schedule_not_found.
+func (s *Scheduler) Delete(ctx context.Context, id store.ConnectionID) error {
+	if _, err := s.load(ctx, id); err != nil && !errors.Is(err, errUnreadable) {
+		return err
+	}
+	if err := s.d.Store.Write(ctx, store.Write{Kind: store.Schedules, ID: string(id)}); err != nil {
+		return fmt.Errorf("delete schedule of %s: %w", id, err)
+	}
+	s.unplan(id)
+	s.d.Changed(id)
+	return nil
+}

@@ -1,0 +1,338 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Store is the part of store.Store that a Scheduler needs.
+type Store interface {
+	Write(ctx context.Context, writes ...store.Write) error
+	Document(ctx context.Context, kind store.Kind, id string) (store.Document, error)
+	Documents(ctx context.Context, q store.DocumentQuery) ([]store.Document, error)
+	Leases(ctx context.Context) ([]store.Lease, error)
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
+	Watch(id store.RunID) (wake <-chan struct{}, stop func())
+}
+
+// A Starter starts automatic runs.
+type Starter interface {
+	// StartScheduled returns once the run is durable, without waiting for its guest;
+	// what With returns is in the same commit (S112). *Refused when a pre-start
+	// check says no, which leaves no trace; *store.ConflictError when a document was
+	// not as With expected.
+	StartScheduled(ctx context.Context, q Start) (store.Run, error)
+	// RecordRefused makes the run of a start that was refused: one that consists of
+	// run.failed with launch_failed (R186). The run returned is over.
+	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
+}
+
+// A Start is an automatic start.
+type Start struct {
+	Connection     store.ConnectionID
+	Trigger        string // scheduled or retry
+	Attempt        int
+	RetryOf        store.RunID
+	CatchUp        bool
+	AutomationMode string
+	// With is called with the run that is accepted, maybe more than once. It neither
+	// blocks nor uses the store.
+	With func(store.Run) []store.Write
+}
+
+// Refused is why a run was not started: a code of runtime.md §6.1.
+type Refused struct {
+	Code    string
+	Message string
+	Err     error
+}
+
+func (e *Refused) Error() string { return e.Code + ": " + e.Message }
+func (e *Refused) Unwrap() error { return e.Err }
+
+// A Source says what a connection is at this moment.
+type Source interface {
+	// ScheduledConnection returns store.ErrNotFound for one that is not there.
+	ScheduledConnection(ctx context.Context, id store.ConnectionID) (Connection, error)
+}
+
+// A Connection is what gates look at.
+type Connection struct {
+	ConnectorID store.ConnectorID
+	Grant       *store.Grant // nil is the owner's own
+	Policy      Policy
+	// NotReady is the first code of runtime.md §6.1 that refuses a start now, apart
+	// from those of grant and active run; "" when none does.
+	NotReady string
+}
+
+// Deps are what a Scheduler works with. Store, Starter and Source are needed.
+type Deps struct {
+	Store   Store
+	Starter Starter
+	Source  Source
+	Now     func() time.Time         // the wall clock; nil is time.Now
+	Rand    func(n int64) int64      // 0 to n-1; nil is math/rand
+	Log     *slog.Logger             // nil: none
+	Done    func(Tick)               // after each history record is durable (R208); nil for none
+	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
+}
+
+// Times of the loop.
+const (
+	lookEvery    = 30 * time.Second // at least, for jumps of the clock (R198)
+	jump         = 60 * time.Second // S112
+	late         = 60 * time.Second // a due time that passed longer ago was missed
+	againAfter   = 30 * time.Second // after a fault of the host
+	defaultGates = 30 * time.Minute // R203
+)
+
+// A Scheduler runs the schedules of one store. Start and Stop are called once
+// each in effect; everything else also works while it does not run.
+type Scheduler struct {
+	d     Deps
+	look  time.Duration
+	gates time.Duration
+
+	wake     chan struct{} // capacity 1: something is due earlier
+	stopping chan struct{} // closed: nothing starts any more
+	ctx      context.Context
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // loop and ticks
+
+	mu      sync.Mutex // guards the rest; not held across I/O
+	state   int        // fresh, running, stopped
+	plans   map[store.ConnectionID]*planned
+	started time.Time
+}
+
+const (
+	fresh = iota
+	running
+	stopped
+)
+
+// A planned schedule is what the loop knows of it.
+type planned struct {
+	due    time.Time // zero: never
+	firing bool      // its gates are under way
+}
+
+// New makes a scheduler that does not run yet.
+func New(d Deps) *Scheduler {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Rand == nil {
+		d.Rand = rand.Int64N
+	}
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
+	}
+	if d.Done == nil {
+		d.Done = func(Tick) {}
+	}
+	if d.Changed == nil {
+		d.Changed = func(store.ConnectionID) {}
+	}
+	s := &Scheduler{d: d, look: lookEvery, gates: defaultGates, wake: make(chan struct{}, 1), stopping: make(chan struct{}),
+		plans: map[store.ConnectionID]*planned{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+func (s *Scheduler) now() time.Time { return s.d.Now() }
+
+// Start reads all schedules, takes over the ticks that an earlier start left open
+// and begins to dispatch. Runs of earlier starts must have been reconciled
+// (R188). Starting it again does nothing (R198).
+func (s *Scheduler) Start(ctx context.Context) error {
+	s.mu.Lock()
+	if s.state != fresh {
+		s.mu.Unlock()
+		return nil
+	}
+	s.state, s.started = running, s.now()
+	s.mu.Unlock()
+	if err := s.takeOver(ctx); err != nil {
+		s.mu.Lock()
+		s.state = fresh
+		s.mu.Unlock()
+		return err
+	}
+	s.work.Go(s.loop)
+	return nil
+}
+
+// Running reports whether due runs start.
+func (s *Scheduler) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == running
+}
+
+// Quiesce stops it from starting anything, also retries that wait (R190, R207).
+// What was started is still followed until Stop.
+func (s *Scheduler) Quiesce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != stopped {
+		close(s.stopping)
+	}
+	s.state = stopped
+}
+
+// Stop waits until the ticks whose runs are over are recorded; those that ctx
+// does not wait for stay open for the next start.
+func (s *Scheduler) Stop(ctx context.Context) {
+	s.Quiesce()
+	defer s.cancel()
+	done := make(chan struct{})
+	go func() { s.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.cancel()
+		<-done
+	}
+}
+
+func (s *Scheduler) stopped() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// takeOver plans all schedules (R197). A due time of a clock that was wrong is
+// computed again, a tick that is open followed on.
+func (s *Scheduler) takeOver(ctx context.Context) error {
+	return s.each(ctx, func(d store.Document) error {
+		id := store.ConnectionID(d.ID)
+		doc, err := decode(d)
+		if err != nil {
+			s.poison(id, err)
+			return nil
+		}
+		if doc.Grant != nil { // R205: a host start is a restart
+			if doc, err = s.change(ctx, id, func(d *document) ([]store.Write, error) {
+				if d.Grant == nil {
+					return nil, errUnchanged
+				}
+				d.Grant.Restarted = true
+				return nil, nil
+			}); err != nil {
+				return err
+			}
+		}
+		s.plan(id, doc)
+		if doc.Open != nil {
+			s.work.Go(func() { s.guarded(id, func() { s.follow(id, *doc.Open) }) })
+		}
+		s.review(ctx, id)
+		return nil
+	})
+}
+
+// each calls f with all stored schedules, in the order of their connections.
+func (s *Scheduler) each(ctx context.Context, f func(store.Document) error) error {
+	const page = 200
+	for after := ""; ; {
+		docs, err := s.d.Store.Documents(ctx, store.DocumentQuery{Kind: store.Schedules, After: after, Limit: page})
+		if err != nil {
+			return fmt.Errorf("list schedules: %w", err)
+		}
+		for _, d := range docs {
+			if err := f(d); err != nil {
+				return err
+			}
+			after = d.ID
+		}
+		if len(docs) < page {
+			return nil
+		}
+	}
+}
+
+// plan tells the loop when a schedule is due.
+func (s *Scheduler) plan(id store.ConnectionID, d document) {
+	due := d.DueAt
+	if !d.Definition.Enabled || d.Poisoned {
+		due = time.Time{}
+	}
+	s.planAt(id, due)
+	s.d.Changed(id)
+}
+
+func (s *Scheduler) planAt(id store.ConnectionID, due time.Time) {
+	s.mu.Lock()
+	p := s.plans[id]
+	if p == nil {
+		p = &planned{}
+		s.plans[id] = p
+	}
+	earlier := !due.IsZero() && (p.due.IsZero() || due.Before(p.due))
+	p.due = due
+	s.mu.Unlock()
+	if earlier {
+		s.awake()
+	}
+}
+
+func (s *Scheduler) unplan(id store.ConnectionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.plans, id)
+}
+
+func (s *Scheduler) awake() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// guarded keeps what a schedule panics with away from all others: it is disabled
+// and says so (S113).
+func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.poison(id, p)
+		}
+	}()
+	f()
+}
+
+func (s *Scheduler) poison(id store.ConnectionID, with any) {
+	defer func() {
+		if p := recover(); p != nil { // then it is not due again before the next start
+			s.d.Log.Error("schedule is not run", "connection", id, "panic", p)
+			s.planAt(id, time.Time{})
+		}
+	}()
+	s.d.Log.Error("schedule disabled itself", "connection", id, "panic", with)
+	now := s.now().UTC()
+	said := s.failed(id, "schedule_poisoned", now)
+	_, err := s.change(s.ctx, id, func(d *document) ([]store.Write, error) {
+		d.Definition.Enabled, d.Poisoned, d.LastError = false, true, "schedule_poisoned"
+		d.Slot, d.DueAt = time.Time{}, time.Time{}
+		return s.record(s.ctx, id, said)
+	})
+	if err != nil && !errors.As(err, new(*Error)) {
+		s.d.Log.Error("schedule is not run", "connection", id, "error", err)
+		s.planAt(id, time.Time{})
+		return
+	}
+	s.d.Done(said)
+}
