@@ -1,0 +1,300 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// The modes of a key (A24).
+const (
+	Live = "live"
+	Test = "test"
+)
+
+// How a key stands.
+const (
+	Active  = "active"
+	Expired = "expired"
+	Revoked = "revoked"
+)
+
+const (
+	keyPrefix      = "key_"
+	maxKeyName     = 100 // characters
+	maxConnections = 100 // that one key is restricted to
+	// usedEvery bounds how often use of a key or a session is written down.
+	usedEvery = time.Minute
+)
+
+// Keys are the API keys of this installation.
+type Keys struct {
+	store store.Store
+	now   func() time.Time
+}
+
+// A Key is what may be known of an API key (A222). The secret is not in it.
+type Key struct {
+	KeyID         string               `json:"keyId"`
+	Name          string               `json:"name"`
+	Prefix        string               `json:"prefix"` // how the key begins, up to its id
+	Scopes        []Scope              `json:"scopes"`
+	Mode          string               `json:"mode"`
+	ConnectionIDs []store.ConnectionID `json:"connectionIds,omitempty"` // none: all
+	CreatedAt     time.Time            `json:"createdAt"`
+	CreatedBy     string               `json:"createdBy"`
+	ExpiresAt     *time.Time           `json:"expiresAt,omitempty"`
+	LastUsedAt    *time.Time           `json:"lastUsedAt,omitempty"` // within a minute
+	Status        string               `json:"status"`
+}
+
+// NewKey is the body of A221.
+type NewKey struct {
+	Name          string               `json:"name"`
+	Scopes        []Scope              `json:"scopes"`
+	Mode          string               `json:"mode"`
+	ExpiresAt     *time.Time           `json:"expiresAt,omitempty"`
+	ConnectionIDs []store.ConnectionID `json:"connectionIds,omitempty"`
+}
+
+// storedKey is a key's document.
+type storedKey struct {
+	Key
+	Digest    []byte     `json:"digest"` // SHA-256 of the secret
+	RevokedAt *time.Time `json:"revokedAt,omitempty"`
+}
+
+func (k *storedKey) err(now time.Time) error {
+	switch {
+	case k.RevokedAt != nil:
+		return ErrKeyRevoked
+	case k.ExpiresAt != nil && !now.Before(*k.ExpiresAt):
+		return ErrKeyExpired
+	}
+	return nil
+}
+
+func (k *storedKey) shown(now time.Time) Key {
+	switch k.err(now) {
+	case ErrKeyRevoked:
+		k.Status = Revoked
+	case ErrKeyExpired:
+		k.Status = Expired
+	default:
+		k.Status = Active
+	}
+	return k.Key
+}
+
+// Create makes a key, and returns it and what its holder presents, which is
+// nowhere else. A key gets only what by has: scopes, connections, mode and life
+// (A221). *FieldError, or *ScopeError when a scope is not by's to give. with is
+// called with the key before it is stored, and what it returns is stored with it
+// (A51); nil for nothing.
+func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey, with func(Key, string) []store.Write) (Key, string, error) {
+	now := k.now().UTC().Truncate(time.Millisecond)
+	if err := n.check(by, now); err != nil {
+		return Key{}, "", err
+	}
+	set, _ := ScopesOf(n.Scopes) // checked
+	id := NewID("", now)
+	secret := base64.RawURLEncoding.EncodeToString(random(secretBytes))
+	prefix := "slk_" + n.Mode + "_" + id
+	s := storedKey{
+		Key: Key{KeyID: keyPrefix + id, Name: n.Name, Prefix: prefix, Scopes: set.List(), Mode: n.Mode,
+			ConnectionIDs: n.ConnectionIDs, CreatedAt: now, CreatedBy: by.ID, ExpiresAt: n.ExpiresAt},
+		Digest: digest(secret),
+	}
+	full := prefix + "_" + secret
+	shown := s.shown(now)
+	data, err := json.Marshal(s)
+	if err != nil {
+		return Key{}, "", err
+	}
+	writes := []store.Write{{Kind: store.Keys, ID: s.KeyID, Data: data, If: store.Absent()}}
+	if with != nil {
+		writes = append(writes, with(shown, full)...)
+	}
+	if err := k.store.Write(ctx, writes...); err != nil {
+		return Key{}, "", fmt.Errorf("store key: %w", err)
+	}
+	return shown, full, nil
+}
+
+func (n *NewKey) check(by *Principal, now time.Time) error {
+	switch {
+	case n.Name == "" || utf8.RuneCountInString(n.Name) > maxKeyName || strings.ContainsFunc(n.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return &FieldError{"name", "1 to 100 characters, none of control"}
+	case n.Mode != Live && n.Mode != Test:
+		return &FieldError{"mode", "live or test"}
+	case len(n.Scopes) == 0:
+		return &FieldError{"scopes", "at least one"}
+	case len(n.ConnectionIDs) > maxConnections || n.ConnectionIDs != nil && len(n.ConnectionIDs) == 0:
+		return &FieldError{"connectionIds", "1 to 100, or absent for all"}
+	case n.ExpiresAt != nil && !n.ExpiresAt.After(now):
+		return &FieldError{"expiresAt", "in the future"}
+	}
+	set, err := ScopesOf(n.Scopes)
+	if err != nil {
+		return err
+	}
+	if lacking := set &^ by.Scopes; lacking != 0 {
+		return &ScopeError{Scopes: lacking.List()}
+	}
+	if by.Test && n.Mode != Test {
+		return &FieldError{"mode", "test, as the creator's"}
+	}
+	if by.Connections != nil && n.ConnectionIDs == nil {
+		return &FieldError{"connectionIds", "some of the creator's"}
+	}
+	for _, id := range n.ConnectionIDs {
+		if !by.SeesConnection(id) {
+			return &FieldError{"connectionIds", "only connections that exist"}
+		}
+	}
+	if !by.ExpiresAt.IsZero() && !by.Session() && (n.ExpiresAt == nil || n.ExpiresAt.After(by.ExpiresAt)) {
+		return &FieldError{"expiresAt", "not after the creator's own end"}
+	}
+	return nil
+}
+
+// List returns keys in the order of their making, those behind the id after.
+func (k *Keys) List(ctx context.Context, after string, limit int) ([]Key, error) {
+	docs, err := k.store.Documents(ctx, store.DocumentQuery{Kind: store.Keys, After: after, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	now := k.now()
+	keys := make([]Key, 0, len(docs))
+	for _, d := range docs {
+		var s storedKey
+		if err := json.Unmarshal(d.Data, &s); err != nil {
+			return nil, fmt.Errorf("read key %s: %w", d.ID, err)
+		}
+		keys = append(keys, s.shown(now))
+	}
+	return keys, nil
+}
+
+// Key returns one; store.ErrNotFound.
+func (k *Keys) Key(ctx context.Context, id string) (Key, error) {
+	s, _, err := k.load(ctx, id)
+	return s.shown(k.now()), err
+}
+
+// Revoke ends a key at once, also for streams that it holds (A29). That it was
+// revoked before is no error; store.ErrNotFound.
+func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error {
+	for {
+		s, revision, err := k.load(ctx, id)
+		if err != nil {
+			return err
+		}
+		if s.RevokedAt == nil {
+			now := k.now().UTC().Truncate(time.Millisecond)
+			s.RevokedAt = &now
+		}
+		data, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		w := append([]store.Write{{Kind: store.Keys, ID: id, Data: data, If: &revision}}, with...)
+		var conflict *store.ConflictError
+		if err := k.store.Write(ctx, w...); !errors.As(err, &conflict) || conflict.Kind != store.Keys {
+			return err
+		}
+	}
+}
+
+// Authenticate returns who presents a key (A23 to A25). ErrUnauthenticated,
+// ErrKeyExpired, ErrKeyRevoked; any other error is the store's.
+func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, error) {
+	if len(presented) > 200 {
+		return nil, ErrUnauthenticated
+	}
+	parts := strings.SplitN(presented, "_", 4)
+	if len(parts) != 4 || parts[0] != "slk" || parts[1] != Live && parts[1] != Test || !isULID(parts[2]) {
+		return nil, ErrUnauthenticated
+	}
+	// Who does not have the secret learns nothing of the key: mode and secret are
+	// compared before its state is looked at.
+	return k.principal(ctx, keyPrefix+parts[2], func(s *storedKey) bool {
+		return subtle.ConstantTimeCompare(digest(parts[3]), s.Digest) == 1 && s.Mode == parts[1]
+	})
+}
+
+// principal is who a key is, when proof agrees; nil for one that was let in
+// before.
+func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) bool) (*Principal, error) {
+	s, revision, err := k.load(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, ErrUnauthenticated
+	}
+	if err != nil {
+		return nil, err
+	}
+	if proof != nil && !proof(&s) {
+		return nil, ErrUnauthenticated
+	}
+	now := k.now()
+	if err := s.err(now); err != nil {
+		return nil, err
+	}
+	set, err := ScopesOf(s.Scopes)
+	if err != nil {
+		return nil, fmt.Errorf("read key %s: %w", id, err)
+	}
+	k.used(ctx, &s, revision, now)
+	p := &Principal{ID: "key:" + id, Scopes: set, Connections: s.ConnectionIDs, Test: s.Mode == Test, Transport: REST, credential: id}
+	if s.ExpiresAt != nil {
+		p.ExpiresAt = *s.ExpiresAt
+	}
+	return p, nil
+}
+
+// used writes down that a key was used, at most once a minute. Whoever changed
+// the key meanwhile wins, and a store that takes no writes is no reason to turn
+// the key away.
+func (k *Keys) used(ctx context.Context, s *storedKey, revision uint64, now time.Time) {
+	if s.LastUsedAt != nil && now.Sub(*s.LastUsedAt) < usedEvery {
+		return
+	}
+	at := now.UTC().Truncate(time.Millisecond)
+	s.LastUsedAt = &at
+	if data, err := json.Marshal(s); err == nil {
+		_ = k.store.Write(ctx, store.Write{Kind: store.Keys, ID: s.KeyID, Data: data, If: &revision})
+	}
+}
+
+func (k *Keys) load(ctx context.Context, id string) (storedKey, uint64, error) {
+	if !strings.HasPrefix(id, keyPrefix) || !isULID(id[len(keyPrefix):]) {
+		return storedKey{}, 0, fmt.Errorf("key: %w", store.ErrNotFound)
+	}
+	d, err := k.store.Document(ctx, store.Keys, id)
+	if err != nil {
+		return storedKey{}, 0, err
+	}
+	var s storedKey
+	if err := json.Unmarshal(d.Data, &s); err != nil {
+		return storedKey{}, 0, fmt.Errorf("read key %s: %w", id, err)
+	}
+	return s, d.Revision, nil
+}
+
+func isULID(s string) bool {
+	return len(s) == 26 && strings.Trim(s, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+}
+
+func digest(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}

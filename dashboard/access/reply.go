@@ -1,0 +1,296 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// How long an answer is kept (A48, A51), and how long a duplicate waits for it
+// (A50).
+const (
+	ReplyLife   = 24 * time.Hour
+	ReplyFailed = time.Minute
+	ReplyWait   = 30 * time.Second
+	// maxReply bounds the body of an answer that is kept. Answers of mutating routes
+	// are single resources; what is larger is not kept.
+	maxReply = 512 << 10
+)
+
+// Replies are the answers to idempotent requests (A48 to A52).
+type Replies struct {
+	store store.Store
+	now   func() time.Time
+	mac   func(purpose string, parts ...[]byte) []byte
+	seal  *sealer
+
+	mu      sync.Mutex // guards flights
+	flights map[string]*flight
+}
+
+// A flight is a request that runs.
+type flight struct {
+	print []byte
+	by    string
+	done  chan struct{} // closed when it ended
+	reply *Reply        // read after done; nil when it ended without an answer
+	bare  *Reply        // and for others than by: without one-time secrets
+}
+
+// A Reply is an answer as it was given.
+type Reply struct {
+	Status   int
+	Body     []byte
+	Location string
+}
+
+// A Request is what makes two requests the same (A48).
+type Request struct {
+	// Space separates those who must not get each other's answers: the tenant, and
+	// the key when it is restricted.
+	Space  string
+	Method string
+	Path   string // concrete
+	Key    string
+	// By is who asks. One-time secrets (A52) are given again to the same alone: others
+	// of the space may not have the scopes that they carry.
+	By string
+	// Query and Content are what must be equal too: the query and the body. They are
+	// not kept.
+	Query, Content []byte
+}
+
+// storedReply is a document. Body lacks the members that Sealed adds.
+type storedReply struct {
+	Print    []byte `json:"print"`
+	Status   int    `json:"status"`
+	Body     []byte `json:"body,omitempty"`
+	Location string `json:"location,omitempty"`
+	Sealed   []byte `json:"sealed,omitempty"`
+}
+
+func newReplies(st store.Store, now func() time.Time, mac func(string, ...[]byte) []byte) *Replies {
+	return &Replies{store: st, now: now, mac: mac, seal: newSealer(now), flights: map[string]*flight{}}
+}
+
+// Begin returns either the answer that an equal request got, or a slot, whose
+// holder carries the request out and ends it with Finish or Abandon. While an
+// equal request runs it waits up to ReplyWait for that one's answer. ErrKeySyntax,
+// ErrMismatch, ErrInFlight; any other error is ctx's or the store's.
+func (r *Replies) Begin(ctx context.Context, q Request) (*Reply, *Slot, error) {
+	if !ValidKey(q.Key) {
+		return nil, nil, ErrKeySyntax
+	}
+	id := hex.EncodeToString(r.mac("idempotency id", []byte(q.Space), []byte(q.Method), []byte(q.Path), []byte(q.Key)))
+	print := r.mac("idempotency body", q.Query, q.Content)
+	wait := time.NewTimer(ReplyWait)
+	defer wait.Stop()
+	for {
+		f, mine := r.enter(id, print, q.By)
+		if mine {
+			return r.begin(ctx, id, f)
+		}
+		if !hmac.Equal(f.print, print) {
+			return nil, nil, ErrMismatch
+		}
+		select {
+		case <-f.done:
+			switch {
+			case f.reply != nil && f.by == q.By:
+				return f.reply, nil, nil
+			case f.reply != nil:
+				return f.bare, nil, nil
+			}
+		case <-wait.C:
+			return nil, nil, ErrInFlight
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+func (r *Replies) enter(id string, print []byte, by string) (f *flight, mine bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.flights[id]; f != nil {
+		return f, false
+	}
+	f = &flight{print: print, by: by, done: make(chan struct{})}
+	r.flights[id] = f
+	return f, true
+}
+
+func (r *Replies) leave(id string, f *flight, reply, bare *Reply) {
+	r.mu.Lock()
+	delete(r.flights, id)
+	r.mu.Unlock()
+	f.reply, f.bare = reply, bare
+	close(f.done)
+}
+
+// begin looks for a kept answer. Whoever holds the flight is the only one that
+// does.
+func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slot, error) {
+	kept, bare, err := r.kept(ctx, id, f)
+	if err != nil || kept != nil {
+		r.leave(id, f, kept, bare)
+		return kept, nil, err
+	}
+	return nil, &Slot{r: r, id: id, flight: f}, nil
+}
+
+// kept is the answer that is stored, as the one that it was given to gets it, and
+// as others do.
+func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *Reply, err error) {
+	d, err := r.store.Document(ctx, store.Replies, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var s storedReply
+	if err := json.Unmarshal(d.Data, &s); err != nil {
+		return nil, nil, fmt.Errorf("read kept answer: %w", err)
+	}
+	if !hmac.Equal(s.Print, f.print) {
+		return nil, nil, ErrMismatch
+	}
+	bare = &Reply{Status: s.Status, Body: s.Body, Location: s.Location}
+	if body, ok := r.seal.open(s.Sealed, sealedFor(id, f.by)); ok {
+		return &Reply{Status: s.Status, Body: body, Location: s.Location}, bare, nil
+	}
+	return bare, bare, nil
+}
+
+// sealedFor is what a sealed answer is good for.
+func sealedFor(id, by string) string { return id + " " + by }
+
+// A Slot is the right to carry out one idempotent request. A nil Slot is for a
+// request without a key: all its methods do nothing. For one goroutine.
+type Slot struct {
+	r       *Replies
+	id      string
+	flight  *flight
+	omit    []string
+	carried *Reply // of the last Writes
+}
+
+// Omit names members of the answer's body that are shown once (A52). Answers that
+// are given again lack them from SealLife on, or after a restart, and have
+// secretOmitted. Before Writes and Finish.
+func (s *Slot) Omit(members ...string) {
+	if s != nil {
+		s.omit = append(s.omit, members...)
+	}
+}
+
+// Writes is the record of an answer, to be stored in the same commit as the
+// effect that it reports (A51). It may be called again when the commit is tried
+// again; Finish must then be called with the same answer.
+func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
+	if s == nil {
+		return nil
+	}
+	w, err := s.write(status, body, location)
+	if err != nil || w == nil {
+		return nil
+	}
+	s.carried = &Reply{status, slices.Clone(body), location}
+	return []store.Write{*w}
+}
+
+// Finish ends the request with its answer. Unless its Writes were part of a
+// commit, it keeps the answer now, for as long as A51 says; 429 for retryAfter.
+// Duplicates that wait get the answer whether or not it could be kept.
+func (s *Slot) Finish(ctx context.Context, status int, body []byte, location string, retryAfter time.Duration) error {
+	if s == nil || s.flight == nil {
+		return nil
+	}
+	reply := &Reply{status, slices.Clone(body), location}
+	bare := reply
+	if s.omit != nil && status < 300 {
+		less, err := without(body, s.omit)
+		if err != nil {
+			s.Abandon()
+			return err
+		}
+		bare = &Reply{status, less, location}
+	}
+	defer func() {
+		s.r.leave(s.id, s.flight, reply, bare)
+		s.flight = nil
+	}()
+	if c := s.carried; c != nil && c.Status == status && bytes.Equal(c.Body, body) {
+		return nil
+	}
+	w, err := s.write(status, body, location)
+	if err != nil || w == nil {
+		return err
+	}
+	if status == 429 {
+		w.ExpiresAt = s.r.now().Add(retryAfter)
+	}
+	err = s.r.store.Write(ctx, *w)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		return nil // a commit that reported failure was durable after all: what it says stays
+	}
+	return err
+}
+
+// Abandon ends the request without an answer; the next equal one runs. It does
+// nothing after Finish.
+func (s *Slot) Abandon() {
+	if s == nil || s.flight == nil {
+		return
+	}
+	s.r.leave(s.id, s.flight, nil, nil)
+	s.flight = nil
+}
+
+// write is the record of an answer, nil for one that is not kept.
+func (s *Slot) write(status int, body []byte, location string) (*store.Write, error) {
+	life := ReplyLife
+	switch {
+	case status == 400 || status == 401 || status == 403 || len(body) > maxReply:
+		return nil, nil
+	case status >= 500:
+		life = ReplyFailed
+	}
+	kept := storedReply{Print: s.flight.print, Status: status, Body: body, Location: location}
+	if s.omit != nil && status < 300 {
+		var err error
+		if kept.Body, err = without(body, s.omit); err != nil {
+			return nil, err
+		}
+		kept.Sealed = s.r.seal.seal(body, sealedFor(s.id, s.flight.by))
+	}
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(), ExpiresAt: s.r.now().Add(life)}, nil
+}
+
+// ValidKey reports whether an idempotency key is one (A48).
+func ValidKey(key string) bool {
+	if len(key) < 1 || len(key) > 255 {
+		return false
+	}
+	for i := range len(key) {
+		if key[i] < ' ' || key[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

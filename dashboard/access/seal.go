@@ -1,0 +1,88 @@
+package access
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// SealLife is how long an answer with a one-time secret can be given again in
+// full (A52).
+const SealLife = 10 * time.Minute
+
+// A sealer keeps answers with one-time secrets. Its keys are in memory only, and
+// each is forgotten, so that neither the store nor this process can open what is
+// older. Two keys are alive: the one that seals now, and the one before.
+type sealer struct {
+	now func() time.Time
+
+	mu   sync.Mutex // guards all below
+	keys map[uint64]cipher.AEAD
+}
+
+func newSealer(now func() time.Time) *sealer {
+	return &sealer{now: now, keys: map[uint64]cipher.AEAD{}}
+}
+
+func (s *sealer) epoch() uint64 { return uint64(s.now().UnixNano() / int64(SealLife)) } // #nosec G115 -- after 1970
+
+// key returns the key of an epoch, which it makes for the current one.
+func (s *sealer) key(epoch uint64) cipher.AEAD {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.epoch()
+	for e := range s.keys {
+		if e+1 < now {
+			delete(s.keys, e)
+		}
+	}
+	if s.keys[epoch] == nil && epoch == now {
+		block, _ := aes.NewCipher(random(32)) // the size is right
+		s.keys[epoch], _ = cipher.NewGCM(block)
+	}
+	return s.keys[epoch]
+}
+
+// seal returns epoch, time, nonce and ciphertext.
+func (s *sealer) seal(body []byte, id string) []byte {
+	head := binary.BigEndian.AppendUint64(nil, s.epoch())
+	head = binary.BigEndian.AppendUint64(head, uint64(s.now().UnixNano())) // #nosec G115 -- after 1970
+	key := s.key(binary.BigEndian.Uint64(head))
+	if key == nil {
+		return head // the clock moved an epoch on just now: the secret is not kept
+	}
+	nonce := random(key.NonceSize())
+	return key.Seal(append(head, nonce...), nonce, body, append(head[:16:16], id...))
+}
+
+// open returns what was sealed for an id, if that is not too old.
+func (s *sealer) open(sealed []byte, id string) ([]byte, bool) {
+	if len(sealed) < 16+12 {
+		return nil, false
+	}
+	head := sealed[:16:16]
+	key := s.key(binary.BigEndian.Uint64(head))
+	at := time.Unix(0, int64(binary.BigEndian.Uint64(head[8:]))) // #nosec G115 -- our own
+	if key == nil || s.now().Sub(at) >= SealLife {
+		return nil, false
+	}
+	body, err := key.Open(nil, sealed[16:28], sealed[28:], append(head, id...))
+	return body, err == nil
+}
+
+// without is a JSON object less some members, with secretOmitted.
+func without(body []byte, members []string) ([]byte, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, fmt.Errorf("omit secrets of an answer: %w", err)
+	}
+	for _, m := range members {
+		delete(all, m)
+	}
+	all["secretOmitted"] = json.RawMessage("true")
+	return json.Marshal(all)
+}

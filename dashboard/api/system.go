@@ -1,0 +1,36 @@
+package api
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/dashboard/access"
+	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/web"
+)
+
+// health and readiness are the answers of A227 and A228.
+type health struct {
+	Status string `json:"status"`
+}
+
+type readiness struct {
+	Status string            `json:"status" enum:"ok|failed"`
+	Checks map[string]string `json:"checks"`
+}
+
+// systemRoutes are A227 to A230. Health, readiness and metrics are the server's;
+// they are only described here.
+func (a *API) systemRoutes() []route {
+	return []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.system},
+			rule: "A230", summary: "What this host is, and which limits are in force", answer: control.Info{}},
+		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
+			rule: "A227", summary: "Whether the process serves", answer: health{}},
+		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,
+			rule: "A228", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
+		{Route: web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead}, elsewhere: true,
+			rule: "A229", summary: "Metrics as Prometheus reads them", media: "text/plain"},
+	}
+}
+
+func (a *API) system(c *fiber.Ctx) error { return web.JSON(c, 200, a.Host.Info(web.Context(c))) }

@@ -1,0 +1,224 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Host is everything at once, as the wiring hands it on. Users declare the part
+// that they need. All methods may be called concurrently; an error that is a
+// *Refusal is for whoever asked, store.ErrNotFound is 404, anything else is
+// internal.
+type Host interface {
+	Runs
+	Artifacts
+	Questions
+	Connectors
+	Connections
+	Secrets
+	Schedules
+	System
+	Views
+}
+
+// Runs starts and steers runs (run-api.md section 6).
+type Runs interface {
+	// StartRun makes the checks of runtime.md §6.1 and answers once the run row is
+	// durable, without waiting for the guest (A68).
+	StartRun(ctx context.Context, who Principal, q StartRun) (store.Run, error)
+	// ForkRun starts a branch of a run that is over (A77 to A80).
+	ForkRun(ctx context.Context, who Principal, q ForkRun) (store.Run, error)
+	// CancelRun returns cancelling, cancelled, or the status of a run that had ended
+	// (A72). It does not wait for the guest longer than a moment.
+	CancelRun(ctx context.Context, who Principal, id store.RunID, reason string) (status string, err error)
+	// PauseRun asks for a pause (A73); policy is drain-current-node or immediate.
+	PauseRun(ctx context.Context, who Principal, id store.RunID, policy, reason string) (at time.Time, err error)
+	ResumeRun(ctx context.Context, who Principal, id store.RunID, reason string) (at time.Time, err error)
+	// LiveRun is what is known of a run of this process and stands in no event;
+	// false when it is not active here.
+	LiveRun(id store.RunID) (LiveRun, bool)
+}
+
+// StartRun is a start as the API, the dashboard or a schedule asks for it.
+type StartRun struct {
+	// WorkflowID is a connection id, or a connector name (A63).
+	WorkflowID string
+	Mode       string          // full_refresh, incremental or ""
+	Scope      json.RawMessage // nil: the grant's
+	NoPersist  bool
+	Trace      bool // of what is done in a browser
+	// Inputs are laid over the settings of a conformance connector (A65).
+	Inputs  json.RawMessage
+	Budgets map[string]int64 // of runtime.md §19.1, in ms; they only lower
+	Trigger string           // manual, scheduled or retry; "" is manual
+	Attempt int              // 0 is 1
+	RetryOf store.RunID
+	Request store.Request // Transport and By are set from the Principal
+	// Dedup refuses the start while a run with the same Request.ScopeID is active:
+	// run_already_active (A64).
+	Dedup bool
+	// With is called with the run that was accepted, and what it returns is written
+	// in the same commit (A51, S112); nil for nothing. It neither blocks nor uses
+	// the store.
+	With func(store.Run) []store.Write
+}
+
+// ForkRun is a branch as it is asked for (A77).
+type ForkRun struct {
+	Source  store.RunID
+	FromSeq uint64
+	Start   StartRun // the overlay: Mode, Scope, NoPersist, Budgets, Request, With
+}
+
+// LiveRun is the state of a run that is in memory only.
+type LiveRun struct {
+	Phase           string // preparing, running, waiting, finishing, committing
+	Queued          bool   // it waits for a slot of host.runs
+	PauseRequested  bool
+	Paused          bool
+	CancelRequested bool
+	Usage           Usage
+}
+
+// Usage is what a guest has used so far.
+type Usage struct {
+	CPU         time.Duration
+	MemoryBytes uint64 // resident, of the worker
+	HostCalls   uint64
+	BytesIn     uint64
+}
+
+// Questions is the desk where questions meet answers (run-api.md section 9).
+type Questions interface {
+	// Answer submits a response to a pending interaction; the checks are those of
+	// runtime.md §16.3, in their order. It returns once the end of the interaction
+	// is durable. Data belongs to the callee, which wipes it.
+	Answer(ctx context.Context, who Principal, a Answer) error
+	// RawAssistance is what only those who may answer see of an open item (A163):
+	// the connector's own text and schema, and targets of url and qr attachments.
+	// store.ErrNotFound when it is not open here.
+	RawAssistance(ctx context.Context, run store.RunID, requestID string) (RawAssistance, error)
+}
+
+// Answer is what an owner says to a question.
+type Answer struct {
+	RunID         store.RunID
+	InteractionID string
+	Status        string                     // success or cancelled
+	Data          map[string]json.RawMessage // by the names that the question showed
+}
+
+// RawAssistance is the pending record of an item (R144).
+type RawAssistance struct {
+	Message     string            `json:"message"`
+	Schema      json.RawMessage   `json:"schema,omitempty"`
+	Attachments []LiveAttachment  `json:"attachments"`
+	Fields      map[string]string `json:"-"` // shown name to the connector's own
+	Page        *OpenPage         `json:"page,omitempty"`
+}
+
+// OpenPage is what the browser of the run shows when its owner is asked (browser.md
+// B193).
+type OpenPage struct {
+	Title   string `json:"title,omitempty"` // absent: it was not to be had in time
+	URLHost string `json:"urlHost,omitempty"`
+}
+
+// LiveAttachment has the live extras of R116, which are in no event.
+type LiveAttachment struct {
+	Kind    string `json:"kind"`
+	Role    string `json:"role,omitempty"`
+	Label   string `json:"label,omitempty"`
+	Ref     string `json:"ref,omitempty"`
+	Status  string `json:"status,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Payload string `json:"payload,omitempty"`
+	Accept  string `json:"accept,omitempty"`
+}
+
+// Connectors installs modules (§10.1).
+type Connectors interface {
+	// InstallConnector reports created false when this digest is installed already.
+	InstallConnector(ctx context.Context, who Principal, q InstallConnector) (c Connector, created bool, err error)
+	InspectConnector(ctx context.Context, q InstallConnector) (Inspection, error)
+	Connectors(ctx context.Context) ([]Connector, error)
+	Connector(ctx context.Context, name string) (Connector, error)
+	// UninstallConnector removes all versions, or one. connector_in_use with
+	// connectionIds when a connection needs it.
+	UninstallConnector(ctx context.Context, who Principal, name, version string) error
+}
+
+// InstallConnector is a module to install; either Module or Digest.
+type InstallConnector struct {
+	Module         []byte
+	Digest         string // of bytes that the store holds (A170)
+	Manifest       []byte // nil: the embedded one
+	Signature      []byte // minisign, nil for none
+	ExpectedDigest string
+	// Force goes through with what S141 wants a second look at.
+	Force bool
+	// Conformance marks a connector of A242, under its reserved name.
+	Conformance bool
+}
+
+// Connections configures connectors and says what they may do (§10.2).
+type Connections interface {
+	CreateConnection(ctx context.Context, who Principal, q NewConnection) (Connection, error)
+	Connections(ctx context.Context) ([]Connection, error)
+	Connection(ctx context.Context, id store.ConnectionID) (Connection, error)
+	// ChangeConnection applies to the next run. If revision is not nil it must be
+	// the current one: precondition_failed.
+	ChangeConnection(ctx context.Context, who Principal, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
+	// DeleteConnection keeps what was collected, or erases it. run_already_active.
+	DeleteConnection(ctx context.Context, who Principal, id store.ConnectionID, erase bool) error
+	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
+	// GrantConnection replaces the active grant (A187).
+	GrantConnection(ctx context.Context, who Principal, id store.ConnectionID, q GrantTerms) (Grant, error)
+	// RevokeGrant ends the active run too (A188); "" is the current grant.
+	RevokeGrant(ctx context.Context, who Principal, id store.ConnectionID, grant string) error
+	// ApproveBindings replaces what the connection may use (A189).
+	ApproveBindings(ctx context.Context, who Principal, id store.ConnectionID, q Bindings) (Bindings, error)
+	// ResetState forgets the cursor of one stream, or all with "" (A217).
+	ResetState(ctx context.Context, who Principal, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
+	// DismissAttention clears the mark of R202.
+	DismissAttention(ctx context.Context, who Principal, id store.ConnectionID) error
+}
+
+// Secrets are write-only (A194).
+type Secrets interface {
+	// SetSecret takes 1 byte to 16 KiB. The value belongs to the callee, which wipes
+	// it.
+	SetSecret(ctx context.Context, who Principal, id store.ConnectionID, name string, value []byte) error
+	Secrets(ctx context.Context, id store.ConnectionID) ([]Secret, error)
+	RemoveSecret(ctx context.Context, who Principal, id store.ConnectionID, name string) error
+}
+
+// Schedules says when connections run by themselves (§10.3, runtime.md §22).
+type Schedules interface {
+	PutSchedule(ctx context.Context, who Principal, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
+	Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
+	Schedules(ctx context.Context) ([]Schedule, error)
+	PauseSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
+	ResumeSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
+	DeleteSchedule(ctx context.Context, who Principal, id store.ConnectionID) error
+	// ScheduleHistory lists newest first; before "" starts at the newest, and next is
+	// "" on the last page.
+	ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick, next string, err error)
+	ScheduleStatistics(ctx context.Context, id store.ConnectionID) (Statistics, error)
+}
+
+// System is what is known of the host itself (§10.8).
+type System interface {
+	Info(ctx context.Context) Info
+	// Ready names the checks of A228 that fail; empty when the host is ready.
+	Ready(ctx context.Context) (failed []string)
+	// Audit writes one entry (A168). details are counts, digests and codes, never
+	// values.
+	Audit(ctx context.Context, who Principal, action, target, outcome string, details map[string]string) error
+	// AuditEntries lists newest first; before 0 starts at the newest.
+	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)
+}

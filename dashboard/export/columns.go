@@ -1,0 +1,69 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// MaxColumns bounds what records can make of a CSV file: a guest chooses the
+// names of its members.
+const MaxColumns = 1000
+
+// ErrColumns: the records have more than MaxColumns different fields.
+var ErrColumns = errors.New("the records have more than 1000 different fields")
+
+// Columns lists the data fields of the selected records in the order of the
+// schemas, then those that no schema names, in name order (A215). It reads all of
+// them. ErrColumns.
+func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
+	var fields []string
+	known := map[string]bool{}
+	add := func(name string) {
+		if !known[name] && (s.Keep == nil || s.Keep[name]) {
+			known[name] = true
+			fields = append(fields, name)
+		}
+	}
+	for _, from := range s.Streams {
+		for _, name := range SchemaFields(s.Manifest.Stream(string(from.Stream))) {
+			add(name)
+		}
+	}
+	declared := len(fields)
+	err := s.Each(ctx, src, func(r store.Record) error {
+		if len(r.Data) == 0 {
+			return nil
+		}
+		v, err := parse(r)
+		if err != nil {
+			return err
+		}
+		for name := range v.Members() {
+			add(name)
+		}
+		if len(fields) > MaxColumns {
+			return ErrColumns
+		}
+		return nil
+	})
+	slices.Sort(fields[declared:])
+	return fields, err
+}
+
+// SchemaFields are the properties of a stream's schema, in its order.
+func SchemaFields(spec abi.StreamSpec) []string {
+	v, err := abi.Parse(spec.Schema, abi.ParseOptions{})
+	if err != nil {
+		return nil // a stream without a schema has no declared fields
+	}
+	properties, _ := v.Member("properties")
+	var out []string
+	for name := range properties.Members() {
+		out = append(out, name)
+	}
+	return out
+}

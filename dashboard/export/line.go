@@ -1,0 +1,76 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Line is the Record of run-api.md A212.
+type Line struct {
+	ConnectionID store.ConnectionID `json:"connectionId"`
+	Stream       store.Stream       `json:"stream"`
+	Key          json.RawMessage    `json:"key" doc:"A string, or an array of strings for a compound key."`
+	Data         json.RawMessage    `json:"data,omitempty"`
+	EmittedAt    string             `json:"emittedAt" format:"date-time"`
+	IngestedAt   string             `json:"ingestedAt" format:"date-time"`
+	Version      uint64             `json:"version"`
+	RunID        store.RunID        `json:"runId"`
+	Deleted      bool               `json:"deleted,omitempty"`
+	DeletedAt    string             `json:"deletedAt,omitempty" format:"date-time"`
+}
+
+// LineOf renders a stored record. A tombstone was deleted when it was stored. It
+// shares the data.
+func LineOf(connection store.ConnectionID, r store.Record) Line {
+	l := Line{
+		ConnectionID: connection, Stream: r.Stream, Key: keyJSON(r), Data: r.Data, EmittedAt: store.Time(r.EmittedAt),
+		IngestedAt: store.Time(r.IngestedAt), Version: r.Version, RunID: r.RunID, Deleted: r.Deleted,
+	}
+	if r.Deleted {
+		l.Data, l.DeletedAt = nil, l.IngestedAt
+	}
+	return l
+}
+
+// keyJSON is a string, or an array of strings for a compound key.
+func keyJSON(r store.Record) json.RawMessage {
+	if r.Compound {
+		return json.RawMessage(r.Key)
+	}
+	return abi.AppendQuote(nil, r.Key)
+}
+
+// Only leaves of the data of a record the members that keep names; nil keeps all.
+func Only(r store.Record, keep map[string]bool) (store.Record, error) {
+	if keep == nil || len(r.Data) == 0 {
+		return r, nil
+	}
+	v, err := parse(r)
+	if err != nil {
+		return r, err
+	}
+	kept := json.RawMessage("{")
+	for name, m := range v.Members() {
+		if !keep[name] {
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(abi.AppendQuote(kept, name), ':')
+		kept = append(kept, m.Raw...)
+	}
+	r.Data = append(kept, '}')
+	return r, nil
+}
+
+func parse(r store.Record) (abi.Value, error) {
+	v, err := abi.Parse(r.Data, abi.ParseOptions{})
+	if err != nil {
+		return v, fmt.Errorf("read record %q of %s: %w", abi.Clean(r.Key), r.Stream, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,64 @@
+package export
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Source is what records are read from: a store, or a view of one commit.
+type Source interface {
+	Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error)
+}
+
+// A Selection says which records of a connection are meant, and how much of them.
+type Selection struct {
+	Connection store.ConnectionID
+	Streams    []From
+	Deleted    bool // tombstones too
+	// Match, Order and Descending are those of store.RecordQuery.
+	Match      func(store.Record) bool
+	Order      store.Order
+	Descending bool
+	Keep       map[string]bool // members of the data that are written; nil: all
+	Manifest   *abi.Manifest   // for the order of columns; may be nil
+}
+
+// From is one stream's records with a version above After.
+type From struct {
+	Stream store.Stream
+	After  uint64
+}
+
+// pageRecords are read at once.
+const pageRecords = 1000
+
+// Each calls do with every selected record, by stream, in the order asked for. The
+// error is do's, or that of reading.
+func (s Selection) Each(ctx context.Context, src Source, do func(store.Record) error) error {
+	for _, from := range s.Streams {
+		q := store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted, Match: s.Match,
+			Order: s.Order, Descending: s.Descending, Limit: pageRecords}
+		for {
+			page, err := src.Records(ctx, q)
+			if err != nil {
+				return fmt.Errorf("read records of %s: %w", from.Stream, err)
+			}
+			for _, r := range page.Records {
+				if r, err = Only(r, s.Keep); err != nil {
+					return err
+				}
+				if err := do(r); err != nil {
+					return err
+				}
+			}
+			if !page.More {
+				break
+			}
+			q.After, q.AfterKey = page.After, page.AfterKey
+		}
+	}
+	return nil
+}

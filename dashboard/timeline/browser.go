@@ -1,0 +1,104 @@
+package timeline
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Browser is what a log says of the browser that a run was lent.
+type Browser struct {
+	SurfaceID string
+	Profile   string
+	// State is the last step of the surface's life: requested, queued, starting, ready,
+	// probe_failed, failed, released or lost (B167).
+	State    string
+	Code     string // why, where it failed
+	Verified int64  // actions that were proved
+	Failed   int64
+	Denied   []DeniedHost // in the order of their first refusal
+	// DeniedMore is how many refusals there were of hosts beyond those of Denied.
+	DeniedMore int64
+}
+
+// A DeniedHost is a place that the browser was kept from.
+type DeniedHost struct {
+	Host  string
+	Count int64
+}
+
+// Bounds of what is kept of a browser: its hosts are a page's choice.
+const (
+	maxDenied = 50
+	maxHost   = 253
+	maxWord   = 128
+)
+
+// Browser is nil for a run without one.
+func (f *Fold) Browser() *Browser {
+	if f.browser == nil {
+		return nil
+	}
+	b := *f.browser
+	b.Denied = slices.Clone(b.Denied)
+	return &b
+}
+
+const surfacePrefix = "run.browser_surface_"
+
+func (f *Fold) browserEvent(t Type, m members) {
+	if f.browser == nil {
+		f.browser = &Browser{}
+	}
+	b := f.browser
+	switch t {
+	case RunBrowserAction:
+		b.action(m)
+	case RunBrowserEgressDenied:
+		b.denied(abi.Cut(m.text("host"), maxHost), max(1, m.integer("count")))
+	default:
+		b.surface(strings.TrimPrefix(string(t), surfacePrefix), m)
+	}
+}
+
+// surface notes a step. A loss names the interaction that it ended and the probe,
+// and no surface.
+func (b *Browser) surface(state string, m members) {
+	b.State, b.Code = state, abi.Cut(m.text("code"), maxWord)
+	if b.Code == "" {
+		b.Code = abi.Cut(m.object("browser_surface_probe").text("code"), maxWord)
+	}
+	if id := m.text("surface_id"); id != "" {
+		b.SurfaceID = abi.Cut(id, maxWord)
+	}
+	if p := m.text("profile"); p != "" {
+		b.Profile = abi.Cut(p, maxWord)
+	}
+}
+
+// action counts one. A long run tells of failures only, and of all now and then
+// (B162): that count is the truth about the others.
+func (b *Browser) action(m members) {
+	all, summary := m.number("actions")
+	switch {
+	case summary:
+		b.Verified = max(b.Verified, all-b.Failed)
+	case m.text("verification_result") == "verified":
+		b.Verified++
+	default:
+		b.Failed++
+	}
+}
+
+func (b *Browser) denied(host string, n int64) {
+	i := slices.IndexFunc(b.Denied, func(d DeniedHost) bool { return d.Host == host })
+	switch {
+	case i >= 0:
+		b.Denied[i].Count += n
+	case len(b.Denied) < maxDenied:
+		b.Denied = append(b.Denied, DeniedHost{host, n})
+	default:
+		b.DeniedMore += n
+	}
+}

@@ -1,0 +1,141 @@
+package timeline
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Vocabulary says whose word a type is (column V of A100).
+type Vocabulary byte
+
+const (
+	Openwop     Vocabulary = 'O'
+	RunProtocol Vocabulary = 'R'
+)
+
+// An Effect is what a type does to a values stream (column S of A100, A121).
+type Effect uint8
+
+const (
+	NoSnapshot Effect = 0
+	AtOnce     Effect = 1 // a snapshot after the commit
+	Coalesced  Effect = 2 // one at most every second
+)
+
+// An Entry is one row of the catalogue.
+type Entry struct {
+	Type       Type
+	Vocabulary Vocabulary
+	// Required are the members that the payload always has; for a closed payload
+	// Optional are all others that it may have.
+	Required, Optional []string
+	Closed             bool
+	Modes              Modes  // updates, messages and debug, where it is a frame
+	Snapshot           Effect // in values
+}
+
+// Catalogue returns every event type, in the order of A100.
+func Catalogue() []Entry { return slices.Clone(catalogue) }
+
+// Lookup returns the row of a type. A type that is not in the catalogue, which
+// readers must bear (R178), is shown like one of the run protocol, in debug only;
+// known is false.
+func Lookup(t Type) (e Entry, known bool) {
+	if i, ok := rows[t]; ok {
+		return catalogue[i], true
+	}
+	return Entry{Type: t, Vocabulary: RunProtocol, Modes: Debug}, false
+}
+
+var catalogue = []Entry{
+	openwop(RunStarted, "workflowId", Updates, AtOnce),
+	openwop(RunCompleted, "", Updates, AtOnce),
+	openwop(RunFailed, "error", Updates, AtOnce),
+	openwop(RunCancelled, "reason", Updates, AtOnce),
+	openwop(RunPaused, "drainPolicy requestedBy", Updates, AtOnce),
+	openwop(RunResumed, "cause", Updates, AtOnce),
+	openwop(NodeStarted, "nodeId typeId attempt", 0, AtOnce),
+	openwop(NodeCompleted, "nodeId", Updates, AtOnce),
+	openwop(NodeFailed, "nodeId error", Updates, AtOnce),
+	openwop(NodeSkipped, "nodeId", Updates, AtOnce),
+	openwop(NodeCancelled, "nodeId", Updates, AtOnce),
+	openwop(NodeSuspended, "nodeId interruptId kind key", Updates, AtOnce),
+	openwop(NodeSuspendFailed, "nodeId error", 0, NoSnapshot),
+	openwop(NodeResumed, "nodeId interruptId", Updates, AtOnce),
+	openwop(NodeRetried, "nodeId attempt", 0, NoSnapshot),
+	closed(InterruptRequested, "kind key data", "resumeSchema timeoutMs", Updates, AtOnce),
+	openwop(InterruptResolved, "nodeId interruptId kind status", Updates, AtOnce),
+	openwop(ApprovalRequested, "nodeId artifactId artifactType actions", Updates, AtOnce),
+	openwop(ApprovalReceived, "nodeId action", Updates, AtOnce),
+	openwop(ClarificationRequested, "nodeId questions", Updates, AtOnce),
+	openwop(ClarificationResolved, "nodeId answers", Updates, AtOnce),
+	openwop(ArtifactCreated, "artifactId artifactType", Updates, AtOnce),
+	openwop(OutputChunk, "nodeId chunk isLast", Messages, NoSnapshot),
+	openwop(LogAppended, "level message", 0, NoSnapshot),
+	closed(ChannelWritten, "channel value reducer writtenAt", "nodeId schemaVersion", 0, NoSnapshot),
+	openwop(VariableChanged, "name", 0, NoSnapshot),
+	openwop(CapBreached, "kind limit observed", 0, NoSnapshot),
+	openwop(LeaseAcquired, "leaseId host", 0, NoSnapshot),
+	openwop(LeaseRenewed, "leaseId host", 0, NoSnapshot),
+	openwop(LeaseLost, "leaseId host", 0, NoSnapshot),
+	openwop(LeaseHandedOff, "leaseId fromHost toHost", 0, NoSnapshot),
+	openwop(ReplayDiverged, "sourceRunId atSequence", 0, NoSnapshot),
+	protocol(RunProgressReported, "message", Coalesced),
+	protocol(RunBatchIngested, "", Coalesced),
+	protocol(RunStateStaged, "cursor checkpoint_mode state_commit_intent state_streams_staged", Coalesced),
+	protocol(RunStateAdvanced, "cursor checkpoint_mode state_streams_committed", Coalesced),
+	protocol(RunStateCommitFailed, "cursor checkpoint_mode error_message", Coalesced),
+	protocol(RunStreamSkipped, "known_gap", AtOnce),
+	protocol(RunDetailCoverageDeclared, "", Coalesced),
+	protocol(RunDetailGapRecorded, "", Coalesced),
+	protocol(RunDetailGapRecovered, "", Coalesced),
+	protocol(RunInteractionRequired, "kind message", AtOnce),
+	protocol(RunInteractionCompleted, "kind status", AtOnce),
+	protocol(RunAssistanceRequested, "assistance_request_id progress_posture owner_action response_obligation sensitivity message", AtOnce),
+	protocol(RunAssistanceUpdated, "assistance_request_id attachments", AtOnce),
+	protocol(RunAssistanceResolved, "assistance_request_id status", AtOnce),
+	protocol(RunAssistanceCancelled, "assistance_request_id status", AtOnce),
+	protocol(RunAssistanceTimedOut, "assistance_request_id status", AtOnce),
+	protocol(RunAssistanceEscalated, "assistance_request_id status", AtOnce),
+	protocol(RunBrowserSurfaceRequested, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceQueued, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceStarting, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceReady, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceProbe, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceFailed, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceReleased, "surface_id", AtOnce),
+	protocol(RunBrowserSurfaceLost, "interaction_id kind browser_surface_probe", AtOnce),
+	protocol(RunBrowserAction, "", NoSnapshot),
+	protocol(RunBrowserEgressDenied, "", NoSnapshot),
+	protocol(RunBrowserCookieHandoff, "", NoSnapshot),
+	protocol(RunStreamSessionRequested, "", NoSnapshot),
+	protocol(RunStreamSessionOpened, "", NoSnapshot),
+	protocol(RunStreamSessionResolved, "", NoSnapshot),
+	protocol(RunStreamReachFailed, "", NoSnapshot),
+	protocol(RunSealedValueUsed, "field origin placement", NoSnapshot),
+	protocol(RunCancelRequested, "cancel_cause", AtOnce),
+}
+
+var rows = func() map[Type]int {
+	m := make(map[Type]int, len(catalogue))
+	for i, e := range catalogue {
+		m[e.Type] = i
+	}
+	return m
+}()
+
+func openwop(t Type, required string, modes Modes, s Effect) Entry {
+	return Entry{Type: t, Vocabulary: Openwop, Required: strings.Fields(required), Modes: modes | Debug, Snapshot: s}
+}
+
+func closed(t Type, required, optional string, modes Modes, s Effect) Entry {
+	e := openwop(t, required, modes, s)
+	e.Closed, e.Optional = true, strings.Fields(optional)
+	return e
+}
+
+// protocol is a type of the run protocol: never a frame of updates or messages
+// (A99).
+func protocol(t Type, required string, s Effect) Entry {
+	return Entry{Type: t, Vocabulary: RunProtocol, Required: strings.Fields(required), Modes: Debug, Snapshot: s}
+}

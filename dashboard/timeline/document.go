@@ -1,0 +1,81 @@
+package timeline
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// SchemaVersion is that of documents and snapshots (A86).
+const SchemaVersion = 1
+
+// A Doc is a RunEventDoc: an event as the API renders it, with exactly these
+// members (A86).
+type Doc struct {
+	EventID       store.EventID   `json:"eventId"`
+	RunID         store.RunID     `json:"runId"`
+	NodeID        string          `json:"nodeId,omitempty"`
+	Type          Type            `json:"type"`
+	Payload       json.RawMessage `json:"payload"` // one object
+	Timestamp     string          `json:"timestamp"`
+	Sequence      uint64          `json:"sequence"`
+	SchemaVersion int             `json:"schemaVersion,omitempty"`
+	EngineVersion string          `json:"engineVersion,omitempty"`
+	CausationID   store.EventID   `json:"causationId,omitempty"`
+}
+
+// Document renders an event (A87). Nothing in the payload is written as <, >, &
+// or a line separator, so that it may stand in a page or on one line as it is.
+// Data that is no object gives an empty payload.
+func Document(e store.Event) Doc {
+	return Doc{
+		EventID: e.ID, RunID: e.RunID, NodeID: e.NodeID, Type: Type(e.Type), Payload: payload(e),
+		Timestamp: store.Time(e.OccurredAt), Sequence: e.Sequence, SchemaVersion: SchemaVersion, CausationID: e.CausationID,
+	}
+}
+
+// payload is data with what the envelope adds to events of the run protocol.
+// Where both have a member it is data's, which says more: the status of a
+// detail gap is not that of its event.
+func payload(e store.Event) json.RawMessage {
+	m := membersOf(e.Data)
+	row, _ := Lookup(Type(e.Type))
+	switch {
+	case row.Closed:
+		m = m.only(row)
+	case row.Vocabulary == Openwop:
+		delete(m, "source")
+	default:
+		m["connector_id"], m["connection_id"] = quoted(string(e.ConnectorID)), quoted(string(e.ConnectionID))
+		m.fill("status", e.Status)
+		m.fill("interaction_id", e.InteractionID)
+		m.fill("stream", string(e.Stream))
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
+
+// A Chunk is the data of an ai.message.chunk (A119).
+type Chunk struct {
+	NodeID string          `json:"nodeId"`
+	RunID  store.RunID     `json:"runId"`
+	Chunk  string          `json:"chunk"`
+	IsLast bool            `json:"isLast"`
+	Meta   json.RawMessage `json:"meta,omitempty"` // closed by the host (A107)
+}
+
+// ChunkOf renders an output.chunk as what a messages stream shows (A106).
+func ChunkOf(e store.Event) Chunk {
+	m := membersOf(e.Data)
+	c := Chunk{NodeID: m.text("nodeId"), RunID: e.RunID, Chunk: m.text("chunk"), IsLast: m.yes("isLast")}
+	if c.NodeID == "" {
+		c.NodeID = e.NodeID
+	}
+	if meta := m.object("meta"); meta != nil {
+		c.Meta = m["meta"]
+	}
+	return c
+}

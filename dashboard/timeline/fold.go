@@ -1,0 +1,159 @@
+package timeline
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Bounds of what a fold keeps. A guest cannot reach them within its limits
+// (runtime.md §23); a damaged log cannot make a fold grow without end.
+const (
+	maxNodes      = 64
+	maxStreams    = 512
+	maxInterrupts = 1024
+	maxItems      = 1024
+)
+
+// A Fold is a run's log read so far. Keep one and add what follows: adding
+// events one by one or all at once gives the same. The zero Fold is ready. Not
+// for concurrent use.
+type Fold struct {
+	next    uint64 // sequence expected next
+	started bool
+	paused  bool
+	cancel  bool // run.cancel_requested was seen
+	// ended is the terminal event, nil while there is none.
+	ended *store.Event
+	final members // its data
+
+	start     members // data of run.started
+	startedAt time.Time
+	pausedAt  time.Time
+	node      string // the node that runs, or ran last
+	nodes     map[string]*node
+	counts    counts
+	persist   bool
+
+	asked      map[string]request // interrupt.requested without its identity yet, by node
+	interrupts []*Interrupt
+	items      []*Item // in the order of their requests
+	artifacts  []Artifact
+	browser    *Browser // nil: the run has none
+	lost       string   // interaction whose surface was lost in the commit being read
+}
+
+// Next is the sequence that the next event must have.
+func (f *Fold) Next() uint64 { return f.next }
+
+// Ended reports whether the terminal event was read.
+func (f *Fold) Ended() bool { return f.ended != nil }
+
+// Status is where the run stands after what was read (A69).
+func (f *Fold) Status() Status {
+	switch {
+	case f.ended != nil:
+		return terminalStatus(Type(f.ended.Type))
+	case f.paused:
+		return Paused
+	case f.open() != nil:
+		return waitingFor(f.open().Kind)
+	case f.started:
+		return Running
+	}
+	return Pending
+}
+
+// Add reads on. Events come in order of their sequence; those that were read
+// before, and any behind the terminal one, change nothing. Stop at the end of a
+// commit: in its middle a fold is a state that the run never had (A90).
+func (f *Fold) Add(events ...store.Event) {
+	for _, e := range events {
+		if e.Sequence < f.next || f.ended != nil {
+			continue
+		}
+		f.next = e.Sequence + 1
+		f.add(e, membersOf(e.Data))
+	}
+}
+
+func (f *Fold) add(e store.Event, m members) {
+	if e.CausationID == "" {
+		f.lost = ""
+	}
+	t := Type(e.Type)
+	switch t {
+	case RunStarted:
+		f.begin(e, m)
+	case RunPaused:
+		f.paused, f.pausedAt = true, e.OccurredAt
+	case RunResumed:
+		f.resume(e)
+	case RunCancelRequested:
+		f.cancel = true
+	case NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, NodeCancelled, NodeSuspendFailed, NodeRetried:
+		f.nodeEvent(t, e, m)
+	case RunProgressReported, RunBatchIngested, RunStateStaged, RunStateAdvanced:
+		f.streamEvent(t, e, m)
+	case InterruptRequested, NodeSuspended, InterruptResolved, NodeResumed, RunInteractionRequired, RunBrowserSurfaceLost:
+		f.interruptEvent(t, e, m)
+		if t == RunBrowserSurfaceLost {
+			f.browserEvent(t, m)
+		}
+	case ArtifactCreated:
+		f.artifact(e, m)
+	case RunBrowserSurfaceRequested, RunBrowserSurfaceQueued, RunBrowserSurfaceStarting, RunBrowserSurfaceReady, RunBrowserSurfaceProbe,
+		RunBrowserSurfaceFailed, RunBrowserSurfaceReleased, RunBrowserAction, RunBrowserEgressDenied:
+		f.browserEvent(t, m)
+	case RunAssistanceRequested, RunAssistanceUpdated, RunAssistanceResolved,
+		RunAssistanceCancelled, RunAssistanceTimedOut, RunAssistanceEscalated:
+		f.assistanceEvent(t, e, m)
+	case RunCompleted, RunFailed, RunCancelled:
+		f.end(e, m)
+	}
+}
+
+func (f *Fold) begin(e store.Event, m members) {
+	f.started, f.start, f.startedAt = true, m, e.OccurredAt
+	f.persist = string(m["persist_state"]) != "false"
+}
+
+// resume moves the end of open questions by the time that was paused (A150).
+func (f *Fold) resume(e store.Event) {
+	if f.paused {
+		d := e.OccurredAt.Sub(f.pausedAt)
+		if q := f.open(); q != nil && q.ExpiresAt != nil && d > 0 {
+			q.ExpiresAt = ptr(q.ExpiresAt.Add(d))
+		}
+		for _, i := range f.items {
+			if i.Status == ItemOpen && i.ExpiresAt != nil && d > 0 {
+				i.ExpiresAt = ptr(i.ExpiresAt.Add(d))
+			}
+		}
+	}
+	f.paused = false
+}
+
+// end is the terminal event: what is still open was overtaken by it.
+func (f *Fold) end(e store.Event, m members) {
+	f.ended, f.final = &e, m
+	f.counts.final(m)
+	for _, q := range f.interrupts {
+		if q.Closed == Open || q.Closed == ClosedByHost && !q.resumed {
+			q.Closed, q.ClosedAt = ClosedByEnd, e.OccurredAt
+		}
+	}
+	for _, i := range f.items {
+		if i.Status == ItemOpen {
+			i.Status = ItemAbandoned
+		}
+	}
+	status := map[Type]string{RunCompleted: NodeIsCompleted, RunFailed: NodeIsFailed, RunCancelled: NodeIsCancelled}[Type(e.Type)]
+	for _, n := range f.nodes { // a log that names no end of a node, as after a host's crash
+		if n.CompletedAt == "" && (n.Status == NodeIsRunning || n.Status == NodeIsSuspended) {
+			n.Status, n.CompletedAt = status, store.Time(e.OccurredAt)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

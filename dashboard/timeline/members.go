@@ -1,0 +1,96 @@
+package timeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// members are those of a JSON object, as spelled. A getter for a member that is
+// missing or of another type returns the zero value.
+type members map[string]json.RawMessage
+
+// membersOf reads one object; anything else has no members.
+func membersOf(raw []byte) members {
+	var m members
+	if json.Unmarshal(raw, &m) != nil || m == nil {
+		return members{}
+	}
+	return m
+}
+
+func (m members) text(name string) string {
+	var s string
+	if json.Unmarshal(m[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func (m members) integer(name string) int64 {
+	n, _ := m.number(name)
+	return n
+}
+
+// number is an integer of 64 bits; ok is false for anything else.
+func (m members) number(name string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(m[name])), 10, 64)
+	return n, err == nil
+}
+
+func (m members) yes(name string) bool { return string(bytes.TrimSpace(m[name])) == "true" }
+
+// object is nil unless the member is an object.
+func (m members) object(name string) members {
+	raw := bytes.TrimSpace(m[name])
+	if len(raw) == 0 || raw[0] != '{' {
+		return nil
+	}
+	return membersOf(raw)
+}
+
+// raw is a member that is there and not null.
+func (m members) raw(name string) json.RawMessage {
+	raw := m[name]
+	if len(raw) == 0 || string(bytes.TrimSpace(raw)) == "null" {
+		return nil
+	}
+	return slices.Clone(raw)
+}
+
+func (m members) texts(name string) []string {
+	var out []string
+	if json.Unmarshal(m[name], &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// fill sets a member that is missing or null.
+func (m members) fill(name, value string) {
+	if value != "" && m.raw(name) == nil {
+		m[name] = quoted(value)
+	}
+}
+
+// only keeps what a closed payload may hold.
+func (m members) only(e Entry) members {
+	out := make(members, len(e.Required)+len(e.Optional))
+	for _, names := range [][]string{e.Required, e.Optional} {
+		for _, name := range names {
+			if v, ok := m[name]; ok {
+				out[name] = v
+			}
+		}
+	}
+	return out
+}
+
+func quoted(s string) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil { // a string always has an encoding
+		return json.RawMessage(`""`)
+	}
+	return raw
+}

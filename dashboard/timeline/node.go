@@ -1,0 +1,177 @@
+package timeline
+
+import (
+	"maps"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// The states of a node (A70).
+const (
+	NodeIsPending   = "pending"
+	NodeIsRunning   = "running"
+	NodeIsSuspended = "suspended"
+	NodeIsCompleted = "completed"
+	NodeIsFailed    = "failed"
+	NodeIsCancelled = "cancelled"
+	NodeIsSkipped   = "skipped"
+)
+
+// The states of a stream's checkpoint (A70).
+const (
+	CheckpointNone      = "none"
+	CheckpointStaged    = "staged"
+	CheckpointCommitted = "committed"
+	CheckpointDisabled  = "disabled"
+)
+
+// A NodeState is a step of a run (A70).
+type NodeState struct {
+	Status      string `json:"status"`
+	Attempt     int64  `json:"attempt"`
+	StartedAt   string `json:"startedAt,omitempty"`
+	CompletedAt string `json:"completedAt,omitempty"`
+	InterruptID string `json:"interruptId,omitempty"`
+	// Progress is the newest of each stream, "" without one (A108).
+	Progress map[string]Progress    `json:"progress,omitempty"`
+	Streams  map[string]StreamState `json:"streams,omitempty"`
+}
+
+// Progress is a measurement.
+type Progress struct {
+	Message string `json:"message"`
+	Count   *int64 `json:"count,omitempty"`
+	Total   *int64 `json:"total,omitempty"`
+	At      string `json:"at"`
+}
+
+// StreamState is what became of a stream so far.
+type StreamState struct {
+	Records    int64  `json:"records"` // stored
+	Batches    int64  `json:"batches"`
+	Checkpoint string `json:"checkpoint"`
+}
+
+type node struct{ NodeState }
+
+// state is a copy that shares nothing.
+func (n *node) state() NodeState {
+	s := n.NodeState
+	s.Progress, s.Streams = maps.Clone(s.Progress), maps.Clone(s.Streams)
+	return s
+}
+
+// at returns the named node, and makes it if there is room.
+func (f *Fold) at(id string) *node {
+	if n := f.nodes[id]; n != nil {
+		return n
+	}
+	if id == "" || len(f.nodes) == maxNodes {
+		return nil
+	}
+	if f.nodes == nil {
+		f.nodes = map[string]*node{}
+	}
+	n := &node{NodeState{Status: NodeIsPending}}
+	f.nodes[id] = n
+	return n
+}
+
+// nodeOf names the node of an event.
+func nodeOf(e store.Event, m members) string {
+	if e.NodeID != "" {
+		return e.NodeID
+	}
+	return m.text("nodeId")
+}
+
+func (f *Fold) nodeEvent(t Type, e store.Event, m members) {
+	id := nodeOf(e, m)
+	n := f.at(id)
+	if n == nil {
+		return
+	}
+	at := store.Time(e.OccurredAt)
+	n.InterruptID = ""
+	switch t {
+	case NodeStarted:
+		f.node = id
+		n.Status, n.Attempt, n.StartedAt, n.CompletedAt = NodeIsRunning, m.integer("attempt"), at, ""
+		for _, s := range f.start.texts("scope_streams") {
+			f.stream(n, s)
+		}
+	case NodeRetried:
+		n.Status, n.Attempt = NodeIsPending, m.integer("attempt")
+	case NodeCompleted:
+		n.Status, n.CompletedAt = NodeIsCompleted, at
+	case NodeFailed, NodeSuspendFailed:
+		n.Status, n.CompletedAt = NodeIsFailed, at
+	case NodeSkipped:
+		n.Status, n.CompletedAt = NodeIsSkipped, at
+	case NodeCancelled:
+		n.Status, n.CompletedAt = NodeIsCancelled, at
+	}
+}
+
+// stream is what is known of one stream; ok is false when there is no room.
+func (f *Fold) stream(n *node, name string) (s StreamState, ok bool) {
+	s, ok = n.Streams[name]
+	if ok || len(n.Streams) == maxStreams {
+		return s, ok
+	}
+	if n.Streams == nil {
+		n.Streams = map[string]StreamState{}
+	}
+	s.Checkpoint = CheckpointNone
+	if !f.persist {
+		s.Checkpoint = CheckpointDisabled
+	}
+	n.Streams[name] = s
+	return s, true
+}
+
+func (f *Fold) streamEvent(t Type, e store.Event, m members) {
+	f.counts.add(t, m)
+	n := f.at(f.node)
+	if n == nil {
+		return
+	}
+	name := string(e.Stream)
+	if t == RunProgressReported {
+		f.progress(n, name, e, m)
+		return
+	}
+	s, ok := f.stream(n, name)
+	if !ok || name == "" {
+		return
+	}
+	switch t {
+	case RunBatchIngested:
+		s.Records += m.integer("records_flushed")
+		s.Batches++
+	case RunStateStaged:
+		if f.persist {
+			s.Checkpoint = CheckpointStaged
+		}
+	case RunStateAdvanced:
+		s.Checkpoint = CheckpointCommitted
+	}
+	n.Streams[name] = s
+}
+
+func (f *Fold) progress(n *node, stream string, e store.Event, m members) {
+	if _, known := n.Progress[stream]; !known && len(n.Progress) == maxStreams {
+		return
+	}
+	p := Progress{Message: m.text("message"), At: store.Time(e.OccurredAt)}
+	if c, ok := m.number("count"); ok {
+		p.Count = &c
+	}
+	if c, ok := m.number("total"); ok {
+		p.Total = &c
+	}
+	if n.Progress == nil {
+		n.Progress = map[string]Progress{}
+	}
+	n.Progress[stream] = p
+}

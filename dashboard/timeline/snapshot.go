@@ -1,0 +1,233 @@
+package timeline
+
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// About is what a snapshot shows of a run and neither its log nor its row has.
+// Everything is optional.
+type About struct {
+	ConnectorName    string
+	ConnectorVersion string
+	EngineVersion    string
+	// RetentionFloor is one more than the terminal sequence once the log is
+	// deleted, 0 before (A95).
+	RetentionFloor uint64
+	// Live is nil for a run that is not active in this process.
+	Live *Live
+}
+
+// Live is what only the process of a run knows.
+type Live struct {
+	Phase           string // preparing, running, waiting, finishing, committing
+	PauseRequested  bool
+	CancelRequested bool
+}
+
+// A Snapshot is a RunSnapshot (A70), without tokens: who may answer gets them
+// from the API (A153).
+type Snapshot struct {
+	RunID                 store.RunID          `json:"runId"`
+	WorkflowID            string               `json:"workflowId"`
+	Status                Status               `json:"status"`
+	CurrentNodeID         string               `json:"currentNodeId,omitempty"`
+	StartedAt             string               `json:"startedAt,omitempty"`
+	CompletedAt           string               `json:"completedAt,omitempty"`
+	EngineVersion         string               `json:"engineVersion,omitempty"`
+	EventLogSchemaVersion int                  `json:"eventLogSchemaVersion,omitempty"`
+	Tags                  []string             `json:"tags,omitempty"`
+	Metadata              json.RawMessage      `json:"metadata,omitempty"`
+	Configurable          json.RawMessage      `json:"configurable,omitempty"` // redacted (A66)
+	NodeStates            map[string]NodeState `json:"nodeStates,omitzero"`
+	Variables             map[string]any       `json:"variables,omitzero"`
+	Error                 *Error               `json:"error,omitempty"`
+	Interrupt             *OpenInterrupt       `json:"interrupt,omitempty"`
+	Metrics               *Metrics             `json:"metrics,omitempty"`
+	Sluice                Sluice               `json:"sluice"`
+}
+
+// Error is why a run failed; closed (A70).
+type Error struct {
+	Code    string          `json:"code"`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// OpenInterrupt is the interrupt a run is suspended by. The API adds
+// InterruptToken and CallbackURL for who may answer (A153); they are never set
+// here, nor in a stream (A122).
+type OpenInterrupt struct {
+	InterruptID    string `json:"interruptId"`
+	Kind           string `json:"kind"`
+	NodeID         string `json:"nodeId"`
+	ExpiresAt      string `json:"expiresAt,omitempty"`
+	InterruptToken string `json:"interruptToken,omitempty"`
+	CallbackURL    string `json:"callbackUrl,omitempty"`
+}
+
+// Sluice is the part of a snapshot that openwop does not know.
+type Sluice struct {
+	ConnectorID      store.ConnectorID  `json:"connectorId"`
+	ConnectorName    string             `json:"connectorName"`
+	ConnectorVersion string             `json:"connectorVersion"`
+	ModuleDigest     store.Digest       `json:"moduleDigest"`
+	ConnectionID     store.ConnectionID `json:"connectionId,omitempty"`
+	TriggerKind      string             `json:"triggerKind"`
+	Attempt          int                `json:"attempt"`
+	RetryOf          store.RunID        `json:"retryOf,omitempty"`
+	TraceID          store.TraceID      `json:"traceId"`
+	Phase            *string            `json:"phase"`          // null once the run is over
+	LastSequence     *uint64            `json:"lastSequence"`   // null while the log is empty, and once it is deleted
+	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept (A95)
+	PauseRequested   bool               `json:"pauseRequested,omitempty"`
+	CancelRequested  bool               `json:"cancelRequested,omitempty"`
+	Assistance       []Item             `json:"assistance"` // open ones
+	Result           string             `json:"result,omitempty"`
+	TerminalReason   string             `json:"terminalReason,omitempty"`
+	Checkpoints      json.RawMessage    `json:"checkpointSummary,omitempty"`
+	KnownGaps        json.RawMessage    `json:"knownGaps,omitempty"`
+	ForkedFrom       *Fork              `json:"forkedFrom,omitempty"`
+}
+
+// Fork is the run that another branched off (A79).
+type Fork struct {
+	RunID   store.RunID `json:"runId"`
+	FromSeq uint64      `json:"fromSeq"`
+	Mode    string      `json:"mode"`
+}
+
+// Snapshot shows what was read so far of the run (A70). row is its record; a
+// fold that read nothing of a run that is over, because its log was deleted,
+// shows what the row still has.
+func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
+	if row.Pruned && f.next == 0 {
+		return SnapshotOfRow(row, a, 0)
+	}
+	s := base(row, a)
+	s.Status, s.NodeStates, s.Variables = f.Status(), map[string]NodeState{}, map[string]any{}
+	for id, n := range f.nodes {
+		s.NodeStates[id] = n.state()
+	}
+	if v := f.start.text("engineVersion"); v != "" {
+		s.EngineVersion = v
+	}
+	if q := f.open(); q != nil && f.ended == nil {
+		s.CurrentNodeID = q.NodeID
+		s.Interrupt = &OpenInterrupt{InterruptID: q.ID, Kind: q.Kind, NodeID: q.NodeID}
+		if q.ExpiresAt != nil {
+			s.Interrupt.ExpiresAt = store.Time(*q.ExpiresAt)
+		}
+	}
+	s.Metrics = f.counts.metrics()
+	s.Sluice.Assistance = f.Assistance(true)
+	if f.next > 0 {
+		s.Sluice.LastSequence = ptr(f.next - 1)
+	}
+	s.Sluice.CancelRequested = s.Sluice.CancelRequested || f.cancel
+	s.Sluice.Phase = f.phase(s.Status, a.Live)
+	if f.ended != nil {
+		f.over(&s)
+	}
+	return s
+}
+
+// WithoutStates is the snapshot as a list has it (A71).
+func (s Snapshot) WithoutStates() Snapshot {
+	s.NodeStates, s.Variables = nil, nil
+	return s
+}
+
+// base is what the row has.
+func base(row store.Run, a About) Snapshot {
+	q := row.Request
+	s := Snapshot{
+		RunID: row.ID, WorkflowID: q.WorkflowID, EngineVersion: a.EngineVersion, EventLogSchemaVersion: SchemaVersion,
+		Tags: q.Tags, Metadata: q.Metadata, Configurable: RedactConfigurable(q.Configurable),
+		Sluice: Sluice{
+			ConnectorID: row.ConnectorID, ConnectorName: a.ConnectorName, ConnectorVersion: a.ConnectorVersion,
+			ModuleDigest: row.Digest, ConnectionID: row.ConnectionID, TriggerKind: row.TriggerKind,
+			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor,
+		},
+	}
+	if s.WorkflowID == "" {
+		s.WorkflowID = string(row.ConnectionID)
+	}
+	if !row.StartedAt.IsZero() {
+		s.StartedAt = store.Time(row.StartedAt)
+	}
+	if from := q.ForkedFrom; from != nil {
+		s.Sluice.ForkedFrom = &Fork{from.RunID, from.FromSeq, from.Mode}
+	}
+	if a.Live != nil {
+		s.Sluice.PauseRequested, s.Sluice.CancelRequested = a.Live.PauseRequested, a.Live.CancelRequested
+	}
+	return s
+}
+
+// phase is that of §21.4; from the log alone it is as exact as that is.
+func (f *Fold) phase(s Status, live *Live) *string {
+	switch {
+	case f.ended != nil:
+		return nil
+	case live != nil && live.Phase != "":
+		return &live.Phase
+	case !f.started:
+		return ptr("preparing")
+	case f.open() != nil:
+		return ptr("waiting")
+	}
+	return ptr("running")
+}
+
+// over adds how the run ended, from its terminal event.
+func (f *Fold) over(s *Snapshot) {
+	m := f.final
+	s.CompletedAt = store.Time(f.ended.OccurredAt)
+	s.Sluice.PauseRequested, s.Sluice.CancelRequested = false, false
+	s.Sluice.Result, s.Sluice.TerminalReason = f.ended.Status, m.text("reason")
+	s.Sluice.Checkpoints, s.Sluice.KnownGaps = checkpointsOf(m), m.raw("known_gaps")
+	if s.Status != Failed {
+		return
+	}
+	e := m.object("error")
+	s.Error = &Error{Code: e.text("code"), Message: e.text("message")}
+	if e.object("details") != nil {
+		s.Error.Details = e.raw("details")
+	}
+	if s.Error.Code == "" {
+		s.Error.Code = s.Sluice.TerminalReason
+	}
+	if s.Error.Message == "" {
+		s.Error.Message = m.text("failure_message")
+	}
+}
+
+// checkpointsOf is the checkpoint_summary of §12.1, which a terminal block
+// holds member by member.
+func checkpointsOf(m members) json.RawMessage {
+	out := members{}
+	for name, from := range map[string]string{
+		"mode": "checkpoint_mode", "commit_status": "checkpoint_commit_status",
+		"state_streams_staged": "state_streams_staged", "state_streams_committed": "state_streams_committed",
+		"state_streams_withheld": "state_streams_withheld", "buffered_records_dropped": "buffered_records_dropped",
+		"records_attempted": "records_attempted", "records_accepted": "records_accepted", "records_flushed": "records_flushed",
+		"records_permanently_rejected": "records_permanently_rejected", "records_unresolved_retryable": "records_unresolved_retryable",
+	} {
+		if v, ok := m[from]; ok {
+			out[name] = v
+		}
+	}
+	if out["commit_status"] == nil {
+		return nil
+	}
+	if out["state_streams_withheld"] == nil {
+		out["state_streams_withheld"] = json.RawMessage(`[]`)
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

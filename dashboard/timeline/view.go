@@ -1,0 +1,206 @@
+package timeline
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A State is what an owner is shown of a request (R132). It follows from the
+// three axes, the reduced schema, the attachments and the item's status, and
+// from nothing else: no message, no kind, no name of a connector (R218).
+type State uint8
+
+const (
+	StateNone       State = 0  // nothing is open
+	StateA          State = 1  // an approval made elsewhere
+	StateB          State = 2  // a value is needed
+	StateBDecision  State = 3  // accept or reject
+	StateC          State = 4  // a step in the browser, which can be shown
+	StateCNoSurface State = 5  // a step in a browser that cannot be shown
+	StateD          State = 6  // retries on its own
+	StateE          State = 7  // a step in the browser that the connector notices
+	StateAbandoned  State = 8  // the run ended meanwhile
+	StateOther      State = 9  // a passive message
+	StateEnded      State = 10 // it has an end event
+)
+
+var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E", "abandoned", "other", "ended"}
+
+// String is the name used in R132.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return stateNames[StateOther]
+}
+
+// Controls are what an owner can do about a request. What is false is not on
+// the page at all.
+type Controls struct {
+	Form         bool // fields of Fields, and submit
+	Accept       bool // accept and reject, with an optional comment
+	Cancel       bool
+	OpenView     bool // the live view, with Surface
+	Done         bool // "I am done", in the browser that is shown
+	DoneOutside  bool // "I did this outside Sluice", apart from everything else
+	Links        bool // targets of url and qr attachments
+	SecretNotice bool // values are used for this run only
+}
+
+// A View is a request as a page shows it.
+type View struct {
+	State    State
+	Item     Item // the zero Item in StateNone
+	Controls Controls
+	Fields   []FormField // for Controls.Form, by name (R134)
+	Decision string      // for Controls.Accept: the field that takes accept or reject
+	Comment  bool        // a field comment goes with the decision
+	Surface  string      // ref of the surface that is available
+	Reason   string      // why there is none (R122)
+}
+
+// A FormField is one field of a form (R134).
+type FormField struct {
+	Name     string
+	Label    string
+	Type     string // string, number, integer, boolean
+	Format   string
+	Enum     []string
+	Secret   bool // masked, no autocompletion
+	Sealed   bool // the connector gets a handle
+	Required bool
+}
+
+// View is the run's current assistance (R132): the newest request without an
+// end. One that does not involve the owner (R114) stands behind those that do.
+func (f *Fold) View() View {
+	var passive *Item
+	for _, i := range slices.Backward(f.items) {
+		if i.Status != ItemOpen && i.Status != ItemAbandoned {
+			continue
+		}
+		if involves(*i) {
+			return ViewOf(i.shown())
+		}
+		if passive == nil {
+			passive = i
+		}
+	}
+	if passive != nil {
+		return ViewOf(passive.shown())
+	}
+	return View{}
+}
+
+func involves(i Item) bool {
+	return i.ProgressPosture != abi.PostureRunning || i.OwnerAction != abi.ActionNone || i.ResponseObligation != abi.ObligationNone
+}
+
+// ViewOf derives what an owner is shown of one item (R132, R133).
+func ViewOf(i Item) View {
+	v := View{Item: i}
+	switch i.Status {
+	case ItemOpen:
+	case ItemAbandoned:
+		v.State = StateAbandoned
+		return v
+	default:
+		v.State = StateEnded
+		return v
+	}
+	v.surface()
+	type axes struct{ posture, action, obligation string }
+	switch (axes{i.ProgressPosture, i.OwnerAction, i.ResponseObligation}) {
+	case axes{abi.PostureRunning, abi.ActionActElsewhere, abi.ObligationNone}:
+		v.State, v.Controls.Links = StateA, true
+	case axes{abi.PostureBlocked, abi.ActionProvideValue, abi.ObligationResponseRequired}:
+		v.form()
+	case axes{abi.PostureBlocked, abi.ActionOperateAttachment, abi.ObligationResponseRequired}:
+		v.Controls.Cancel = true
+		if v.Surface == "" {
+			v.State, v.Controls.DoneOutside = StateCNoSurface, true
+			break
+		}
+		v.State, v.Controls.OpenView, v.Controls.Done = StateC, true, true
+	case axes{abi.PostureWaitingRetry, abi.ActionNone, abi.ObligationNone}:
+		v.State = StateD
+	case axes{abi.PostureBlocked, abi.ActionOperateAttachment, abi.ObligationNone}:
+		v.State, v.Controls.OpenView = StateE, v.Surface != ""
+	default:
+		v.State = StateOther
+	}
+	return v
+}
+
+// surface finds the browser surface of an item, or why there is none.
+func (v *View) surface() {
+	for _, a := range v.Item.Attachments {
+		if a.Kind != "browser_surface" {
+			continue
+		}
+		if a.Status == "available" && a.Ref != "" {
+			v.Surface, v.Reason = a.Ref, ""
+			return
+		}
+		v.Reason = a.Reason
+	}
+}
+
+// form is state B: one form, or a decision where its only required field is a
+// choice of accept and reject.
+func (v *View) form() {
+	v.Controls.Cancel = true
+	schema := membersOf(v.Item.InputSchema)
+	required := schema.texts("required")
+	v.Fields = fieldsOf(schema, required)
+	if len(required) == 1 {
+		i := slices.IndexFunc(v.Fields, func(f FormField) bool { return f.Name == required[0] })
+		if i >= 0 && isDecision(v.Fields[i]) {
+			v.State, v.Controls.Accept, v.Decision = StateBDecision, true, required[0]
+			v.Comment = slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "comment" && !f.Secret })
+			v.Fields = nil
+			return
+		}
+	}
+	v.State, v.Controls.Form = StateB, true
+	v.Controls.SecretNotice = v.Item.Sensitivity == abi.SensitivitySecret ||
+		slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Secret })
+}
+
+func isDecision(f FormField) bool {
+	return !f.Secret && slices.Equal(slices.Sorted(slices.Values(f.Enum)), []string{"accept", "reject"})
+}
+
+// maxFields is how many fields a reduced schema may have (R129).
+const maxFields = 32
+
+func fieldsOf(schema members, required []string) []FormField {
+	properties := schema.object("properties")
+	var out []FormField
+	for _, name := range sortedNames(properties) {
+		if len(out) == maxFields {
+			break
+		}
+		p := properties.object(name)
+		f := FormField{
+			Name: name, Label: p.text("title"), Type: p.text("type"), Format: p.text("format"),
+			Secret: p.yes("secret"), Sealed: p.text("delivery") == "sealed", Required: slices.Contains(required, name),
+		}
+		if f.Label == "" {
+			f.Label = name
+		}
+		var enum []json.RawMessage
+		if json.Unmarshal(p["enum"], &enum) == nil {
+			for _, e := range enum {
+				var s string
+				if json.Unmarshal(e, &s) == nil {
+					f.Enum = append(f.Enum, s)
+				}
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,464 @@
+// The live view: the page of a run's browser, drawn and used from here. Everything
+// that it is told was written by a page somewhere; it is shown through textContent
+// and as a picture, and nothing else (B215 to B236).
+'use strict';
+
+(() => {
+  const box = document.querySelector('[data-view]');
+  if (!box) return;
+  const $ = (selector) => box.querySelector(selector);
+  const all = (selector) => Array.from(box.querySelectorAll(selector));
+  const csrf = () => document.querySelector('meta[name="sluice-csrf"]')?.content ?? '';
+  const canvas = $('canvas');
+  const keys = $('[data-view-keys]');
+  const picture = $('[data-view-picture]');
+  const still = matchMedia('(prefers-reduced-motion: reduce)');
+  const narrow = matchMedia('(pointer: coarse) and (max-width: 48rem)');
+
+  let view = null; // the one that is open
+  let standing = {}; // how things stand, as it was told last
+
+  const said = (text) => { $('[data-view-said]').textContent = text; };
+  const shown = (selector, on) => { $(selector).hidden = !on; };
+
+  const sentences = {
+    no_pending_interaction: 'The run is not waiting for this any more.',
+    interaction_id_mismatch: 'The run is waiting for something else by now.',
+    stream_not_supported_for_kind: 'What the run waits for is not done in a browser.',
+    browser_surface_unavailable: 'The run has no live browser that could be shown.',
+    rate_limited: 'Too many views were opened. Wait a minute.',
+    invalid_token: 'The view was not accepted. Open it again.',
+    session_expired: 'The view was away for too long. Open it again.',
+    superseded: 'The view was opened again in another window.',
+    connected_elsewhere: 'The view goes on in another window.',
+    revoked: 'The view was closed.',
+    interaction_ended: 'This step is over. The connector goes on.',
+    surface_lost: 'The browser was lost. Nothing was submitted.',
+    host_stopping: 'Sluice is stopping.',
+    too_many_viewers: 'Too many windows show this browser already.',
+    session_ended: 'You are signed out.',
+  };
+  const notices = {
+    upload_not_permitted: 'The connector may not upload files; the page got none.',
+    file_given: 'The page has the file.',
+    control_not_given: 'The connector is still at work in the page. Try to take control again.',
+    page_busy: 'The page does not answer.',
+    download_denied: 'The page offered a file, which was not downloaded.',
+    download_done: 'A file of the page was saved in the browser of the run.',
+    download_failed: 'The page offered a file, which could not be saved.',
+  };
+  const errors = {
+    page_busy: 'The page does not answer; the last step was dropped.',
+    not_controlling: 'You do not have control of the page now.',
+    gone: 'It is not there any more.',
+    not_done: 'That did not work.',
+  };
+
+  // Opening: a view is minted, then its token is shown in the first message.
+  const open = async (of) => {
+    view?.end();
+    box.hidden = false;
+    shown('[data-view-gone]', false);
+    shown('[data-view-live]', false);
+    shown('[data-view-lease]', false);
+    $('[data-view-said]').classList.remove('sr');
+    said('Opening the browser…');
+    box.scrollIntoView({ block: 'nearest' });
+    const v = { of, socket: null, resume: null, id: null, over: false, live: false, drawn: false, since: 0, interaction: of.interaction };
+    picture.classList.add('blank');
+    v.end = () => { v.over = true; send(v, { type: 'bye' }); v.socket?.close(); };
+    view = v;
+    const body = { mode: 'control' };
+    if (of.interaction) body.interactionId = of.interaction;
+    else body.assistanceId = of.assistance;
+    const answer = await fetch(`/v1/runs/${encodeURIComponent(of.run)}/browser/views`, {
+      method: 'POST', body: JSON.stringify(body),
+      headers: { 'Content-Type': 'application/json', 'X-Sluice-CSRF': csrf(), 'Idempotency-Key': crypto.randomUUID?.() ?? String(Math.random()) },
+    }).catch(() => null);
+    const minted = await answer?.json().catch(() => null);
+    if (view !== v) return;
+    if (answer?.status === 401) { location.assign('/ui/login'); return; }
+    if (!answer?.ok) { gone(sentences[minted?.error] ?? 'Sluice did not answer as expected.'); return; }
+    v.id = minted.viewId;
+    connect(v, { token: minted.token });
+  };
+
+  const connect = (v, credential) => {
+    const url = new URL(`/v1/runs/${encodeURIComponent(v.of.run)}/browser/view`, location.href);
+    url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+    const socket = new WebSocket(url);
+    socket.binaryType = 'arraybuffer';
+    v.socket = socket;
+    socket.onopen = () => {
+      const first = { type: 'auth', stills: still.matches, ...credential };
+      if (v.interaction) first.interaction_id = v.interaction;
+      socket.send(JSON.stringify(first));
+    };
+    socket.onmessage = (e) => {
+      if (view !== v) return;
+      if (typeof e.data === 'string') heard(v, JSON.parse(e.data));
+      else draw(v, e.data);
+    };
+    socket.onclose = (e) => closed(v, e);
+  };
+
+  // A connection that dropped comes back by itself for half a minute (B213).
+  const closed = (v, e) => {
+    if (view !== v || v.over) return;
+    if ((e.code === 1006 || e.code === 1005) && v.resume) {
+      v.since ||= Date.now();
+      if (Date.now() - v.since < 29000) {
+        said('The connection was lost. Trying again…');
+        $('[data-view-list]').replaceChildren(); // its elements are of that connection
+        setTimeout(() => { if (view === v && !v.over) connect(v, { resume: v.resume }); }, 1000);
+        return;
+      }
+    }
+    if (!v.live || e.code >= 4400) report(v, e);
+    v.over = true;
+    gone(sentences[e.reason] ?? 'The connection to the browser was lost.');
+  };
+
+  const report = (v, e) => {
+    const reasons = { 4401: 'invalid_token', 4403: 'invalid_token', 4410: 'session_expired', 1006: 'unreachable_origin' };
+    if (!v.id) return;
+    fetch(`/v1/runs/${encodeURIComponent(v.of.run)}/browser/views/${encodeURIComponent(v.id)}/reach-failed`, {
+      method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Sluice-CSRF': csrf() }, body: JSON.stringify({ reason: reasons[e.code] ?? 'unknown' }),
+    }).catch(() => null);
+  };
+
+  // What cannot be shown is not hinted at (B235).
+  const final = ['interaction_ended', 'surface_lost', 'session_ended', 'host_stopping', 'no_pending_interaction'].map((code) => sentences[code]);
+  const gone = (why) => {
+    shown('[data-view-live]', false);
+    shown('[data-view-gone]', true);
+    shown('[data-view-do="retry"]', !final.includes(why)); // where trying again could help
+    $('[data-view-said]').classList.add('sr'); // it stands below
+    all('[data-view-do="take"],[data-view-do="release"]').forEach((b) => { b.hidden = true; });
+    shown('[data-view-lease]', false);
+    $('[data-view-host]').textContent = '';
+    $('[data-view-page]').textContent = '';
+    $('[data-view-why]').textContent = `Browser control is not available. ${why}`;
+    said(why);
+  };
+
+  const send = (v, message) => {
+    if (v?.socket?.readyState === WebSocket.OPEN) v.socket.send(JSON.stringify(message));
+  };
+  const tell = (message) => send(view, message);
+  const yours = () => standing.lease === 'yours';
+  const drawn = () => yours() && Boolean(view?.drawn); // a pointer needs a picture to point at
+
+  // What it is told.
+  const heard = (v, m) => {
+    switch (m.type) {
+      case 'hello': {
+        v.resume = m.resume;
+        v.since = 0;
+        const again = v.live;
+        v.live = true;
+        standing = {};
+        shown('[data-view-gone]', false);
+        shown('[data-view-live]', true);
+        shown('[data-view-lease]', true);
+        fitted = '';
+        stand(v, m, again ? 'The connection is back.' : 'Connected.');
+        if (yours() && $('[data-view-elements]').open) tell({ type: 'elements' });
+        break;
+      }
+      case 'state': stand(v, m, ''); break;
+      case 'select': choose(m); break;
+      case 'picker': choose(m); break;
+      case 'copy': copied(m.text); break;
+      case 'elements': list(m.elements); break;
+      case 'notice': said(`${notices[m.code] ?? 'Something happened in the browser.'}${m.name ? ` (${m.name})` : ''}`); break;
+      case 'error': if (errors[m.code]) said(errors[m.code]); break;
+    }
+  };
+
+  const leases = { yours: 'You are in control', coming: 'Waiting for the connector to pause', other: 'Somebody else is in control', free: 'Nobody is in control' };
+  const stand = (v, m, first) => {
+    const before = standing;
+    standing = m;
+    const news = [first];
+    $('[data-view-host]').textContent = m.host || 'a blank page';
+    $('[data-view-page]').textContent = m.title ? `· ${m.title}` : '';
+    $('[data-view-lease]').textContent = leases[m.lease] ?? '';
+    $('[data-view-lease]').className = `pill ${m.lease === 'yours' ? 'live' : ''}`;
+    all('[data-view-do="take"]').forEach((b) => { b.hidden = m.lease !== 'free'; });
+    all('[data-view-do="release"]').forEach((b) => { b.hidden = m.lease !== 'yours'; });
+    all('[data-view-tools] button:not([data-view-do="skip"]),[data-view-paste] button,[data-view-elements] button,[data-view-choice] button,[data-view-file] button,[data-view-dialog] button')
+      .forEach((b) => { b.disabled = m.lease !== 'yours'; });
+    keys.disabled = m.lease !== 'yours';
+    picture.classList.toggle('yours', m.lease === 'yours');
+    if (m.lease !== before.lease) {
+      news.push(before.lease === 'yours' && m.lease === 'free' ? `You gave control back. ${v.of.interaction ? 'The question of the connector is still open.' : 'The connector goes on by itself.'}` : `${leases[m.lease]}.`);
+      if (m.lease === 'yours') fit();
+    }
+    if (before.host !== undefined && m.host !== before.host) news.push(`The page is now on ${m.host || 'a blank page'}.`);
+    asked(m.dialog, before.dialog, news);
+    shown('[data-view-file]', Boolean(m.choosing));
+    if (m.choosing && !before.choosing) news.push('The page asks for a file.');
+    const text = news.filter(Boolean).join(' ');
+    if (text) said(text);
+  };
+
+  // Dialogs, with the page's host named (B229).
+  const asked = (d, before, news) => {
+    shown('[data-view-dialog]', Boolean(d));
+    if (!d || before && d.text === before.text && d.type === before.type) return;
+    $('#view-dialog-who').textContent = d.type === 'beforeunload' ? `${d.host} asks whether to leave the page` : `${d.host} says`;
+    $('#view-dialog-text').textContent = d.text;
+    shown('[data-view-prompt]', d.type === 'prompt');
+    shown('[data-view-no]', d.type !== 'alert');
+    news.push(`A dialog of ${d.host} is open: ${d.text}`);
+    if (yours()) $('[data-view-dialog] .primary').focus();
+  };
+
+  // Lists and pickers that the browser would draw by itself (B227).
+  const choose = (m) => {
+    const field = document.createElement(m.type === 'select' ? 'select' : 'input');
+    if (m.type === 'select') {
+      for (const o of m.options) {
+        const option = document.createElement('option');
+        option.value = o.id;
+        option.textContent = o.label;
+        option.disabled = o.disabled;
+        option.selected = o.selected;
+        field.append(option);
+      }
+    } else {
+      field.type = m.kind;
+      field.value = m.value ?? '';
+    }
+    field.setAttribute('aria-labelledby', 'view-choice-name');
+    $('#view-choice-name').textContent = m.name || (m.type === 'select' ? 'Choose one' : 'Choose a value');
+    $('[data-view-field]').replaceChildren(field);
+    shown('[data-view-choice]', true);
+    field.focus();
+  };
+
+  const copied = async (text) => {
+    const ok = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    if (ok) { said(text ? 'Copied.' : 'Nothing is selected in the page.'); return; }
+    $('[data-view-paste] textarea').value = text;
+    $('[data-view-insert]').open = true;
+    said('The clipboard is not open to this page. What was selected stands in the box for pasting.');
+  };
+
+  // The elements, for whoever does not see the picture (B233).
+  const list = (elements) => {
+    const button = (text, name, act) => {
+      const b = document.createElement('button');
+      b.type = 'button';
+      b.textContent = text;
+      b.setAttribute('aria-label', `${text}: ${name}`);
+      b.addEventListener('click', act);
+      return b;
+    };
+    $('[data-view-list]').replaceChildren(...elements.map((e) => {
+      const line = document.createElement('li');
+      const what = document.createElement('span');
+      const name = e.name ? `${e.name}, ${e.role}` : `${e.role} without a name`;
+      what.textContent = e.disabled ? `${name} (cannot be used now)` : name;
+      line.append(what);
+      if (e.disabled) return line;
+      line.append(button('Focus', name, () => tell({ type: 'element', id: e.id, action: 'focus' })));
+      line.append(button('Click', name, () => tell({ type: 'element', id: e.id, action: 'click' })));
+      if (e.opens) line.append(button('Choose', name, () => tell({ type: 'element', id: e.id, action: 'open' })));
+      if (e.editable) {
+        const input = document.createElement('input');
+        input.type = e.secret ? 'password' : 'text';
+        input.autocomplete = 'off';
+        input.spellcheck = false;
+        input.setAttribute('aria-label', `Text for ${name}`);
+        line.append(input, button('Type', name, () => { tell({ type: 'element', id: e.id, action: 'type', text: input.value }); input.value = ''; }));
+      }
+      return line;
+    }));
+    said(elements.length === 1 ? 'One element.' : `${elements.length} elements.`);
+  };
+
+  // The picture (B215): 21 bytes, then a JPEG.
+  const draw = async (v, buffer) => {
+    const head = new DataView(buffer);
+    if (buffer.byteLength < 22 || head.getUint8(0) !== 1) return;
+    const seq = head.getUint32(1);
+    try {
+      const image = await createImageBitmap(new Blob([new Uint8Array(buffer, 21)], { type: 'image/jpeg' }));
+      if (view !== v) return;
+      if (canvas.width !== image.width || canvas.height !== image.height) { canvas.width = image.width; canvas.height = image.height; }
+      canvas.getContext('2d').drawImage(image, 0, 0);
+      image.close();
+      v.drawn = true;
+      picture.classList.remove('blank');
+    } catch { /* the next one may do */ }
+    if (document.hidden) { // a page out of sight needs no pictures
+      document.addEventListener('visibilitychange', () => send(v, { type: 'ack', seq }), { once: true });
+      return;
+    }
+    send(v, { type: 'ack', seq });
+  };
+
+  // Pointers, in pixels of the picture (B224).
+  const at = (e) => {
+    const r = canvas.getBoundingClientRect();
+    return { x: (e.clientX - r.left) * canvas.width / r.width, y: (e.clientY - r.top) * canvas.height / r.height };
+  };
+  const modifiers = (e) => (e.altKey ? 1 : 0) | (e.ctrlKey || e.metaKey ? 2 : 0) | (e.shiftKey ? 8 : 0);
+  let move = null;
+  let frame = 0;
+  const later = () => {
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      if (move) tell(move);
+      move = null;
+      if (wheel) tell(wheel);
+      wheel = null;
+    });
+  };
+  const flush = () => { if (move) tell(move); move = null; };
+  let wheel = null;
+  canvas.addEventListener('pointermove', (e) => {
+    if (!drawn()) return;
+    if (e.pointerType === 'touch') move = { type: 'touch', action: 'touchmove', id: e.pointerId & 15, ...at(e) };
+    else move = { type: 'mouse', action: 'mousemove', modifiers: modifiers(e), ...at(e) };
+    later();
+  });
+  canvas.addEventListener('pointerdown', (e) => {
+    if (!drawn()) return;
+    e.preventDefault();
+    canvas.setPointerCapture(e.pointerId);
+    flush();
+    if (e.pointerType === 'touch') { tell({ type: 'touch', action: 'touchstart', id: e.pointerId & 15, ...at(e) }); return; }
+    keys.focus({ preventScroll: true });
+    tell({ type: 'mouse', action: 'mousedown', button: e.button, modifiers: modifiers(e), ...at(e) });
+  });
+  const up = (e) => {
+    if (!drawn()) return;
+    flush();
+    if (e.pointerType === 'touch') tell({ type: 'touch', action: 'touchend', id: e.pointerId & 15, ...at(e) });
+    else tell({ type: 'mouse', action: 'mouseup', button: e.button, modifiers: modifiers(e), ...at(e) });
+  };
+  canvas.addEventListener('pointerup', up);
+  canvas.addEventListener('pointercancel', up);
+  canvas.addEventListener('contextmenu', (e) => { if (yours()) e.preventDefault(); });
+  canvas.addEventListener('wheel', (e) => {
+    if (!drawn() || e.ctrlKey) return;
+    e.preventDefault();
+    const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
+    wheel = { type: 'scroll', deltaX: (wheel?.deltaX ?? 0) + e.deltaX * unit, deltaY: (wheel?.deltaY ?? 0) + e.deltaY * unit, modifiers: modifiers(e), ...at(e) };
+    later();
+  }, { passive: false });
+
+  // Keys, through a real text field: that opens the keyboard of a phone and lets
+  // input methods work. One space stands in it, so that a deletion can be told.
+  const named = ['Enter', 'Tab', 'Escape', 'Backspace', 'Delete', 'ArrowLeft', 'ArrowUp', 'ArrowRight', 'ArrowDown', 'Home', 'End', 'PageUp', 'PageDown'];
+  const empty = () => { keys.value = ' '; keys.setSelectionRange(1, 1); };
+  const leave = () => { ($('[data-view-insert] summary')).focus(); };
+  const key = (e, action) => tell({ type: 'keyboard', action, key: e.key, code: e.code, modifiers: e.getModifierState('AltGraph') ? 0 : modifiers(e) });
+  keys.addEventListener('focus', empty);
+  keys.addEventListener('keydown', (e) => {
+    if (e.isComposing || !yours()) return;
+    if (e.key === 'F6') { e.preventDefault(); leave(); return; }
+    const command = (e.ctrlKey || e.metaKey) && !e.getModifierState('AltGraph');
+    const letter = e.key.toLowerCase();
+    if (command && letter === 'c') { e.preventDefault(); tell({ type: 'copy' }); return; }
+    if (command && letter === 'v') return; // the paste event has the text
+    if (named.includes(e.key) || [...e.key].length === 1 && (!command || 'abiyz'.includes(letter))) {
+      e.preventDefault();
+      key(e, 'keydown');
+    }
+  });
+  keys.addEventListener('keyup', (e) => {
+    if (e.isComposing || !yours()) return;
+    if (named.includes(e.key) || [...e.key].length === 1) key(e, 'keyup');
+  });
+  keys.addEventListener('input', (e) => {
+    if (e.isComposing || !yours()) return;
+    const text = keys.value.replace(/^ /, '');
+    if (keys.value === '') {
+      for (const action of ['keydown', 'keyup']) tell({ type: 'keyboard', action, key: 'Backspace', code: 'Backspace' });
+    } else if (text && e.inputType !== 'insertCompositionText' && e.inputType !== 'insertFromComposition') tell({ type: 'text', text });
+    empty();
+  });
+  keys.addEventListener('compositionupdate', (e) => tell({ type: 'composition', text: e.data, start: e.data.length, end: e.data.length }));
+  keys.addEventListener('compositionend', (e) => { tell({ type: 'composition', text: e.data, commit: true }); empty(); });
+  keys.addEventListener('paste', (e) => {
+    e.preventDefault();
+    const text = e.clipboardData?.getData('text/plain');
+    if (text) tell({ type: 'paste', text: text.slice(0, 20000) });
+  });
+
+  // A narrow touch screen has the page at its own size (B232).
+  let fitted = '';
+  const fit = () => {
+    if (!narrow.matches || !yours()) { fitted = ''; return; }
+    const tall = screen.height >= screen.width;
+    const width = Math.max(240, Math.min(3840, Math.round(innerWidth) || (tall ? 390 : 844)));
+    const height = Math.max(240, Math.min(3840, Math.round(innerHeight * 0.82) || (tall ? 844 : 390)));
+    if (fitted === `${width}x${height}`) return;
+    fitted = `${width}x${height}`;
+    tell({ type: 'viewport', width, height, deviceScaleFactor: Math.min(2, devicePixelRatio || 1), mobile: true });
+  };
+  let resized = 0;
+  screen.orientation?.addEventListener('change', () => { clearTimeout(resized); resized = setTimeout(fit, 300); });
+
+  // A file goes in pieces (B228).
+  const give = async (file) => {
+    if (!file || file.size > 25 * 1024 * 1024) { said('Choose a file of at most 25 MB.'); return; }
+    const v = view;
+    tell({ type: 'file_choose', name: file.name.slice(0, 100) || 'file', size: file.size });
+    const piece = 128 * 1024;
+    for (let from = 0; from < file.size; from += piece) {
+      const part = new Uint8Array(await file.slice(from, from + piece).arrayBuffer());
+      if (view !== v || v.over) return;
+      const message = new Uint8Array(part.length + 1);
+      message[0] = 2;
+      message.set(part, 1);
+      v.socket.send(message);
+    }
+  };
+
+  const close = () => {
+    view?.end();
+    view = null;
+    box.hidden = true;
+  };
+  const does = {
+    take: () => tell({ type: 'take' }),
+    release: () => tell({ type: 'release' }),
+    close,
+    retry: () => { if (view) open(view.of); },
+    type: () => { keys.focus(); said('What you type now goes into the page. F6 leaves it.'); },
+    copy: () => tell({ type: 'copy' }),
+    skip: leave,
+    elements: () => tell({ type: 'elements' }),
+    nochoice: () => shown('[data-view-choice]', false),
+    nofile: () => tell({ type: 'file_choose', action: 'none' }),
+  };
+  document.addEventListener('click', (e) => {
+    const opener = e.target.closest?.('[data-view-open]');
+    if (opener) { open({ run: opener.dataset.run, interaction: opener.dataset.interaction, assistance: opener.dataset.assistance }); return; }
+    const b = e.target.closest?.('[data-view-do],[data-view-nav]');
+    if (!b || !box.contains(b)) return;
+    if (b.dataset.viewNav) tell({ type: 'nav', action: b.dataset.viewNav });
+    else does[b.dataset.viewDo]?.();
+  });
+  $('[data-view-elements]').addEventListener('toggle', (e) => { if (e.target.open && yours()) tell({ type: 'elements' }); });
+  const form = (selector, act) => $(selector).addEventListener('submit', (e) => { e.preventDefault(); act(e.target, e.submitter); });
+  form('[data-view-dialog]', (f, by) => {
+    tell({ type: 'dialog', accept: by?.value !== 'no', text: f.elements.text.value });
+    f.reset();
+  });
+  form('[data-view-choice]', (f) => {
+    const field = f.querySelector('select,input');
+    if (field.tagName === 'SELECT') tell({ type: 'select_choice', id: field.value });
+    else tell({ type: 'picker', value: field.value });
+    f.hidden = true;
+    keys.focus({ preventScroll: true });
+  });
+  form('[data-view-file]', (f) => { give(f.elements.file.files[0]); f.reset(); });
+  form('[data-view-paste]', (f) => { if (f.elements.text.value) tell({ type: 'paste', text: f.elements.text.value }); f.reset(); });
+  addEventListener('pagehide', () => view?.end());
+})();

@@ -1,0 +1,242 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// Body decodes the body into v, a pointer to a struct with json tags, as a closed
+// object (A8): an unknown member is refused by name, and so are members twice,
+// invalid UTF-8, and more than 64 levels. An absent body is {}. What v gets is
+// its own.
+func Body(c *fiber.Ctx, v any) error { return decode(c, v, true) }
+
+// OpenBody is Body for an object that may have members that v does not know, such
+// as openwop's cancel body.
+func OpenBody(c *fiber.Ctx, v any) error { return decode(c, v, false) }
+
+// RawBody is the body as it came, for uploads. It is valid until the handler
+// returns.
+func RawBody(c *fiber.Ctx) ([]byte, error) { return of(c).read(c) }
+
+// ContentType is the media type of the body, in lower case, "" for none.
+func ContentType(c *fiber.Ctx) string {
+	t, _, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// Wipe overwrites a body that holds secrets (S107). Handlers call it when they
+// have what they need. The connection's own buffer is overwritten by what comes
+// next.
+func Wipe(c *fiber.Ctx) { clear(of(c).body) }
+
+func decode(c *fiber.Ctx, v any, closed bool) error {
+	r := of(c)
+	body, err := r.read(c)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	if err := jsonType(c); err != nil {
+		return err
+	}
+	var s abi.Scanner
+	members, err := s.Object(body)
+	if err != nil {
+		return malformed(err)
+	}
+	if closed {
+		if err := known(members, v); err != nil {
+			return err
+		}
+	}
+	// Unmarshal matches names in any case; in a closed object none gets here that is
+	// not spelled as declared.
+	if err := json.Unmarshal(body, v); err != nil {
+		return mistyped(err)
+	}
+	return nil
+}
+
+// jsonType refuses bodies that are not application/json in UTF-8 (A8). A media
+// type that a form can have would need no preflight.
+func jsonType(c *fiber.Ctx) error {
+	t, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
+	if charset, ok := params["charset"]; err != nil || t != typeJSON || ok && !strings.EqualFold(charset, "utf-8") {
+		return NewProblem(0, "unsupported_media_type", "The body must be application/json in UTF-8.")
+	}
+	return nil
+}
+
+// read reads the body once, up to the cap of the route, whether or not its length
+// was announced (A21).
+func (r *request) read(c *fiber.Ctx) ([]byte, error) {
+	if r.bodyRead {
+		return r.body, nil
+	}
+	limit := MaxBody
+	if r.route != nil && r.route.Upload {
+		limit = MaxUpload
+		if err := r.upload(); err != nil {
+			return nil, err
+		}
+	}
+	in := c.Request().BodyStream()
+	if n := c.Request().Header.ContentLength(); n > limit {
+		drain(in)
+		return nil, tooLarge(limit)
+	}
+	if in == nil {
+		r.body = slices.Clone(c.Request().Body())
+		if len(r.body) > limit {
+			return nil, tooLarge(limit)
+		}
+		r.bodyRead = true
+		return r.body, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	switch {
+	case len(body) > limit:
+		drain(in)
+		return nil, tooLarge(limit)
+	case err != nil:
+		return nil, NewProblem(400, "validation_error", "The body did not arrive whole.")
+	}
+	r.body, r.bodyRead = body, true
+	if c.Request().Header.ContentLength() > 0 {
+		pooled := c.Request().Body() // empty by now; its first bytes came in this buffer, which others get
+		clear(pooled[:cap(pooled)])
+	}
+	// From here on Ctx.Body is our copy. Of a stream at its end it would go on to
+	// read a chunked body, which is the next request by then.
+	c.Request().SetBodyRaw(body)
+	return body, nil
+}
+
+// upload takes one of the places for large bodies, which leave gives back.
+func (r *request) upload() error {
+	if r.uploading {
+		return nil
+	}
+	select {
+	case r.app.uploads <- struct{}{}:
+		r.uploading = true
+		return nil
+	default:
+		p := NewProblem(0, "rate_limited", "Too many uploads are being taken. Wait and repeat.").
+			With("scope", "global").With("limit", maxUploads).With("retryAfterMs", 1000)
+		p.RetryAfter = time.Second
+		return p
+	}
+}
+
+// drain takes some more of a body that is too large: a client that is still sending
+// when the connection closes would see a reset, and not why.
+func drain(in io.Reader) {
+	if in != nil {
+		_, _ = io.CopyN(io.Discard, in, MaxBody)
+	}
+}
+
+// hasUnread reports whether something of the body may still be on its way. The
+// connection cannot be used again then: what is left would be read as the next
+// request.
+func (r *request) hasUnread(c *fiber.Ctx) bool {
+	return c.Request().IsBodyStream() && !r.bodyRead && c.Request().Header.ContentLength() != 0
+}
+
+func malformed(err error) *Problem {
+	p := Invalid(Field{"body", "a JSON object"})
+	var syntax *abi.SyntaxError
+	if errors.As(err, &syntax) {
+		p.Message = "The body is not a JSON object as it must be: " + syntax.Reason + "."
+		p.With("offset", syntax.Offset)
+	}
+	return p
+}
+
+// mistyped names the member that has the wrong type, never its value (A45).
+func mistyped(err error) *Problem {
+	var t *json.UnmarshalTypeError
+	if errors.As(err, &t) && t.Field != "" {
+		return Invalid(Field{t.Field, "of type " + typeName(t.Type)})
+	}
+	return Invalid(Field{"body", "members of the types that are documented"})
+}
+
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	}
+	return "integer, in its range"
+}
+
+// known refuses members that v does not declare.
+func known(members []abi.Member, v any) error {
+	declared := map[string]bool{}
+	declare(declared, reflect.TypeOf(v).Elem())
+	var unknown []string
+	for _, m := range members {
+		if !declared[string(m.Name)] {
+			unknown = append(unknown, shorten(string(m.Name)))
+		}
+	}
+	if unknown == nil {
+		return nil
+	}
+	slices.Sort(unknown)
+	if len(unknown) > 20 {
+		unknown = unknown[:20]
+	}
+	return NewProblem(400, "validation_error", "The body has members that are not known here.").With("unknown", unknown)
+}
+
+// shorten bounds a name that is given back.
+func shorten(name string) string {
+	if len(name) <= 64 {
+		return name
+	}
+	return strings.ToValidUTF8(name[:64], "") + "…"
+}
+
+// declare collects the names of a struct's members, those of embedded structs
+// too.
+func declare(names map[string]bool, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case tag == "-" || !f.IsExported() && !f.Anonymous:
+		case tag != "":
+			names[tag] = true
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			declare(names, f.Type)
+		default:
+			names[f.Name] = true
+		}
+	}
+}

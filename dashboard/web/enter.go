@@ -1,0 +1,316 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// errPanic is what a handler that panicked answers.
+var errPanic = errors.New("handler panicked")
+
+// outer stands before Fiber, which answers methods that it does not know with
+// plain text.
+func (a *App) outer(ctx *fasthttp.RequestCtx, inner fasthttp.RequestHandler) {
+	if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+		inner(ctx)
+		return
+	}
+	c := a.fiber.AcquireCtx(ctx)
+	defer a.fiber.ReleaseCtx(c)
+	_ = a.frameworkError(c, fiber.ErrBadRequest)
+}
+
+// enter is what every request passes first, and every answer last. It returns
+// nil: refusals are written here.
+func (a *App) enter(c *fiber.Ctx) error {
+	a.listeners.silent(c.Context().Conn(), false)
+	r := a.request(c)
+	headers(c, r)
+	err := a.guarded(c, r, func() error {
+		if twoLengths(c) {
+			return NewProblem(400, "validation_error", "The request has both Content-Length and Transfer-Encoding.")
+		}
+		if err := a.hostAllowed(c, r); err != nil {
+			return err
+		}
+		if c.Method() == fiber.MethodOptions { // A37
+			return a.notAllowed(r.path)
+		}
+		if err := a.addressRate(c, r); err != nil {
+			return err
+		}
+		err := c.Next()
+		if r.route == nil && err != nil {
+			return a.unmatched(c, r, err)
+		}
+		return err
+	})
+	if err != nil {
+		a.fail(c, r, err)
+	}
+	a.leave(c, r)
+	return nil
+}
+
+// twoLengths reports whether a request says twice how long its body is. A proxy
+// that believes the other one would take the rest for another's request (RFC 9112
+// section 6.3); the connection is closed behind it, as the body was not read.
+func twoLengths(c *fiber.Ctx) bool {
+	h := &c.Request().Header
+	return h.ContentLength() == -1 && bytes.Contains(bytes.ToLower(append([]byte("\n"), h.RawHeaders()...)), []byte("\ncontent-length"))
+}
+
+// guarded turns a panic into an error, after its stack was logged.
+func (a *App) guarded(c *fiber.Ctx, r *request, f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			r.slot.Abandon()
+			err = errPanic
+		}
+	}()
+	return f()
+}
+
+// leave closes connections that cannot be used again, and writes the access log.
+func (a *App) leave(c *fiber.Ctx, r *request) {
+	if r.hasUnread(c) {
+		c.Context().SetConnectionClose()
+	}
+	if r.uploading {
+		<-a.uploads
+	}
+	if !r.streaming {
+		// WriteTimeout is 0 for the sake of streams, so a reader that stops would keep
+		// answer and connection for ever.
+		n := len(c.Response().Body())
+		_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(WriteDeadline + time.Duration(n/slowest)*time.Second))
+		a.logged(r, c.Response().StatusCode())
+	}
+}
+
+// slowest is how many bytes a second a reader takes at least.
+const slowest = 16 << 10
+
+// logged writes the access log: a template, no path, no query, no header (A252).
+func (a *App) logged(r *request, status int) {
+	took := a.o.Now().Sub(r.began)
+	route, who := "", ""
+	if r.route != nil {
+		route = r.route.Template()
+	}
+	if r.principal != nil {
+		who = r.principal.ID
+	}
+	a.o.Log.Info("request", slog.String("method", r.method), slog.String("route", route), slog.Int("status", status),
+		slog.Int64("ms", took.Milliseconds()), slog.String("principal", who), slog.String("request", r.id))
+	if a.o.Observe != nil {
+		a.o.Observe(r.method, route, status, took)
+	}
+}
+
+// route is what a request of one route passes, in the order of A28.
+func (a *App) route(route *Route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := of(c)
+		if colons(r.path) != colons(route.Template())-strings.Count(route.Path, "/:") {
+			return NotFound() // a colon that starts no verb of this route (A6, A13)
+		}
+		r.route = route
+		if err := a.identify(c, r); err != nil {
+			return err
+		}
+		if err := a.allowed(c, r); err != nil {
+			return err
+		}
+		if route.Keyed {
+			return a.once(c, r, route.Handle)
+		}
+		return route.Handle(c)
+	}
+}
+
+// noHead answers HEAD of a stream (A19): a body writer behind it would corrupt
+// the connection.
+func (a *App) noHead(route *Route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := of(c)
+		r.route = route
+		if err := a.identify(c, r); err != nil {
+			return err
+		}
+		p := NewProblem(0, "method_not_allowed", "A stream has no HEAD.")
+		p.Allow = fiber.MethodGet
+		return p
+	}
+}
+
+// allowed checks the scope.
+func (a *App) allowed(c *fiber.Ctx, r *request) error {
+	switch {
+	case r.route.Open:
+		return nil
+	case r.route.Owner && r.principal.ID != "owner":
+		return NewProblem(0, "forbidden", "Only the owner may do this, with a session.")
+	case r.route.Scope != "" && !r.principal.Allows(r.route.Scope):
+		if a.o.Denied != nil {
+			a.o.Denied(Who(c), string(r.route.Scope))
+		}
+		return NewProblem(0, "forbidden", "The credential does not have the scope that this needs.").With("scopeRequired", r.route.Scope)
+	case r.route.Whole && r.principal.Restricted():
+		return NewProblem(0, "forbidden", "This is about every connection; the key is for some only.")
+	}
+	return nil
+}
+
+// unmatched is a request that no route takes.
+func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
+	var frame *fiber.Error
+	if !errors.As(err, &frame) {
+		return err
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
+	if first == "v1" && rest != "" {
+		// Without a credential only the routes of A40 answer.
+		if err := a.identify(c, r); err != nil {
+			return err
+		}
+	}
+	if root, _, _ := strings.Cut(first, ":"); a.roots[root] {
+		return NewProblem(400, "validation_error", "Routes of the API begin with /v1.").With("expected", "/v1/"+root)
+	}
+	if frame.Code == fiber.StatusMethodNotAllowed && colons(r.path) == 0 {
+		return a.notAllowed(r.path)
+	}
+	return NotFound()
+}
+
+// notAllowed is a 405 with the methods that a path has.
+func (a *App) notAllowed(path string) *Problem {
+	var allow []string
+	for i := range a.routes {
+		r := &a.routes[i]
+		if !covers(r.Template(), path) || slices.Contains(allow, r.Method) {
+			continue
+		}
+		if allow = append(allow, r.Method); r.Method == fiber.MethodGet && !r.Stream {
+			allow = append(allow, fiber.MethodHead)
+		}
+	}
+	p := NewProblem(0, "method_not_allowed", "This cannot be done here.")
+	p.Allow = strings.Join(allow, ", ")
+	return p
+}
+
+// covers reports whether a template stands for a path.
+func covers(template, path string) bool {
+	want, have := strings.Split(template, "/"), strings.Split(path, "/")
+	for i, w := range want {
+		switch {
+		case w == "*":
+			return len(have) > i
+		case i >= len(have):
+			return false
+		case strings.HasPrefix(w, ":"):
+			_, wv, _ := strings.Cut(w[1:], ":")
+			h, hv, _ := strings.Cut(have[i], ":")
+			if h == "" || wv != hv {
+				return false
+			}
+		case w != have[i]:
+			return false
+		}
+	}
+	return len(want) == len(have)
+}
+
+func colons(path string) int { return strings.Count(path, ":") }
+
+// fail writes a refusal (A41, A42). What is unexpected is logged here, once.
+func (a *App) fail(c *fiber.Ctx, r *request, err error) {
+	p, known := ProblemOf(err)
+	if !known && !errors.Is(err, errPanic) {
+		a.o.Log.Error("request failed", slog.String("request", r.id), slog.String("error", err.Error()))
+	}
+	if p.Status >= 500 {
+		copied := *p
+		copied.Details = map[string]any{}
+		for k, v := range p.Details {
+			copied.Details[k] = v
+		}
+		p = copied.With("correlationId", r.id)
+	}
+	res := c.Response()
+	res.ResetBody()
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	if p.Allow != "" {
+		c.Set(fiber.HeaderAllow, p.Allow)
+	}
+	if p.RetryAfter > 0 {
+		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if r.route != nil && r.route.Page && a.page(c, p) {
+		return
+	}
+	if p.Status == fiber.StatusUnauthorized {
+		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
+	}
+	if p.Status == fiber.StatusRequestEntityTooLarge {
+		c.Context().SetConnectionClose()
+	}
+	writeProblem(c, p)
+}
+
+func writeProblem(c *fiber.Ctx, p *Problem) {
+	body, err := Encode(struct {
+		Error   string         `json:"error"`
+		Message string         `json:"message"`
+		Details map[string]any `json:"details,omitempty"`
+	}{p.Code, p.Message, p.Details})
+	if err != nil { // details that are no JSON: a program's fault
+		body = fmt.Appendf(nil, `{"error":%q,"message":%q}`, p.Code, p.Message)
+	}
+	_ = Bytes(c, p.Status, body)
+}
+
+// page shows a refusal to a person, if it can.
+func (a *App) page(c *fiber.Ctx, p *Problem) bool {
+	if p.Status == fiber.StatusUnauthorized && safe(c) {
+		if c.Get("HX-Request") == "true" { // a fragment: the page around it goes
+			c.Set("HX-Redirect", "/ui/login")
+			return false
+		}
+		return c.Redirect("/ui/login", fiber.StatusSeeOther) == nil
+	}
+	if a.o.ErrorPage == nil {
+		return false
+	}
+	c.Status(p.Status)
+	if err := a.o.ErrorPage(c, p); err != nil {
+		c.Response().ResetBody()
+		return false
+	}
+	c.Status(p.Status)
+	return true
+}
+
+// frameworkError answers what never became a request: a bad request line, a
+// header that is too large (A12).
+func (a *App) frameworkError(c *fiber.Ctx, err error) error {
+	r := a.request(c)
+	headers(c, r)
+	a.fail(c, r, err)
+	c.Context().SetConnectionClose()
+	a.logged(r, c.Response().StatusCode())
+	return nil
+}

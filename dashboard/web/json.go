@@ -1,0 +1,65 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	v1 "github.com/go-json-experiment/json/v1"
+	"github.com/gofiber/fiber/v2"
+)
+
+const typeJSON = "application/json"
+
+// JSON answers with a value. What it writes is escaped so that it is harmless
+// inside HTML and script (S99), also where v holds raw JSON.
+func JSON(c *fiber.Ctx, status int, v any) error {
+	body, err := Encode(v)
+	if err != nil {
+		return err
+	}
+	return Bytes(c, status, body)
+}
+
+// Bytes answers with JSON that Encode made, such as a Slot's Writes got.
+func Bytes(c *fiber.Ctx, status int, body []byte) error {
+	c.Set(fiber.HeaderContentType, typeJSON)
+	return c.Status(status).Send(body)
+}
+
+// Created answers 201 with where the new thing is.
+func Created(c *fiber.Ctx, location string, v any) error {
+	c.Set(fiber.HeaderLocation, location)
+	return JSON(c, fiber.StatusCreated, v)
+}
+
+// Nothing answers 204.
+func Nothing(c *fiber.Ctx) error {
+	c.Response().ResetBody()
+	c.Status(fiber.StatusNoContent)
+	return nil
+}
+
+// Encode is how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,
+// also in raw JSON (S99), and times are in UTC with milliseconds (A7).
+func Encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v, encoding)
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return body, nil
+}
+
+// encoding is that of the standard library, but for times.
+var encoding = json.JoinOptions(v1.DefaultOptionsV1(), json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
+	return e.WriteToken(jsontext.String(t.UTC().Format("2006-01-02T15:04:05.000Z")))
+})))
+
+// Attachment makes the answer bytes of guests or persons: they are downloaded,
+// never shown (A38). name is a file name of the host's making.
+func Attachment(c *fiber.Ctx, contentType, name string) {
+	c.Set(fiber.HeaderContentType, contentType)
+	c.Set(fiber.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name))
+	c.Set(fiber.HeaderContentSecurityPolicy, "sandbox")
+}

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// maxParam bounds a path parameter: a record key of runtime.md section 23 is at
+// most 1 KiB.
+const maxParam = 4096
+
+// Param is a path parameter, decoded exactly once (A14): a %2F stays part of it.
+// "*" is what the star of a path stands for. An error is 404: what cannot be a
+// name names nothing.
+func Param(c *fiber.Ctx, name string) (string, error) {
+	v, err := url.PathUnescape(c.Params(name))
+	if err != nil || v == "" || len(v) > maxParam || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+		return "", NotFound()
+	}
+	return strings.Clone(v), nil
+}
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// ID is a path parameter that is an id (A6); whatever else is 404.
+func ID(c *fiber.Ctx, name string) (string, error) {
+	v, err := Param(c, name)
+	if err != nil || !idForm.MatchString(v) {
+		return "", NotFound()
+	}
+	return v, nil
+}
+
+// IfMatch is the revision of If-Match (A54), nil without one. The form is
+// "<revision>" with its quotes; * is none.
+func IfMatch(c *fiber.Ctx) (*uint64, error) {
+	v := c.Get(fiber.HeaderIfMatch)
+	if v == "" || v == "*" {
+		return nil, nil
+	}
+	rest, ok1 := strings.CutPrefix(v, `"`)
+	rest, ok2 := strings.CutSuffix(rest, `"`)
+	n, err := parseUint(rest)
+	if !ok1 || !ok2 || err != nil {
+		return nil, Invalid(Field{"header.If-Match", "a revision in quotes"})
+	}
+	return &n, nil
+}

@@ -1,0 +1,114 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// A Query reads the query of a URL, and collects what is wrong with it. What it
+// returns is copied; a missing parameter is the zero value or the default.
+type Query struct {
+	c      *fiber.Ctx
+	fields []Field
+}
+
+// QueryOf starts to read. Err ends it.
+func QueryOf(c *fiber.Ctx) *Query { return &Query{c: c} }
+
+// Err is 400 validation_error with every parameter that was wrong, or nil. It
+// names parameters and rules, not values (A45).
+func (q *Query) Err() error {
+	if q.fields == nil {
+		return nil
+	}
+	return Invalid(q.fields...)
+}
+
+func (q *Query) wrong(name, rule string, args ...any) {
+	q.fields = append(q.fields, Field{"query." + name, fmt.Sprintf(rule, args...)})
+}
+
+// Has reports whether a parameter is there.
+func (q *Query) Has(name string) bool { return q.c.Context().QueryArgs().Has(name) }
+
+// Text is a parameter of at most maxBytes bytes.
+func (q *Query) Text(name string, maxBytes int) string {
+	v := string(q.c.Context().QueryArgs().Peek(name))
+	if len(v) > maxBytes || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+		q.wrong(name, "at most %d bytes of UTF-8", maxBytes)
+		return ""
+	}
+	return v
+}
+
+// Int is a whole number from least to most.
+func (q *Query) Int(name string, missing, least, most int64) int64 {
+	if !q.Has(name) {
+		return missing
+	}
+	n, err := strconv.ParseInt(q.Text(name, 20), 10, 64)
+	if err != nil || n < least || n > most {
+		q.wrong(name, "%d to %d", least, most)
+		return missing
+	}
+	return n
+}
+
+// Bool is true or false.
+func (q *Query) Bool(name string, missing bool) bool {
+	switch v := q.Text(name, 5); {
+	case !q.Has(name):
+		return missing
+	case v == "true" || v == "false":
+		return v == "true"
+	}
+	q.wrong(name, "true or false")
+	return missing
+}
+
+// Time is RFC 3339; the zero time when it is missing.
+func (q *Query) Time(name string) time.Time {
+	if !q.Has(name) {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, q.Text(name, 40))
+	if err != nil {
+		q.wrong(name, "a time of RFC 3339")
+	}
+	return t
+}
+
+// OneOf is one of some words; missing when there is none.
+func (q *Query) OneOf(name, missing string, words ...string) string {
+	if !q.Has(name) {
+		return missing
+	}
+	v := q.Text(name, 64)
+	if !slices.Contains(words, v) {
+		q.wrong(name, "one of %s", strings.Join(words, ", "))
+		return missing
+	}
+	return v
+}
+
+// List is a parameter that holds several values with commas between, at most 100.
+func (q *Query) List(name string) []string {
+	v := q.Text(name, 4096)
+	if v == "" {
+		return nil
+	}
+	list := strings.Split(v, ",")
+	if len(list) > 100 {
+		q.wrong(name, "at most 100 values")
+		return nil
+	}
+	return list
+}
+
+func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }

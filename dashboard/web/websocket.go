@@ -1,0 +1,183 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Bounds of sockets.
+const (
+	maxSockets  = 64               // that are open at one time
+	pingEvery   = 20 * time.Second // with the re-check of A29
+	silentAfter = 60 * time.Second // without an answer to three pings
+	goodbye     = time.Second      // for the other side's close
+)
+
+// CloseUnauthenticated is the code that ends a socket whose session is over (B212).
+const CloseUnauthenticated = 4401
+
+// errClosed is what a Socket's methods return once it was closed here.
+var errClosed = errors.New("the socket is closed")
+
+// A Socket is a connection after its upgrade; it carries whole messages. Read is
+// called from one goroutine, Write from another; Close from any.
+type Socket struct {
+	conn   *websocket.Conn
+	closed atomic.Bool
+	once   sync.Once
+}
+
+// Upgrade answers with a WebSocket and has serve use it, on a goroutine of its own,
+// until serve returns. It is for routes with Stream that only an owner session may
+// take: the request must say that it was made by our own page, by Origin (A35). ctx
+// ends when the App ends its streams; a session that ended closes the socket
+// (A29). Messages are at most max bytes. serve uses nothing of c.
+func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket)) error {
+	r := of(c)
+	a := r.app
+	if r.principal == nil || !r.principal.Session() {
+		return NewProblem(0, "forbidden", "Only a page with an owner session may do this.")
+	}
+	if len(c.Request().Header.Peek(fiber.HeaderOrigin)) == 0 { // identify has compared it
+		return NewProblem(0, "origin_not_allowed", "This request was not made by a page of Sluice.")
+	}
+	if !websocket.FastHTTPIsWebSocketUpgrade(c.Context()) {
+		return NewProblem(400, "validation_error", "This takes a WebSocket.")
+	}
+	ctx, leave, ok := a.streams.enter()
+	if !ok {
+		return NewProblem(0, "unavailable", "The host is stopping.")
+	}
+	if a.sockets.Add(1) > maxSockets {
+		a.sockets.Add(-1)
+		leave()
+		return NewProblem(0, "rate_limited", "Too many live views are open.")
+	}
+	check, raw := Recheck(c), c.Context().Conn()
+	free := func() {
+		a.sockets.Add(-1)
+		leave()
+	}
+	a.streams.starting.Store(raw, func([]byte) { free() }) // it broke before it was taken over
+	upgrader := websocket.FastHTTPUpgrader{
+		ReadBufferSize: 4 << 10, WriteBufferSize: 16 << 10,
+		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // done above, with the scheme
+		Error:       func(*fasthttp.RequestCtx, int, error) {},
+	}
+	err := upgrader.Upgrade(c.Context(), func(conn *websocket.Conn) {
+		a.streams.starting.Delete(raw)
+		defer free()
+		defer a.logged(r, fiber.StatusSwitchingProtocols)
+		defer func() { _ = conn.Close() }()
+		defer func() {
+			if v := recover(); v != nil {
+				a.o.Log.Error("socket panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+			}
+		}()
+		conn.SetReadLimit(most)
+		s := &Socket{conn: conn}
+		s.heard()
+		conn.SetPongHandler(func(string) error { s.heard(); return nil })
+		ctx, cancel := context.WithCancel(ctx)
+		var rest sync.WaitGroup
+		rest.Go(func() { s.watch(ctx, check) })
+		serve(ctx, s)
+		s.Close(websocket.CloseNormalClosure, "")
+		cancel()
+		rest.Wait()
+		s.drain()
+	})
+	if err != nil {
+		a.streams.starting.Delete(raw)
+		free()
+		return NewProblem(400, "validation_error", "This takes a WebSocket of version 13.")
+	}
+	r.streaming = true
+	return nil
+}
+
+// watch asks the other side whether it is there, and the store whether it may be.
+func (s *Socket) watch(ctx context.Context, check func(context.Context) error) {
+	t := time.NewTicker(pingEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := check(ctx); err != nil && ctx.Err() == nil {
+			if p, known := ProblemOf(err); known && p.Status < 500 {
+				s.Close(CloseUnauthenticated, "session_ended")
+				return
+			}
+		}
+		_ = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(pingEvery))
+	}
+}
+
+// heard gives the other side time until it must be heard again.
+func (s *Socket) heard() {
+	if !s.closed.Load() {
+		_ = s.conn.SetReadDeadline(time.Now().Add(silentAfter))
+	}
+}
+
+// Read returns the next message; it belongs to the caller.
+func (s *Socket) Read() (binary bool, message []byte, err error) {
+	if s.closed.Load() {
+		return false, nil, errClosed
+	}
+	kind, message, err := s.conn.ReadMessage()
+	if err != nil {
+		return false, nil, err
+	}
+	if s.closed.Load() {
+		return false, nil, errClosed
+	}
+	s.heard()
+	return kind == websocket.BinaryMessage, message, nil
+}
+
+// Write sends a message within WriteDeadline (A17).
+func (s *Socket) Write(binary bool, message []byte) error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	kind := websocket.TextMessage
+	if binary {
+		kind = websocket.BinaryMessage
+	}
+	_ = s.conn.SetWriteDeadline(time.Now().Add(WriteDeadline))
+	return s.conn.WriteMessage(kind, message)
+}
+
+// Close says goodbye, once, and ends Read and Write within a second or so.
+func (s *Socket) Close(code int, reason string) {
+	s.once.Do(func() {
+		s.closed.Store(true)
+		end := time.Now().Add(goodbye)
+		_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), end)
+		_ = s.conn.NetConn().SetDeadline(end)
+	})
+}
+
+// drain reads what the other side had sent before it heard goodbye: unread bytes
+// would make the system take the goodbye back.
+func (s *Socket) drain() {
+	_ = s.conn.SetReadDeadline(time.Now().Add(goodbye))
+	for range 1000 {
+		if _, _, err := s.conn.NextReader(); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+func (h *Hooks) all(ctx context.Context) ([]*stored, error) {
+	docs, err := h.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Webhooks, Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	var out []*stored
+	for _, d := range docs {
+		s, err := read(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// change rewrites what is stored of a webhook; store.ErrNotFound.
+func change(ctx context.Context, st store.Store, id string, edit func(*stored)) error {
+	for {
+		d, err := st.Document(ctx, store.Webhooks, id)
+		if err != nil {
+			return err
+		}
+		s, err := read(d)
+		if err != nil {
+			return err
+		}
+		edit(s)
+		data, err := json.Marshal(s) // #nosec G117 -- the document is where it is kept
+		if err != nil {
+			return err
+		}
+		err = st.Write(ctx, store.Write{Kind: store.Webhooks, ID: id, Data: data, If: &d.Revision})
+		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) {
+			return err
+		}
+	}
+}
+
+// forget erases all cursors of a webhook.
+func forget(ctx context.Context, st store.Store, id string) error {
+	for {
+		docs, err := st.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: id, Limit: maxWrites})
+		if err != nil || len(docs) == 0 {
+			return err
+		}
+		var writes []store.Write
+		for _, d := range docs {
+			writes = append(writes, store.Write{Kind: store.Deliveries, ID: d.ID})
+		}
+		if err := st.Write(ctx, writes...); err != nil {
+			return err
+		}
+	}
+}

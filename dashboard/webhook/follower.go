@@ -1,0 +1,190 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+const (
+	atOnce      = 4   // attempts of one webhook
+	maxWrites   = 256 // at once
+	slack       = time.Minute
+	storeWait   = 5 * time.Second // before a lane is tried again that the store had failed
+	failingTime = 5 * 24 * time.Hour
+)
+
+// A follower serves one webhook. One goroutine, loop, owns what has no comment;
+// advance runs on others and gets a lane by value.
+type follower struct {
+	hook    stored // what never changes of it, and its failures
+	key     []byte
+	store   store.Store
+	post    func(context.Context, message) (int, error)
+	room    chan struct{} // host-wide: one for each attempt, and what it reads
+	most    int           // lanes; the scan waits while there are more
+	again   func()        // asks for a scan
+	log     *slog.Logger
+	observe func(outcome string)
+	audit   func(ctx context.Context, id, because string)
+
+	lanes map[store.RunID]*track
+	// Invariant: a run that started before horizon has a document, or needs none
+	// any more; one that started before known has a lane, or needs none. horizon is
+	// durable and not after known.
+	horizon, known time.Time
+	missed         time.Time // the first run of this scan that found no room; zero is none
+	scanned        time.Time // the last scan that went back to known
+	passed         int       // runs that the scan found since the horizon moved
+	busy           int
+	stopped        string // why it is to be disabled
+
+	// floor is known for the scan, in ms, or never.
+	floor atomic.Int64
+
+	looks   chan look
+	results chan step
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // of loop and advance
+	gone    chan struct{}  // closed when loop has ended
+}
+
+// A track is a lane with what is known in memory only.
+type track struct {
+	lane
+	busy  bool
+	fresh bool // there may be events that were not looked at
+	kept  bool // it has a document
+}
+
+const never = int64(1) << 62
+
+// load reads the lanes of a webhook.
+func (f *follower) load(ctx context.Context) error {
+	f.lanes, f.horizon = map[store.RunID]*track{}, f.hook.CreatedAt
+	for after := ""; ; {
+		docs, err := f.store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: f.hook.ID, After: after, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		if len(docs) == 0 {
+			f.known = f.horizon
+			f.publish()
+			return nil
+		}
+		for _, d := range docs {
+			if err := f.loadOne(d); err != nil {
+				return fmt.Errorf("read delivery %s: %w", d.ID, err)
+			}
+			after = d.ID
+		}
+	}
+}
+
+func (f *follower) loadOne(d store.Document) error {
+	_, run := owner(d.ID)
+	if run == "" {
+		var h horizon
+		err := json.Unmarshal(d.Data, &h)
+		f.horizon = h.At
+		return err
+	}
+	t := &track{fresh: true, kept: true}
+	err := json.Unmarshal(d.Data, &t.lane)
+	t.Run = run
+	f.lanes[run] = t
+	return err
+}
+
+// start serves the webhook until stop, or until it is disabled.
+func (f *follower) start(ctx context.Context) {
+	ctx, f.cancel = context.WithCancel(ctx)
+	f.looks, f.results, f.gone = make(chan look), make(chan step), make(chan struct{})
+	f.wg.Go(func() {
+		defer close(f.gone)
+		f.loop(ctx)
+	})
+}
+
+// stop returns when nothing of the webhook is being done any more.
+func (f *follower) stop() {
+	f.cancel()
+	f.wg.Wait()
+}
+
+// tell hands over a part of a scan.
+func (f *follower) tell(ctx context.Context, l look) {
+	select {
+	case f.looks <- l:
+	case <-f.gone:
+	case <-ctx.Done():
+	}
+}
+
+func (f *follower) loop(ctx context.Context) {
+	defer f.drain()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for f.stopped == "" {
+		timer.Reset(f.dispatch(ctx))
+		select {
+		case l := <-f.looks:
+			f.take(ctx, l)
+		case s := <-f.results:
+			f.settle(ctx, s)
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	f.cancel()
+	f.drain()
+	f.disable(context.WithoutCancel(ctx))
+}
+
+// drain waits for the attempts that are under way.
+func (f *follower) drain() {
+	for ; f.busy > 0; f.busy-- {
+		<-f.results
+	}
+}
+
+// dispatch begins what can be begun, longest due first, and returns how long
+// nothing else will be.
+func (f *follower) dispatch(ctx context.Context) time.Duration {
+	now := time.Now()
+	wait := time.Hour
+	var ready []*track
+	for _, t := range f.lanes {
+		switch {
+		case t.busy || t.Done || !t.fresh:
+		case t.Due.After(now):
+			wait = min(wait, t.Due.Sub(now))
+		default:
+			ready = append(ready, t)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *track) int {
+		if c := a.Due.Compare(b.Due); c != 0 {
+			return c
+		}
+		return a.Started.Compare(b.Started)
+	})
+	for _, t := range ready {
+		if f.busy == atOnce {
+			break
+		}
+		f.busy++
+		t.busy, t.fresh = true, false
+		l := t.lane
+		f.wg.Go(func() { f.results <- f.advance(ctx, l) })
+	}
+	return wait
+}

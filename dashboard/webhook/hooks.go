@@ -1,0 +1,217 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+const (
+	attempts = 64   // of all webhooks at once
+	maxLanes = 4096 // of one webhook, in memory
+)
+
+// Options are what the wiring gives.
+type Options struct {
+	Store   store.Store
+	Secrets Secrets // required
+	// Forbidden says why deliveries may not go to an address, "" if they may; it
+	// must know private, link-local, metadata and multicast addresses (A241).
+	// Required.
+	Forbidden func(netip.Addr) string
+	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
+	AllowLoopback bool
+	Resolver      Resolver // nil is the system's
+	Version       string   // of the host, for the User-Agent
+	// Disabled is told once of a webhook that the host disabled, for the audit log
+	// (A240); because is BecauseGone or BecauseFailing. nil for nobody.
+	Disabled func(ctx context.Context, id, because string)
+	// Observed is told of every attempt: delivered, failed, or dropped when it was
+	// the last for its event, and of a webhook: disabled. It must not block. nil for
+	// nobody.
+	Observed func(outcome string)
+	Log      *slog.Logger // nil discards
+
+	// What tests replace.
+	tls  *tls.Config
+	post func(context.Context, message) (int, error)
+	most int
+}
+
+func (o *Options) complete() error {
+	if o.Store == nil || o.Secrets == nil || o.Forbidden == nil {
+		return errors.New("webhook: Store, Secrets and Forbidden are required")
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	if o.Disabled == nil {
+		o.Disabled = func(context.Context, string, string) {}
+	}
+	if o.Observed == nil {
+		o.Observed = func(string) {}
+	}
+	if o.most == 0 {
+		o.most = maxLanes
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Hooks are the webhooks of an installation. All methods may be called
+// concurrently. One process at a time may have the store's Hooks open.
+type Hooks struct {
+	o      Options
+	gate   *gate
+	post   func(context.Context, message) (int, error)
+	room   chan struct{}
+	rescan chan struct{} // a wake-up for watch, as from the store
+	life   context.Context
+	end    context.CancelFunc
+	wg     sync.WaitGroup // of watch
+
+	create sync.Mutex // holds while a webhook is added, for MaxWebhooks
+	mu     sync.Mutex // guards what follows
+	serves map[string]*follower
+	closed bool
+}
+
+// Open goes on with the deliveries where they were left. Close ends it.
+func Open(ctx context.Context, o Options) (*Hooks, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	h := &Hooks{
+		o: o, gate: &gate{o.Resolver, o.Forbidden, o.AllowLoopback}, post: o.post,
+		room: make(chan struct{}, attempts), rescan: make(chan struct{}, 1), serves: map[string]*follower{},
+	}
+	if h.post == nil {
+		h.post = newPoster(h.gate, "Sluice/"+o.Version, o.tls).post
+	}
+	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := h.load(ctx); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	h.wg.Go(func() { h.watch(h.life) })
+	return h, nil
+}
+
+// Close ends all attempts; what was not delivered is after the next Open.
+func (h *Hooks) Close() error {
+	h.end()
+	h.wg.Wait()
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	for _, f := range h.followers() {
+		f.stop()
+	}
+	return nil
+}
+
+// load starts what is active, and erases cursors of webhooks that are not.
+func (h *Hooks) load(ctx context.Context) error {
+	all, err := h.all(ctx)
+	if err != nil {
+		return err
+	}
+	live := map[string]bool{}
+	for _, s := range all {
+		if err := h.hide(ctx, s); err != nil {
+			return err
+		}
+		if s.Because != "" {
+			continue
+		}
+		live[s.ID] = true
+		if err := h.resume(ctx, s); err != nil {
+			return err
+		}
+	}
+	return errors.Join(h.sweep(ctx, live), h.sweepSecrets(all))
+}
+
+// resume serves a webhook whose secret can be had. One whose cannot waits for a
+// host that can: nothing of it is lost, and nothing is sent unsigned.
+func (h *Hooks) resume(ctx context.Context, s *stored) error {
+	secret, err := h.o.Secrets.Get(s.ID)
+	if err != nil {
+		h.o.Log.Error("webhook_unsigned", "webhook", s.ID, "error", err, "next", "restore the vault's key, or delete this webhook and make it again")
+		return nil
+	}
+	return h.serve(ctx, s, secret)
+}
+
+// sweep erases what a deletion that was cut short left behind.
+func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
+	for after := ""; ; {
+		docs, err := h.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, After: after, Limit: 1})
+		if err != nil || len(docs) == 0 {
+			return err
+		}
+		id, _ := owner(docs[0].ID)
+		if !live[id] {
+			if err := forget(ctx, h.o.Store, id); err != nil {
+				return err
+			}
+		}
+		after = id + "0" // which is behind all of id/
+	}
+}
+
+func (h *Hooks) serve(ctx context.Context, s *stored, secret []byte) error {
+	key, err := keyOf(string(secret))
+	if err != nil {
+		return fmt.Errorf("webhook %s: %w", s.ID, err)
+	}
+	f := &follower{
+		hook: *s, key: key, store: h.o.Store, post: h.post, room: h.room, most: h.o.most, again: h.again,
+		log: h.o.Log, observe: h.o.Observed, audit: h.o.Disabled,
+	}
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.life.Err() != nil {
+		return store.ErrClosed
+	}
+	h.serves[s.ID] = f
+	f.start(h.life)
+	return nil
+}
+
+func (h *Hooks) followers() []*follower {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]*follower, 0, len(h.serves))
+	for id, f := range h.serves {
+		select {
+		case <-f.gone:
+			if !h.closed && h.life.Err() == nil {
+				delete(h.serves, id) // it was disabled
+				continue
+			}
+		default:
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// again wakes watch.
+func (h *Hooks) again() {
+	select {
+	case h.rescan <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	attemptTime = 15 * time.Second // A240
+	maxAnswer   = 64 << 10         // A241
+)
+
+// A message is one attempt to deliver.
+type message struct {
+	url       string
+	id        string
+	at        time.Time
+	signature string
+	body      []byte
+}
+
+// A poster makes attempts. A connection serves one attempt, so that every
+// attempt looks its address up and checks it.
+type poster struct {
+	gate          *gate
+	agent         string
+	plain, secure http.RoundTripper
+}
+
+func newPoster(g *gate, agent string, conf *tls.Config) *poster {
+	transport := func(plain bool) *http.Transport {
+		return &http.Transport{
+			DialContext: g.dialer(plain), TLSClientConfig: conf,
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswer,
+		} // no Proxy: the environment's would dial for us
+	}
+	return &poster{gate: g, agent: agent, plain: transport(true), secure: transport(false)}
+}
+
+// post makes one attempt and returns the status of the answer. Redirects are
+// answers like any other, since only a client follows them.
+func (p *poster) post(ctx context.Context, m message) (int, error) {
+	u, err := p.gate.parse(m.url)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	answer, err := p.transport(u).RoundTrip(p.request(ctx, u, m))
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
+	_ = answer.Body.Close() // nothing of it is wanted
+	if err != nil {
+		return 0, fmt.Errorf("read answer: %w", err)
+	}
+	return answer.StatusCode, nil
+}
+
+func (p *poster) transport(u *url.URL) http.RoundTripper {
+	if u.Scheme == "http" {
+		return p.plain
+	}
+	return p.secure
+}
+
+// request has the headers of A239.
+func (p *poster) request(ctx context.Context, u *url.URL, m message) *http.Request {
+	r := (&http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type":      {"application/json"},
+			"User-Agent":        {p.agent},
+			"Webhook-Id":        {m.id},
+			"Webhook-Timestamp": {strconv.FormatInt(m.at.Unix(), 10)},
+			"Webhook-Signature": {m.signature},
+		},
+		Body: io.NopCloser(bytes.NewReader(m.body)), ContentLength: int64(len(m.body)),
+	})
+	return r.WithContext(ctx)
+}

@@ -1,0 +1,146 @@
+package webhook
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+const (
+	pause    = 100 * time.Millisecond // between two scans
+	fallback = time.Minute            // without a wake-up
+	pageRuns = 100
+)
+
+// watch scans whenever something was appended to a timeline. Runs do not wait
+// for it: it gets wake-ups, coalesced (invariant 7).
+func (h *Hooks) watch(ctx context.Context) {
+	wake, stop := h.o.Store.Watch("")
+	defer stop()
+	tick := time.NewTicker(fallback)
+	defer tick.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for {
+		if err := h.scan(ctx); err != nil && ctx.Err() == nil {
+			h.o.Log.Warn("webhook: cannot look for runs", "error", err)
+		}
+		rest.Reset(pause)
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-wake:
+		case <-h.rescan:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// scan tells every follower of the runs that it may not know. Memory is one
+// page, and an id for each.
+func (h *Hooks) scan(ctx context.Context) error {
+	all := h.followers()
+	if len(all) == 0 {
+		return nil
+	}
+	until := time.Now()
+	floor := int64(math.MaxInt64)
+	for _, f := range all {
+		floor = min(floor, f.floor.Load())
+	}
+	from := time.UnixMilli(floor)
+	if from.After(until) {
+		from = until
+	}
+	tell := func(l look) {
+		for _, f := range all {
+			f.tell(ctx, l)
+		}
+	}
+	// Leases first: a run that ends meanwhile is in a page.
+	active, err := h.active(ctx)
+	if err != nil {
+		return err
+	}
+	tell(look{runs: active})
+	if err := h.pages(ctx, from, func(runs []found) { tell(look{runs: runs}) }); err != nil {
+		return err
+	}
+	tell(look{from: from, until: until})
+	return nil
+}
+
+// active finds the runs that hold a connection, however long ago they started.
+func (h *Hooks) active(ctx context.Context) ([]found, error) {
+	leases, err := h.o.Store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []found
+	for _, l := range leases {
+		r, err := h.o.Store.Run(ctx, l.RunID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, finding(r, true))
+	}
+	return out, nil
+}
+
+// pages calls each with the runs that started since from, oldest first, so that
+// a follower without room for all has the oldest.
+func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]found)) error {
+	each := func(page []found) {
+		slices.Reverse(page)
+		tell(page)
+	}
+	befores := []store.RunID{""}
+	for {
+		page, more, err := h.page(ctx, befores[len(befores)-1], from)
+		if err != nil {
+			return err
+		}
+		if more == "" {
+			each(page)
+			break
+		}
+		befores = append(befores, more)
+	}
+	for i := len(befores) - 2; i >= 0; i-- {
+		page, _, err := h.page(ctx, befores[i], from)
+		if err != nil {
+			return err
+		}
+		each(page)
+	}
+	return nil
+}
+
+func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (page []found, more store.RunID, err error) {
+	runs, err := h.o.Store.Runs(ctx, "", before, pageRuns)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range runs {
+		if r.StartedAt.Before(from) {
+			return page, "", nil
+		}
+		page = append(page, finding(r, false))
+	}
+	if len(runs) == pageRuns {
+		more = runs[len(runs)-1].ID
+	}
+	return page, more, nil
+}
+
+func finding(r store.Run, active bool) found {
+	return found{id: r.ID, started: r.StartedAt, tags: r.Request.Tags, active: active}
+}

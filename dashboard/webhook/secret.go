@@ -1,0 +1,62 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+const (
+	secretPrefix = "whsec_"
+	secretBytes  = 32 // of a key that the host makes
+	minSecret    = 8  // bytes of a key that is given
+	maxSecret    = 512
+)
+
+// newSecret makes a secret in the form of Standard Webhooks.
+func newSecret() string {
+	b := make([]byte, secretBytes)
+	_, _ = rand.Read(b) // never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(b)
+}
+
+// keyOf is the signing key of a secret: the base64 part of a whsec_ secret, or
+// the bytes of any other (A239).
+func keyOf(secret string) ([]byte, error) {
+	if len(secret) > maxSecret {
+		return nil, refuse("secret", "is longer than %d bytes", maxSecret)
+	}
+	key := []byte(secret)
+	if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+			return nil, refuse("secret", "begins with %s, so the rest must be base64", secretPrefix)
+		}
+	}
+	if len(key) < minSecret {
+		return nil, refuse("secret", "is shorter than %d bytes", minSecret)
+	}
+	return key, nil
+}
+
+// sign is the webhook-signature of A239.
+func sign(key []byte, id string, at time.Time, body []byte) string {
+	m := hmac.New(sha256.New, key)
+	_, _ = m.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	_, _ = m.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
+}
+
+// messageID names the delivery of one event to one webhook. It is the same in
+// every attempt, also after a restart.
+func messageID(webhook string, e store.Event) string {
+	sum := sha256.Sum256([]byte(webhook + "\x00" + string(e.RunID) + "\x00" + string(e.ID)))
+	return "msg_" + hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,155 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Resolver looks names up; *net.Resolver does.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// maxAddresses bounds what one name may have.
+const maxAddresses = 32
+
+// A gate decides where deliveries may go (A241).
+type gate struct {
+	resolver  Resolver
+	forbidden func(netip.Addr) string
+	loopback  bool // http and https to this machine's loopback are allowed
+}
+
+// accept checks the URL of a new webhook, and looks its name up once. The
+// answer says nothing about what comes of a later look-up: check does that.
+func (g *gate) accept(ctx context.Context, raw string) error {
+	u, err := g.parse(raw)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	if _, err := g.resolve(ctx, u.Hostname(), u.Scheme == "http"); err != nil {
+		return refuse("url", "%v", err)
+	}
+	return nil
+}
+
+// parse checks the form of a URL.
+func (g *gate) parse(raw string) (*url.URL, error) {
+	if len(raw) > maxURL {
+		return nil, refuse("url", "is longer than %d bytes", maxURL)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.Hostname() == "" {
+		return nil, refuse("url", "is not a URL of a server")
+	}
+	ascii := !strings.ContainsFunc(u.Hostname(), func(r rune) bool { return r > 0x7e || r <= ' ' })
+	switch {
+	case !ascii:
+		return nil, refuse("url", "must write the name of its server in ASCII (xn--…)")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, refuse("url", "must begin with https://")
+	case u.Scheme == "http" && !g.loopback:
+		return nil, refuse("url", "must begin with https://, so that what happens in runs is not readable on its way")
+	case u.User != nil:
+		return nil, refuse("url", "must not hold a user name or password: deliveries are signed")
+	case u.Fragment != "":
+		return nil, refuse("url", "must not have a fragment")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return nil, refuse("url", "must have a port from 1 to 65535")
+		}
+	}
+	return u, nil
+}
+
+// resolve looks a host up once and checks every address; one that is forbidden
+// refuses all. plain is for http.
+func (g *gate) resolve(ctx context.Context, host string, plain bool) ([]netip.Addr, error) {
+	addresses, err := g.lookup(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addresses {
+		if why := g.check(a, plain); why != "" {
+			return nil, fmt.Errorf("leads to an address that deliveries may not go to: %s", why)
+		}
+	}
+	return addresses, nil
+}
+
+func (g *gate) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
+		host += "." // or search domains would carry it to other servers
+	}
+	list, err := g.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(list) == 0 || len(list) > maxAddresses {
+		return nil, fmt.Errorf("names a server that cannot be found")
+	}
+	return list, nil
+}
+
+// check returns why an address may not be dialled, or "".
+func (g *gate) check(a netip.Addr, plain bool) string {
+	zone := a.Zone() != ""
+	a = a.Unmap()
+	switch {
+	case !a.IsValid() || zone:
+		return "not an address of a server"
+	case a.IsLoopback() && g.loopback:
+		return ""
+	case plain:
+		return "http is for this machine only"
+	}
+	return g.forbidden(a)
+}
+
+// dialer connects to checked addresses only. The kernel's own destination has
+// the last word, whatever happened to the name meanwhile.
+func (g *gate) dialer(plain bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, attemptTime) // the transport cuts ctx loose from its request
+		defer cancel()
+		host, portText, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		port, err := strconv.ParseUint(portText, 10, 16)
+		if err != nil {
+			return nil, err
+		}
+		addresses, err := g.resolve(ctx, host, plain)
+		if err != nil {
+			return nil, fmt.Errorf("url %w", err)
+		}
+		d := net.Dialer{Timeout: attemptTime / time.Duration(min(len(addresses), 3)), ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(literal)
+			if err != nil {
+				return err
+			}
+			if why := g.check(to.Addr(), plain); why != "" {
+				return fmt.Errorf("dial refused: %s", why)
+			}
+			return nil
+		}}
+		for _, a := range addresses {
+			var conn net.Conn
+			if conn, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String()); err == nil {
+				return conn, nil
+			}
+		}
+		return nil, err
+	}
+}

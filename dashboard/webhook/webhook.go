@@ -1,0 +1,92 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// The statuses of a webhook (A235).
+const (
+	Active   = "active"
+	Disabled = "disabled"
+)
+
+// Why a webhook was disabled (A240).
+const (
+	BecauseGone    = "gone"    // its server answered 410
+	BecauseFailing = "failing" // nothing was taken for 5 days
+)
+
+// A Definition is what a new webhook shall be (A233).
+type Definition struct {
+	URL    string   `json:"url"`
+	Events []string `json:"events"`           // A237, and OwnerNeeded
+	Secret string   `json:"secret,omitempty"` // "" has one made
+	Tags   []string `json:"tags,omitempty"`   // only runs that carry one of them; none is all
+}
+
+// A Webhook is A235. It never holds the secret.
+type Webhook struct {
+	ID        string   `json:"webhookId"`
+	URL       string   `json:"url"`
+	Events    []string `json:"events"`
+	Tags      []string `json:"tags"`
+	Status    string   `json:"status"`
+	Failures  int      `json:"failures"` // attempts that failed since one succeeded
+	CreatedAt string   `json:"createdAt"`
+
+	Because    string    `json:"-"` // it was disabled; "" while active
+	DisabledAt time.Time `json:"-"`
+}
+
+// stored is a document of kind store.Webhooks. The secret is elsewhere (S86).
+type stored struct {
+	ID           string    `json:"id"`
+	URL          string    `json:"url"`
+	Events       []string  `json:"events"`
+	Tags         []string  `json:"tags,omitempty"`
+	Secret       string    `json:"secret,omitempty"` // of a host that still kept it here; see hide
+	CreatedAt    time.Time `json:"created_at"`
+	CreatedBy    string    `json:"created_by,omitempty"`
+	Failures     int       `json:"failures,omitempty"`
+	FailingSince time.Time `json:"failing_since,omitzero"`
+	Because      string    `json:"because,omitempty"`
+	DisabledAt   time.Time `json:"disabled_at,omitzero"`
+}
+
+func (s *stored) shown() Webhook {
+	w := Webhook{
+		ID: s.ID, URL: s.URL, Events: slices.Clone(s.Events), Tags: append([]string{}, s.Tags...), Status: Active,
+		Failures: s.Failures, CreatedAt: store.Time(s.CreatedAt), Because: s.Because, DisabledAt: s.DisabledAt,
+	}
+	if s.Because != "" {
+		w.Status = Disabled
+	}
+	return w
+}
+
+func read(d store.Document) (*stored, error) {
+	s := &stored{}
+	if err := json.Unmarshal(d.Data, s); err != nil {
+		return nil, fmt.Errorf("read webhook %s: %w", d.ID, err)
+	}
+	return s, nil
+}
+
+// tagsOf checks the tags of a definition.
+func tagsOf(tags []string) error {
+	if len(tags) > maxTags {
+		return refuse("tags", "has more than %d entries", maxTags)
+	}
+	for _, t := range tags {
+		if t == "" || len(t) > maxTag || !utf8.ValidString(t) {
+			return refuse("tags", "has an entry that is empty, longer than %d bytes or not UTF-8", maxTag)
+		}
+	}
+	return nil
+}
