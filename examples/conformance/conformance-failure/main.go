@@ -1,0 +1,16 @@
+// Command conformance-failure reports a failure.
+package main
+
+import (
+	"context"
+
+	guest "github.com/sluicehost/sluice/guest-sdk"
+)
+
+var connector = guest.Connector{Collect: collect}
+
+func main() { guest.Main(connector) }
+
+func collect(context.Context, *guest.Run) error {
+	return guest.Fail("conformance_failure", false, guest.NotRetriable, "this connector always fails")
+}
