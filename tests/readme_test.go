@@ -1,8 +1,11 @@
 package tests
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +38,58 @@ func TestREADME(t *testing.T) {
 		t.Log(line)
 		run(t, clone, env, "sh", "-ec", line)
 	}
-	run(t, clone, env, binary, "demo")
+	demo(t, clone, env, binary)
+}
+
+// demo runs sluice demo without a terminal until it prints the login link, opens
+// what it links to, and interrupts it: it ends well and leaves nothing.
+func demo(t *testing.T, dir string, env []string, binary string) {
+	t.Helper()
+	temp := t.TempDir()
+	cmd := exec.Command(binary, "demo")
+	cmd.Dir, cmd.Env = dir, append(env, "TMPDIR="+temp)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	link := ""
+	lines := bufio.NewScanner(out)
+	for link == "" && lines.Scan() {
+		if strings.Contains(lines.Text(), "/ui/login#") {
+			link = lines.Text()
+		}
+	}
+	if link == "" {
+		t.Fatalf("demo ended without a link: %v\n%s", cmd.Wait(), said.String())
+	}
+	at, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.Get("http://127.0.0.1:" + at.Port() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %s", res.Status)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("demo: %v\n%s", err, said.String())
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("demo left %v in its temporary directory: %v", left, err)
+	}
 }
 
 // cloneTree clones what is committed, and lays the working tree's files over it.

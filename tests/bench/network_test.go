@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// BenchmarkRequests: a guest's small requests over the host, and one body of 200
-// MB, beside the same loop with net/http's own client. A guest waits for each
-// answer, so the native loop has one request in flight, too. Goals: at most 1.5
-// times the wall time, 40 % of the throughput, memory of the host flat. The two
-// of time are missed as yet: a request costs a guest a quarter of a millisecond
-// of its processor, most of it for net/http, and a body is copied three times.
+// BenchmarkRequests: a guest's small requests over the host, 16 at once, and one
+// body of 200 MB, beside the same with net/http's own client. Goals: at most 1.5
+// times the wall time, 40 % of the throughput, memory of the host flat. What a run
+// takes to start is measured with one request, and not part of the throughput.
+// The first goal is missed as yet: net/http inside of the guest alone takes as long
+// as a native request.
 func BenchmarkRequests(b *testing.B) {
-	const requests, size = 5000, 200 << 20
+	const requests, atOnce, size = 10_000, 16, 200 << 20
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/large" {
 			piece := make([]byte, 1<<20)
@@ -35,8 +36,8 @@ func BenchmarkRequests(b *testing.B) {
 	}))
 	b.Cleanup(s.Close)
 	for b.Loop() {
-		native := nativeGets(b, s.URL, requests)
-		nativeLarge := nativeGets(b, s.URL+"/large", 1)
+		native := nativeGets(b, s.URL, requests, atOnce)
+		nativeLarge := nativeGets(b, s.URL+"/large", 1, 1)
 		cache := os.Getenv("SLUICE_CACHE")
 		h, err := host.Open(context.Background(), host.Options{
 			Store: "badger:" + b.TempDir(), CacheDir: cache, Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
@@ -46,10 +47,10 @@ func BenchmarkRequests(b *testing.B) {
 		}
 		l := build(b, h, "fetch")
 		var spent time.Duration // by the guest, in the last run
-		gets := func(url string, n int) time.Duration {
+		gets := func(url string, n, atOnce int) time.Duration {
 			r, err := h.Start(context.Background(), host.RunRequest{
 				Connector: l, Approved: store.Approved{Hosts: []string{s.URL}},
-				Config: fmt.Appendf(nil, `{"url":%q,"requests":%d,"max_bytes":%d}`, url, n, size),
+				Config: fmt.Appendf(nil, `{"url":%q,"requests":%d,"at_once":%d,"max_bytes":%d}`, url, n, atOnce, size),
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -58,11 +59,12 @@ func BenchmarkRequests(b *testing.B) {
 			spent = time.Duration(result.Usage.CPU) * time.Millisecond
 			return took
 		}
-		gets(s.URL, 1) // warm
-		guest := gets(s.URL, requests)
+		gets(s.URL, 1, 1) // warm
+		start := gets(s.URL, 1, 1)
+		guest := gets(s.URL, requests, atOnce)
 		b.ReportMetric(float64(spent.Microseconds())/requests, "guest-cpu-us/request")
 		before := peakRSS(b)
-		guestLarge := gets(s.URL+"/large", 1)
+		guestLarge := gets(s.URL+"/large", 1, 1) - start
 		b.ReportMetric(float64(peakRSS(b)-before)/1e6, "large-host-growth-MB")
 		b.ReportMetric(float64(native.Microseconds())/requests, "native-us/request")
 		b.ReportMetric(float64(guest.Microseconds())/requests, "guest-us/request")
@@ -76,18 +78,27 @@ func BenchmarkRequests(b *testing.B) {
 	}
 }
 
-func nativeGets(b *testing.B, url string, n int) time.Duration {
+func nativeGets(b *testing.B, url string, n, atOnce int) time.Duration {
 	b.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
+	defer client.CloseIdleConnections()
 	began := time.Now()
-	for range n {
-		resp, err := http.Get(url)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			b.Fatal(err)
-		}
-		resp.Body.Close()
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			for range n / atOnce {
+				resp, err := client.Get(url)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					b.Error(err)
+				}
+				resp.Body.Close()
+			}
+		})
 	}
+	all.Wait()
 	return time.Since(began)
 }

@@ -49,7 +49,7 @@ func faultStage(t *testing.T) *stage {
 	}
 	t.Cleanup(func() { st.Close() })
 	g := &stage{connection: "fault", scenario: &scenario{name: "fault"}}
-	g.host.Store = st
+	g.host = shared.host.Over(st)
 	return g
 }
 

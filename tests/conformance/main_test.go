@@ -59,7 +59,7 @@ func testMain(m *testing.M) int {
 		}
 		shared.players[transport] = path
 	}
-	h, err := host.Open(context.Background(), host.Options{Store: "memory:?memory=small", CacheDir: cache})
+	h, err := host.Open(context.Background(), host.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -26,7 +26,7 @@ type stage struct {
 	scenario    *scenario
 	transport   string
 	interpreter bool
-	host        host.Host
+	host        *host.Host
 	connector   *host.Loaded
 	starting    func(*run.Run) // sees a run of a fake guest before it begins
 }
@@ -37,6 +37,7 @@ type played struct {
 	refused *run.Refusal
 	events  []store.Event
 	asked   []run.Question
+	steered []error  // what came of pausing and resuming
 	secrets []string // values that no event may hold
 }
 
@@ -44,7 +45,6 @@ type played struct {
 func (g *stage) open(t *testing.T) *run.Refusal {
 	t.Helper()
 	ctx := context.Background()
-	g.host = *shared.host
 	query, _ := g.scenario.one("store")
 	st, err := badger.OpenURL("memory:?memory=small&"+query, badger.Options{})
 	if err != nil {
@@ -55,7 +55,7 @@ func (g *stage) open(t *testing.T) *run.Refusal {
 			t.Error(err)
 		}
 	})
-	g.host.Store = st
+	g.host = shared.host.Over(st)
 	g.options(t)
 	manifest, err := g.scenario.manifest()
 	if err != nil {
@@ -164,7 +164,7 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 		t.Fatal(err)
 	}
 	config["script"] = steps
-	var cancelOn, cause string
+	var cancelOn, cause, pauseOn, policy string
 	owner := &scripted{play: out}
 	for _, o := range r.with {
 		switch o.word {
@@ -204,6 +204,8 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 			out.secrets = append(out.secrets, o.rest)
 		case "cancel-on":
 			cancelOn, cause, _ = strings.Cut(o.rest, " ")
+		case "pause-on":
+			pauseOn, policy, _ = strings.Cut(o.rest, " ")
 		default:
 			t.Fatalf("unknown option %s", o.word)
 		}
@@ -216,6 +218,14 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 		if cancelOn != "" && e.Type == cancelOn {
 			current.Cancel(run.CancelRequest{Cause: orElse(cause, "owner"), By: "owner"})
 		}
+		switch {
+		case pauseOn != "" && e.Type == pauseOn:
+			_, err := current.Pause(run.PauseRequest{Policy: policy})
+			out.steered = append(out.steered, err)
+		case e.Type == "run.paused" && cancelOn == "":
+			_, err := current.Resume(run.ResumeRequest{})
+			out.steered = append(out.steered, err)
+		}
 	}
 	current, err = g.host.Start(ctx, q)
 	if err == nil {
@@ -223,6 +233,9 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 	}
 	if err != nil && !errors.As(err, &out.refused) {
 		t.Fatal(err)
+	}
+	if err := errors.Join(out.steered...); err != nil {
+		t.Error(err)
 	}
 	if out.result != nil {
 		out.events = g.events(t, out.result.RunID)

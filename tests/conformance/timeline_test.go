@@ -28,6 +28,8 @@ var shown = map[string][]string{
 	"run.assistance_timed_out":     {"assistance_request_id", "reason"},
 	"run.assistance_escalated":     {"assistance_request_id", "reason"},
 	"run.cancel_requested":         {"cancel_cause"},
+	"run.paused":                   {"drainPolicy"},
+	"run.resumed":                  {"cause"},
 	"run.failed":                   {"open_interaction_id", "secret_redactions"},
 	"run.completed":                {"secret_redactions"},
 	"log.appended":                 {"level", "message", "fields"},

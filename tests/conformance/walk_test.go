@@ -38,7 +38,7 @@ func TestRandomWalks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		g := &stage{connection: store.ConnectionID(fmt.Sprintf("walk-%d", n)), scenario: walkScenario()}
-		g.host.Store = st
+		g.host = shared.host.Over(st)
 		w := &walk{t: rt, m: newModel(3), script: started(), wild: rapid.IntRange(0, 2).Draw(rt, "wild") == 0}
 		for range rapid.IntRange(0, 16).Draw(rt, "messages") {
 			w.message()

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/store"
 )
 
 // patience is how long a command may take that should take a second.
@@ -92,18 +95,18 @@ func one[T any](p program, args ...string) T {
 
 // An event is what these tests look at of a timeline event. raw is all of it.
 type event struct {
-	Type     string `json:"event_type"`
+	Type     string `json:"type"`
 	Sequence int    `json:"sequence"`
-	RunID    string `json:"run_id"`
-	Stream   string `json:"stream_id"`
+	RunID    string `json:"runId"`
 	Data     struct {
+		Stream   string `json:"stream"`
 		Accepted int    `json:"records_accepted"`
 		Cursor   cursor `json:"cursor"`
 		Message  string `json:"message"`
 		Count    int    `json:"count"`
 		Reason   string `json:"reason"`
 		Failure  string `json:"failure_message"`
-	} `json:"data"`
+	} `json:"payload"`
 	raw map[string]any
 }
 
@@ -111,7 +114,19 @@ type cursor struct {
 	Page int `json:"page"`
 }
 
+// UnmarshalJSON reads a document, as events prints it, or an envelope, as
+// --timeline announces it, which becomes its document.
 func (e *event) UnmarshalJSON(b []byte) error {
+	if bytes.Contains(b, []byte(`"event_type"`)) {
+		var announced store.Event
+		if err := json.Unmarshal(b, &announced); err != nil {
+			return err
+		}
+		var err error
+		if b, err = json.Marshal(timeline.Document(announced)); err != nil {
+			return err
+		}
+	}
 	type plain event
 	if err := json.Unmarshal(b, (*plain)(e)); err != nil {
 		return err

@@ -61,7 +61,7 @@ func startOf(events []event) (from, accepted int) {
 		switch {
 		case e.Type == "run.progress_reported":
 			from = e.Data.Count
-		case e.Type == "run.batch_ingested" && e.Stream == "items":
+		case e.Type == "run.batch_ingested" && e.Data.Stream == "items":
 			accepted += e.Data.Accepted
 		}
 	}
@@ -266,7 +266,9 @@ func (w *witness) checkItems() {
 }
 
 // checkLatest: the one record of latest is at least what the last run that
-// announced a batch of it had made of it.
+// announced a batch of it had made of it. A later run goes on from the cursor, which
+// may be before that, and a batch of its own may be stored that it was killed too
+// early to announce: then latest is at least the first page of that run.
 func (w *witness) checkLatest() {
 	t := w.p.t
 	t.Helper()
@@ -281,12 +283,14 @@ func (w *witness) checkLatest() {
 			switch {
 			case e.Type == "run.progress_reported":
 				from = e.Data.Count
-			case e.Type == "run.batch_ingested" && e.Stream == "latest":
+			case e.Type == "run.batch_ingested" && e.Data.Stream == "latest":
 				n += e.Data.Accepted
 			}
 		}
 		if n > 0 {
 			least = from + n
+		} else {
+			least = min(least, from+1)
 		}
 	}
 	if got := all[0].Data.Page; got < least {

@@ -1,12 +1,14 @@
 //go:build wasip1
 
-// Fetch is a guest that gets config.url config.requests times, one after the
-// other, and reads the answers.
+// Fetch is a guest that gets config.url config.requests times, config.at_once at
+// a time, and reads the answers.
 package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
 	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
@@ -15,6 +17,7 @@ import (
 type settings struct {
 	URL      string `json:"url"`
 	Requests int    `json:"requests"`
+	AtOnce   int    `json:"at_once"`
 	MaxBytes int64  `json:"max_bytes"`
 }
 
@@ -27,8 +30,23 @@ func collect(_ context.Context, run *guest.Run) error {
 	}
 	client := guesthttp.Client(run)
 	client.Transport.(*guesthttp.Transport).MaxBytes = s.MaxBytes
-	for range s.Requests {
-		resp, err := client.Get(s.URL)
+	ended := make(chan error)
+	for range s.AtOnce {
+		go func() { ended <- gets(client, s.URL, s.Requests/s.AtOnce) }()
+	}
+	var err error
+	for range s.AtOnce {
+		err = errors.Join(err, <-ended)
+	}
+	if err != nil {
+		return err
+	}
+	return run.Checkpoint("items", map[string]any{"after": s.Requests})
+}
+
+func gets(client *http.Client, url string, n int) error {
+	for range n {
+		resp, err := client.Get(url)
 		if err != nil {
 			return err
 		}
@@ -38,5 +56,5 @@ func collect(_ context.Context, run *guest.Run) error {
 			return err
 		}
 	}
-	return run.Checkpoint("items", map[string]any{"after": s.Requests})
+	return nil
 }

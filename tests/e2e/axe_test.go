@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/sluicehost/sluice/tests/e2e/served"
+	"github.com/sluicehost/sluice/tests/npm"
+)
+
+// axe checks accessibility.
+var axe = npm.Package{Name: "axe-core", Version: "4.14.1", SHA512: "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="}
+
+// A finding is what axe says of a page.
+type finding struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// TestAccessible: every page, in light and dark, with content and without, has no
+// serious or critical finding.
+func TestAccessible(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	b := signIn(t, h, false)
+	if found := violations(t, b, "document.body.append(new Image())"); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "image-alt" && f.Impact == "critical" }) {
+		t.Fatalf("axe does not find an image without a text: %+v", found)
+	}
+	check := func(path, scheme string) {
+		t.Helper()
+		b.media(scheme)
+		b.open(path)
+		for _, f := range accessible(t, b) {
+			t.Errorf("%s, %s: %s (%s): %s, %d times", path, scheme, f.ID, f.Impact, f.Help, len(f.Nodes))
+			for _, n := range f.Nodes[:min(len(f.Nodes), 3)] {
+				t.Logf("%.300s\n%.400s", n.HTML, n.FailureSummary)
+			}
+		}
+	}
+	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/records", "/ui/connections/new"} { // nothing there yet
+		check(path, "light")
+	}
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "emit", "n": 60, "text": "something"}, step{"do": "progress", "n": 5, "text": "Going"}, step{"do": "otp", "text": "Code?"})
+	connect(t, h.Client, "two", step{"do": "emit", "n": 3}, step{"do": "fail", "text": "The service said no"})
+	asking, failed := start(t, h.Client, "one"), start(t, h.Client, "two")
+	if _, err := h.Wait(soon(t), asking, served.Asks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Wait(soon(t), failed, served.Over); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.TCP(t.Context()); err != nil { // a key, to be listed
+		t.Fatal(err)
+	}
+	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connections/new?connector=steps",
+		"/ui/connections/one", "/ui/connections/one/grant", "/ui/records?connection=one&stream=items", "/ui/record?connection=one&stream=items&key=0-000000001",
+		"/ui/connectors", "/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, path := range pages {
+			check(path, scheme)
+		}
+		b.open("/ui/runs/" + string(asking))
+		b.shot(scheme)
+	}
+}
+
+// accessible is what axe has against the page as it is, serious or critical.
+func accessible(t *testing.T, b *tab) (out []finding) {
+	t.Helper()
+	t.Helper()
+	for _, f := range violations(t, b, "") {
+		if f.Impact == "serious" || f.Impact == "critical" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// violations are all that axe finds, after a statement. All is one script, since
+// a page that reloads itself forgets what was defined.
+func violations(t *testing.T, b *tab, statement string) []finding {
+	t.Helper()
+	return eval[[]finding](b, axe.File(t, "axe.min.js")+"\n;"+statement+`;axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations)`)
+}

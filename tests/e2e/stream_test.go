@@ -1,0 +1,143 @@
+package e2e
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/e2e/served"
+)
+
+// frames opens a stream that the test closes.
+func frames(t *testing.T, c *served.Client, id store.RunID, after string) *served.Frames {
+	t.Helper()
+	f, err := c.Stream(soon(t), id, "?streamMode=debug", after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// A116, A130: a stream shows a run from its first event to its terminal one, and
+// is closed by the server behind it.
+func TestFollowed(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "emit", "n": 700}, step{"do": "progress", "n": 20, "text": "Going"}, step{"do": "emit", "n": 1})
+	tcp, err := h.TCP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := start(t, h.Client, "one")
+	var all sync.WaitGroup
+	for range 8 {
+		f := frames(t, tcp, id, "")
+		all.Go(func() {
+			next, last := uint64(0), ""
+			for {
+				e, err := f.Next()
+				if err != nil {
+					if !errors.Is(err, io.EOF) || last != string(timeline.RunCompleted) {
+						t.Errorf("the stream ended with %v after %s", err, last)
+					}
+					return
+				}
+				if e.ID != next {
+					t.Errorf("event %d came, want %d", e.ID, next)
+					return
+				}
+				next, last = next+1, e.Event
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A20: open streams do not hold up the end of the service, and see no terminal
+// event that there is not.
+func TestShutdownWithStreams(t *testing.T) {
+	h, closeIt := open(t, tempDir(t))
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "otp", "text": "Code?"})
+	tcp, err := h.TCP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := start(t, h.Client, "one")
+	if _, err := h.Wait(soon(t), id, served.Asks); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		f := frames(t, tcp, id, "")
+		first, err := f.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for e := first; ; {
+				if timeline.Type(e.Event).Terminal() {
+					t.Errorf("the stream shows %s of a run that was active when streams ended", e.Event)
+				}
+				var err error
+				if e, err = f.Next(); err != nil {
+					return
+				}
+			}
+		})
+	}
+	began := time.Now()
+	closeIt()
+	all.Wait()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the service ended after %v", took)
+	}
+}
+
+// A127: a client that comes back after a restart of the service goes on behind
+// the last event that it saw.
+func TestResumeAcrossRestart(t *testing.T) {
+	dir := tempDir(t)
+	h, closeIt := open(t, dir)
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "stamp", "n": 12}, step{"do": "otp", "text": "Code?"})
+	id := start(t, h.Client, "one")
+	f := frames(t, h.Client, id, "")
+	seen := uint64(0)
+	for range 12 {
+		e, err := f.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = e.ID
+	}
+	if _, err := h.Wait(soon(t), id, served.Asks); err != nil {
+		t.Fatal(err)
+	}
+	closeIt()
+	h, _ = open(t, dir)
+	f = frames(t, h.Client, id, strconv.FormatUint(seen, 10))
+	last := served.Frame{ID: seen}
+	for {
+		e, err := f.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.ID != last.ID+1 {
+			t.Fatalf("event %d came after %d", e.ID, last.ID)
+		}
+		last = e
+	}
+	if last.Event != string(timeline.RunFailed) {
+		t.Errorf("the last event is %s %s", last.Event, last.Data)
+	}
+}

@@ -1,0 +1,144 @@
+// Package npm is for tests that need a package of the npm registry: pinned by its
+// digest, fetched once and kept in the cache of the user.
+package npm
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// most is what is read of a package, packed, and of one file in it.
+const most = 16 << 20
+
+// A Package is one version of a package.
+type Package struct {
+	Name, Version string
+	SHA512        string // in base64, as the registry writes it
+}
+
+// PlaywrightCore drives a browser for comparison.
+var PlaywrightCore = Package{Name: "playwright-core", Version: "1.65.1", SHA512: "hqPpz7blSMPxWVdoeE1yiBSzXsKiVOd2k+kjCvmUywD2GPO2Dd9HfcWnq9NN0GHbNZDFgZ9JfBFr+X5/BLo0qw=="}
+
+// Tarball is the package as the registry has it. Without it the test fails: none
+// must pass by being offline.
+func (p Package) Tarball(tb testing.TB) []byte {
+	tb.Helper()
+	user, err := os.UserCacheDir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := p.Name + "-" + p.Version + ".tgz"
+	path := filepath.Join(user, "sluice-tests-npm", file)
+	if packed, err := os.ReadFile(path); err == nil && p.is(packed) {
+		return packed
+	}
+	url := "https://registry.npmjs.org/" + p.Name + "/-/" + file
+	packed, err := fetch(tb.Context(), url)
+	if err != nil {
+		tb.Fatalf("%s is not in %s and cannot be fetched; this test needs the npm registry once: %v", p.Name, path, err)
+	}
+	if !p.is(packed) {
+		tb.Fatalf("%s is not the file that was pinned", url)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, packed, 0o600)); err != nil {
+		tb.Fatal(err)
+	}
+	return packed
+}
+
+func (p Package) is(packed []byte) bool {
+	sum := sha512.Sum512(packed)
+	return base64.StdEncoding.EncodeToString(sum[:]) == p.SHA512
+}
+
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 200 {
+		return nil, fmt.Errorf("%s: %s", url, res.Status)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, most))
+}
+
+// File is one file of the package, by its path in it.
+func (p Package) File(tb testing.TB, name string) string {
+	tb.Helper()
+	var text string
+	p.each(tb, func(path string, content io.Reader) error {
+		if path != name {
+			return nil
+		}
+		b, err := io.ReadAll(io.LimitReader(content, most))
+		text = string(b)
+		return err
+	})
+	if text == "" {
+		tb.Fatalf("%s has no file %s", p.Name, name)
+	}
+	return text
+}
+
+// Unpack writes the package to dir/node_modules/NAME.
+func (p Package) Unpack(tb testing.TB, dir string) {
+	tb.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer root.Close()
+	p.each(tb, func(path string, content io.Reader) error {
+		to := filepath.Join("node_modules", p.Name, filepath.FromSlash(path))
+		if err := root.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		f, err := root.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o700)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, io.LimitReader(content, most))
+		return errors.Join(err, f.Close())
+	})
+}
+
+// each visits the files of the package by their paths in it.
+func (p Package) each(tb testing.TB, visit func(path string, content io.Reader) error) {
+	tb.Helper()
+	unpacked, err := gzip.NewReader(bytes.NewReader(p.Tarball(tb)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for files := tar.NewReader(unpacked); ; {
+		f, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err == nil && f.Typeflag == tar.TypeReg {
+			err = visit(strings.TrimPrefix(f.Name, "package/"), files)
+		}
+		if err != nil {
+			tb.Fatalf("%s: %v", p.Name, err)
+		}
+	}
+}
