@@ -37,15 +37,15 @@ check: ## format, vet, static and security checks, tidy modules, layout; fails o
 	$(GO) test -shuffle=on ./tests
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is dirty: commit first"; exit 1; }
 
-bench: ## ingest, memory and latency beside their alternatives
+bench: ## ingest, memory and latency beside their alternatives, and of the service
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
-soak: ## long crash, power cut, bit flip and full disk campaigns, with a score; SOAK_CYCLES sets the length
+soak: ## long crash, power cut, bit flip, full disk and flaky page campaigns, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	@rm -f .cache/score
 	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore' ./store/badger ./host/backup ./tests/crash; \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus' ./store/badger ./host/backup ./tests/crash ./host/browser/driver ./tests/browsing/corpus; \
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
@@ -56,4 +56,4 @@ fuzz: ## every fuzz target for FUZZTIME each (default 60s)
 	done
 
 clean: ## remove what the build and the tests left
-	rm -rf sluice dist .cache
+	rm -rf sluice dist .cache tests/e2e/screenshots
