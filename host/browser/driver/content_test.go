@@ -183,7 +183,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// A page of 100,000 nodes answers in time, or says that it did not look at all of it.
+// A page of 100,000 nodes is read before it counts as hung; what was not looked at is
+// said. How fast is a matter of tests/bench.
 func TestHuge(t *testing.T) {
 	tab, ctx := open(t, "huge.html?100000")
 	for range 3 {
@@ -194,8 +195,8 @@ func TestHuge(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%d nodes of 100,000 in %v, truncated %v", len(o.Nodes), took, o.Truncated)
-		if took > 2*time.Second || len(o.Nodes) > 2000 { // half a second on a machine that is not shared
-			t.Error(took, len(o.Nodes))
+		if len(o.Nodes) == 0 || len(o.Nodes) > 2000 || len(o.Nodes) < 1000 && !o.Truncated {
+			t.Errorf("%d nodes, truncated %v", len(o.Nodes), o.Truncated)
 		}
 	}
 	if o, err := tab.Read(ctx, page.Query{All: true, Limit: 256}); err != nil || len(o.Nodes) != 256 || !o.Truncated {
