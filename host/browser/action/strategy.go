@@ -56,8 +56,6 @@ func (s Situation) terminal(f Failure) bool {
 	switch f.Code {
 	case StaleReference:
 		return s.ByID && !s.Rebind
-	case Timeout:
-		return !f.Retryable
 	case Unknown:
 		return !again || s.Detail == "surface_lost" || s.Detail == "internal"
 	case ActionRejected:

@@ -329,7 +329,7 @@ AMBIGUOUS_TARGET - A re_resolve
 AMBIGUOUS_TARGET - Aa re_resolve,alternate_candidate
 TIMEOUT - - state_refresh
 TIMEOUT - m state_refresh,retry_adjustment
-TIMEOUT - dm -
+TIMEOUT - dm state_refresh
 TIMEOUT - dam state_refresh,retry_adjustment
 UNKNOWN - - state_refresh,re_resolve
 UNKNOWN - d -

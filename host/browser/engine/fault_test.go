@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,7 +126,7 @@ func TestKilled(t *testing.T) {
 }
 
 // TestHungPage: a page that answers nothing is a TIMEOUT, within the deadline (B75,
-// B76).
+// B76). It is looked at again, and nothing is sent to it any more (B96).
 func TestHungPage(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.hook = func(at string, _ int) error {
@@ -138,8 +139,30 @@ func TestHungPage(t *testing.T) {
 		from := time.Now()
 		got := b.act(r)
 		b.is(got, action.Timeout, "")
-		if *got.FailureReason != action.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 || len(got.Terminal.Strategies) != 0 {
+		if *got.FailureReason != action.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 || strings.Join(got.Terminal.Strategies, " ") != "state_refresh" {
 			t.Errorf("%s after %v, sent %d, %v", *got.FailureReason, time.Since(from), b.sent, got.Terminal.Strategies)
+		}
+	})
+}
+
+// TestSilence: a page that says nothing for all of a window is looked at again, and
+// not clicked again (B95, B96).
+func TestSilence(t *testing.T) {
+	within(t, shop, func(b *bench) {
+		b.on["n0"] = func() { b.nodes[1].Text = "Saved" }
+		silent := 0
+		b.hook = func(at string, _ int) error {
+			if b.sent > 0 && silent < 3 {
+				silent++
+				time.Sleep(400 * time.Millisecond)
+				return errHang
+			}
+			return nil
+		}
+		got := b.act(click("Save", says("status", "Saved")))
+		b.is(got, "", "")
+		if got.Recovery == nil || got.Recovery.Strategy != action.StateRefresh || b.sent != 1 {
+			t.Errorf("sent %d, %+v", b.sent, got.Recovery)
 		}
 	})
 }
