@@ -38,6 +38,7 @@ func Flags(proxy string, width, height int) []Flag {
 		{"gaia-url", nowhere},
 		{"google-apis-url", nowhere},
 		{"gcm-checkin-url", nowhere},
+		{"component-updater", "url-source=" + nowhere},
 		{"disable-features", withheld},
 	}
 	for _, name := range []string{

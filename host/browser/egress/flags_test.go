@@ -8,7 +8,7 @@ import (
 )
 
 // B245, B246: the flags as they stand there, and those that quiet what Chromium 150
-// calls beyond them, each name once, and nothing else.
+// and 156 call beyond them, each name once, and nothing else.
 func TestFlags(t *testing.T) {
 	const list = `--proxy-server=http://127.0.0.1:3128
 --proxy-bypass-list=<-loopback>
@@ -34,6 +34,7 @@ func TestFlags(t *testing.T) {
 --gaia-url=http://127.0.0.1:9
 --google-apis-url=http://127.0.0.1:9
 --gcm-checkin-url=http://127.0.0.1:9
+--component-updater=url-source=http://127.0.0.1:9
 --disable-features=Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter,DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4,NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch`
 	want := map[string]bool{}
 	for line := range strings.SplitSeq(list, "\n") {
