@@ -77,7 +77,10 @@ func (p *parser) verb() {
 // common reads the members that every verb may have.
 func (p *parser) common() {
 	r := p.r
-	r.Tab, r.Declared = p.text("tab", 32), p.text("declared", maxName)
+	if p.has("tab") { // "" is no tab: a guest that lost its name closes nothing else
+		r.Tab = p.must("tab", 32)
+	}
+	r.Declared = p.text("declared", maxName)
 	r.Intent = p.text("intent", 4*maxIntent)
 	if utf8.RuneCountInString(r.Intent) > maxIntent {
 		p.refuse("intent", "at most %d characters", maxIntent)

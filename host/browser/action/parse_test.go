@@ -156,6 +156,7 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"open","session":{"probe":{}}}`, "invalid_request", "session.probe.expect"},
 		{`{"verb":"open","session":{"probe":{"expect":{"kind":"exists"}}}}`, "invalid_request", "session.probe.expect.target"},
 		{`{"verb":"close","tab":7}`, "invalid_request", "tab"},
+		{`{"verb":"close","tab":""}`, "invalid_request", "string argument: tab"},
 	} {
 		r, refusal := action.Parse([]byte(c.request))
 		if refusal == nil {
