@@ -18,8 +18,10 @@ import (
 const (
 	// nodesLimit is how many nodes an observation has when the query does not say.
 	nodesLimit = 2000
-	// lookBudget bounds the walk and the closer look in each document, in ms.
-	lookBudget = 200
+	// lookBudget bounds the walk and the closer look in each document, in ms;
+	// patientBudget is that of a look by which nothing is decided.
+	lookBudget    = 200
+	patientBudget = 1000
 )
 
 // looks is what reads of a tab have in common. The tab's mu guards it.
@@ -154,6 +156,9 @@ func (t *Tab) lookedInto() []*world {
 
 func (t *Tab) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
 	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget}
+	if q.Patient {
+		ask.Budget = patientBudget
+	}
 	for _, r := range q.Refs {
 		if of, n, err := t.worldOf(r); err == nil && of == w {
 			ask.Refs = append(ask.Refs, n)

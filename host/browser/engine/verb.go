@@ -46,7 +46,11 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 	if err := v.gate(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, v.opt.ReadTimeout)
+	most := v.opt.ReadTimeout
+	if q.Patient {
+		most *= 4
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, most)
 	defer cancel()
 	o, err := v.tab.Read(ctx, q)
 	if err != nil {

@@ -54,7 +54,7 @@ func WantSnapshot(id *Identity, a *action.SnapshotArgs) page.Query {
 		targets = append(targets, &action.Target{Selector: queryOf(a)})
 	}
 	q := Want(id, targets, nil)
-	q.All = true
+	q.All, q.Patient = true, true
 	return q
 }
 

@@ -152,6 +152,9 @@ type Query struct {
 	// Again is a look at what was looked at before: which elements listen is asked of
 	// those only that are new since.
 	Again bool `json:"again,omitempty"`
+	// Patient is a look by which nothing is decided: it may take longer, and see more
+	// of a large page.
+	Patient bool `json:"patient,omitempty"`
 }
 
 // A Selector describes elements (B16). An empty member says nothing.
