@@ -122,6 +122,7 @@ func TestAttackDownload(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it goes on")
 	}
+	t.Logf("%d MiB were sent", sent.Load()>>20)
 	if n := sent.Load(); n > 300<<20 || n < 90<<20 {
 		t.Errorf("%d MiB were sent", n>>20)
 	}

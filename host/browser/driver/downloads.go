@@ -2,11 +2,14 @@ package driver
 
 import (
 	"context"
+	"maps"
 	"mime"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -21,6 +24,9 @@ const (
 	downloadsKept = 100
 	// downloadBytes is how large a file may be (B252).
 	downloadBytes = 100 << 20
+	// weighEvery is how often the files of downloads under way are looked at: the
+	// browser tells of progress twice a second, and a fast server sends much meanwhile.
+	weighEvery = 50 * time.Millisecond
 	// typesKept is how many documents a tab remembers the media type of.
 	typesKept = 20
 )
@@ -74,6 +80,33 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	}
 	if len(b.downloads) < downloadsKept {
 		b.downloads[ev.GUID] = &download{tab: t, url: ev.URL, record: e.download}
+		nudge(b.wake) // for weighing
+	}
+}
+
+// weighing is when files are looked at next; never without any.
+func (b *Browser) weighing() <-chan time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.downloads) == 0 || !b.saving {
+		return nil
+	}
+	return time.After(weighEvery)
+}
+
+// weigh ends the downloads whose files are too large already.
+func (b *Browser) weigh() {
+	b.mu.Lock()
+	all := maps.Clone(b.downloads)
+	b.mu.Unlock()
+	for guid, d := range all {
+		if d.tab.options.Downloads == "" || !safeGUID(guid) {
+			continue
+		}
+		file, err := os.Lstat(filepath.Join(d.tab.options.Downloads, guid+".crdownload"))
+		if err == nil && file.Size() > downloadBytes {
+			b.downloadWent(&browser.EventDownloadProgress{GUID: guid, ReceivedBytes: float64(file.Size()), State: browser.DownloadProgressStateInProgress})
+		}
 	}
 }
 

@@ -236,6 +236,8 @@ func (b *Browser) work() {
 	for {
 		select {
 		case <-b.wake:
+		case <-b.weighing():
+			b.weigh()
 		case <-b.lost:
 			return
 		}
