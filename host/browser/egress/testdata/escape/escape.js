@@ -104,6 +104,7 @@ addEventListener('load', async () => {
     await pause(5);
   }
   for (const name of Object.keys(attempts)) {
+    if (name === 'download') await pause(2000); // what is done for pages that are seen, such as speculation
     for (const t of few) attempt(name, t);
     await pause(20);
   }
