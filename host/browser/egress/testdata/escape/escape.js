@@ -95,6 +95,8 @@ async function service() {
 const pause = (ms) => new Promise((r) => setTimeout(r, ms));
 
 addEventListener('load', async () => {
+  for (const t of few) attempt('speculation', t); // done when there is nothing else to do, of pages that are seen
+  await pause(2000);
   peers().catch((e) => console.log(String(e)));
   service().catch((e) => console.log(String(e)));
   for (const t of everywhere) {
@@ -104,7 +106,6 @@ addEventListener('load', async () => {
     await pause(5);
   }
   for (const name of Object.keys(attempts)) {
-    if (name === 'download') await pause(2000); // what is done for pages that are seen, such as speculation
     for (const t of few) attempt(name, t);
     await pause(20);
   }
