@@ -277,6 +277,10 @@ func TestOwnersClickDuringPictures(t *testing.T) {
 		if err := screen.SetViewport(ctx, v); err != nil {
 			t.Fatal(err)
 		}
+		// Who clicks has seen the page at its new size.
+		if _, err := shared.browser.Eval(ctx, `new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(() => seen(1))))`); err != nil {
+			t.Fatal(err)
+		}
 		n := nodeOf(t, ctx, tab, "#x")
 		for range 3 {
 			if err := screen.Click(ctx, n.Ref); err != nil {
