@@ -113,9 +113,13 @@ func TestStreamGone(t *testing.T) {
 		"writes": func(c net.Conn) { _, _ = c.Write([]byte("x")) },
 	} {
 		c := s.open("/v1/events", s.bearer())
+		began := time.Now()
 		leave(c)
 		select {
 		case <-ended:
+			if d := time.Since(began); d > time.Second {
+				t.Errorf("%s: noticed after %v", what, d)
+			}
 		case <-time.After(10 * time.Second):
 			t.Fatalf("%s: not noticed", what)
 		}

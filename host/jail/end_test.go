@@ -35,7 +35,7 @@ func TestKillIsFast(t *testing.T) {
 		}
 	}
 	t.Logf("worst %v from kill to reaped", worst)
-	if worst > 2*time.Second { // an idle machine takes 1 to 2 ms
+	if worst > 100*time.Millisecond { // the bound of a loaded machine; an idle one takes 1 to 2 ms
 		t.Errorf("kill took %v", worst)
 	}
 }
@@ -209,9 +209,9 @@ func TestParentDeath(t *testing.T) {
 				t.Error("host ended by itself")
 			}
 			for alive(t, pid) {
-				if time.Since(began) > 5*time.Second { // an idle machine takes a millisecond
+				if time.Since(began) > time.Second {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("worker outlives its host by more than 5 s")
+					t.Fatal("worker outlives its host by more than a second")
 				}
 			}
 			t.Logf("gone after %v", time.Since(began))

@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// What a look and a click cost (section 10). The fastest of
-// many is bounded, far above what is measured: this catches a step that began to wait
-// for something, on any machine.
+// What a look and a click cost (section 10). The bounds are far above what is
+// measured on a quiet machine; they catch a step that began to wait for something.
 func TestCost(t *testing.T) {
 	tab, ctx := open(t, "huge.html?1600")
 	measure := func(name string, n int, limit time.Duration, do func() error) {
@@ -24,8 +23,8 @@ func TestCost(t *testing.T) {
 		}
 		slices.Sort(took)
 		t.Logf("%s: p50 %v, p90 %v", name, took[n/2], took[n*9/10])
-		if took[0] > limit {
-			t.Errorf("%s takes %v at least", name, took[0])
+		if took[n/2] > limit {
+			t.Errorf("%s takes %v", name, took[n/2])
 		}
 	}
 	q := page.Query{Selectors: []page.Selector{{Name: "row 7"}}}
