@@ -187,7 +187,7 @@ func (s *Session) keepDownload(of *surface.Surface, d page.Download) (told any, 
 		return lost, true
 	}
 	kind := kindOf(f)
-	content, size, err := s.unsealed(f, fi.Size(), kind)
+	content, size, err := s.unsealed(f, fi.Size())
 	if err != nil {
 		s.note("a download was not kept", errors.Join(err, f.Close()))
 		return lost, true
@@ -200,18 +200,18 @@ func (s *Session) keepDownload(of *surface.Surface, d page.Download) (told any, 
 }
 
 // unsealed is a file in which handles stand for sealed values, and how long it is
-// with them (B39). What kind of file it is say its first bytes, not its server.
-func (s *Session) unsealed(f io.ReaderAt, size int64, kind string) (content io.Reader, bytes int64, err error) {
+// with them (B39).
+func (s *Session) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
 	whole := io.NewSectionReader(f, 0, size)
 	list := s.seals.spellings()
-	content = network.Unsealed(whole, kind, list)
+	content = network.Unsealed(whole, list)
 	if content == io.Reader(whole) {
 		return whole, size, nil
 	}
 	if bytes, err = io.Copy(io.Discard, content); err != nil {
 		return nil, 0, err
 	}
-	return network.Unsealed(io.NewSectionReader(f, 0, size), kind, list), bytes, nil
+	return network.Unsealed(io.NewSectionReader(f, 0, size), list), bytes, nil
 }
 
 // kindOf is the media type that the first bytes of a file show.

@@ -213,7 +213,7 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 			c.o.Audit(told)
 			return nil, err
 		}
-		if sealed && t.origin() != to.origin() {
+		if t.origin() != to.origin() && (sealed || c.o.Seals.in(to.url)) {
 			return &answer{r, t, redirects, told}, nil // R162: for the guest to see
 		}
 		c.o.Audit(told)
@@ -475,9 +475,9 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Sent = 0
 	}
 	packed := b.decoded != io.Reader(b.raw)
-	if c.o.Seals.some() && scrubbed(r.Header.Get("Content-Type")) {
-		if r.StatusCode == http.StatusPartialContent { // a value that is cut is not found
-			return nil, denyf("header", "the server answered with a part of a text, in which a secret could not be found; leave the header Range out")
+	if c.o.Seals.some() {
+		if r.StatusCode == http.StatusPartialContent && c.o.Seals.cutsValues(r.from.origin(), r.Header.Get("Content-Type")) { // a value that is cut is not found
+			return nil, denyf("header", "the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
 		}
 		b.decoded, packed = newScrubber(b.decoded, c.o.Seals.echoes), true
 	}

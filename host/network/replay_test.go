@@ -200,7 +200,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","escaped":"\u0063orrect/horse+\"battery\""}`, token)
 		case "/binary":
-			w.Header().Set("Content-Type", "application/octet-stream") // where sealed values are not looked for
+			w.Header().Set("Content-Type", "application/octet-stream")
 			_, _ = io.WriteString(w, "\x00"+sealed+"\x01"+plain)
 		default:
 			w.Header().Set("X-Echo", strings.Join(r.Header["X-Key"], ""))

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"mime"
 	"slices"
@@ -102,9 +103,9 @@ type Spelling struct {
 }
 
 // Unsealed is a file in which handles take the place of sealed values (R163), in all of
-// their spellings, where it is of a type that may have some in plain sight.
-func Unsealed(src io.Reader, contentType string, list []Spelling) io.Reader {
-	if len(list) == 0 || !scrubbed(contentType) {
+// their spellings, of whatever type it is.
+func Unsealed(src io.Reader, list []Spelling) io.Reader {
+	if len(list) == 0 {
 		return src
 	}
 	var echoes []echo
@@ -116,6 +117,9 @@ func Unsealed(src io.Reader, contentType string, list []Spelling) io.Reader {
 
 // A scrubber turns sealed values of a body back into handles, those across the
 // borders of reads too: it holds back what could be the beginning of one.
+//
+// Invariant: what is held back is handed out only once more of the body shows
+// that it is no value, or the body ended. An error is no end.
 type scrubber struct {
 	src    io.Reader
 	echoes func() []echo // of the moment: a body may outlast a token
@@ -136,23 +140,51 @@ func (s *scrubber) Read(p []byte) (int, error) {
 		if s.err != nil {
 			return 0, s.err
 		}
-		buf := append(s.held, make([]byte, scrubPiece)...)
-		n, err := s.src.Read(buf[len(s.held):])
-		buf, s.err = buf[:len(s.held)+n], err
-		echoes, keep := s.echoes(), 0 // a value may have begun in so many bytes
-		if err == nil && len(echoes) > 0 {
-			keep = len(echoes[0].form) - 1
-		}
-		s.done, s.held = replaceEchoes(nil, echoes, buf, keep)
+		s.fill()
 	}
 	n := copy(p, s.done)
 	s.done = s.done[n:]
 	return n, nil
 }
 
-// scrubbed reports whether a body of this type is searched: text, and what is
-// not known to be something else.
-func scrubbed(contentType string) bool {
+// fill reads a piece, and decides on as much as it can.
+func (s *scrubber) fill() {
+	buf := append(s.held, make([]byte, scrubPiece)...)
+	n, err := s.src.Read(buf[len(s.held):])
+	buf, s.err = buf[:len(s.held)+n], err
+	echoes, keep := s.echoes(), 0 // a value may have begun in so many bytes
+	if !errors.Is(err, io.EOF) && len(echoes) > 0 {
+		keep = len(echoes[0].form) - 1
+	}
+	s.done, s.held = replaceEchoes(nil, echoes, buf, keep)
+	switch {
+	case errors.Is(err, io.EOF):
+		s.done = cutShort(echoes, s.done)
+	case err != nil:
+		s.held = nil
+	}
+}
+
+// cutShort puts a handle where a whole body ends in the beginning of a value:
+// whoever sent it may have cut it there, or stopped to send.
+func cutShort(echoes []echo, body []byte) []byte {
+	at, handle := len(body), []byte(nil)
+	for _, e := range echoes {
+		if bytes.HasSuffix(body, e.handle) {
+			return body
+		}
+		for n := min(len(body), len(e.form)-1); n >= shortestValue && n > len(body)-at; n-- {
+			if bytes.HasSuffix(body, e.form[:n]) {
+				at, handle = len(body)-n, e.handle
+			}
+		}
+	}
+	return append(body[:at], handle...)
+}
+
+// maybeText reports whether a body of this type is text, or not known to be
+// something else.
+func maybeText(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil || isText(kind) {
 		return true
@@ -163,3 +195,19 @@ func scrubbed(contentType string) bool {
 
 var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-7z-compressed",
 	"application/x-bzip2", "application/zstd", "application/pdf", "application/wasm", "application/vnd.sqlite3"}
+
+// cutsValues reports whether a part of a body, from an origin, could show a part
+// of a sealed value: a text from anywhere, and anything from where one may go.
+func (s *Seals) cutsValues(origin, contentType string) bool {
+	if maybeText(contentType) {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sealed := range s.by {
+		if slices.ContainsFunc(sealed.to, func(p place) bool { return p.origin == origin }) {
+			return true
+		}
+	}
+	return false
+}

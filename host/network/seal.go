@@ -242,6 +242,20 @@ func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error)
 	return out, f, nil
 }
 
+// in reports whether an address has a sealed value in it, in any of its spellings.
+func (s *Seals) in(u *url.URL) bool {
+	echoes := s.echoes()
+	query, _ := url.QueryUnescape(u.RawQuery) // none that can be read: its spelling counts
+	for _, text := range []string{u.String(), u.Path, query} {
+		if unseal(echoes, text) != text {
+			return true
+		}
+	}
+	return slices.ContainsFunc(echoes, func(e echo) bool { // a host has no capital letters
+		return len(e.form) >= 8 && strings.Contains(u.Host, strings.ToLower(string(e.form)))
+	})
+}
+
 // hiddenHandle finds a handle that a URL has in an escaped form.
 func hiddenHandle(u *url.URL) bool {
 	query, err := url.QueryUnescape(u.RawQuery)

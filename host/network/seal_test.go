@@ -169,7 +169,13 @@ func FuzzScrub(f *testing.F) {
 			t.Skip()
 		}
 		got, err := io.ReadAll(network.Scrub(&pieces{strings.NewReader(text), piece}, map[string][]string{handle: {value}}))
-		if err != nil || string(got) != strings.ReplaceAll(text, value, handle) {
+		want := strings.ReplaceAll(text, value, handle)
+		for n := len(value) - 1; n >= 4 && !strings.HasSuffix(want, handle); n-- {
+			if rest, cut := strings.CutSuffix(want, value[:n]); cut {
+				want = rest + handle // the beginning of one at the end
+			}
+		}
+		if err != nil || string(got) != want {
 			t.Errorf("%q: %v", got, err)
 		}
 	})

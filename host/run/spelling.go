@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -15,7 +16,7 @@ import (
 
 // spellings are how servers write a value that escape more than they must, or
 // in another way than this host does (R163): JSON as Go, Python and PHP have
-// it, percent as JavaScript and Python do, HTML.
+// it, percent as JavaScript and Python do, HTML, UTF-16.
 func spellings(value string) [][]byte {
 	quoted := abi.AppendQuote(nil, value)
 	plain := string(quoted[1 : len(quoted)-1])
@@ -31,11 +32,25 @@ func spellings(value string) [][]byte {
 	}
 	markup := html.EscapeString(value)
 	out = append(out, markup, strings.ReplaceAll(markup, "&#34;", "&quot;"), strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(markup))
-	var all [][]byte
+	all := wide(value)
 	for _, text := range out {
 		all = append(all, []byte(text))
 	}
 	return all
+}
+
+// wide is a value in UTF-16, both ways round: a body may be in any charset, and a
+// file of another system often is.
+func wide(value string) [][]byte {
+	if len(value) < shortest {
+		return nil
+	}
+	var little, big []byte
+	for _, unit := range utf16.Encode([]rune(value)) {
+		little = binary.LittleEndian.AppendUint16(little, unit)
+		big = binary.BigEndian.AppendUint16(big, unit)
+	}
+	return [][]byte{little, big}
 }
 
 var percents = regexp.MustCompile(`%[0-9A-F]{2}`)

@@ -25,6 +25,7 @@ func TestForms(t *testing.T) {
 		"HTML of Go":          `a/b&lt;c&gt;&amp;&#34;d&#39;é😀 (e)`,
 		"HTML of Python":      `a/b&lt;c&gt;&amp;&quot;d&#x27;é😀 (e)`,
 		"HTML of PHP":         `a/b&lt;c&gt;&amp;&quot;d&#39;é😀 (e)`,
+		"UTF-16":              "a\x00/\x00b\x00<\x00c\x00>\x00&\x00\"\x00d\x00'\x00\xe9\x00\x3d\xd8\x00\xde \x00(\x00e\x00)\x00",
 	} {
 		if !slices.ContainsFunc(forms, func(f []byte) bool { return string(f) == text }) {
 			t.Errorf("%s: %s is not looked for", name, text)
