@@ -15,6 +15,9 @@ type Evidence struct {
 	ActionType      string
 	Requests        []page.RequestSeen
 	LogErrors       int
+	// Failed: the action came to its end without its delta. Whatever changed in the
+	// page then is not its success.
+	Failed bool
 }
 
 // Classify says what an action that was not verified probably was. It routes, it
@@ -34,10 +37,12 @@ func (e Evidence) classify() *Classification {
 	}
 	bad := e.failing()
 	switch {
-	case e.ExpectedVisible != nil && *e.ExpectedVisible:
+	case !e.Failed && e.ExpectedVisible != nil && *e.ExpectedVisible:
 		return &Classification{"success", "expected_visible: what was expected is visible"}
-	case e.Changed:
+	case !e.Failed && e.Changed:
 		return &Classification{"success", "ui_changed: the page changed"}
+	case e.Changed && bad == nil:
+		return &Classification{"ui_failure", "ui_changed: the page changed, and what was expected of it did not come"}
 	case effect == "":
 		return &Classification{"unknown", "the action was not supplied"}
 	case bad != nil:

@@ -21,6 +21,8 @@ const (
 	FromSchema  = "schema"
 	FromHandler = "handler"
 	FromTable   = "table"
+	// FromPage: what stays in the page by its nature made the page send something.
+	FromPage = "page"
 )
 
 // Effect is what v does to the world, and who says so: the schema, that is the

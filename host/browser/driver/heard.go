@@ -94,6 +94,8 @@ func (t *Tab) heardNetwork(s *chromedp.Target, ev any) {
 	switch ev := ev.(type) {
 	case *cdpnetwork.EventRequestWillBeSent:
 		t.sent(s, ev)
+	case *cdpnetwork.EventWebSocketFrameSent:
+		t.network.spoke = t.past.last
 	case *cdpnetwork.EventResponseReceived:
 		t.received(ev)
 	case *cdpnetwork.EventLoadingFinished:

@@ -79,6 +79,6 @@ func (t *Tab) Happened(since page.Mark) page.Happened {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.past.since(since)
-	h.Writing = t.network.writing(since)
+	h.Writing, h.Sent = t.network.writing(since), t.network.told(since)
 	return h
 }

@@ -27,14 +27,17 @@ const (
 type traffic struct {
 	seen   []*seen
 	flying map[cdpnetwork.RequestID]*seen
-	types  []typed // of documents, the newest last
+	types  []typed   // of documents, the newest last
+	spoke  page.Mark // the last mark before a message of a socket
 }
 
 type seen struct {
 	after page.Mark
-	ends  bool // it is of a kind that does
-	write bool // a script's, and may change something
-	main  bool // the next document of the main frame
+	ends  bool   // it is of a kind that does
+	write bool   // a script's, and may change something
+	main  bool   // the next document of the main frame
+	tells bool   // it may tell its server something new
+	asked string // the sum of the whole address, of one that asks
 	// answered is when the answer began; zero is not yet.
 	answered time.Time
 	page.RequestSeen
@@ -76,6 +79,7 @@ func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 		path = "/"
 	}
 	r := &seen{after: t.past.last, ends: ends(ev.Type), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r.asked, r.tells = t.network.tells(ev)
 	if len(t.network.seen) >= requestsKept {
 		t.network.seen = t.network.seen[1:]
 	}
@@ -151,6 +155,35 @@ func ends(kind cdpnetwork.ResourceType) bool {
 		return true
 	}
 	return false
+}
+
+// tells reports whether a request may tell its server something that it was not told
+// before. Style sheets, scripts and fonts do not, nor does one that asks the same once
+// more. asked is what the next one is compared with.
+func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, tells bool) {
+	switch ev.Type {
+	case cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeFont, cdpnetwork.ResourceTypeMedia,
+		cdpnetwork.ResourceTypeManifest, cdpnetwork.ResourceTypePreflight, cdpnetwork.ResourceTypeTextTrack:
+		return "", false
+	}
+	if ev.Request.Method != "GET" && ev.Request.Method != "HEAD" {
+		return "", true
+	}
+	asked = sum(ev.Request.URL)
+	return asked, !slices.ContainsFunc(n.seen, func(s *seen) bool { return s.asked == asked })
+}
+
+// told counts what went to servers since a mark. mu is held.
+func (n *traffic) told(since page.Mark) (count int) {
+	for _, r := range n.seen {
+		if r.tells && r.after >= since {
+			count++
+		}
+	}
+	if n.spoke >= since {
+		count++
+	}
+	return count
 }
 
 // writes reports whether a request is a script's and of a method that changes things.

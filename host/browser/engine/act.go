@@ -23,6 +23,9 @@ type act struct {
 	repeat   bool // idempotent
 	delta    *action.Predicate
 	origin   string // of delta: declared, default or deferred
+	// property is what the verb itself changes, where another delta is declared: one that
+	// holds already does not take its place.
+	property *action.Predicate
 
 	found   *observe.Found    // the target; nil for none
 	skip    map[page.Ref]bool // better candidates that were tried
@@ -37,6 +40,7 @@ type act struct {
 	dispatches int
 	trusted    int  // events that arrived
 	turned     bool // the latest dispatch was turned away from another element
+	sends      bool // the page sent something because of it
 	refused    *action.Refusal
 	release    func() // staged files
 	blocked    string // why a part of the control could not be used
@@ -73,7 +77,9 @@ func (a *act) settle(n *page.Node) {
 	if staged, ok := a.work.([]StagedFile); ok && origin == observe.Default {
 		p.Names = names(staged)
 	}
-	a.declare(p, origin)
+	if a.declare(p, origin); origin == observe.Declared {
+		a.property = observe.Own(a.req, n)
+	}
 }
 
 func (a *act) declare(p *action.Predicate, origin string) {
@@ -162,5 +168,34 @@ func (a *act) mayDispatch() bool {
 	return a.again() && a.dispatches < maxDispatches
 }
 
-// again reports whether doing it twice does no harm.
-func (a *act) again() bool { return a.repeat || a.res.ActionType == action.LocalState }
+// again reports whether doing it twice does no harm: what the author says of it, else
+// what it is by its nature, as long as the page told no server of it.
+func (a *act) again() bool {
+	switch {
+	case a.req.Idempotent != nil:
+		return *a.req.Idempotent
+	case a.declared != nil && a.declared.Idempotent != nil:
+		return *a.declared.Idempotent
+	case a.told():
+		return false
+	}
+	return a.repeat || a.res.ActionType == action.LocalState
+}
+
+// told reports whether the page sent something since the action was dispatched. What
+// was taken for a change of the page alone is a side effect from then on: a form that
+// saves itself gets no second request.
+func (a *act) told() bool {
+	switch a.req.Verb {
+	case action.Navigate, action.Scroll, action.Hover: // pages load what comes into view
+		return false
+	}
+	if !a.sends && a.dispatches > 0 && a.tab.Happened(a.mark).Sent > 0 {
+		a.sends = true
+	}
+	if a.sends && a.res.ActionType == action.LocalState {
+		a.res.ActionType, a.res.ActionTypeSource = action.SideEffect, action.FromPage
+		a.submits()
+	}
+	return a.sends
+}

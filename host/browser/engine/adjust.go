@@ -107,7 +107,7 @@ func (a *act) moreModes() bool {
 	}
 	a.measure(w)
 	probe := *w
-	return probe.next() || a.req.Adjust.WidenTo != nil && !w.widened
+	return a.mayDispatch() && probe.next() || a.req.Adjust.WidenTo != nil && !w.widened
 }
 
 // measure takes over the value that was seen last.
@@ -124,7 +124,7 @@ func (a *act) nextMode() bool {
 		return false
 	}
 	a.measure(w)
-	if w.next() {
+	if a.mayDispatch() && w.next() {
 		return true
 	}
 	if a.req.Adjust.WidenTo == nil || w.widened {

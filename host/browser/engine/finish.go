@@ -10,6 +10,7 @@ import (
 
 // fail ends an action that cannot be recovered (B104).
 func (a *act) fail(f *fault) {
+	a.told()
 	a.note(f)
 	m := a.failure(f).Failure()
 	a.move(action.Failed)
@@ -38,7 +39,7 @@ func (a *act) diagnose(f *fault) {
 		v.Reason = reason(f)
 	}
 	v.Ambiguous = a.verdict != nil && a.verdict.Ambiguous()
-	e := action.Evidence{Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
+	e := action.Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
 	switch {
 	case a.res.ActionType == action.LocalState:
 		v.Diagnostics = withheld("local_state")
@@ -116,6 +117,7 @@ func (a *act) revision() int64 {
 
 // finish fills in what the reply says beside the outcome.
 func (a *act) finish() {
+	a.told()
 	if a.res.State == action.Pending {
 		a.res.Verification.Result, a.res.Verification.Reason = "deferred", "no delta declared"
 		a.res.Verification.Classification = action.Classify(action.Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})

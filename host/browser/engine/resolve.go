@@ -226,6 +226,7 @@ func (a *act) prepare(n *page.Node) {
 		label = a.before.Node(n.Labels)
 	}
 	a.res.ActionType, a.res.ActionTypeSource = action.Effect(a.req.Verb, a.declared, action.Handler(a.req, n, label))
+	a.told()
 	if a.dispatches == 0 {
 		a.settle(n)
 	}

@@ -27,6 +27,9 @@ func (a *act) scene(now *observe.Look) *observe.Scene {
 
 // held is the verdict on the delta in the read that preceded the first dispatch.
 func (a *act) held() *observe.Verdict {
+	if a.before == nil { // a page that hung is left
+		return nil
+	}
 	s := observe.Scene{Now: a.before, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
 	return s.Evaluate(a.delta)
 }
@@ -41,7 +44,12 @@ func (a *act) judge(now *observe.Look) bool {
 	}
 	a.verdict, a.res.Verification.Observed = v, v.Observed(before)
 	holds := v.Truth == observe.True
-	if a.dispatches > 0 && !a.kind.settles && !a.req.AllowPreexist {
+	switch {
+	case a.property != nil:
+		own := a.scene(now).Evaluate(a.property)
+		a.res.Verification.Observed = append(a.res.Verification.Observed, own.Observed(nil)...)
+		holds = holds && (own.Truth == observe.True || a.dispatches > 0 && v.Turned(before))
+	case a.dispatches > 0 && !a.kind.settles && !a.req.AllowPreexist:
 		holds = v.Turned(before)
 	}
 	return holds && !a.unanswered()

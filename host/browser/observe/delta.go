@@ -34,6 +34,16 @@ func Delta(r *action.Request, n *page.Node) (*action.Predicate, string) {
 	return p, Default
 }
 
+// Own is what the verb of a request changes by itself, beside what the request expects;
+// nil where an expectation takes its place.
+func Own(r *action.Request, n *page.Node) *action.Predicate {
+	switch r.Verb {
+	case action.Type, action.Fill, action.Clear, action.Select, action.Check, action.Adjust, action.Scroll:
+		return defaultDelta(r, n)
+	}
+	return nil
+}
+
 // navigated holds for a new document, and for a move within one.
 func navigated() action.Predicate {
 	yes := true

@@ -158,6 +158,10 @@ type Happened struct {
 	// Writing counts requests of the page's scripts that may change something, begun
 	// since the mark and not answered yet; an answer that goes on and on counts as one.
 	Writing int
+	// Sent counts what went to servers since the mark: requests but for those of a
+	// page's make-up, and but for repetitions of one that asks, as by a page that polls;
+	// messages of sockets count as one.
+	Sent int
 }
 
 // A Dialog is a question of a page's script.
