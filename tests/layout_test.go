@@ -82,7 +82,7 @@ var rooms = map[string]room{
 		"dashboard/access", "dashboard/api", "dashboard/control", "dashboard/stream", "dashboard/timeline", "dashboard/ui", "dashboard/web", "dashboard/webhook"}},
 	"host/cli": {imports: []string{"abi", "store", "host", "host/daemon", "dashboard", "dashboard/control", "dashboard/export", "dashboard/timeline", "host/client",
 		"host/audit", "host/backup", "host/browser", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
-		owns: []string{"github.com/spf13/cobra", "golang.org/x/term", "go.yaml.in/yaml/v3"}},
+		owns: []string{"github.com/spf13/cobra", "golang.org/x/term", "go.yaml.in/yaml/v3", "rsc.io/qr"}},
 }
 
 // exampleOf is the folder of the example that a package belongs to, or what no

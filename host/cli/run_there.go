@@ -223,6 +223,8 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 	switch d.Type {
 	case timeline.RunInteractionRequired:
 		w.ask(ctx, x.InteractionID)
+	case timeline.RunAssistanceRequested:
+		w.show(ctx, d.Payload)
 	case timeline.RunInteractionCompleted:
 		if stop := w.stop[x.InteractionID]; stop != nil {
 			stop()
@@ -249,5 +251,31 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 		if err != nil && ctx.Err() == nil {
 			w.c.warnf("The answer was not taken: %v", err)
 		}
+	})
+}
+
+// show has the owner at the keyboard see what a connector wants opened, which no event
+// has: it is asked for while the request is open.
+func (w *watched) show(ctx context.Context, payload json.RawMessage) {
+	desk, ok := w.owner.(run.Desk)
+	if !ok {
+		return
+	}
+	var x struct {
+		ID string `json:"assistance_request_id"`
+	}
+	if json.Unmarshal(payload, &x) != nil || x.ID == "" {
+		return
+	}
+	w.asking.Go(func() {
+		a, err := w.k.Assistance(ctx, timeline.AssistanceID(w.run, x.ID))
+		if err != nil || a.Raw == nil {
+			return // it is closed, or not for this key to see
+		}
+		live := run.LiveAssistance{ID: x.ID, Message: a.Raw.Message}
+		for _, l := range a.Raw.Attachments {
+			live.Attachments = append(live.Attachments, abi.Attachment{Kind: l.Kind, Label: l.Label, URL: l.URL, Payload: l.Payload})
+		}
+		desk.AssistanceOpened(w.run, live)
 	})
 }

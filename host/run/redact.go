@@ -2,7 +2,10 @@ package run
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -13,7 +16,9 @@ const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|a
 
 var (
 	keyedSecret = regexp.MustCompile(`(?i)\b(` + keyWords + `)\b([ \t]*)[:=][ \t]*["']?[^"',\s}]+`)
-	sixDigits   = regexp.MustCompile(`(^|[^A-Za-z0-9_])[0-9]{6}($|[^A-Za-z0-9_])`)
+	codeWord    = regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords + `))(?:$|[^\pL])|(` + joinedWords + `)`)
+	noCodeWord  = regexp.MustCompile(`(?i)^(?:` + otherCodes + `)`)
+	digits      = regexp.MustCompile(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
 	longWord    = regexp.MustCompile(`[A-Za-z0-9_-]{24,}`)
 	pemBlock    = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
@@ -23,10 +28,74 @@ var (
 
 func keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
 
-// otp replaces six-digit words; twice, since neighbours share a border.
+// codeWords are what messages call a one-time code, joinedWords what languages do that
+// write without blanks; otherCodes before one make it something else.
+const (
+	codeWords = `codes?|passcodes?|otp|totp|hotp|m?tan|pin|2fa|mfa|one[- ]time password|kode|kod|koodi|einmalcode|einmalpasswort|sicherheitscode|` +
+		`bestätigungscode|código|codigo|clave|codice|codul|wachtwoord|код|кода|кодом`
+	joinedWords = `验证码|驗證碼|認証コード|確認コード|인증번호|인증 번호`
+	otherCodes  = `error|exit|status|return|response|result|zip|postal|area|country|source`
+)
+
+// nearCode is how far from a word for codes a code stands, in bytes.
+const nearCode = 40
+
+// otp replaces codes: digits beside a word for codes, in the same line and sentence.
+// A number is none by itself: "123456 events" says how many. Answers of the owner are
+// found by the canary wherever they are.
 func otp(s string) string {
-	const with = "${1}[REDACTED_OTP]${2}"
-	return sixDigits.ReplaceAllString(sixDigits.ReplaceAllString(s, with), with)
+	words := wordsForCodes(s)
+	if len(words) == 0 {
+		return s
+	}
+	var out strings.Builder
+	from := 0
+	for _, d := range digits.FindAllStringIndex(s, -1) {
+		if isInWord(s, d[0], d[1]) || !slices.ContainsFunc(words, func(w []int) bool { return beside(s, w, d) }) {
+			continue
+		}
+		out.WriteString(s[from:d[0]] + "[REDACTED_OTP]")
+		from = d[1]
+	}
+	return out.String() + s[from:]
+}
+
+// wordsForCodes are where a text has one; an error code is none.
+func wordsForCodes(s string) (words [][]int) {
+	for _, m := range codeWord.FindAllStringSubmatchIndex(s, -1) {
+		word := m[2:4]
+		if word[0] < 0 {
+			word = m[4:6]
+		}
+		if !noCodeWord.MatchString(s[word[0]:word[1]]) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// beside reports whether digits stand near a word for codes, with no end of a
+// sentence or line between them.
+func beside(s string, word, d []int) bool {
+	between := ""
+	switch {
+	case word[1] <= d[0]:
+		between = s[word[1]:d[0]]
+	case d[1] <= word[0]:
+		between = s[d[1]:word[0]]
+	}
+	return len(between) <= nearCode && !strings.ContainsAny(between, "\n\r;") && !strings.Contains(between, ". ") && !strings.Contains(between, "! ")
+}
+
+// isInWord: letters or digits go on beside it.
+func isInWord(s string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:from])
+	after, _ := utf8.DecodeRuneInString(s[to:])
+	return isWord(before) || isWord(after)
+}
+
+func isWord(c rune) bool {
+	return c == '_' || c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
 }
 
 // redactLog is profile log.

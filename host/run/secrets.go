@@ -291,11 +291,31 @@ func (c *canary) redact(s string) string {
 			s = strings.ReplaceAll(s, string(w), "[REDACTED_SECRET]")
 		}
 	}
-	if slices.Contains(c.whole, s) {
-		c.Hits++
-		return "[REDACTED_SECRET]"
+	for _, w := range c.whole {
+		s = c.redactWord(s, w)
 	}
 	return s
+}
+
+// redactWord replaces a short value where it is a word of its own: a code of six
+// digits within a longer number is something else.
+func (c *canary) redactWord(s, word string) string {
+	var out strings.Builder
+	for from := 0; ; {
+		at := strings.Index(s[from:], word)
+		if at < 0 {
+			return out.String() + s[from:]
+		}
+		end := from + at + len(word)
+		out.WriteString(s[from : from+at])
+		if isInWord(s, from+at, end) {
+			out.WriteString(word)
+		} else {
+			c.Hits++
+			out.WriteString("[REDACTED_SECRET]")
+		}
+		from = end
+	}
 }
 
 // redactJSON redacts every string of a JSON value, names included. A value that

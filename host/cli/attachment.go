@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"strings"
+
+	"rsc.io/qr"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+var (
+	_ run.Desk = terminal{}
+	_ run.Desk = (*scripted)(nil)
+)
+
+// AssistanceOpened shows what a connector wants its owner to open, which is in no
+// event: whoever has only a terminal sees it nowhere else. Where there is nothing to
+// open, the message is among the events already.
+func (t terminal) AssistanceOpened(_ store.RunID, a run.LiveAssistance) {
+	lines := opened(a.Attachments)
+	if lines == nil {
+		return
+	}
+	all := []string{"", "── the connector says:"}
+	for _, line := range strings.Split(abi.CleanLines(a.Message), "\n") {
+		all = append(all, "   │ "+line)
+	}
+	t.screen.line(strings.Join(append(all, lines...), "\n"))
+}
+
+// AssistanceClosed has nothing to take back: lines stay.
+func (terminal) AssistanceClosed(store.RunID, string) {}
+
+// AssistanceOpened passes it on to whoever is at the keyboard.
+func (s *scripted) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
+	if d, ok := s.next.(run.Desk); ok {
+		d.AssistanceOpened(id, a)
+	}
+}
+
+// AssistanceClosed passes it on too.
+func (s *scripted) AssistanceClosed(id store.RunID, assistance string) {
+	if d, ok := s.next.(run.Desk); ok {
+		d.AssistanceClosed(id, assistance)
+	}
+}
+
+// maxTarget bounds what is shown of an address or a code.
+const maxTarget = 2048
+
+// opened are the lines for the addresses and codes among attachments; nil for none.
+// They are a stranger's, and clean.
+func opened(attachments []abi.Attachment) (lines []string) {
+	for _, a := range attachments {
+		text, what := "", ""
+		switch a.Kind {
+		case "url":
+			text, what = a.URL, "Open"
+		case "qr":
+			if text, what = a.Payload, "Scan"; text == "" {
+				text = a.URL
+			}
+		}
+		if text == "" {
+			continue
+		}
+		if a.Label != "" {
+			what += " (" + abi.Cut(abi.Clean(a.Label), 80) + ")"
+		}
+		if a.Kind == "qr" {
+			lines = append(lines, drawn(text)...)
+		}
+		lines = append(lines, "   "+what+": "+abi.Cut(abi.Clean(text), maxTarget))
+	}
+	return lines
+}
+
+// quiet is the border that readers of codes need, in modules.
+const quiet = 2
+
+// drawn is a QR code in half blocks, light on dark as terminals mostly are: two rows
+// of modules in a line. nil for a text that is too long for one that a terminal shows.
+func drawn(text string) (lines []string) {
+	if len(text) > 600 {
+		return nil
+	}
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return nil
+	}
+	light := func(x, y int) bool { return !code.Black(x, y) } // beyond the edge too
+	for y := -quiet; y < code.Size+quiet; y += 2 {
+		var line strings.Builder
+		line.WriteString("   ")
+		for x := -quiet; x < code.Size+quiet; x++ {
+			switch upper, lower := light(x, y), y+1 < code.Size+quiet && light(x, y+1); {
+			case upper && lower:
+				line.WriteString("█")
+			case upper:
+				line.WriteString("▀")
+			case lower:
+				line.WriteString("▄")
+			default:
+				line.WriteString(" ")
+			}
+		}
+		lines = append(lines, line.String())
+	}
+	return lines
+}
