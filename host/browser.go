@@ -1,12 +1,15 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sluicehost/sluice/abi"
@@ -33,6 +36,7 @@ type Browsers interface {
 type BrowserFacts struct {
 	Browser   string // product and version; "" for none
 	Problem   string // why there is none, and what to do about it; "" when there is one
+	Slow      string // why it is not known which one there is: it did not answer in time; it may for a run
 	Egress    string // namespace or flags (B248)
 	UID       string // own or shared (B175)
 	NoSandbox bool   // the operator allows a browser without a sandbox (B176)
@@ -78,7 +82,7 @@ func (h *Host) browserInfo(ctx context.Context) control.BrowserInfo {
 		return control.BrowserInfo{Problem: h.NoBrowser(ctx)}
 	}
 	f := h.Options.Browsers.Facts(ctx)
-	return control.BrowserInfo{Product: f.Browser, Problem: f.Problem, Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
+	return control.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
 }
 
 // findings are the lines of a check-up about browsers (S80).
@@ -87,7 +91,14 @@ func (f BrowserFacts) findings(c *checkup) {
 		c.add("browser", StateWeak, "install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without", "none: %s", f.Problem)
 		return
 	}
-	c.add("browser", StateOK, "", "%s, %d at once", f.Browser, f.Max)
+	switch remedy := f.untried(); {
+	case f.Slow != "":
+		c.add("browser", StateWeak, "run sluice doctor again when less is going on, or name another browser with SLUICE_BROWSER", "slow: %s", f.Slow)
+	case remedy != "":
+		c.add("browser", StateWeak, remedy, "%s, %d at once; tried with %s", f.Browser, f.Max, triedText)
+	default:
+		c.add("browser", StateOK, "", "%s, %d at once; tried with %s", f.Browser, f.Max, triedText)
+	}
 	if f.Egress == "namespace" {
 		c.add("egress", StateOK, "", "namespace: a browser has no network but the host's proxy")
 	} else {
@@ -105,6 +116,26 @@ func (f BrowserFacts) findings(c *checkup) {
 		c.add("browser_uid", StateWeak, "run sluice as root with browser.uid_range", "browsers run as the user of the host")
 	}
 	c.add("browser_memory", StateWeak, "bound the host and its browsers together, for example with MemoryMax= of a systemd unit", "browsers have no memory limit of their own") // B177
+}
+
+// The versions of Chromium that this release was tried with. Those of the last year
+// are expected to work, and so are newer ones.
+const (
+	triedFirst, triedLast = 148, 156
+	triedText             = "Chromium 148 to 156"
+)
+
+// untried is what to do about a browser that is older than all that were tried; "" for
+// one that is not.
+func (f BrowserFacts) untried() string {
+	_, version, _ := strings.Cut(f.Browser, " ")
+	for _, word := range strings.Fields(version) {
+		number, _, _ := strings.Cut(word, ".")
+		if major, err := strconv.Atoi(number); err == nil && major < triedFirst {
+			return "update the browser: this one is older than those that were tried"
+		}
+	}
+	return ""
 }
 
 // noBrowser says why a run of a connector is offered no browser, "" where it is, or

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/patience"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -37,7 +38,7 @@ func (h *Host) Isolation(ctx context.Context) (jail.Isolation, error) {
 	if !i.at.IsZero() && (i.err == nil || time.Since(i.at) < probeAgain) {
 		return i.found, i.err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime) // whoever asked may go away, and ask again
+	ctx, cancel := patience.Within(context.WithoutCancel(ctx), probeTime) // whoever asked may go away, and ask again
 	defer cancel()
 	report, err := h.Sandbox.Probe(ctx, h.DataDir)
 	i.found, i.err, i.at = report.Isolation, err, time.Now()

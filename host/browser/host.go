@@ -2,6 +2,8 @@ package browser
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -72,6 +74,7 @@ func New(o Options) (*Host, error) {
 type Facts struct {
 	Browser   string // product and version; "" for none
 	Problem   string // why there is none, and what to do about it (B173)
+	Slow      string // why it is not known which one there is: it did not answer in time
 	Egress    string // namespace or flags (B248)
 	UID       string // own or shared (B175)
 	NoSandbox bool   // the operator allows a browser without a sandbox (B176)
@@ -83,7 +86,11 @@ func (h *Host) Facts(ctx context.Context) Facts {
 	s := h.surfaces.Facts()
 	f := Facts{Egress: h.o.EgressMode, UID: s.UIDs, NoSandbox: h.o.AllowNoSandbox, Max: s.Max, Live: s.Live}
 	b, err := h.find(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrSlow), ctx.Err() != nil: // it is there, for all that is known
+		f.Slow = fmt.Sprint(err)
+		return f
+	case err != nil:
 		f.Problem = err.Error()
 		return f
 	}

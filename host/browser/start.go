@@ -18,6 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // find is the browser of this host. It is looked for until there is one.
@@ -88,11 +89,21 @@ func (h *Host) startRefusal(err error) error {
 		r.Code, r.Message = "browser_missing", missing
 	case errors.Is(err, driver.ErrUnsafe):
 		r.Code, r.Message = "browser_unsafe", "the browser of this host cannot be used safely; sluice doctor says why"
+	case errors.Is(err, driver.ErrSlow):
+		r.Code, r.Message = "surface_start_failed", slow()
 	default:
 		return err
 	}
 	h.o.Log.Error("no browser was started", "error", err)
 	return r
+}
+
+// slow says of a browser that does not answer what is known of why.
+func slow() string {
+	if patience.Busy() != "" {
+		return "the machine is busy: its browser did not answer in time; try again later"
+	}
+	return "the browser of this host does not answer; try again later, or see sluice doctor"
 }
 
 // missing says how to get a browser; nothing is downloaded (B173).

@@ -34,7 +34,12 @@ func (c *command) running(ctx context.Context) (*client.Client, error) {
 	if fi, err := os.Stat(socket); err != nil || fi.Mode().Type() != os.ModeSocket {
 		return nil, nil
 	}
-	if k := client.Socket(socket); k.Alive(ctx) {
+	k := client.Socket(socket)
+	alive, err := k.Alive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if alive {
 		c.found = k
 	}
 	return c.found, nil // a socket that nobody answers is what a host left that was killed

@@ -19,7 +19,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // A Client speaks to one host.
@@ -30,6 +33,7 @@ type Client struct {
 	where string // for people
 	local bool
 	wait  time.Duration // between attempts to follow on
+	hello time.Duration // for a host on an idle machine to say that it is there
 }
 
 // Bounds of answers, in bytes.
@@ -42,14 +46,27 @@ const (
 // module first, and an install does.
 const answerWithin = 3 * time.Minute
 
+// dialAgain is how long to wait where too many dial at once.
+const dialAgain = 50 * time.Millisecond
+
 // Socket is a client of the host that listens on a socket file. Nothing is opened
 // yet: Alive says whether a host is there.
 func Socket(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", path)
+		for {
+			var d net.Dialer
+			conn, err := d.DialContext(ctx, "unix", path)
+			if !errors.Is(err, syscall.EAGAIN) { // more wait to be let in than may
+				return conn, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(dialAgain):
+			}
+		}
 	}
-	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: path, local: true, wait: retryWait}
+	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: path, local: true, wait: retryWait, hello: aliveWithin}
 }
 
 // ErrAddress: the address of a host is not one, or a key must not be sent there.
@@ -65,7 +82,7 @@ func URL(address, key string) (*Client, error) {
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 		return nil, ErrAddress
 	}
-	return &Client{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait}, nil
+	return &Client{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait, hello: aliveWithin}, nil
 }
 
 func loopback(host string) bool {
@@ -92,17 +109,27 @@ func (c *Client) Where() string { return c.where }
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Alive reports whether a host answers there, whatever it answers.
-func (c *Client) Alive(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+// aliveWithin is how long a host on an idle machine may take to say that it is there.
+const aliveWithin = 2 * time.Second
+
+// Alive reports whether a host answers there, whatever it answers. The error is an
+// *[UnreachableError] for one that listens and says nothing in time: that is a busy
+// host, and not none.
+func (c *Client) Alive(ctx context.Context) (bool, error) {
+	within, cancel := patience.Within(ctx, c.hello)
 	defer cancel()
-	res, err := c.send(ctx, http.MethodGet, "/healthz", nil, nil, nil)
-	if err != nil {
-		return false
+	res, err := c.send(within, http.MethodGet, "/healthz", nil, nil, nil)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case within.Err() != nil:
+		return false, &UnreachableError{Where: c.where, Err: fmt.Errorf("a host listens there and is busy: %w", context.Cause(within))}
+	case err != nil:
+		return false, nil
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxError)
-	return res.StatusCode == http.StatusOK
+	return res.StatusCode == http.StatusOK, nil
 }
 
 // An UnreachableError says that no host answered.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -226,8 +227,8 @@ func TestExport(t *testing.T) {
 func TestSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	c := client.Socket(path)
-	if c.Alive(context.Background()) {
-		t.Error("a host without a socket answers")
+	if alive, err := c.Alive(context.Background()); alive || err != nil {
+		t.Errorf("a host without a socket answers: %v", err)
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -241,12 +242,34 @@ func TestSocket(t *testing.T) {
 	}), ReadHeaderTimeout: time.Second}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
-	if !c.Alive(context.Background()) || !c.Local() {
-		t.Error("the host at the socket does not answer")
+	if alive, err := c.Alive(context.Background()); !alive || err != nil || !c.Local() {
+		t.Errorf("the host at the socket does not answer: %v", err)
 	}
 	s.Close()
 	var gone *client.UnreachableError
 	if _, err := c.System(context.Background()); !errors.As(err, &gone) {
 		t.Errorf("a host that is gone: %v", err)
+	}
+}
+
+// A host that listens and does not come to answer is busy, and not absent: nobody may
+// take its data directory for free.
+func TestSocketOfBusyHost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.Hasty(client.Socket(path))
+	var busy *client.UnreachableError
+	if alive, err := c.Alive(t.Context()); alive || !errors.As(err, &busy) || !strings.Contains(err.Error(), "busy") {
+		t.Errorf("a host that is busy: %v, %v", alive, err)
+	}
+	l.Close()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if alive, err := c.Alive(t.Context()); alive || err != nil {
+		t.Errorf("a socket that a host left: %v, %v", alive, err)
 	}
 }

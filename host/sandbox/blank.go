@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 const (
@@ -247,10 +248,13 @@ func (s *Sandbox) employ(ctx context.Context, use func(*blank) error) error {
 
 // hello reads the first message and refuses another build (S10).
 func (b *blank) hello(ctx context.Context, build string) error {
-	release := deadline(ctx, b.process.Socket, helloDeadline)
+	release := deadline(ctx, b.process.Socket, patience.For(helloDeadline))
 	defer release()
 	h, buf, err := b.channel.next()
 	if err != nil {
+		if busy := patience.Busy(); busy != "" && errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("no hello: %s%s", busy, b.said())
+		}
 		return fmt.Errorf("no hello: %w%s", err, b.said())
 	}
 	defer giveBuffer(buf)

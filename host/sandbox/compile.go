@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // Prepare makes sure that the cache has compiled code for the module, which
@@ -104,7 +105,7 @@ func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
 
 // compile runs a compile worker and takes what it made (S37).
 func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.options.CompileWall, errSlow)
+	ctx, cancel := patience.Within(ctx, s.options.CompileWall)
 	defer cancel()
 	out, err := os.MkdirTemp(s.cache.dir, buildPrefix)
 	if err != nil {
@@ -160,14 +161,20 @@ func (s *Sandbox) runCompiler(ctx context.Context, b *blank, out string, wasm, b
 // compileFailure names the end of a compile worker.
 func compileFailure(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, errSlow), context.Cause(ctx) == errSlow: //nolint:errorlint // the cause is exactly that
-		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long"}
+	case errors.Is(err, errSlow), isLate(ctx):
+		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long" + while(errSlow)}
 	case errors.Is(err, errMemory):
 		return &Failure{Code: CodeCompileMemory, Detail: "compiling took too much memory"}
 	case errors.Is(err, errBadEntry):
 		return &Failure{Code: CodeCompileFailed, Detail: strings.TrimPrefix(err.Error(), errBadEntry.Error()+": ")}
 	}
 	return err
+}
+
+// isLate reports a context whose own budget is used up.
+func isLate(ctx context.Context) bool {
+	_, late := errors.AsType[*patience.Late](context.Cause(ctx))
+	return late
 }
 
 // accept takes the output of a compile worker, which has ended: exactly one

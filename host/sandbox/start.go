@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 const (
@@ -163,7 +164,7 @@ func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.
 	if err := b.channel.load(l, files...); err != nil {
 		return abi.Ready{}, 0, fmt.Errorf("%w: %w%s", errBlankLost, err, b.said())
 	}
-	release := deadline(ctx, b.process.Socket, s.options.CompileWall)
+	release := deadline(ctx, b.process.Socket, patience.For(s.options.CompileWall))
 	defer release()
 	h, buf, err := b.channel.next()
 	if err != nil {
@@ -229,9 +230,17 @@ var (
 // startFailure names the end of a worker that was to run a guest.
 func startFailure(err error) error {
 	if errors.Is(err, errSlow) || errors.Is(err, errMemory) {
-		return &Failure{Code: CodeWorkerFailed, Detail: err.Error()}
+		return &Failure{Code: CodeWorkerFailed, Detail: err.Error() + while(err)}
 	}
 	return err
+}
+
+// while says that the machine was busy, of a worker that took too long.
+func while(err error) string {
+	if busy := patience.Busy(); busy != "" && errors.Is(err, errSlow) {
+		return ": " + busy
+	}
+	return ""
 }
 
 // launchFailure makes a *Failure of what went wrong on the way.

@@ -33,20 +33,23 @@ const install = "install one with `apt-get install chromium` (or chromium-headle
 // which is final, else the first on PATH that works (B172). namespace says that
 // browsers get a network namespace of their own, without which the headless shell
 // is passed over (B174). It starts no browser: each candidate is asked for its
-// version, at most 5 s, without rights of this host's root.
+// version, at most 5 s on an idle machine, without rights of this host's root.
 //
 // ErrMissing says what was tried and how to install one; ErrUnsafe that there is
-// only what must not be used.
+// only what must not be used; ErrSlow that there is one which does not answer.
 func Find(ctx context.Context, configured string, namespace bool) (Binary, error) {
 	if configured != "" {
 		bin, err := examine(ctx, configured)
+		if errors.Is(err, ErrSlow) {
+			return Binary{}, err
+		}
 		if err != nil {
 			return Binary{}, fmt.Errorf("%w: the configured %s: %w; name another with browser.path or SLUICE_BROWSER, or none and %s", ErrMissing, configured, err, install)
 		}
 		return bin, bin.safe(namespace)
 	}
 	var tried []string
-	var unsafe error
+	var unsafe, slow error
 	for _, name := range names {
 		bin, err := examine(ctx, name)
 		if err == nil {
@@ -55,10 +58,16 @@ func Find(ctx context.Context, configured string, namespace bool) (Binary, error
 			}
 			unsafe = err
 		}
+		if errors.Is(err, ErrSlow) {
+			slow = errors.Join(slow, err)
+		}
 		if ctx.Err() != nil {
 			return Binary{}, ctx.Err()
 		}
 		tried = append(tried, fmt.Sprintf("%s (%v)", name, err))
+	}
+	if slow != nil { // one that is slow is not missing
+		return Binary{}, slow
 	}
 	if unsafe != nil {
 		return Binary{}, unsafe

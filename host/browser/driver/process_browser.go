@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 const (
@@ -73,14 +74,14 @@ type Browser struct {
 var _ page.Browser = (*Browser)(nil)
 
 // Start starts a browser, checks that it answers and that its sandbox holds, and
-// opens its first tab. It takes at most 30 s, and less when ctx ends (B168); after an
+// opens its first tab. It takes at most 30 s on an idle machine, and less when ctx ends (B168); after an
 // error no process of it is left. ErrMissing, ErrUnsafe and ErrStart are the errors
 // that callers tell apart.
 func Start(ctx context.Context, o Options) (*Browser, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := patience.Within(ctx, startLimit)
 	defer cancel()
 	b, err := start(ctx, o, true)
 	if errors.Is(err, errNoSandbox) && o.AllowNoSandbox {
@@ -189,13 +190,25 @@ func (b *Browser) come(ctx context.Context) error {
 	case <-b.lost:
 		return b.Fault()
 	case <-ctx.Done():
-		return fmt.Errorf("no tab after %v", startLimit)
+		return fmt.Errorf("no tab: %w", context.Cause(ctx))
 	}
-	ready, cancel := context.WithTimeout(ctx, readyLimit)
+	return b.answers(ctx)
+}
+
+// answers waits until the browser and its tab answer. Silence is asked again: on a busy
+// machine a page that has just been made is slow.
+func (b *Browser) answers(ctx context.Context) error {
+	ready, cancel := patience.Within(ctx, readyLimit)
 	defer cancel()
-	verdict, err := Probe(ready, b)
-	if err == nil && !verdict.OK {
-		err = fmt.Errorf("%s: %s", verdict.Code, verdict.Detail)
+	for {
+		verdict, err := Probe(ready, b)
+		switch {
+		case err != nil:
+			return context.Cause(ready)
+		case verdict.OK:
+			return nil
+		case verdict.Code != CodeTimeout:
+			return fmt.Errorf("%s: %s", verdict.Code, verdict.Detail)
+		}
 	}
-	return err
 }

@@ -12,4 +12,7 @@ var (
 	ErrUnsafe = errors.New("browser_unsafe")
 	// ErrStart: it did not come up (B168). Trying again may help.
 	ErrStart = errors.New("surface_start_failed")
+	// ErrSlow: there is one, and it did not answer in time, or the machine had nothing
+	// left to run it with. Trying again helps once the machine is less busy.
+	ErrSlow = errors.New("the browser is slow")
 )

@@ -11,8 +11,10 @@ import (
 	"image/jpeg"
 	"image/png"
 	"math"
+	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
 	cdpage "github.com/chromedp/cdproto/page"
 
@@ -51,7 +53,7 @@ func (t *Tab) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error)
 			got, err = cdp.Call(ctx, t.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
 				Format: cdpage.CaptureScreenshotFormatPng, Clip: area.clip, CaptureBeyondViewport: &s.Full, OptimizeForSpeed: new(true),
 			})
-			return err
+			return unpictured(err)
 		})
 		if kept := shown(); !kept {
 			before = append(before, page.Box{X: area.x, Y: area.y, W: area.w, H: area.h})
@@ -67,6 +69,19 @@ func (t *Tab) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error)
 		return err
 	})
 	return p, err
+}
+
+// unpictured is the error of a picture: that the browser has none to give is the page's
+// doing, which is being left or drew nothing, and no fault of this host.
+func unpictured(err error) error {
+	if e, ok := errors.AsType[*cdproto.Error](err); ok {
+		for _, s := range []string{"Unable to capture screenshot", "with 0 width", "with 0 height", "Page is too large"} {
+			if strings.Contains(e.Message, s) {
+				return fmt.Errorf("%w: %w", page.ErrHung, err)
+			}
+		}
+	}
+	return err
 }
 
 // hide has nodes draw nothing until shown is called, which is to be done in any case.
@@ -114,10 +129,23 @@ func (t *Tab) area(ctx context.Context, s page.Shot) (area, error) {
 	if err != nil {
 		return area{}, err
 	}
-	v := m.CSSVisualViewport
+	v, content := m.CSSVisualViewport, m.CSSContentSize
+	if v == nil || content == nil {
+		return area{}, fmt.Errorf("%w: the browser does not say how large the page is", page.ErrHung)
+	}
+	t.mu.Lock()
+	screen := t.screen.viewport
+	t.mu.Unlock()
 	a := area{w: v.ClientWidth, h: v.ClientHeight}
 	if s.Full {
-		a = area{x: -v.PageX, y: -v.PageY, w: m.CSSContentSize.Width, h: m.CSSContentSize.Height}
+		a = area{x: -v.PageX, y: -v.PageY, w: content.Width, h: content.Height}
+	}
+	// A page that was not laid out yet, or shows an error of the browser, may have no size.
+	if a.w < 1 {
+		a.w = float64(max(screen.Width, 1))
+	}
+	if a.h < 1 {
+		a.h = float64(max(screen.Height, 1))
 	}
 	if s.Clip != nil {
 		c := meet(*s.Clip, page.Box{X: a.x, Y: a.y, W: a.w, H: a.h})
@@ -191,7 +219,7 @@ func (p placed) box(b page.Box) page.Box {
 func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return page.Picture{}, err
+		return page.Picture{}, fmt.Errorf("%w: its picture cannot be read: %w", page.ErrHung, err)
 	}
 	if config.Width*config.Height > 4*picturePixels {
 		return page.Picture{}, page.ErrTooLarge

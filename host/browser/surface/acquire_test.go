@@ -356,6 +356,34 @@ func TestNotReady(t *testing.T) {
 	})
 }
 
+// A browser that is silent because the machine is busy is asked again, as long as
+// patience lasts, and no longer.
+func TestReadyLate(t *testing.T) {
+	for _, c := range []struct {
+		silent, want int
+		code         string
+	}{{2, 3, ""}, {9, 3, "surface_start_failed"}} {
+		asked := 0
+		s := newStage(t, func(o *surface.Options) {
+			o.Patience = func(d time.Duration) time.Duration { return 3 * d }
+			o.Check = func(context.Context, page.Browser) surface.Probe {
+				if asked++; asked <= c.silent {
+					return surface.Probe{Code: surface.CodeTimeout}
+				}
+				return surface.Probe{OK: true}
+			}
+		})
+		got, err := s.Acquire(t.Context(), s.request("c", "p"))
+		if code(err) != c.code || asked != c.want {
+			t.Errorf("silent %d times: %v, asked %d times", c.silent, err, asked)
+		}
+		if err == nil {
+			got.Release(context.Background())
+		}
+		end(t, s)
+	}
+}
+
 // A run that is cancelled while it waits leaves nothing.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -157,7 +157,8 @@ type stage struct {
 func newStage(t *testing.T, change func(*surface.Options)) *stage {
 	t.Helper()
 	s := &stage{dir: filepath.Join(t.TempDir(), "profiles")}
-	o := surface.Options{Dir: s.dir, Start: s.start, Open: s.open}
+	idle := func(d time.Duration) time.Duration { return d } // no test knows how busy the machine is
+	o := surface.Options{Dir: s.dir, Start: s.start, Open: s.open, Patience: idle}
 	if change != nil {
 		change(&o)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/driver"
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // Bounds of a surface's life, in wall time.
@@ -34,6 +35,9 @@ type Options struct {
 	Start Starter
 	Open  GateOpener
 	Check Checker // nil: driver.Probe
+	// Patience is how long to wait for what takes so long on an idle machine; nil is
+	// patience.For.
+	Patience func(time.Duration) time.Duration
 	// Clone copies files of profiles (B184); nil does as the file system can.
 	Clone Cloner
 	// Linger is for how long a connection's own browser is kept after its run, at
@@ -86,6 +90,9 @@ func New(o Options) (*Manager, error) {
 	}
 	if o.Check == nil {
 		o.Check = check
+	}
+	if o.Patience == nil {
+		o.Patience = patience.For
 	}
 	if o.Clone == nil {
 		o.Clone = reflink
@@ -186,6 +193,9 @@ func (m *Manager) refusal(err error) *action.Refusal {
 	if errors.As(err, &r) {
 		return r
 	}
-	m.o.Log.Error("a browser did not start", "error", err)
+	m.o.Log.Error("a browser did not start", "error", err, "busy", patience.Busy())
+	if errors.Is(err, context.DeadlineExceeded) && patience.Busy() != "" {
+		return &action.Refusal{Code: "surface_start_failed", Verb: action.Open, Message: "the machine is busy: the browser did not start in time; try again later"}
+	}
 	return &action.Refusal{Code: "surface_start_failed", Verb: action.Open, Message: "the browser did not start; try again, and look at the host's log if it goes on"}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // A process is a browser with all that it holds: its gate, its directories, its
@@ -117,7 +118,7 @@ func (p *process) temporary(dir *string) error {
 // launch opens the gate and starts the browser behind it. The process is ended by
 // the caller when it fails.
 func (p *process) launch(ctx context.Context, bind func(Gate) error) error {
-	ctx, stop := context.WithTimeout(ctx, startTime)
+	ctx, stop := patience.Within(ctx, startTime)
 	defer stop()
 	if p.home == "" {
 		if err := p.temporary(&p.home); err != nil {
@@ -138,12 +139,23 @@ func (p *process) launch(ctx context.Context, bind func(Gate) error) error {
 		return err
 	}
 	p.browser, p.leased, p.fence = b, b, gate
-	ready, done := context.WithTimeout(ctx, readyTime)
-	defer done()
-	if probe := p.m.o.Check(ready, b); !probe.OK {
+	if probe := p.m.ready(ctx, b); !probe.OK {
 		return &notReady{probe}
 	}
 	return nil
+}
+
+// ready asks a browser that has come up whether it answers, and asks again where it
+// says nothing on a busy machine.
+func (m *Manager) ready(ctx context.Context, b page.Browser) Probe {
+	for left := m.o.Patience(readyTime) - readyTime; ; left -= readyTime {
+		within, done := context.WithTimeout(ctx, readyTime)
+		probe := m.o.Check(within, b)
+		done()
+		if probe.OK || probe.Code != CodeTimeout || ctx.Err() != nil || left <= 0 {
+			return probe
+		}
+	}
 }
 
 // notReady is the error of a browser that came up and does not answer.

@@ -13,9 +13,7 @@ func (m *Manager) warm(ctx context.Context, r Request) *process {
 	if p == nil {
 		return nil
 	}
-	limit, stop := context.WithTimeout(ctx, readyTime)
-	defer stop()
-	if p.bind(r) != nil || !m.o.Check(limit, p.browser).OK {
+	if p.bind(r) != nil || !m.ready(ctx, p.browser).OK {
 		p.end(ctx)
 		return nil
 	}
