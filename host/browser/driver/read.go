@@ -56,6 +56,8 @@ type glance struct {
 // looked into from there.
 type hole struct {
 	N       int      `json:"n"`
+	Name    string   `json:"name"` // attributes of the element that frames it
+	ID      string   `json:"id"`
 	Open    bool     `json:"open"`
 	Order   int      `json:"order"`
 	Ordinal int      `json:"ordinal"`
@@ -305,7 +307,7 @@ func (m *merge) document(g *glance, at placed) {
 		if f == nil {
 			continue
 		}
-		m.o.Frames = append(m.o.Frames, page.Subframe{ID: f.name, Origin: f.origin})
+		m.o.Frames = append(m.o.Frames, page.Subframe{ID: f.name, Origin: f.origin, Name: cutText(h.Name, 255), ElementID: cutText(h.ID, 255)})
 		inner := m.glances[f.world]
 		if h.Open || f.world == nil || inner == nil {
 			continue

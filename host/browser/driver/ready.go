@@ -112,9 +112,9 @@ func (t *Tab) around(w *world) (o owner, main bool) {
 }
 
 // ScrollTo brings a node into the viewport at once.
-func (t *Tab) ScrollTo(ctx context.Context, node page.Ref) error {
+func (t *Tab) ScrollTo(ctx context.Context, node page.Ref, to page.Place) error {
 	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error {
-		if err := w.said(ctx, "show", n); err != nil || w.session == t.session {
+		if err := w.said(ctx, "show", n, string(to)); err != nil || w.session == t.session {
 			return err
 		}
 		return pause(ctx, foreignLag)

@@ -43,6 +43,7 @@ type act struct {
 	sends      bool // the page sent something because of it
 	refused    *action.Refusal
 	release    func() // staged files
+	document   string // that was given them
 	blocked    string // why a part of the control could not be used
 	rich       bool   // B59 was tried
 	cycles     cycles

@@ -86,7 +86,7 @@ func selectSend(a *act) (page.Delivery, error) {
 	}
 	r, err := a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
 	if err == nil && r.Fault == "outside_viewport" {
-		if err = a.tab.ScrollTo(a.ctx, c.option.Ref); err == nil {
+		if err = a.tab.ScrollTo(a.ctx, c.option.Ref, page.Middle); err == nil {
 			r, err = a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
 		}
 	}

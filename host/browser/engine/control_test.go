@@ -461,8 +461,22 @@ func TestUpload(t *testing.T) {
 		r := request(action.Upload, tested("pick"))
 		r.Upload = []action.File{{Handle: 17}}
 		got := b.act(r)
-		if b.is(got, "", ""); files.released != 1 || toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
-			t.Errorf("B31: released %d, %v", files.released, got.Details)
+		if b.is(got, "", ""); files.released != 0 || toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
+			t.Errorf("what a page may still read is gone: released %d, %v", files.released, got.Details)
+		}
+		again := request(action.Upload, tested("pick"))
+		again.Upload, again.AllowPreexist = []action.File{{Handle: 18}}, true
+		if b.is(b.act(again), "", ""); files.released != 1 {
+			t.Errorf("what the control was given before: released %d", files.released)
+		}
+		b.change(func() { b.document += "+" })
+		b.act(click("", nil))
+		if files.released != 2 {
+			t.Errorf("the document is gone: released %d", files.released)
+		}
+		b.engine.Close()
+		if files.released != 2 {
+			t.Errorf("released %d times", files.released)
 		}
 	})
 }

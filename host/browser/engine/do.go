@@ -27,6 +27,7 @@ func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refu
 	if refused != nil {
 		return nil, refused
 	}
+	e.dropEnded()
 	deadline := req.Deadline
 	if deadline == 0 {
 		deadline = 10 * time.Second
@@ -99,9 +100,7 @@ func (v *verb) act() (any, *action.Refusal) {
 		}
 		a.perform()
 	})
-	if a.release != nil {
-		defer a.release()
-	}
+	defer a.keepUploads()
 	if a.refused != nil {
 		a.tracer.add(stageResolve, stepFailure, meta{"refused": a.refused.Code})
 		a.record(nil)
@@ -201,4 +200,5 @@ func (e *Engine) Close() {
 	e.work.Lock()
 	defer e.work.Unlock()
 	e.abandon()
+	e.drop(func(uploaded) bool { return true })
 }

@@ -36,8 +36,9 @@ type Secrets interface {
 
 // Files are what uploads come from.
 type Files interface {
-	// Stage makes private copies for the browser (B31); release removes them. It is
-	// called once, after the action.
+	// Stage makes private copies for the browser (B31); release removes them, once their
+	// document or the surface has ended. It is
+	// called once.
 	Stage(ctx context.Context, files []action.File) (staged []StagedFile, release func(), refused *action.Refusal)
 }
 
@@ -112,6 +113,7 @@ type Engine struct {
 	pasts   []*past                        // the latest actions that were dispatched
 	late    map[string]lateDownload        // by the download's id
 	offers  map[string]bool                // downloads whose end was told, by id
+	uploads []uploaded                     // what open pages may still read
 }
 
 // New makes the engine of one surface.

@@ -29,13 +29,9 @@ var null = json.RawMessage("null")
 
 // extract returns data as it is read. It neither scrolls nor clicks.
 func (v *verb) extract() (any, *action.Refusal) {
-	items, refused := v.items()
+	items, got, refused := v.taken()
 	if refused != nil {
 		return nil, refused
-	}
-	got, err := v.tab.Extract(v.ctx, items)
-	if err != nil {
-		return nil, v.unread(err)
 	}
 	out := &ExtractReply{Items: map[string]json.RawMessage{}, Truncated: got.Truncated}
 	for i, want := range v.req.Extract {
@@ -49,6 +45,30 @@ func (v *verb) extract() (any, *action.Refusal) {
 	v.succeeded = true
 	v.record(nil)
 	return out, nil
+}
+
+// maxTaken is how often elements are looked for that go while they are read.
+const maxTaken = 4
+
+// taken are the items, and what the page gives of them. What is not on the page is not
+// asked of it; a page that draws anew meanwhile is asked again.
+func (v *verb) taken() (items []page.Item, got page.Extracted, refused *action.Refusal) {
+	for n := 1; ; n++ {
+		if items, refused = v.items(); refused != nil {
+			return nil, got, refused
+		}
+		there := slices.DeleteFunc(slices.Clone(items), func(i page.Item) bool { return slices.Contains(i.Refs, nowhere) })
+		var err error
+		if got, err = v.tab.Extract(v.ctx, there); err == nil {
+			return items, got, nil
+		}
+		if !errors.Is(err, page.ErrGone) || n == maxTaken {
+			return nil, got, v.unread(err)
+		}
+		if err := v.sleep(glimpse); err != nil {
+			return nil, got, v.unread(err)
+		}
+	}
 }
 
 // items are the requests as the page understands them: targets became nodes. One

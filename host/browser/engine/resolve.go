@@ -239,18 +239,26 @@ func (a *act) prepare(n *page.Node) {
 	}
 }
 
+// places are where an element is brought, one after the other, until nothing lies over
+// it: bars stay at the ends of the viewport, and sheets in its middle.
+var places = []page.Place{page.Middle, page.Start, page.End}
+
 // reach makes the checks of B134 and compares what was hit with what was chosen
 // (B132).
 func (t *try) reach() (*fault, error) {
 	ref, scrolled := t.found.Node.Ref, false
 	r, err := t.check(ref)
-	covered := r.Fault == "obscured" && !t.shown // by what stays in place, maybe
-	if err == nil && (r.Fault == "outside_viewport" || covered) {
-		scrolled, t.shown = true, t.shown || covered
-		if err = t.tab.ScrollTo(t.ctx, ref); err == nil {
+	for _, to := range places {
+		covered := r.Fault == "obscured" && !t.shown // by what stays in place, maybe
+		if err != nil || r.Fault != "outside_viewport" && !covered {
+			break
+		}
+		scrolled = true
+		if err = t.tab.ScrollTo(t.ctx, ref, to); err == nil {
 			r, err = t.check(ref)
 		}
 	}
+	t.shown = t.shown || scrolled && r.Fault == "obscured"
 	if err != nil {
 		return t.unready(err)
 	}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -34,7 +36,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 	if a.found == nil {
 		return all, nil
 	}
-	err := a.tab.ScrollTo(a.ctx, a.node())
+	err := a.tab.ScrollTo(a.ctx, a.node(), page.Middle)
 	w.steps++
 	all.Sent = all.Sent || err == nil || !unsent(err)
 	return all, err
@@ -54,7 +56,8 @@ func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for tries := 0; tries < 3; tries++ { // a row may need a moment to be made
+	came := a.now()
+	for tries := 0; tries < 3 || a.grows(moved, came, before); tries++ { // a row may need a moment to be made
 		l, err := a.look([]*action.Target{a.req.Target, a.req.Scroll.Within}, []*action.Predicate{a.delta})
 		if err != nil {
 			return false, err
@@ -71,6 +74,15 @@ func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
 	}
 	w.unchanged = moved == page.Point{} && before == a.digests()
 	return !w.unchanged, nil
+}
+
+// maxGrowing is how long a list that is scrolled to its end is given to grow.
+const maxGrowing = 3 * time.Second
+
+// grows reports whether a list that did not move may still become longer: it asks its
+// server once its end is seen. One that did is scrolled on.
+func (a *act) grows(moved page.Point, came time.Duration, before page.Digests) bool {
+	return moved == page.Point{} && before == a.digests() && a.now()-came < maxGrowing
 }
 
 // box is the element that is scrolled; "" is the page.

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -24,12 +26,89 @@ func uploadFits(a *act, n *page.Node) *fault {
 		return nil
 	}
 	staged, release, refused := a.opt.Files.Stage(a.ctx, a.req.Upload)
+	if refused == nil {
+		if refused = a.uploadRoom(staged); refused != nil {
+			release()
+		}
+	}
 	if refused != nil {
 		a.refused = refused
 		return nil
 	}
 	a.work, a.release = staged, release
 	return nil
+}
+
+// An uploaded is what a page was given and may read until it ends.
+type uploaded struct {
+	tab      page.Tab
+	document string
+	node     page.Ref
+	bytes    int64
+	release  func()
+}
+
+// maxUploaded is how much one surface keeps for its pages, in bytes.
+const maxUploaded = 1 << 30
+
+// keepUploads settles what becomes of the copies that an action made: those that its
+// page was given stay until the document or the surface ends, or until the control is
+// given others. Those of a document that is gone by now go with the next verb.
+func (a *act) keepUploads() {
+	if a.release == nil {
+		return
+	}
+	staged, _ := a.work.([]StagedFile)
+	if a.dispatches == 0 {
+		a.release()
+		return
+	}
+	u := uploaded{tab: a.tab, document: a.document, node: a.node(), release: a.release}
+	for _, f := range staged {
+		u.bytes += f.Bytes
+	}
+	a.drop(func(o uploaded) bool {
+		return o.tab.ID() == u.tab.ID() && o.document == u.document && o.node == u.node && a.res.Success
+	})
+	a.uploads = append(a.uploads, u)
+}
+
+// drop removes the copies that nobody will read.
+func (e *Engine) drop(which func(uploaded) bool) {
+	e.uploads = slices.DeleteFunc(e.uploads, func(u uploaded) bool {
+		if which(u) {
+			u.release()
+			return true
+		}
+		return false
+	})
+}
+
+// dropEnded removes the copies that were for documents which are gone.
+func (e *Engine) dropEnded() {
+	if len(e.uploads) == 0 {
+		return
+	}
+	open := map[string]bool{}
+	for _, t := range e.opt.Browser.Tabs() {
+		open[t.ID()] = true
+	}
+	e.drop(func(u uploaded) bool { return !open[u.tab.ID()] || u.tab.Facts().Document != u.document })
+}
+
+// uploadRoom refuses more than the surface keeps.
+func (a *act) uploadRoom(staged []StagedFile) *action.Refusal {
+	var total int64
+	for _, f := range staged {
+		total += f.Bytes
+	}
+	for _, u := range a.uploads {
+		total += u.bytes
+	}
+	if total <= maxUploaded {
+		return nil
+	}
+	return &action.Refusal{Code: "invalid_request", Message: "files: the open pages were given more than 1 GiB together; load them anew first", Verb: a.req.Verb}
 }
 
 func names(staged []StagedFile) []string {
@@ -41,6 +120,7 @@ func names(staged []StagedFile) []string {
 }
 
 func uploadSend(a *act) (page.Delivery, error) {
+	a.document = a.tab.Facts().Document
 	staged, _ := a.work.([]StagedFile)
 	paths := make([]string, len(staged))
 	for i, f := range staged {

@@ -47,11 +47,16 @@ func (l *Look) up(n *page.Node) *page.Node { return l.Node(n.Up) }
 // inside reports whether n lies below box in the tree.
 func (l *Look) inside(n, box *page.Node) bool { return l.tree.inside(l.at[n.Ref], l.at[box.Ref]) }
 
-// frame is the id of the frame that a guest calls name; false for none.
+// frame is the id of the frame that a guest calls name: by the id that snapshots give
+// it, else by the name of its element, else by that one's id. false for none.
 func (l *Look) frame(name string) (string, bool) {
-	for _, f := range l.Frames {
-		if f.ID == name || f.Name == name {
-			return f.ID, true
+	for _, called := range []func(page.Subframe) string{
+		func(f page.Subframe) string { return f.ID },
+		func(f page.Subframe) string { return f.Name },
+		func(f page.Subframe) string { return f.ElementID },
+	} {
+		if i := slices.IndexFunc(l.Frames, func(f page.Subframe) bool { return called(f) == name }); i >= 0 {
+			return l.Frames[i].ID, true
 		}
 	}
 	return "", false

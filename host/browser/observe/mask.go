@@ -18,7 +18,7 @@ func Mask(o *page.Observation, hide func(string) string) {
 	h.address(&o.URL)
 	o.Frames = slices.Clone(o.Frames)
 	for i := range o.Frames {
-		h.texts(&o.Frames[i].Name)
+		h.texts(&o.Frames[i].Name, &o.Frames[i].ElementID)
 	}
 	for i := range o.Nodes {
 		h.node(&o.Nodes[i])

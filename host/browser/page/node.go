@@ -209,7 +209,9 @@ func (o *Observation) Age() time.Duration { return max(0, o.Arrived.Sub(o.Captur
 type Subframe struct {
 	ID     string `json:"id"`
 	Origin string `json:"origin"`
-	Name   string `json:"name,omitempty"`
+	// Name and ElementID are the name and the id of the element that frames it.
+	Name      string `json:"name,omitempty"`
+	ElementID string `json:"element_id,omitempty"`
 }
 
 // Loading says what shows that the page is busy (B115).

@@ -20,8 +20,9 @@ type Tab interface {
 	// at the point of it (fractions of its box), and begins to count the trusted
 	// events that arrive there (B139).
 	Ready(ctx context.Context, node Ref, at Point) (Readiness, error)
-	// ScrollTo brings a node into the viewport at once.
-	ScrollTo(ctx context.Context, node Ref) error
+	// ScrollTo brings a node into the viewport at once: to its middle, or to the end of
+	// it that is named, since something may lie over the others.
+	ScrollTo(ctx context.Context, node Ref, to Place) error
 
 	Click(ctx context.Context, c Click) (Delivery, error)
 	Hover(ctx context.Context, at Point) (Delivery, error)
@@ -73,6 +74,16 @@ type Tab interface {
 	Focus(ctx context.Context) error
 	Close(ctx context.Context) error
 }
+
+// A Place is where in the viewport something is brought.
+type Place string
+
+// The places.
+const (
+	Middle Place = "center"
+	Start  Place = "start"
+	End    Place = "end"
+)
 
 // Facts are known to the host from the browser, not from the page.
 type Facts struct {

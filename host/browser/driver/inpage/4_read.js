@@ -370,7 +370,7 @@ const frameFacts = (e, order, ordinal, look) => {
   const k = offsetWidth(e) > 0 ? rect(e).width / offsetWidth(e) : 1;
   const left = parseFloat(style.paddingLeft) || 0, top = parseFloat(style.paddingTop) || 0;
   return {
-    n: numberOf(e), open: inner(e) !== null, order, ordinal, name: cut(attr(e, "name") || idOf(e) || "", 255), box: b, visible: shown(e),
+    n: numberOf(e), open: inner(e) !== null, order, ordinal, name: cut(attr(e, "name") || "", 255), id: cut(idOf(e) || "", 255), box: b, visible: shown(e),
     x: b.x + o.s * k * (clientLeft(e) + left), y: b.y + o.s * k * (clientTop(e) + top), s: o.s * k, clip: meet(b, look.around(e)),
   };
 };

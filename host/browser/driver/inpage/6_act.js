@@ -105,10 +105,10 @@ const scroll = (number, dx, dy) => {
   scrollBy(e, { left: dx * w, top: dy * h, behavior: "instant" });
   return { fault: "", x: scrollLeft(e) - x, y: scrollTop(e) - y };
 };
-const show = (number) => {
+const show = (number, to) => {
   const e = nodeOf(number);
   if (!e) return "gone";
-  scrollIntoView(e, { block: "center", inline: "nearest", behavior: "instant" });
+  scrollIntoView(e, { block: to, inline: "nearest", behavior: "instant" });
   return "";
 };
 const boxesOf = (list) => {
