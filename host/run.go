@@ -42,6 +42,7 @@ type RunRequest struct {
 	Owner    run.Owner         // nil: not interactive
 	Trigger  string            // "" is manual
 	Watch    func(store.Event)
+	Stalls   func(message string) // see run.Deps
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64
@@ -165,7 +166,7 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	}
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
-		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Network: session, Browser: pages,
+		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls, Network: session, Browser: pages,
 		Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
 			h.began(ctx, conn, p.run)

@@ -165,7 +165,8 @@ func (s *Service) LiveRun(id store.RunID) (control.LiveRun, bool) {
 	l, ok := s.runs.Live(id)
 	return control.LiveRun{
 		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused, CancelRequested: l.CancelRequested,
-		Usage: control.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
+		HeldUp: l.Stalled,
+		Usage:  control.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
 	}, ok
 }
 

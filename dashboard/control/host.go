@@ -80,6 +80,7 @@ type LiveRun struct {
 	PauseRequested  bool
 	Paused          bool
 	CancelRequested bool
+	HeldUp          string // what keeps it from going on, as a sentence; "" for nothing
 	Usage           Usage
 }
 

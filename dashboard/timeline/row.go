@@ -19,7 +19,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	s.NodeStates, s.Variables, s.Metrics = map[string]NodeState{}, map[string]any{}, c.metrics()
 	s.Sluice.Result, s.Sluice.TerminalReason = row.Status, r.text("terminal_reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = r.raw("checkpoint_summary"), r.raw("known_gaps")
-	s.Sluice.PauseRequested, s.Sluice.CancelRequested = false, false
+	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
 	s.Status = RowStatus(row)
 	if next > 0 && !row.Pruned {
 		s.Sluice.LastSequence = ptr(next - 1)

@@ -24,6 +24,7 @@ type Live struct {
 	Phase           string // preparing, running, waiting, finishing, committing
 	PauseRequested  bool
 	CancelRequested bool
+	HeldUp          string // what keeps it from going on; "" for nothing
 }
 
 // A Snapshot is a RunSnapshot (A70), without tokens: who may answer gets them
@@ -83,7 +84,8 @@ type Sluice struct {
 	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept (A95)
 	PauseRequested   bool               `json:"pauseRequested,omitempty"`
 	CancelRequested  bool               `json:"cancelRequested,omitempty"`
-	Assistance       []Item             `json:"assistance"` // open ones
+	HeldUp           string             `json:"heldUp,omitempty"` // what keeps it from going on, as a sentence
+	Assistance       []Item             `json:"assistance"`       // open ones
 	Result           string             `json:"result,omitempty"`
 	TerminalReason   string             `json:"terminalReason,omitempty"`
 	Checkpoints      json.RawMessage    `json:"checkpointSummary,omitempty"`
@@ -162,6 +164,7 @@ func base(row store.Run, a About) Snapshot {
 	}
 	if a.Live != nil {
 		s.Sluice.PauseRequested, s.Sluice.CancelRequested = a.Live.PauseRequested, a.Live.CancelRequested
+		s.Sluice.HeldUp = a.Live.HeldUp
 	}
 	return s
 }
@@ -185,7 +188,7 @@ func (f *Fold) phase(s Status, live *Live) *string {
 func (f *Fold) over(s *Snapshot) {
 	m := f.final
 	s.CompletedAt = store.Time(f.ended.OccurredAt)
-	s.Sluice.PauseRequested, s.Sluice.CancelRequested = false, false
+	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
 	s.Sluice.Result, s.Sluice.TerminalReason = f.ended.Status, m.text("reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = checkpointsOf(m), m.raw("known_gaps")
 	if s.Status != Failed {

@@ -26,6 +26,8 @@ type progress struct {
 	mode     string
 	message  string
 	notice   string // what the owner is asked to do
+	stalled  string // why the host waits
+	told     string // what stalled was last: its event says nothing new
 	rejected int64
 	logs     []string // the latest lines of the connector's log
 }
@@ -83,6 +85,18 @@ func (p *progress) cancelling() {
 	p.screen.line("Cancelling. Press Ctrl-C again to stop at once.")
 }
 
+// stalls says that the host waits for its disk, and that it does no longer.
+func (p *progress) stalls(message string) {
+	p.mu.Lock()
+	p.stalled = abi.Clean(message)
+	p.told = orWord(p.stalled, p.told)
+	p.mu.Unlock()
+	if message == "" {
+		message = "There is room on the disk again; the run goes on."
+	}
+	p.screen.line(abi.Clean(message))
+}
+
 // eventData is the part of events' data that progress looks at.
 type eventData struct {
 	ScopeStreams []string `json:"scope_streams"`
@@ -98,6 +112,7 @@ type eventData struct {
 	Reason   string   `json:"reason"`
 	Level    string   `json:"level"`
 	Failure  string   `json:"failure_message"`
+	Action   string   `json:"owner_action"`
 }
 
 // event takes one durable event, in order.
@@ -107,8 +122,14 @@ func (p *progress) event(e store.Event) {
 		return // an event of a shape unknown here is not worth a word
 	}
 	p.mu.Lock()
-	p.take(e, d)
+	told := e.Type == "run.assistance_requested" && abi.Clean(d.Message) == p.told
+	if !told {
+		p.take(e, d)
+	}
 	p.mu.Unlock()
+	if told {
+		return
+	}
 	if line := notable(e, d); line != "" && (!p.screen.live || lasting[e.Type]) {
 		p.screen.line(line)
 	}
@@ -193,8 +214,10 @@ func (p *progress) block(now time.Time) []string {
 	if p.message != "" {
 		lines = append(lines, "  "+p.message)
 	}
-	if p.notice != "" {
-		lines = append(lines, "  ! "+p.notice)
+	for _, notice := range []string{p.stalled, p.notice} {
+		if notice != "" {
+			lines = append(lines, "  ! "+notice)
+		}
 	}
 	return lines
 }
@@ -229,8 +252,11 @@ func notable(e store.Event, d eventData) string {
 	case "run.interaction_required":
 		return "waiting for an answer: " + message
 	case "run.assistance_requested":
-		if e.InteractionID != "" {
+		switch {
+		case e.InteractionID != "":
 			return ""
+		case d.Action == abi.ActionNone: // there is nothing to help with
+			return message
 		}
 		return "the connector asks for help: " + message
 	case "log.appended":

@@ -187,6 +187,7 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		out.event(e)
 		p.event(e)
 	}
+	q.Stalls = func(message string) { p.stalls(message) }
 	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
 	r, err := h.Start(ctx, q)
 	done()

@@ -214,7 +214,7 @@ func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
 		a.ConnectorName, a.ConnectorVersion = c.Name, c.Version
 	}
 	if live, ok := d.Service.LiveRun(row.ID); ok {
-		a.Live = &timeline.Live{Phase: live.Phase, PauseRequested: live.PauseRequested, CancelRequested: live.CancelRequested}
+		a.Live = &timeline.Live{Phase: live.Phase, PauseRequested: live.PauseRequested, CancelRequested: live.CancelRequested, HeldUp: live.HeldUp}
 	}
 	if row.Pruned {
 		a.RetentionFloor = d.floor(ctx, row.ID)

@@ -117,7 +117,7 @@ func (r *run) assistanceTimeouts(now time.Time) {
 // closeAssistances ends what is open just before the terminal event (R106). It
 // may be asked again for another end: nothing is forgotten.
 func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
-	events := r.closeTurn("cancelled", reason)
+	events := append(r.closeTurn("cancelled", reason), r.closeStall()...)
 	for _, o := range r.proto.OpenAssistances() {
 		switch {
 		case o.ID == timedOut:

@@ -63,6 +63,8 @@ type clocks struct {
 
 	paused time.Duration // that is over
 	stood  time.Time     // start of the pause in progress, zero for none: no span counts
+
+	stalled bool // work does not count: the host waits for its disk
 }
 
 // begin starts a span of work, or of waiting for the owner.
@@ -81,7 +83,7 @@ func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 
 // end closes the span in progress.
 func (c *clocks) end(now time.Time) {
-	if c.span != nil && c.stood.IsZero() {
+	if c.span != nil && c.stood.IsZero() && (c.span != &c.work || !c.stalled) {
 		*c.span += now.Sub(c.since)
 	}
 	c.span = nil
@@ -94,6 +96,15 @@ func (c *clocks) pause(now time.Time) {
 		c.beginSpan(now, span)
 	}
 	c.stood = now
+}
+
+// stall says whether the host waits for its disk from now on, which is no work
+// of the run's.
+func (c *clocks) stall(now time.Time, on bool) {
+	if c.span != nil {
+		c.beginSpan(now, c.span)
+	}
+	c.stalled = on
 }
 
 func (c *clocks) resume(now time.Time) {

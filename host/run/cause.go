@@ -39,6 +39,7 @@ func (r *run) latch(c *cause) {
 		return
 	}
 	r.latched = c
+	r.collected()
 	r.proto.End()
 	if r.guest != nil {
 		r.guest.Kill()
@@ -142,6 +143,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 		e = by(c.By, e)
 	}
 	r.cancel = &cancelling{request: c, until: time.Now().Add(r.plan.Budgets.CancelGrace)}
+	r.collected()
 	if r.guest == nil {
 		r.cancel.event = &e
 		return

@@ -15,6 +15,7 @@ type Live struct {
 	PauseRequested  bool   // and not in effect yet
 	Paused          bool
 	CancelRequested bool
+	Stalled         string // why the store keeps it waiting; "" while it does not
 	Usage           sandbox.Usage
 }
 
@@ -42,6 +43,8 @@ type ResumeRequest struct {
 type control struct {
 	wake  chan struct{} // capacity 1, coalesced
 	wants atomic.Bool   // a pause is asked for; spares the run a lock per call
+
+	stopping atomic.Bool // the host stops, and waits for the run's end
 
 	mu       sync.Mutex // guards what follows
 	live     Live
@@ -180,7 +183,7 @@ func (c *control) runs(g Guest) {
 func (c *control) over(status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live.Phase, c.live.Paused, c.status = "", false, status
+	c.live.Phase, c.live.Paused, c.live.Stalled, c.status = "", false, "", status
 	c.drop()
 }
 

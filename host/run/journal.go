@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -132,11 +131,25 @@ func (r *run) nodeEvent(typ, status string, d data) store.Event {
 
 // A pendingCommit is on its way to the disk. done runs once its fate is known.
 type pendingCommit struct {
+	commit  *store.Commit
+	taken   chan struct{} // closed once the store took it, or refused: then what follows is set
 	receipt *store.Receipt
-	events  []store.Event
+	refused error
 	span    span
 	bytes   int // of its batches
 	done    func(store.Ack, error)
+}
+
+func (r *run) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
+	if done == nil {
+		done = func(store.Ack, error) {}
+	}
+	p := &pendingCommit{commit: c, taken: make(chan struct{}), done: done}
+	for _, b := range c.Batches {
+		p.bytes += b.Size()
+	}
+	r.pendingBytes += p.bytes
+	return p
 }
 
 // submit queues a commit behind all earlier ones. Waiting progress goes first,
@@ -149,28 +162,70 @@ func (r *run) submit(c *store.Commit, done func(store.Ack, error)) {
 }
 
 func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
-	if done == nil {
-		done = func(store.Ack, error) {}
-	}
-	c.Lease, c.Grant = r.lease, r.plan.grant
-	r.inOrder(c.Events)
-	receipt, ended, err := r.offer(c)
-	if err != nil {
-		r.endedBy(ended)
-		done(store.Ack{}, err)
-		r.latchStore(storeCause(err))
-		return
-	}
 	if n := len(c.Events); n > 0 {
 		r.journal.last = c.Events[n-1]
 	}
-	bytes := 0
-	for _, b := range c.Batches {
-		bytes += b.Size()
+	r.unsent = append(r.unsent, r.pend(c, done))
+	r.sendNext()
+}
+
+// sendNext hands the store the next commit. A store whose disk is full keeps
+// whoever submits records waiting, so nobody of the run waits for that: records
+// stay here meanwhile, and the loop goes on.
+func (r *run) sendNext() {
+	if r.sending == nil && len(r.unsent) > 0 && len(r.unsent[0].commit.Batches) > 0 {
+		r.stalls(time.Now()) // which may send what says so
 	}
-	r.pendingBytes += bytes
-	r.pending = append(r.pending, pendingCommit{receipt, c.Events, r.appended(c.Events), bytes, done})
-	r.endedBy(ended)
+	if r.sending != nil || len(r.unsent) == 0 {
+		return
+	}
+	p := r.unsent[0]
+	ctx := r.ctx
+	if len(p.commit.Batches) > 0 {
+		if r.stall != nil && r.ready() {
+			return
+		}
+		ctx = r.collecting
+	}
+	r.unsent, r.sending = r.unsent[1:], p
+	c := p.commit
+	c.Lease, c.Grant = r.lease, r.plan.grant
+	r.inOrder(c.Events)
+	p.span = r.appended(c.Events)
+	go func() {
+		p.receipt, p.refused = r.deps.Store.Submit(ctx, c)
+		close(p.taken)
+	}()
+}
+
+// sent is closed when the store took the commit that was handed to it; nil when
+// there is none.
+func (r *run) sent() <-chan struct{} {
+	if r.sending == nil {
+		return nil
+	}
+	return r.sending.taken
+}
+
+// took is what follows.
+func (r *run) took() {
+	p := r.sending
+	r.sending = nil
+	if p.refused != nil {
+		r.fail(p, p.refused)
+	} else {
+		r.pending = append(r.pending, p)
+	}
+	r.sendNext()
+}
+
+// underway counts the commits that are not settled.
+func (r *run) underway() int {
+	n := len(r.pending) + len(r.unsent)
+	if r.sending != nil {
+		n++
+	}
+	return n
 }
 
 // inOrder keeps the times of a run's events from decreasing (A88): events of one
@@ -182,53 +237,6 @@ func (r *run) inOrder(events []store.Event) {
 			at = r.journal.at
 		}
 		events[i].OccurredAt, r.journal.at = at, at
-	}
-}
-
-// endedBy is a request to end the run that came while a commit was offered.
-func (r *run) endedBy(c *CancelRequest) {
-	if c != nil {
-		r.cancelRequested(*c)
-	}
-}
-
-// offer hands a commit to the store. Records wait there while the disk is full: a
-// request to end the run ends that wait, and the records are lost with it.
-func (r *run) offer(c *store.Commit) (_ *store.Receipt, ended *CancelRequest, _ error) {
-	if len(c.Batches) == 0 {
-		receipt, err := r.deps.Store.Submit(r.ctx, c)
-		return receipt, nil, err
-	}
-	type offered struct {
-		receipt *store.Receipt
-		err     error
-	}
-	ctx, cancel := context.WithCancel(r.ctx)
-	defer cancel()
-	done := make(chan offered, 1)
-	go func() {
-		receipt, err := r.deps.Store.Submit(ctx, c)
-		done <- offered{receipt, err}
-	}()
-	for {
-		cancels, interrupted := r.cancels, r.interrupted
-		if ended != nil {
-			cancels, interrupted = nil, nil
-		}
-		select {
-		case o := <-done:
-			return o.receipt, ended, o.err
-		case c := <-cancels:
-			ended = &c
-		case <-interrupted:
-			r.interrupted, ended = nil, &interruption
-		case now := <-r.ticks:
-			r.clocks.sample(now, r.guest.Usage().CPU)
-			r.inTime(now)
-		}
-		if ended != nil || r.latched != nil {
-			cancel()
-		}
 	}
 }
 
@@ -253,16 +261,24 @@ func (r *run) head() <-chan struct{} {
 func (r *run) settle() {
 	p := r.pending[0]
 	r.pending = r.pending[1:]
-	r.pendingBytes -= p.bytes
 	ack, err := p.receipt.Result()
-	p.span.end(err)
-	p.done(ack, err)
 	if err != nil {
-		r.sequence -= uint64(len(p.events))
-		r.latchStore(storeCause(err))
+		r.fail(p, err)
 		return
 	}
-	r.announce(p.events, ack)
+	r.pendingBytes -= p.bytes
+	p.span.end(nil)
+	p.done(ack, nil)
+	r.announce(p.commit.Events, ack)
+}
+
+// fail is the end of a commit that the store refused.
+func (r *run) fail(p *pendingCommit, err error) {
+	r.pendingBytes -= p.bytes
+	p.span.end(err)
+	p.done(store.Ack{}, err)
+	r.sequence -= uint64(len(p.commit.Events))
+	r.latchStore(storeCause(err))
 }
 
 // announce shows durable events to whoever watches the run.
@@ -284,8 +300,10 @@ func (r *run) announce(events []store.Event, ack store.Ack) {
 // requests to end the run are looked at meanwhile, and whatever ends it ends the
 // wait. The caller then leaves its call alone.
 func (r *run) barrier() bool {
-	for len(r.pending) > 0 && r.ready() {
+	for r.underway() > 0 && r.ready() {
 		select {
+		case <-r.sent():
+			r.took()
 		case <-r.head():
 			r.settle()
 		case c := <-r.cancels:
@@ -302,11 +320,31 @@ func (r *run) barrier() bool {
 	return r.ready()
 }
 
-// settled waits for everything submitted, whatever its fate.
+// settled waits for everything submitted, whatever its fate. While the disk is
+// full that may be long: a request to end the run is heard then, and the run is
+// given up when nobody is there any more.
 func (r *run) settled() {
-	for len(r.pending) > 0 {
-		<-r.head()
-		r.settle()
+	for r.underway() > 0 {
+		var cancels <-chan CancelRequest
+		var interrupted <-chan struct{}
+		if r.stall != nil {
+			cancels, interrupted = r.cancels, r.interrupted
+		}
+		select {
+		case <-r.sent():
+			r.took()
+		case <-r.head():
+			r.settle()
+		case c := <-cancels:
+			r.cancelRequested(c)
+		case <-interrupted:
+			r.interrupt()
+		case now := <-r.ticks:
+			r.stalls(now)
+			if r.leaves() {
+				r.forsake()
+			}
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 		case <-r.interrupted:
 			r.interrupt()
 		case now := <-r.ticks:
-			if r.latched == nil && now.After(r.renewAt) {
+			if r.latched == nil {
 				r.renew(now)
 			}
 		}

@@ -104,6 +104,9 @@ type Deps struct {
 	Ended func()
 	// Watch sees every event once it is durable, in order; nil for none.
 	Watch func(store.Event)
+	// Stalls is told why the store keeps the run waiting, and with "" that it does
+	// so no longer; nil for nobody.
+	Stalls func(message string)
 	// Slots are the places of runs that execute; nil for no limit.
 	Slots Slots
 	// Spans is told of what the run does, for traces (A251); nil for nobody.
@@ -149,6 +152,9 @@ type CancelRequest struct {
 // Cancel asks the run to end. It does not wait and may be repeated (R172).
 func (r *Run) Cancel(c CancelRequest) {
 	r.r.control.change(func(l *Live) { l.CancelRequested = l.Phase != "" })
+	if c.Cause == CauseShutdown {
+		r.r.control.stopping.Store(true)
+	}
 	select {
 	case r.r.cancels <- c:
 	default: // one is waiting already: repeating changes nothing
@@ -179,8 +185,11 @@ type run struct {
 	answers  chan answer
 	finished chan finishedCall
 
-	ctx  context.Context // ends with the guest: handlers watch it (S27)
-	stop context.CancelFunc
+	ctx        context.Context // ends with the guest: handlers watch it (S27)
+	stop       context.CancelFunc
+	asker      context.Context // of who asked for the run
+	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
+	collected  context.CancelFunc
 
 	clocks  clocks
 	latched *cause
@@ -190,9 +199,14 @@ type run struct {
 	doneAt  time.Time
 
 	records      records
-	pending      []pendingCommit
-	remembered   int // bytes, see remember
-	pendingBytes int // of the batches in pending
+	unsent       []*pendingCommit // not handed to the store
+	sending      *pendingCommit   // on its way to the store; nil for none
+	pending      []*pendingCommit // taken by the store
+	stall        *stall           // nil while the store takes what comes
+	saidStall    *stall           // whose assistance is open
+	ending       bool             // the terminal event is being written
+	remembered   int              // bytes, see remember
+	pendingBytes int              // of the batches in these
 	journal      journal
 	states       staging
 	gaps         gapList
@@ -215,6 +229,8 @@ type run struct {
 	diag         diagnostics
 	text         messageText
 	renewAt      time.Time
+	renewing     bool
+	renewed      chan renewal // capacity 1
 
 	control     control
 	accepted    bool
@@ -237,9 +253,10 @@ func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
 	r := &run{
 		plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)),
-		cancels: make(chan CancelRequest, 1), answers: make(chan answer), finished: make(chan finishedCall, 1),
+		cancels: make(chan CancelRequest, 1), answers: make(chan answer), finished: make(chan finishedCall, 1), renewed: make(chan renewal, 1),
 		skips: map[string]*KnownGap{}, failed: map[string]bool{}, asked: map[string]int{}, assists: map[string]time.Time{},
 	}
+	r.collected = func() {} // nothing is, yet
 	r.control.wake, r.control.live.Phase = make(chan struct{}, 1), "preparing"
 	r.canary.off = p.Connection.LeakCanary == "off"
 	r.browser.begin(r)
@@ -274,7 +291,9 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	if r.deps.Ended != nil {
 		defer r.deps.Ended()
 	}
+	r.asker = ctx
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.collecting, r.collected = context.WithCancel(r.ctx)
 	defer r.owner.Wait()
 	defer r.stop()
 	ticker := time.NewTicker(tick)
@@ -319,7 +338,7 @@ func (r *run) loop() {
 			continue
 		}
 		in := calls
-		if len(r.pending) >= window || r.pendingBytes >= windowBytes {
+		if r.underway() >= window || r.pendingBytes >= windowBytes {
 			in = nil // back-pressure: the guest waits in its socket (S25)
 		}
 		if r.latched != nil {
@@ -332,6 +351,8 @@ func (r *run) loop() {
 				return
 			}
 			r.call(c)
+		case <-r.sent():
+			r.took()
 		case <-r.head():
 			r.settle()
 		case f := <-r.finished:
@@ -365,6 +386,7 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 // tick looks at everything that time can end.
 func (r *run) tick(now time.Time) {
 	r.clocks.sample(now, r.guest.Usage().CPU)
+	r.stalls(now)
 	if r.latched != nil {
 		return
 	}
@@ -407,29 +429,55 @@ func (r *run) leaving(now time.Time) bool {
 // inTime looks at the budgets and renews the lease. It reports whether the run
 // goes on.
 func (r *run) inTime(now time.Time) bool {
+	r.stalls(now)
 	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
 		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
 		return false
 	}
-	if now.After(r.renewAt) {
-		r.renew(now)
-	}
+	r.renew(now)
 	return r.latched == nil
 }
 
+// A renewal is what the store said of the lease.
+type renewal struct {
+	lease store.Lease
+	err   error
+}
+
 // renew keeps the lease; a run that lost it writes nothing more (R183). One that
-// had lapsed and was nobody's meanwhile is told of (A96 row 3).
+// had lapsed and was nobody's meanwhile is told of (A96 row 3). It does not wait:
+// a store whose disk is full answers when there is room.
 func (r *run) renew(now time.Time) {
-	r.renewAt = now.Add(r.deps.LeaseRenew)
-	lapsed := now.After(r.lease.ExpiresAt)
-	l, err := r.deps.Store.Renew(r.ctx, r.lease, r.deps.LeaseTTL)
-	switch {
-	case err == nil:
-		r.lease = l
-		if lapsed && r.guest != nil {
-			r.submit(&store.Commit{Events: []store.Event{r.event("lease.renewed", "in_progress", r.held())}}, nil)
+	if r.renewing {
+		r.renewal()
+		return
+	}
+	if !now.After(r.renewAt) {
+		return
+	}
+	r.renewAt, r.renewing = now.Add(r.deps.LeaseRenew), true
+	lease := r.lease
+	go func() {
+		l, err := r.deps.Store.Renew(r.ctx, lease, r.deps.LeaseTTL)
+		r.renewed <- renewal{l, err}
+	}()
+}
+
+// renewal takes the answer, when there is one.
+func (r *run) renewal() {
+	select {
+	case n := <-r.renewed:
+		r.renewing = false
+		lapsed := time.Now().After(r.lease.ExpiresAt)
+		switch {
+		case n.err == nil:
+			r.lease = n.lease
+			if lapsed && r.guest != nil {
+				r.submit(&store.Commit{Events: []store.Event{r.event("lease.renewed", "in_progress", r.held())}}, nil)
+			}
+		case errors.Is(n.err, store.ErrFenced):
+			r.latch(hostFault("renew lease", n.err))
 		}
-	case errors.Is(err, store.ErrFenced):
-		r.latch(hostFault("renew lease", err))
+	default:
 	}
 }

@@ -24,6 +24,7 @@ func (r *run) perStream() bool {
 // terminal event (R92). A store that refuses a cursor makes the run a failed
 // one, told by a second commit (R93).
 func (r *run) terminate(end ending) *Result {
+	r.ending = true
 	dropped := r.dropBuffers()
 	if c := r.grantFault(); c != nil && end.commit {
 		end = ending{status: abi.Failed, event: "run.failed", cause: c}
@@ -170,7 +171,7 @@ func refusedStream(err error, eligible []string) string {
 
 // gone says that the run may write nothing more.
 func gone(err error) bool {
-	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed)
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errLeft)
 }
 
 // reopen takes back gaps whose closing was not committed.
@@ -198,43 +199,38 @@ func (r *run) unwritten(result *Result, err error) *Result {
 
 // write makes a commit durable, with back-off while the store is unwell.
 func (r *run) write(c *store.Commit) error {
-	ctx, cancel := context.WithTimeout(context.Background(), terminalRetry)
-	defer cancel()
 	c.Lease, c.Grant = r.lease, r.plan.grant
 	span := r.appended(c.Events)
-	err := r.persist(ctx, c)
+	r.inOrder(c.Events)
+	var ack store.Ack
+	err := r.patiently(terminalRetry, func(ctx context.Context) (err error) {
+		ack, err = persist(ctx, r.deps.Store, c)
+		return err
+	})
 	span.end(err)
 	if err != nil {
 		r.sequence -= uint64(len(c.Events))
+		return err
 	}
-	return err
+	r.announce(c.Events, ack)
+	return nil
 }
 
-func (r *run) persist(ctx context.Context, c *store.Commit) error {
+func persist(ctx context.Context, s store.Store, c *store.Commit) (ack store.Ack, err error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := r.attempt(ctx, c)
+		var receipt *store.Receipt
+		if receipt, err = s.Submit(ctx, c); err == nil {
+			ack, err = receipt.Result()
+		}
 		var state *store.StateError
 		var sink *store.SinkError
 		if err == nil || gone(err) || errors.As(err, &state) || errors.As(err, &sink) || errors.Is(err, store.ErrReadOnly) {
-			return err
+			return ack, err
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return ack, err
 		case <-time.After(wait):
 		}
 	}
-}
-
-func (r *run) attempt(ctx context.Context, c *store.Commit) error {
-	r.inOrder(c.Events)
-	receipt, err := r.deps.Store.Submit(ctx, c)
-	if err != nil {
-		return err
-	}
-	ack, err := receipt.Result()
-	if err == nil {
-		r.announce(c.Events, ack)
-	}
-	return err
 }

@@ -28,6 +28,9 @@ func (s *Measured) PerStream() bool {
 	return ok && p.PerStream()
 }
 
+// Stalled reports what the store below says.
+func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
+
 // Acquire implements store.Store.
 func (s *Measured) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
 	l, err := s.Store.Acquire(ctx, r, hostID, bootEpoch, ttl, with...)

@@ -56,17 +56,17 @@ func (s *Store) MemoryLimit() int64 {
 
 // openEngine turns every way the engine has of refusing a damaged directory,
 // panics included, into a *store.DamageError.
-func openEngine(dir string, opts Options) (db *engine.DB, err error) {
+func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf("engine refused to open: %v", r)}
 		}
 	}()
-	o := engineOptions(dir, opts)
+	o := engineOptions(dir, opts).WithReadOnly(readOnly)
 	if o.ValueThreshold > 15*o.MemTableSize/100 {
 		o = o.WithValueThreshold(15 * o.MemTableSize / 100)
 	}
-	if dir != "" {
+	if dir != "" && !readOnly {
 		if err := dropEmptyLogs(dir); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -162,19 +163,30 @@ func TestSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for { // until the engine is closed
-		if _, err := s.Connections(t.Context()); errors.Is(err, store.ErrNoSpace) {
+	for { // until the engine is halted, which gives the ballast back
+		if _, err := os.Stat(filepath.Join(dir, "ballast")); os.IsNotExist(err) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		runtime.Gosched()
 	}
-	if _, err := os.Stat(filepath.Join(dir, "ballast")); !os.IsNotExist(err) {
-		t.Fatalf("ballast was kept: %v", err)
+	if err := s.Stalled(); !errors.Is(err, store.ErrNoSpace) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("a halted store says: %v", err)
+	}
+	w.s = s
+	w.check(s) // it is read while nothing is written
+	select {
+	case <-r.Done():
+		t.Fatal("something was written")
+	default:
 	}
 	free.Store(1 << 40)
 	if _, err := r.Result(); err != nil {
 		t.Fatalf("commit held while space was out: %v", err)
+	}
+	if err := s.Stalled(); err != nil {
+		t.Fatalf("with room again: %v", err)
 	}
 	w.s = s
 	w.check(s)

@@ -67,7 +67,7 @@ func openLocked(dir string, opts Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	db, err := openEngine(s.engineDir(), opts)
+	db, err := openEngine(s.engineDir(), opts, false)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// spaceEvery is how often free space is measured beside every commit (S125).
-const spaceEvery = time.Second
+// spaceEvery is how often free space is measured beside every commit (S125). Who
+// waits for space is told within a second.
+const spaceEvery = time.Second / 4
 
 // A level says how much free space is left.
 type level int
@@ -31,6 +32,7 @@ type space struct {
 
 	mu      sync.Mutex // guards level and changed
 	level   level
+	free    uint64        // bytes, as of the latest measurement
 	changed chan struct{} // closed and replaced with every change of level
 }
 
@@ -48,6 +50,7 @@ func (sp *space) measure() level {
 		sp.s.opts.Logger.Warn("free space unknown", "err", err)
 		return sp.level
 	}
+	sp.free = free
 	o, now := sp.s.opts, roomy
 	switch {
 	case free < o.FreeStop:
@@ -87,7 +90,18 @@ func (sp *space) state() (level, <-chan struct{}) {
 	return sp.level, sp.changed
 }
 
-// watch measures every second until the store closes.
+// Stalled says why commits with records wait, as store.ErrNoSpace: there is too
+// little free space. Below store.free_stop all commits do.
+func (s *Store) Stalled() error {
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
+	if s.space.level < noIngest {
+		return nil
+	}
+	return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, s.space.free>>20, s.dir, s.opts.FreeIngest>>20)
+}
+
+// watch measures until the store closes.
 func (sp *space) watch() {
 	if sp.s.dir == "" {
 		return
@@ -167,7 +181,9 @@ func (c *committer) unprepare() {
 	}
 }
 
-// suspend closes the engine once nobody reads from it.
+// suspend closes the engine once nobody reads from it, and opens it for reading
+// alone: then it maps nothing that it writes to. Where that fails, readers get
+// store.ErrNoSpace.
 func (c *committer) suspend() error {
 	s := c.s
 	s.opts.Logger.Error("store halted: no free disk space", "dir", s.dir)
@@ -177,14 +193,27 @@ func (c *committer) suspend() error {
 	s.releaseBallast() // closing the engine writes what it has in memory
 	err := s.db.Close()
 	s.db = nil
-	return err
+	if err != nil {
+		return err
+	}
+	if s.db, err = openEngine(s.engineDir(), s.opts, true); err != nil {
+		s.opts.Logger.Error("store cannot be read while it is halted", "dir", s.dir, "err", err)
+		s.db = nil
+	}
+	return nil
 }
 
 func (c *committer) resume() error {
 	s := c.s
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	db, err := openEngine(s.engineDir(), s.opts)
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			return err
+		}
+		s.db = nil
+	}
+	db, err := openEngine(s.engineDir(), s.opts, false)
 	if err != nil {
 		return err
 	}

@@ -98,6 +98,7 @@ type drive struct {
 	events chan store.Event // as they become durable
 	seen   []store.Event
 	ended  chan struct{}
+	ctx    context.Context // of Do
 	result *run.Result
 	err    error
 }
@@ -105,7 +106,7 @@ type drive struct {
 // drive starts a run of a puppet. change sees what it is started with.
 func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	t.Helper()
-	d := &drive{t: t, stage: g, guest: newPuppet(), events: make(chan store.Event, 1000), ended: make(chan struct{})}
+	d := &drive{t: t, stage: g, guest: newPuppet(), events: make(chan store.Event, 1000), ended: make(chan struct{}), ctx: context.Background()}
 	in := run.Input{
 		Connector:  store.Connector{ID: "player", Name: "player", Digest: "sha256:00"},
 		Connection: store.Connection{ID: g.connection, ConnectorID: "player", Enabled: true},
@@ -138,7 +139,7 @@ func (d *drive) begin() *drive {
 	d.t.Helper()
 	go func() {
 		defer close(d.ended)
-		d.result, d.err = d.run.Do(context.Background())
+		d.result, d.err = d.run.Do(d.ctx)
 	}()
 	d.t.Cleanup(func() {
 		d.guest.Kill()

@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +71,144 @@ func TestCancelOnAFullDisk(t *testing.T) {
 			}
 			if d.result.Status != abi.Cancelled || *d.result.TerminalReason != "owner_cancelled" {
 				t.Errorf("result %+v", d.result)
+			}
+		})
+	}
+}
+
+// stalling is a store whose disk is full until there is room: it takes no records,
+// or settles nothing at all, and says so.
+type stalling struct {
+	store.Store
+	halted bool
+	full   atomic.Bool
+	room   chan struct{}
+}
+
+func (s *stalling) Stalled() error {
+	if s.full.Load() {
+		return fmt.Errorf("%w: 3 MiB are free", store.ErrNoSpace)
+	}
+	return nil
+}
+
+func (s *stalling) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
+	switch {
+	case !s.full.Load() || !s.halted && len(c.Batches) == 0:
+		return s.Store.Submit(ctx, c)
+	case !s.halted:
+		select {
+		case <-s.room:
+			return s.Store.Submit(ctx, c)
+		case <-ctx.Done():
+			return nil, store.ErrNoSpace
+		}
+	}
+	receipt, settle := store.NewReceipt()
+	go func() {
+		<-s.room
+		later, err := s.Store.Submit(context.Background(), c)
+		if err != nil {
+			settle(store.Ack{}, err)
+			return
+		}
+		settle(later.Result())
+	}()
+	return receipt, nil
+}
+
+// Renew waits as any other commit does.
+func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	if s.full.Load() && s.halted {
+		select {
+		case <-s.room:
+		case <-ctx.Done():
+			return store.Lease{}, ctx.Err()
+		}
+	}
+	return s.Store.Renew(ctx, l, ttl)
+}
+
+// stalledDrive is a run on a full disk that has been told so.
+func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
+	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
+	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
+		full.Store, deps.Store = deps.Store, full
+		deps.Stalls = func(message string) { said <- message }
+		deps.LeaseTTL, deps.LeaseRenew = time.Hour, 150*time.Millisecond // a renewal that waits keeps nobody waiting
+		in.Budgets.Active, in.Budgets.Stall = time.Second, time.Second   // waiting for the disk costs none of it
+	})
+	d.ctx, interrupt = context.WithCancel(context.Background())
+	t.Cleanup(interrupt)
+	d.started()
+	d.until("run.started")
+	full.full.Store(true)
+	d.guest.does(aRecord)
+	d.heard("credit 1")
+	d.guest.does(aState)
+	if message := <-said; !strings.Contains(message, "3 MiB are free") {
+		t.Fatalf("a stalled run says %q", message)
+	}
+	if live := d.run.Live(); live.Stalled == "" {
+		t.Fatal("a stalled run does not show it")
+	}
+	return d, full, said, interrupt
+}
+
+// A run on a full disk says so, keeps its guest waiting at no cost, and goes on by
+// itself when there is room. Where events can still be written, one says it at once.
+func TestRoomAgain(t *testing.T) {
+	for _, halted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
+			d, full, said, _ := stalledDrive(t, halted)
+			if !halted {
+				if e := d.until("run.assistance_requested"); !strings.Contains(string(e.Data), "3 MiB are free") {
+					t.Errorf("the event says %s", e.Data)
+				}
+			}
+			time.Sleep(1500 * time.Millisecond) // more than the run's budgets
+			d.quiet()
+			full.full.Store(false)
+			close(full.room)
+			if message := <-said; message != "" {
+				t.Errorf("with room the run says %q", message)
+			}
+			d.heard("reply 3 OK")
+			d.guest.does(doneOne)
+			d.heard("reply 4 OK")
+			d.guest.leaves(0)
+			p := d.end()
+			if p.result.Status != abi.Succeeded || d.run.Live().Stalled != "" {
+				t.Errorf("the run ended as %+v", p.result)
+			}
+			if got := types(p.events); strings.Count(got, "run.assistance_requested") != 1 || strings.Count(got, "run.assistance_resolved") != 1 {
+				t.Errorf("the timeline is %s", got)
+			}
+		})
+	}
+}
+
+// Whoever interrupts a run on a disk so full that its end cannot be written gets
+// the end all the same, and so does a host that stops.
+func TestLeaveAFullDisk(t *testing.T) {
+	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
+		t.Run(c.who, func(t *testing.T) {
+			d, _, _, interrupt := stalledDrive(t, true)
+			if c.who == "owner" {
+				interrupt()
+				d.heard("end emits")
+				d.heard("reply 3 ECANCELED")
+				d.guest.leaves(0)
+			} else {
+				d.run.Cancel(run.CancelRequest{Cause: run.CauseShutdown})
+			}
+			select {
+			case <-d.ended:
+			case <-time.After(patience):
+				t.Fatal("the run does not end")
+			}
+			if *d.result.TerminalReason != c.reason || d.result.Failure == nil || !strings.Contains(d.result.Failure.Message, "the disk is full") {
+				t.Errorf("the run ended as %+v", d.result)
 			}
 		})
 	}
