@@ -59,6 +59,7 @@ const (
 type StreamSpec struct {
 	Name             string
 	Properties       map[string]Property
+	Open             bool // the schema says that there may be members beyond Properties
 	Required         []string
 	PrimaryKey       []string
 	Semantics        string // append_only or mutable_state

@@ -73,7 +73,16 @@ func (r *manifestReader) schemaOf(s *StreamSpec, a at) {
 		s.Properties[name] = Property{Types: r.types(p.member("type")), Format: r.text(p.member("format"), 64, false)}
 	}
 	s.Required = r.texts(a.member("required"), MaxScopeFields)
+	s.Open = r.open(a)
 	s.Schema = json.RawMessage(slices.Clone(a.Raw))
+}
+
+// open reports whether an object schema says that there may be members which it
+// does not declare. Saying nothing is no: the schema is what owners narrow.
+func (r *manifestReader) open(schema at) bool {
+	more := schema.member("additionalProperties")
+	allowed, _ := more.Bool()
+	return allowed || more.Is(KindObject)
 }
 
 // types reads a JSON Schema type: one name or an array of names.

@@ -13,6 +13,7 @@ import (
 type Settings struct {
 	Properties []Setting
 	Required   []string
+	Open       bool // the schema says that there may be members beyond Properties
 }
 
 // A Setting is one member of the configuration.
@@ -39,7 +40,7 @@ func (e *SettingError) Error() string {
 
 func (r *manifestReader) settings(a at) *Settings {
 	r.oneOf(a.member("type"), false, "object")
-	s := &Settings{Required: r.texts(a.member("required"), 256)}
+	s := &Settings{Required: r.texts(a.member("required"), 256), Open: r.open(a)}
 	props := a.member("properties")
 	if !r.object(props, false) {
 		return s
@@ -91,6 +92,25 @@ func (r *manifestReader) bound(typ string, v at) *float64 {
 		r.fail(v, "setting_bound_invalid", "a number, for a setting of type integer or number")
 	}
 	return &f
+}
+
+// Known refuses a member that names no setting, which is most likely misspelled:
+// for a configuration that is given now. One that is stored may be of an earlier
+// version of the connector. The error is a *SettingError.
+func (s *Settings) Known(config Value) error {
+	if s == nil || s.Open {
+		return nil
+	}
+	var names []string
+	for _, p := range s.Properties {
+		names = append(names, p.Name)
+	}
+	for name := range config.Members() {
+		if !slices.Contains(names, name) {
+			return &SettingError{Cut(Clean(name), 128), "is no setting of this connector; " + Suggest(name, names)}
+		}
+	}
+	return nil
 }
 
 // Check validates a configuration. Members the manifest does not describe are

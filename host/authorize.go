@@ -110,6 +110,9 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 	}
 	now := conn
 	if q.Config != nil {
+		if err := knownSettings(m, q.Config); err != nil {
+			return nil, err
+		}
 		now.Settings = q.Config
 	}
 	a, err := h.authorization(m, o, now, q.Secret, policy)

@@ -20,6 +20,7 @@ import (
 // Terms bound a grant (§2.2).
 type Terms struct {
 	Scope     json.RawMessage // nil: everything declared
+	Narrow    bool            // stored records may lose fields that Scope leaves out
 	SingleUse bool
 	Expires   *time.Time
 }
@@ -53,7 +54,7 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	}
 	now := time.Now()
 	if q.Terms != nil {
-		if err := q.Terms.check(q.Connector.Manifest, now); err != nil {
+		if err := q.Terms.check(ctx, h.Store, c.ID, q.Connector.Manifest, now); err != nil {
 			return c, err
 		}
 	}
@@ -125,16 +126,23 @@ func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Eve
 	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
 }
 
-func (t *Terms) check(m *abi.Manifest, now time.Time) error {
+func (t *Terms) check(ctx context.Context, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time) error {
 	if t.Expires != nil && !t.Expires.After(now) {
 		return refusal("grant_invalid", fmt.Errorf("a grant until %s would have expired already", store.Time(*t.Expires)))
 	}
-	_, err := scope.Normalise(scope.Request{Manifest: m, Explicit: t.Scope})
+	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: t.Scope})
 	var bad *scope.Error
 	if errors.As(err, &bad) {
 		return refusal(bad.Code, fmt.Errorf("%s: %s", bad.Member, bad.Want))
 	}
-	return err
+	if err != nil || t.Narrow {
+		return err
+	}
+	losses, err := run.Losses(ctx, st, id, s)
+	if err != nil || len(losses) == 0 {
+		return err
+	}
+	return run.NarrowRefusal(losses[0])
 }
 
 func (t *Terms) grant() *store.Grant {

@@ -29,6 +29,7 @@ type RunRequest struct {
 
 	Mode       string
 	Scope      json.RawMessage
+	Narrow     bool            // stored records may lose fields that Scope leaves out
 	Config     json.RawMessage // nil keeps the connection's settings
 	State      json.RawMessage
 	ResetState bool
@@ -143,7 +144,7 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	noBrowser := h.noBrowser(ctx, l.Manifest, q.Replay != nil)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
-		Mode: q.Mode, Scope: q.Scope, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
+		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
 		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive, Mounts: mounts,
 		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
 		AutomationMode: q.AutomationMode, Request: q.Request, Limits: h.Options.Limits, Budgets: budgets, Offered: map[string]bool{abi.BindingBrowser: noBrowser == ""}, NoBrowser: noBrowser,
@@ -194,6 +195,11 @@ func (h *Host) ready(ctx context.Context, q RunRequest) (store.Connection, error
 	if err := h.vouched(ctx, q); err != nil {
 		return store.Connection{}, err
 	}
+	if q.Replay == nil { // whoever made a recording chose them
+		if err := knownSettings(q.Connector.Manifest, q.Config); err != nil {
+			return store.Connection{}, err
+		}
+	}
 	conn, err := h.connection(ctx, q)
 	if err == nil {
 		err = h.idle(ctx, conn.ID)
@@ -212,6 +218,20 @@ func (h *Host) ready(ctx context.Context, q RunRequest) (store.Connection, error
 		conn.Approved.Hosts = q.Approved.Hosts
 	}
 	return conn, nil
+}
+
+// knownSettings refuses members of a configuration that the connector does not
+// declare. What is no object at all is refused where the settings are checked.
+func knownSettings(m *abi.Manifest, config json.RawMessage) error {
+	v, err := abi.Parse(config, abi.ParseOptions{})
+	if err != nil || m.Sluice == nil {
+		return nil
+	}
+	var bad *abi.SettingError
+	if err := m.Sluice.Settings.Known(v); errors.As(err, &bad) {
+		return &run.Refusal{Code: "setting_unknown", Message: bad.Error(), Details: map[string]any{"setting": bad.Name}}
+	}
+	return nil
 }
 
 // budgets are the host's or the request's, lowered by the manifest.

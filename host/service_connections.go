@@ -262,6 +262,9 @@ func checkSettings(m *abi.Manifest, raw []byte) error {
 		return nil
 	}
 	var bad *abi.SettingError
+	if err := m.Sluice.Settings.Known(v); errors.As(err, &bad) {
+		return invalid("settings", "setting_unknown", "a member %s", bad.Want)
+	}
 	if err := m.Sluice.Settings.Check(v); errors.As(err, &bad) {
 		return invalid("settings/"+bad.Name, "setting_invalid", "it is missing, or not of the type and values that the connector declares").With("setting", bad.Name)
 	}

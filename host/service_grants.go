@@ -135,6 +135,10 @@ func (s *Service) GrantConnection(ctx context.Context, who control.Principal, id
 	if g.Scope, err = freeze(m, q.Scope); err != nil {
 		return control.Grant{}, err
 	}
+	terms := Terms{Scope: g.Scope, Narrow: q.Narrow}
+	if err := terms.check(ctx, s.host.Store, id, m, now); err != nil {
+		return control.Grant{}, asked(err)
+	}
 	c, err := s.host.give(ctx, id, k.Digest, func(c *store.Connection) error {
 		if c.Grant != nil {
 			g.ID = c.Grant.ID // the namespace of its state

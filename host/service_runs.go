@@ -69,7 +69,7 @@ func (s *Service) start(ctx context.Context, who control.Principal, q control.St
 func (s *Service) request(w workflow, q control.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
 		Connector: w.loaded, Connection: w.connection, Existing: true, Owner: s.desk, Slots: slots, Spans: s.spans, store: s.store,
-		Mode: q.Mode, Scope: q.Scope, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
+		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}
 }

@@ -75,7 +75,7 @@ func New(o Options) (*API, error) {
 func (a *API) Register(app *web.App) {
 	for _, r := range a.routes {
 		if !r.elsewhere {
-			app.Add(r.Route)
+			app.Add(r.closed())
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestArtifacts(t *testing.T) {
 	if err != nil || len(page) != 1 || page[0].Details["digest"] != one.text("digest") {
 		t.Errorf("A168: %v %v", page, err)
 	}
-	if got := c.do("GET", "/v1/runs/run_artifacts/events/poll?mode=updates", nil).want(200); !strings.Contains(string(got.body), "artifact.created") {
+	if got := c.do("GET", "/v1/runs/run_artifacts/events/poll", nil).want(200); !strings.Contains(string(got.body), "artifact.created") {
 		t.Errorf("A96 row 14: %s", got.body)
 	}
 }

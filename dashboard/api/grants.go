@@ -23,6 +23,7 @@ type grantTerms struct {
 	Scope      json.RawMessage `json:"scope"`
 	AccessMode string          `json:"accessMode" enum:"continuous|single_use"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
+	Narrow     bool            `json:"narrow,omitempty"`
 }
 
 // grantRoutes are A186 to A189.
@@ -71,7 +72,7 @@ func (a *API) grant(c *fiber.Ctx) error {
 	case q.AccessMode != "continuous" && q.AccessMode != "single_use":
 		return web.Invalid(web.Field{Path: "accessMode", Rule: "continuous or single_use"})
 	}
-	terms := control.GrantTerms{Scope: q.Scope, AccessMode: q.AccessMode, ExpiresAt: q.ExpiresAt}
+	terms := control.GrantTerms{Scope: q.Scope, AccessMode: q.AccessMode, ExpiresAt: q.ExpiresAt, Narrow: q.Narrow}
 	if string(q.Scope) == "null" {
 		terms.Scope = nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/dashboard/web"
 	"github.com/sluicehost/sluice/store"
 )
@@ -61,6 +62,9 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		q.keys[canonicalKey(k)] = true
 	}
 	if len(fields) > 0 {
+		if err := declared(fields, s.spec); err != nil {
+			return nil, err
+		}
 		q.keep = map[string]bool{}
 		for _, f := range append(fields, s.spec.PrimaryKey...) {
 			q.keep[f] = true
@@ -89,6 +93,18 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		return q, q.reproduces()
 	}
 	return q, nil
+}
+
+// declared refuses fields that are declared under nearly the same name. Others may
+// be in records all the same: a schema does not list all of them.
+func declared(fields []string, spec abi.StreamSpec) error {
+	known := export.SchemaFields(spec)
+	for _, f := range fields {
+		if near := abi.Nearest(f, known); near != "" && !slices.Contains(known, f) {
+			return web.Invalid(web.Field{Path: "query.fields", Rule: "fields of the stream; did you mean " + near + "?"})
+		}
+	}
+	return nil
 }
 
 // reproduces refuses what would make applying changes wrong (A214): a record that

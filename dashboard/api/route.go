@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/sluicehost/sluice/dashboard/web"
 )
 
@@ -37,6 +39,23 @@ type parameter struct {
 var paging = []parameter{
 	{name: "limit", typ: "integer", text: "Entries on a page."},
 	{name: "cursor", typ: "string", text: "nextCursor of the page before."},
+}
+
+// closed is the route with a handler that refuses parameters which the query does
+// not have: one that is misspelled would select something else than is meant.
+func (r *route) closed() web.Route {
+	var names []string
+	for _, p := range r.query {
+		names = append(names, p.name)
+	}
+	out := r.Route
+	out.Handle = func(c *fiber.Ctx) error {
+		if err := web.QueryOf(c).Only(names); err != nil {
+			return err
+		}
+		return r.Handle(c)
+	}
+	return out
 }
 
 func (r *route) success() int {

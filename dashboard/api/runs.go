@@ -238,13 +238,16 @@ func options(inputs json.RawMessage, start *control.StartRun) (wrong []web.Field
 		}
 		start.NoPersist = !keep
 	}
-	for _, name := range []string{"trace", "record"} {
+	for _, name := range []string{"trace", "record", "narrow"} {
 		m, ok := v.Member(name)
 		if ok && !m.Is(abi.KindBool) {
 			wrong = append(wrong, web.Field{Path: "inputs." + name, Rule: "true or false"})
 		}
-		if on, _ := m.Bool(); on && name == "trace" {
-			start.Trace = true
+		switch on, _ := m.Bool(); name {
+		case "trace":
+			start.Trace = on
+		case "narrow":
+			start.Narrow = on
 		}
 	}
 	return wrong

@@ -48,6 +48,7 @@ type StartRun struct {
 	WorkflowID string
 	Mode       string          // full_refresh, incremental or ""
 	Scope      json.RawMessage // nil: the grant's
+	Narrow     bool            // stored records may lose fields that Scope leaves out
 	NoPersist  bool
 	Trace      bool // of what is done in a browser
 	// Inputs are laid over the settings of a conformance connector (A65).

@@ -183,6 +183,8 @@ type GrantTerms struct {
 	Scope      json.RawMessage `json:"scope"` // null: everything declared
 	AccessMode string          `json:"accessMode"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
+	// Narrow says that stored records may lose fields that Scope leaves out.
+	Narrow bool `json:"narrow,omitempty"`
 }
 
 // Grant is A195.

@@ -191,7 +191,7 @@ func (u *UI) grant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	terms := control.GrantTerms{AccessMode: "continuous", ExpiresAt: f.date("expires")}
+	terms := control.GrantTerms{AccessMode: "continuous", ExpiresAt: f.date("expires"), Narrow: f.on("narrow")}
 	if f.on("single") {
 		terms.AccessMode = "single_use"
 	}

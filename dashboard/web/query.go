@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // A Query reads the query of a URL, and collects what is wrong with it. What it
@@ -33,6 +35,33 @@ func (q *Query) Err() error {
 func (q *Query) wrong(name, rule string, args ...any) {
 	q.fields = append(q.fields, Field{"query." + name, fmt.Sprintf(rule, args...)})
 }
+
+// Only refuses parameters that are none of names. The message says which are
+// near; details.unknown lists what was given, as for members of a body (A8).
+func (q *Query) Only(names []string) error {
+	var unknown []string
+	rule := ""
+	for k := range q.c.Context().QueryArgs().All() {
+		name := string(k)
+		if slices.Contains(names, name) || slices.Contains(unknown, abi.Cut(abi.Clean(name), maxUnknown)) || len(unknown) == maxUnknown {
+			continue
+		}
+		if rule == "" {
+			rule = abi.Suggest(name, names)
+		}
+		unknown = append(unknown, abi.Cut(abi.Clean(name), maxUnknown))
+	}
+	if unknown == nil {
+		return nil
+	}
+	p := Invalid(Field{"query", "parameters that this has: " + rule})
+	p.Message = "The query has a parameter that this does not take; " + rule
+	return p.With("unknown", unknown)
+}
+
+// maxUnknown bounds what a refusal repeats of the parameters that were given: how
+// many, and how many bytes of each.
+const maxUnknown = 64
 
 // Has reports whether a parameter is there.
 func (q *Query) Has(name string) bool { return q.c.Context().QueryArgs().Has(name) }

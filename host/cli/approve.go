@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/client"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -81,6 +82,27 @@ func (c *command) accept(known store.Connection, l *host.Loaded, doubts []string
 	}
 	f.declined = !t.choose("Let this version run? [yes/no] ")
 	return !f.declined
+}
+
+// narrows asks about a scope that was refused because stored records would lose
+// fields to it, and reports whether the owner means that. Without a terminal the
+// error says so, and --narrow is the answer.
+func (c *command) narrows(err error) bool {
+	code, message := "", ""
+	var refused *run.Refusal
+	var answered *client.Error
+	switch {
+	case errors.As(err, &refused):
+		code, message = refused.Code, refused.Message
+	case errors.As(err, &answered):
+		code, message = answered.Detail(), answered.Message
+	}
+	t, ok := c.terminal()
+	if code != "scope_narrows_stored" || !ok {
+		return false
+	}
+	t.say("── %s", abi.Clean(message))
+	return t.choose("Go on, and let them lose these? [yes/no] ")
 }
 
 // plain are the secrets that the connector may see itself: those of --plain, and

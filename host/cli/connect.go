@@ -234,8 +234,13 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 		if len(terms.Scope) > 0 {
 			q.Scope = terms.Scope
 		}
+		q.Narrow = terms.Narrow
 	}
 	_, err = k.Grant(ctx, id, q)
+	if c.narrows(err) {
+		q.Narrow = true
+		_, err = k.Grant(ctx, id, q)
+	}
 	return err
 }
 

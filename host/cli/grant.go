@@ -74,7 +74,12 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		if f.declined { // to grant is to accept
 			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 		}
-		conn, err := h.Grant(ctx, host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted})
+		give := host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted}
+		conn, err := h.Grant(ctx, give)
+		if c.narrows(err) {
+			give.Terms.Narrow = true
+			conn, err = h.Grant(ctx, give)
+		}
 		if err != nil {
 			return err
 		}
@@ -94,7 +99,7 @@ func (f *grantFlags) terms(now time.Time) (*host.Terms, error) {
 	if f.once && f.continuous {
 		return nil, usagef("--single-use and --continuous contradict each other")
 	}
-	t := &host.Terms{SingleUse: f.once}
+	t := &host.Terms{SingleUse: f.once, Narrow: f.narrow}
 	scope, err := valueOrFile("--scope", f.scope)
 	if err != nil {
 		return nil, err

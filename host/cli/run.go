@@ -27,6 +27,7 @@ type runFlags struct {
 	mounts, hosts, secrets, answers []string
 	plain, secretsTo                []string
 	yes, noInteractive              bool
+	narrow                          bool
 	browser, trace                  bool
 	require                         string
 	out, timeline                   string
@@ -79,6 +80,7 @@ func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
+	fl.BoolVar(&f.narrow, "narrow", false, "let records that are collected again lose stored fields that --scope leaves out")
 	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
 	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
@@ -191,6 +193,10 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
 	r, err := h.Start(ctx, q)
 	done()
+	if c.narrows(err) {
+		q.Narrow = true
+		r, err = h.Start(ctx, q)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +231,7 @@ func (c *command) warn(l *host.Loaded) {
 // runRequest reads the flags that need no host.
 func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
 	q := host.RunRequest{
-		Connection: store.ConnectionID(f.connection), Mode: f.mode, ResetState: f.reset, NoPersist: f.noPersist, Trace: f.trace,
+		Connection: store.ConnectionID(f.connection), Mode: f.mode, Narrow: f.narrow, ResetState: f.reset, NoPersist: f.noPersist, Trace: f.trace,
 	}
 	for _, v := range []struct {
 		flag, value string

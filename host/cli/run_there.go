@@ -91,11 +91,14 @@ func (c *command) runThere(ctx context.Context, k *client.Client, connector stri
 	if q.Trace {
 		inputs["trace"] = true
 	}
-	raw, err := json.Marshal(inputs)
-	if err != nil {
-		return fmt.Errorf("encode inputs: %w", err)
+	if q.Narrow {
+		inputs["narrow"] = true
 	}
-	started, err := k.StartRun(ctx, client.NewRun{WorkflowID: string(id), Inputs: raw})
+	started, err := startThere(ctx, k, id, inputs)
+	if c.narrows(err) {
+		inputs["narrow"] = true
+		started, err = startThere(ctx, k, id, inputs)
+	}
 	if err != nil {
 		return err
 	}
@@ -119,6 +122,14 @@ func (c *command) runThere(ctx context.Context, k *client.Client, connector stri
 	}
 	c.code = resultCode(result)
 	return c.printResult(done)
+}
+
+func startThere(ctx context.Context, k *client.Client, id store.ConnectionID, inputs map[string]any) (client.Created, error) {
+	raw, err := json.Marshal(inputs)
+	if err != nil {
+		return client.Created{}, fmt.Errorf("encode inputs: %w", err)
+	}
+	return k.StartRun(ctx, client.NewRun{WorkflowID: string(id), Inputs: raw})
 }
 
 // statsThere are the counters of a connection; those of a conformance connector,

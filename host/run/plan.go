@@ -26,6 +26,8 @@ type Input struct {
 
 	Mode  string          // full_refresh, incremental or "" for the default (R24)
 	Scope json.RawMessage // explicit scope; nil for none
+	// Narrow says that stored records may lose fields that Scope leaves out.
+	Narrow bool
 	// State replaces the stored cursors when it is not nil; ResetState ignores
 	// them; NoPersist neither hands any over nor commits any (R13).
 	State      json.RawMessage
@@ -78,7 +80,7 @@ type Plan struct {
 func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 	p := &Plan{Input: in, manifest: in.Manifest}
 	for _, check := range []func(context.Context, store.Store) error{
-		p.checkGrant, p.checkMode, p.checkScope, p.checkState, p.checkBindings, p.checkSettings, p.checkSecrets, p.loadGaps,
+		p.checkGrant, p.checkMode, p.checkScope, p.checkState, p.checkBindings, p.checkSettings, p.checkSecrets, p.checkLosses, p.loadGaps,
 	} {
 		if err := check(ctx, st); err != nil {
 			return nil, asRefusal(err)
@@ -185,6 +187,9 @@ func (p *Plan) suppliedState() error {
 		return refuse("start_state_invalid", "%s", want)
 	}
 	for name, c := range v.Members() {
+		if p.StateFrom == nil && !p.manifest.Declares(name) {
+			return refuse("start_state_invalid", "state: %q is no stream of the connector; %s", abi.Cut(abi.Clean(name), 128), abi.Suggest(name, scope.StreamNames(p.manifest)))
+		}
 		if !c.Absent() && !c.Is(abi.KindObject) {
 			return refuse("start_state_invalid", "%s; the cursor of %q is not", want, abi.Cut(abi.Clean(name), 128))
 		}

@@ -3,17 +3,39 @@ package scope
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
 )
 
+// The members of an entry and of a time range.
+var (
+	entryMembers = []string{"name", "resources", "fields", "time_range"}
+	rangeMembers = []string{"since", "until"}
+)
+
+// A reader reads a scope for a manifest.
+type reader struct {
+	manifest *abi.Manifest
+	// misnamed is the first thing in the scope that names nothing. It refuses what a
+	// caller gives now; a scope that was stored under an earlier version of the
+	// connector still means what it did.
+	misnamed *Error
+}
+
 // read is rows 1 to 9 of §6.2.
-func read(raw json.RawMessage, m *abi.Manifest) (abi.Scope, error) {
+func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	var s abi.Scope
 	root, err := abi.Parse(raw, abi.ParseOptions{})
 	if err != nil {
 		return s, &Error{"scope_empty", "scope", `an object {"streams": […]}: ` + err.Error()}
+	}
+	for name := range root.Members() {
+		if name != "streams" {
+			r.misnamed = &Error{"scope_member_unknown", "scope", `an object {"streams": […]} and no other member; what narrows a stream stands in its entry`}
+		}
 	}
 	streams, _ := root.Member("streams")
 	if !streams.Is(abi.KindArray) {
@@ -24,7 +46,7 @@ func read(raw json.RawMessage, m *abi.Manifest) (abi.Scope, error) {
 		if len(s.Streams) == abi.MaxScopeStreams {
 			return s, &Error{"scope_too_large", "streams", fmt.Sprintf("at most %d streams", abi.MaxScopeStreams)}
 		}
-		e, err := readStream(item, fmt.Sprintf("streams[%d]", len(s.Streams)), m, seen)
+		e, err := r.stream(item, fmt.Sprintf("streams[%d]", len(s.Streams)), seen)
 		if err != nil {
 			return s, err
 		}
@@ -37,7 +59,7 @@ func read(raw json.RawMessage, m *abi.Manifest) (abi.Scope, error) {
 	return s, nil
 }
 
-func readStream(item abi.Value, at string, m *abi.Manifest, seen map[string]bool) (abi.ScopeStream, error) {
+func (r *reader) stream(item abi.Value, at string, seen map[string]bool) (abi.ScopeStream, error) {
 	e := abi.ScopeStream{}
 	refuse := func(code, member, want string) (abi.ScopeStream, error) {
 		if member != "" {
@@ -54,8 +76,8 @@ func readStream(item abi.Value, at string, m *abi.Manifest, seen map[string]bool
 	if e.Name == "*" {
 		return refuse("scope_wildcard", "name", "each stream by name; * is not one")
 	}
-	if !m.Declares(e.Name) {
-		return refuse("scope_stream_unknown", "name", fmt.Sprintf("a stream of the manifest, not %q", abi.Cut(abi.Clean(e.Name), 128)))
+	if !r.manifest.Declares(e.Name) {
+		return refuse("scope_stream_unknown", "name", fmt.Sprintf("a stream of the manifest, not %s; %s", quoted(e.Name), abi.Suggest(e.Name, StreamNames(r.manifest))))
 	}
 	if seen[e.Name] {
 		return refuse("scope_duplicate_stream", "name", fmt.Sprintf("each stream once, %s is repeated", e.Name))
@@ -79,11 +101,62 @@ func readStream(item abi.Value, at string, m *abi.Manifest, seen map[string]bool
 		return refuse("scope_time_range_invalid", "time_range", `an object {"since"?, "until"?} of RFC 3339 times or dates`)
 	}
 	for name, v := range item.Members() {
-		if !slices.Contains([]string{"name", "resources", "fields", "time_range"}, name) {
-			e.Extra = append(e.Extra, abi.ScopeMember{Name: name, Value: abi.AppendCompact(nil, v.Raw)})
+		if slices.Contains(entryMembers, name) {
+			continue
 		}
+		e.Extra = append(e.Extra, abi.ScopeMember{Name: name, Value: abi.AppendCompact(nil, v.Raw)})
+	}
+	if bad := misnamed(item, e, r.manifest.Stream(e.Name)); bad != nil && r.misnamed == nil {
+		bad.Member = at + bad.Member
+		r.misnamed = bad
 	}
 	return e, nil
+}
+
+// misnamed is what an entry names that is not there, or that cannot be kept to:
+// each would collect or leave out something else than its caller means.
+func misnamed(item abi.Value, e abi.ScopeStream, spec abi.StreamSpec) *Error {
+	for _, x := range e.Extra { // others are the connector's to understand (R30)
+		if near := abi.Nearest(x.Name, entryMembers); near != "" {
+			return &Error{"scope_member_unknown", "", "no member " + quoted(x.Name) + "; did you mean " + near + "?"}
+		}
+		if slices.Contains(rangeMembers, x.Name) {
+			return &Error{"scope_member_unknown", "", x.Name + " inside of time_range"}
+		}
+	}
+	for _, f := range e.Fields {
+		if _, declared := spec.Properties[f]; !declared && !spec.Open {
+			fields := slices.Sorted(maps.Keys(spec.Properties))
+			return &Error{"scope_field_unknown", ".fields", fmt.Sprintf("fields of %s, which has no %s; %s", e.Name, quoted(f), abi.Suggest(f, fields))}
+		}
+	}
+	if e.TimeRange == nil {
+		return nil
+	}
+	given, _ := item.Member("time_range")
+	for name := range given.Members() {
+		if !slices.Contains(rangeMembers, name) {
+			return &Error{"scope_time_range_invalid", ".time_range", "since and until, not " + quoted(name)}
+		}
+	}
+	if since, until := bounds(e.TimeRange); since >= until {
+		return &Error{"scope_time_range_invalid", ".time_range", "a since before its until; until itself is outside"}
+	}
+	if *e.TimeRange != (abi.TimeRange{}) && spec.ConsentTimeField == "" {
+		return &Error{"scope_time_range_unsupported", ".time_range", "no time range: records of " + e.Name + " have no time that one could be held against"}
+	}
+	return nil
+}
+
+func quoted(name string) string { return strconv.Quote(abi.Cut(abi.Clean(name), 128)) }
+
+// StreamNames are the streams that a manifest declares, in its order.
+func StreamNames(m *abi.Manifest) []string {
+	var out []string
+	for _, s := range m.Streams {
+		out = append(out, s.Name)
+	}
+	return out
 }
 
 // texts reads an optional array of texts; nil when absent.

@@ -39,7 +39,7 @@ type Request struct {
 func Normalise(r Request) (abi.Scope, error) {
 	var granted *abi.Scope
 	if len(r.Grant) > 0 && string(r.Grant) != "null" {
-		g, err := read(r.Grant, r.Manifest)
+		g, err := (&reader{manifest: r.Manifest}).read(r.Grant)
 		if err != nil {
 			return abi.Scope{}, err
 		}
@@ -47,7 +47,8 @@ func Normalise(r Request) (abi.Scope, error) {
 	}
 	switch {
 	case len(r.Explicit) > 0 && string(r.Explicit) != "null":
-		s, err := read(r.Explicit, r.Manifest)
+		in := reader{manifest: r.Manifest}
+		s, err := in.read(r.Explicit)
 		if err != nil {
 			return abi.Scope{}, err
 		}
@@ -55,6 +56,9 @@ func Normalise(r Request) (abi.Scope, error) {
 			if err := within(s, *granted); err != nil {
 				return abi.Scope{}, err
 			}
+		}
+		if in.misnamed != nil {
+			return abi.Scope{}, in.misnamed
 		}
 		return complete(s, r.Manifest), nil
 	case granted != nil:

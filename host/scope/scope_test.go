@@ -17,6 +17,7 @@ const manifestText = `{"protocol_version":"0.1.0","connector_id":"c","version":"
  {"name":"messages","semantics":"append_only","primary_key":["id","day"],"consent_time_field":"at","selection":{"resource_field":"folder"},
   "schema":{"type":"object","required":["id","folder"],"properties":{"id":{},"day":{},"folder":{},"at":{"type":"string","format":"date-time"},"text":{}}}},
  {"name":"labels","semantics":"mutable_state","primary_key":"id","schema":{"type":"object","properties":{"id":{},"text":{}}}},
+ {"name":"loose","semantics":"mutable_state","primary_key":"id","availability":{"state":"unsupported_in_mode"},"schema":{"type":"object","properties":{"id":{}},"additionalProperties":true}},
  {"name":"drafts","semantics":"mutable_state","primary_key":"id","availability":{"state":"unsupported_in_mode"},"schema":{"type":"object","properties":{"id":{}}}}]}`
 
 func manifest(t *testing.T) *abi.Manifest {
@@ -57,11 +58,13 @@ func TestNormalise(t *testing.T) {
 		{"fields: the time field if there is a range", one(`"name":"messages","fields":[],"time_range":{}`), "", "", one(`"name":"messages","fields":["id","folder","day","at"],"time_range":{}`)},
 		{"fields: own order and repeats stay", one(`"name":"messages","fields":["text","day","text"]`), "", "", one(`"name":"messages","fields":["text","day","text","id","folder"]`)},
 		{"fields: null is absent", one(`"name":"messages","fields":null,"resources":null,"time_range":null`), "", "", one(`"name":"messages"`)},
-		{"fields: no time field, no range", one(`"name":"labels","fields":["text"],"time_range":{"until":"2026"}`), "", "", one(`"name":"labels","fields":["text","id"],"time_range":{"until":"2026"}`)},
+		{"fields: no range, no time field", one(`"name":"messages","fields":["text"]`), "", "", one(`"name":"messages","fields":["text","id","folder","day"]`)},
+		{"a stored grant is read as it was meant", "", one(`"name":"labels","fields":["gone"],"time_range":{"until":"2026"}`), "", one(`"name":"labels","fields":["gone","id"],"time_range":{"until":"2026"}`)},
+		{"an open schema has members that it does not declare", one(`"name":"loose","fields":["anything"]`), "", "", one(`"name":"loose","fields":["anything","id"]`)},
 		{"resources [] restricts nothing", one(`"name":"labels","resources":[]`), "", "", one(`"name":"labels"`)},
 		{"blank resources are allowed", one(`"name":"labels","resources":[""]`), "", "", one(`"name":"labels","resources":[""]`)},
 		{"other members pass", one(`"name":"labels","note":{"a":[1, 2.0]},"x":null`), "", "", one(`"name":"labels","note":{"a":[1,2.0]},"x":null`)},
-		{"bounds stay as spelled", one(`"name":"labels","time_range":{"since":"2026-01","until":null}`), "", "", one(`"name":"labels","time_range":{"since":"2026-01"}`)},
+		{"bounds stay as spelled", one(`"name":"messages","time_range":{"since":"2026-01","until":null}`), "", "", one(`"name":"messages","time_range":{"since":"2026-01"}`)},
 		{"inside the grant", one(`"name":"messages","fields":["text"],"resources":["a"],"time_range":{"since":"2026-02-01T01:00:00+01:00","until":"2026-03"}`),
 			one(`"name":"messages","fields":["text"],"resources":["a","b"],"time_range":{"since":"2026-02-01T00:00:00Z","until":"2026-04"}`), "",
 			one(`"name":"messages","resources":["a"],"fields":["text","id","folder","day","at"],"time_range":{"since":"2026-02-01T01:00:00+01:00","until":"2026-03"}`)},
@@ -112,6 +115,14 @@ func TestRefused(t *testing.T) {
 		{"9 blank bound", one(`"name":"labels","time_range":{"since":" "}`), "", "scope_time_range_invalid", "streams[0].time_range"},
 		{"9 number", one(`"name":"labels","time_range":{"until":1767225600000}`), "", "scope_time_range_invalid", "streams[0].time_range"},
 		{"9 unreadable", one(`"name":"labels","time_range":{"until":"2026-13-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
+		{"a field nobody declares", one(`"name":"messages","fields":["txet"]`), "", "scope_field_unknown", "streams[0].fields"},
+		{"a member of the scope", `{"streams":[{"name":"labels"}],"fields":["text"]}`, "", "scope_member_unknown", "scope"},
+		{"a member that is nearly one", one(`"name":"labels","feilds":["text"]`), "", "scope_member_unknown", "streams[0]"},
+		{"a bound outside of its range", one(`"name":"messages","since":"2026"`), "", "scope_member_unknown", "streams[0]"},
+		{"a member of the range", one(`"name":"messages","time_range":{"from":"2026"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
+		{"since after until", one(`"name":"messages","time_range":{"since":"2026-02","until":"2026-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
+		{"nothing between since and until", one(`"name":"messages","time_range":{"since":"2026-01","until":"2026-01-01"}`), "", "scope_time_range_invalid", "streams[0].time_range"},
+		{"no time to hold a range against", one(`"name":"labels","time_range":{"since":"2026"}`), "", "scope_time_range_unsupported", "streams[0].time_range"},
 		{"10 stream", one(`"name":"labels"`), granted, "scope_exceeds_grant", "streams[0]"},
 		{"10 all resources", one(`"name":"messages","fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`), granted, "scope_exceeds_grant", "streams[0].resources"},
 		{"10 [] is all resources", one(`"name":"messages","resources":[],"fields":["text"],"time_range":{"since":"2026-01-01","until":"2026-02-01"}`), granted, "scope_exceeds_grant", "streams[0].resources"},
@@ -152,6 +163,20 @@ func TestTooManyStreams(t *testing.T) {
 	var bad *scope.Error
 	if !errors.As(err, &bad) || bad.Code != "scope_too_large" {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What is refused says what was most likely meant.
+func TestSuggestions(t *testing.T) {
+	for explicit, want := range map[string]string{
+		one(`"name":"mesages"`):                    `scope member streams[0].name: a stream of the manifest, not "mesages"; did you mean messages? (scope_stream_unknown)`,
+		one(`"name":"messages","fields":["txt"]`):  `scope member streams[0].fields: fields of messages, which has no "txt"; did you mean text? (scope_field_unknown)`,
+		one(`"name":"labels","fields":["colour"]`): `scope member streams[0].fields: fields of labels, which has no "colour"; there are id, text (scope_field_unknown)`,
+		one(`"name":"labels","time-range":{}`):     `scope member streams[0]: no member "time-range"; did you mean time_range? (scope_member_unknown)`,
+	} {
+		if _, err := normalise(t, explicit, "", ""); err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", explicit, err, want)
+		}
 	}
 }
 
@@ -214,7 +239,6 @@ func TestFilter(t *testing.T) {
 		{"a boolean", times, "k", `{"at":true}`, "record_outside_time_range"},
 		{"a day that does not exist", times, "k", `{"at":"2026-01-32"}`, "record_outside_time_range"},
 		{"delete without data", times, "k", ``, ""},
-		{"no field to check", `"name":"labels","time_range":{"until":"2000"}`, "k", `{"at":"2026"}`, ""},
 		{"an open range still wants the field", `"name":"messages","time_range":{}`, "k", `{}`, "record_outside_time_range"},
 
 		{"resources before fields", `"name":"messages","resources":["red"],"fields":["text"]`, "k", `{"x":1}`, "record_outside_resources"},
