@@ -13,7 +13,6 @@ import (
 type Settings struct {
 	Properties []Setting
 	Required   []string
-	Open       bool // the schema says that there may be members beyond Properties
 }
 
 // A Setting is one member of the configuration.
@@ -40,7 +39,7 @@ func (e *SettingError) Error() string {
 
 func (r *manifestReader) settings(a at) *Settings {
 	r.oneOf(a.member("type"), false, "object")
-	s := &Settings{Required: r.texts(a.member("required"), 256), Open: r.open(a)}
+	s := &Settings{Required: r.texts(a.member("required"), 256)}
 	props := a.member("properties")
 	if !r.object(props, false) {
 		return s
@@ -94,11 +93,12 @@ func (r *manifestReader) bound(typ string, v at) *float64 {
 	return &f
 }
 
-// Known refuses a member that names no setting, which is most likely misspelled:
-// for a configuration that is given now. One that is stored may be of an earlier
-// version of the connector. The error is a *SettingError.
+// Known refuses a member that is nearly the name of a setting, and so most likely
+// misspelled: for a configuration that is given now, since one that is stored may
+// be of an earlier version of the connector. Others are passed through. The error
+// is a *SettingError.
 func (s *Settings) Known(config Value) error {
-	if s == nil || s.Open {
+	if s == nil {
 		return nil
 	}
 	var names []string
@@ -106,8 +106,8 @@ func (s *Settings) Known(config Value) error {
 		names = append(names, p.Name)
 	}
 	for name := range config.Members() {
-		if !slices.Contains(names, name) {
-			return &SettingError{Cut(Clean(name), 128), "is no setting of this connector; " + Suggest(name, names)}
+		if near := Nearest(name, names); near != "" && !slices.Contains(names, name) {
+			return &SettingError{Cut(Clean(name), 128), "is no setting of this connector; did you mean " + near + "?"}
 		}
 	}
 	return nil

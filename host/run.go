@@ -220,8 +220,7 @@ func (h *Host) ready(ctx context.Context, q RunRequest) (store.Connection, error
 	return conn, nil
 }
 
-// knownSettings refuses members of a configuration that the connector does not
-// declare. What is no object at all is refused where the settings are checked.
+// knownSettings refuses misspelled members of a configuration. What is no object at all is refused where the settings are checked.
 func knownSettings(m *abi.Manifest, config json.RawMessage) error {
 	v, err := abi.Parse(config, abi.ParseOptions{})
 	if err != nil || m.Sluice == nil {

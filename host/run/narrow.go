@@ -76,5 +76,5 @@ func (p *Plan) checkLosses(ctx context.Context, st store.Store) error {
 // NarrowRefusal is scope_narrows_stored: its caller may ask again and say that
 // this is meant.
 func NarrowRefusal(l Loss) *Refusal {
-	return refuse("scope_narrows_stored", "%s; list these fields too, or say that this is meant", l).with("field", "narrow").with("stream", l.Stream).with("lost", l.Fields)
+	return refuse("scope_narrows_stored", "%s; list these fields too, or agree with --narrow", l).with("field", "narrow").with("stream", l.Stream).with("lost", l.Fields)
 }

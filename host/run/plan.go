@@ -187,7 +187,7 @@ func (p *Plan) suppliedState() error {
 		return refuse("start_state_invalid", "%s", want)
 	}
 	for name, c := range v.Members() {
-		if p.StateFrom == nil && !p.manifest.Declares(name) {
+		if p.StateFrom == nil && !c.Absent() && !p.manifest.Declares(name) {
 			return refuse("start_state_invalid", "state: %q is no stream of the connector; %s", abi.Cut(abi.Clean(name), 128), abi.Suggest(name, scope.StreamNames(p.manifest)))
 		}
 		if !c.Absent() && !c.Is(abi.KindObject) {

@@ -57,7 +57,7 @@ func TestEveryRefusalHasATranscript(t *testing.T) {
 	codes := strings.Fields(`connection_disabled grant_consumed grant_expired grant_revoked grant_invalid connector_invalid
 		collection_mode_invalid scope_empty scope_no_streams scope_stream_name_blank scope_wildcard scope_stream_unknown
 		scope_duplicate_stream scope_view_unresolved scope_necessity_present scope_resources_invalid scope_fields_invalid
-		scope_time_range_invalid scope_exceeds_grant start_state_invalid binding_unsatisfied binding_not_approved
+		scope_time_range_invalid scope_time_range_unsupported scope_field_unknown scope_member_unknown scope_exceeds_grant start_state_invalid binding_unsatisfied binding_not_approved
 		setting_missing secret_missing start_too_large`)
 	text := testdata(t)
 	for _, c := range codes {
