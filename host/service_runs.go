@@ -42,7 +42,7 @@ func (s *Service) start(ctx context.Context, who control.Principal, q control.St
 	}
 	defer s.correlations.leave(sc)
 	var w workflow
-	rec, err := s.runs.Start(ctx, func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+	rec, err := s.runs.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
 		var err error
 		if w, err = s.resolve(ctx, q); err != nil {
 			return controller.Job{}, err
@@ -64,6 +64,18 @@ func (s *Service) start(ctx context.Context, who control.Principal, q control.St
 		}}, nil
 	})
 	return rec, s.startError(ctx, w, err)
+}
+
+// startedBy is whose share of the host's places a run takes: "" is the host's own,
+// which a schedule has.
+func startedBy(who control.Principal) string {
+	switch {
+	case who.ID == "scheduler" && who.Transport == "":
+		return ""
+	case who.ID == "":
+		return "owner"
+	}
+	return who.ID
 }
 
 func (s *Service) request(w workflow, q control.StartRun, b branch, slots run.Slots) RunRequest {
@@ -163,6 +175,10 @@ func (s *Service) steered(ctx context.Context, who control.Principal, id store.R
 // LiveRun implements control.Runs.
 func (s *Service) LiveRun(id store.RunID) (control.LiveRun, bool) {
 	l, ok := s.runs.Live(id)
+	if l.Queued && l.Stalled == "" {
+		n := s.runs.Stats()
+		l.Stalled = fmt.Sprintf("Waits for a place: %d of %d runs execute, and %d wait.", n.Running, n.Runs, n.Queued)
+	}
 	return control.LiveRun{
 		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused, CancelRequested: l.CancelRequested,
 		HeldUp: l.Stalled,

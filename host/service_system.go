@@ -93,7 +93,7 @@ func (h *Host) limits() map[string]int64 {
 	}
 }
 
-// Ready implements control.System (A228): store, sandbox, and whatever AddCheck
+// Ready implements control.System (A228): store, sandbox, room for runs, and whatever AddCheck
 // was called for, scheduler and migrations among them. It writes nothing, since
 // anybody may ask.
 func (s *Service) Ready(ctx context.Context) []string {
@@ -103,6 +103,9 @@ func (s *Service) Ready(ctx context.Context) []string {
 	}
 	if _, err := s.host.Isolation(ctx); err != nil {
 		failed = append(failed, "sandbox")
+	}
+	if s.runs.Full() != nil { // no schedule could start anything
+		failed = append(failed, "runs")
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed)

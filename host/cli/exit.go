@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -32,6 +34,9 @@ const (
 // boundary.
 func (c *command) exit(err error) int {
 	if err == nil {
+		return c.code
+	}
+	if unread(err) {
 		return c.code
 	}
 	var stopped interrupted
@@ -87,6 +92,13 @@ func (c *command) exit(err error) int {
 	}
 	c.report(name, oneLine(err.Error()), details)
 	return code
+}
+
+// unread reports whether all that went wrong is that nobody reads standard output
+// any more, as head does not: they have what they wanted.
+func unread(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && write.Op == "write" && write.Path == os.Stdout.Name() && errors.Is(write.Err, syscall.EPIPE)
 }
 
 // answeredCode maps what a host answered.

@@ -52,10 +52,12 @@ func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 // interrupted marks what came of an interrupt, unless a run has taken it.
 type interrupted struct{ error }
 
-// interruptible returns a context that the first interrupt ends; the second
-// kills the process.
+// interruptible returns a context that the first interrupt ends, and the end of a
+// terminal as well; the second kills the process. A reader of standard output that
+// is gone is an error of the next write, and no signal.
 func interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ignoring it would pass on to workers
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

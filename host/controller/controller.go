@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	DefaultRuns     = 8  // host.runs
 	MaxRuns         = 64 // more than this is not set
 	DefaultAccepted = 64
+
+	reserved = 8 // one place of so many is for runs that the host starts by itself
+	shares   = 4 // how many keys it takes to have all accepted runs
 )
 
 // Options configure a Controller.
@@ -26,8 +30,14 @@ type Options struct {
 	// Runs is how many runs execute at once; 0 is DefaultRuns. A run that waits for
 	// its owner, or is paused, does not count.
 	Runs int
-	// Accepted is how many may be active, whatever they do; 0 is DefaultAccepted.
+	// Accepted is how many may be active; 0 is DefaultAccepted. Those that wait for
+	// their owner or are paused do not count, but there are no more than twice as many
+	// in all, for each keeps a process. One of eight is for runs that the host starts
+	// by itself.
 	Accepted int
+	// Share is how many runs of one key may be active, whatever they do; 0 is a
+	// quarter of Accepted.
+	Share int
 	// Grace is how long a shutdown waits for active runs (R190); 0 is 30 s.
 	Grace time.Duration
 	// Reconcile closes runs that stand in the store as active and are none (R188);
@@ -75,12 +85,14 @@ type Controller struct {
 	// Invariant: admitted counts starts in progress and the entries of active.
 	admitted int
 	active   map[store.RunID]*entry
+	by       map[string]int // of admitted, by who asked for them; "" is the host
 }
 
 // New starts a controller without runs.
 func New(st Store, o Options) *Controller {
 	o.Runs = min(cmp.Or(o.Runs, DefaultRuns), MaxRuns)
 	o.Accepted = cmp.Or(o.Accepted, DefaultAccepted)
+	o.Share = cmp.Or(o.Share, max(1, o.Accepted/shares))
 	o.Grace = cmp.Or(o.Grace, 30*time.Second)
 	o.Every = cmp.Or(o.Every, 15*time.Second)
 	if o.Log == nil {
@@ -90,7 +102,7 @@ func New(st Store, o Options) *Controller {
 		o.Count = func(Event) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Controller{options: o, store: st, slots: &slots{limit: o.Runs}, stop: stop, active: map[store.RunID]*entry{},
+	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{}, by: map[string]int{},
 		watched: make(chan struct{}), lost: make(chan struct{}, 1), drained: make(chan struct{})}
 	go c.reconcile(ctx)
 	return c
@@ -117,13 +129,18 @@ type entry struct {
 	result   *run.Result   // nil for a run that came to no end
 }
 
-// Start admits a run, has it made and accepts it. It returns once the run is
+// Start is StartFor of a run that the host starts by itself, for a schedule.
+func (c *Controller) Start(ctx context.Context, prepare func(context.Context, run.Slots) (Job, error)) (store.Run, error) {
+	return c.StartFor(ctx, "", prepare)
+}
+
+// StartFor admits a run that by asked for, has it made and accepts it. It returns once the run is
 // durable, without waiting for the guest (A68). prepare gets the run's place
 // among those that execute. The error is prepare's, Accept's, or a *run.Refusal:
 // unavailable while the host stops, rate_limited above the limit of accepted
-// runs.
-func (c *Controller) Start(ctx context.Context, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
-	if err := c.admit(); err != nil {
+// runs, or of those of one key.
+func (c *Controller) StartFor(ctx context.Context, by string, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
+	if err := c.admit(by); err != nil {
 		c.options.Count(Refused)
 		return store.Run{}, err
 	}
@@ -131,10 +148,10 @@ func (c *Controller) Start(ctx context.Context, prepare func(context.Context, ru
 	defer func() {
 		if !started { // also by a panic
 			c.options.Count(Refused)
-			c.discharge(nil)
+			c.discharge(by, nil)
 		}
 	}()
-	p := c.slots.place()
+	p := c.slots.place(by)
 	job, err := prepare(ctx, p)
 	if err != nil {
 		return store.Run{}, err
@@ -174,18 +191,49 @@ func (e *entry) ended(r *run.Result) {
 var errStopping = &run.Refusal{Code: "unavailable", Message: "the host is stopping"}
 
 // admit takes a place among the accepted runs.
-func (c *Controller) admit() error {
+func (c *Controller) admit(by string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.closing:
+	if c.closing {
 		return errStopping
-	case c.admitted >= c.options.Accepted:
-		return &run.Refusal{Code: "rate_limited", Message: fmt.Sprintf("%d runs are active, which is the limit of this host", c.admitted),
-			Details: map[string]any{"scope": "global", "limit": c.options.Accepted, "retryAfterMs": 5000}}
+	}
+	if err := c.full(by); err != nil {
+		return err
 	}
 	c.admitted++
+	c.by[by]++
 	return nil
+}
+
+// full is why there is no place for a run. The caller holds mu.
+func (c *Controller) full(by string) error {
+	limit, most := c.options.Accepted, 2*c.options.Accepted
+	if by != "" {
+		limit, most = limit-limit/reserved, most-most/reserved
+	}
+	_, _, away := c.slots.count()
+	switch going := c.admitted - away; {
+	case strings.HasPrefix(by, "key:") && c.by[by] >= c.options.Share:
+		return crowded("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.by[by])
+	case going >= limit:
+		return crowded("global", limit, "%d runs are under way, which is the limit of this host", going)
+	case c.admitted >= most:
+		return crowded("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
+	}
+	return nil
+}
+
+func crowded(scope string, limit int, format string, n int) error {
+	return &run.Refusal{Code: "rate_limited", Message: fmt.Sprintf(format, n),
+		Details: map[string]any{"scope": scope, "limit": limit, "retryAfterMs": 5000}}
+}
+
+// Full is why the host could start no run of its own now, as a *run.Refusal; nil
+// when it could.
+func (c *Controller) Full() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.full("")
 }
 
 // enter makes a run one that is found by its id.
@@ -200,11 +248,14 @@ func (c *Controller) enter(e *entry) error {
 }
 
 // discharge gives an accepted place back; e is nil for a start that failed.
-func (c *Controller) discharge(e *entry) {
+func (c *Controller) discharge(by string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e != nil {
 		delete(c.active, e.Run.ID)
+	}
+	if c.by[by]--; c.by[by] == 0 {
+		delete(c.by, by)
 	}
 	if c.admitted--; c.closing && c.admitted == 0 {
 		close(c.drained)
@@ -222,7 +273,7 @@ func (c *Controller) perform(e *entry) {
 		c.options.Count(countOf(result))
 	}
 	e.ended(e.result)
-	c.discharge(e)
+	c.discharge(e.place.by, e)
 	close(e.over)
 	if err != nil { // its lease is nobody's now
 		select {
@@ -265,14 +316,15 @@ type Stats struct {
 	Accepted int // active runs, and starts in progress
 	Running  int // that execute
 	Queued   int // that wait for a place to execute
+	Standing int // that wait for their owner, or are paused
 	Runs     int // the limits
 	Limit    int
 }
 
 // Stats counts.
 func (c *Controller) Stats() Stats {
-	running, queued := c.slots.count()
+	running, queued, away := c.slots.count()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Runs: c.options.Runs, Limit: c.options.Accepted}
+	return Stats{Accepted: c.admitted, Running: running, Queued: queued, Standing: away, Runs: c.options.Runs, Limit: c.options.Accepted}
 }

@@ -8,14 +8,18 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// slots are the places of runs that execute (host.runs). Who waits gets one in
-// the order of asking. More than the limit may execute for a while: a run that
-// returns from its owner goes on at once.
+// slots are the places of runs that execute (host.runs). Of those who wait, the
+// one whose starter has the fewest gets the next, in the order of asking. Some are
+// kept for the host's own runs. More than the limit may execute for a while: a run
+// that returns from its owner goes on at once.
 type slots struct {
-	limit int
+	limit   int
+	reserve int // of these, for runs that the host starts by itself
 
-	mu    sync.Mutex // guards used and queue, and held of every place
+	mu    sync.Mutex // guards what follows, and held and away of every place
 	used  int
+	by    map[string]int // of used, by who started the run; "" is the host
+	away  int            // runs that wait for their owner, or are paused
 	queue []*place
 }
 
@@ -24,13 +28,42 @@ type slots struct {
 // Invariant: held counts once in used.
 type place struct {
 	slots *slots
+	by    string // who started the run
 	held  bool
+	away  bool
 	given chan struct{} // closed when it was given; nil when it does not wait
 }
 
 var _ run.Slots = (*place)(nil)
 
-func (s *slots) place() *place { return &place{slots: s} }
+func newSlots(limit int) *slots {
+	return &slots{limit: limit, reserve: limit / reserved, by: map[string]int{}}
+}
+
+func (s *slots) place(by string) *place { return &place{slots: s, by: by} }
+
+// open reports whether there is a place for a run. The caller holds mu, as of
+// take and free.
+func (s *slots) open(p *place) bool {
+	return s.used < s.limit && (p.by == "" || s.used-s.by[""] < s.limit-s.reserve)
+}
+
+func (s *slots) take(p *place) {
+	p.held = true
+	s.used++
+	s.by[p.by]++
+}
+
+// next is who gets a place that is free, -1 for nobody.
+func (s *slots) next() int {
+	next := -1
+	for i, p := range s.queue {
+		if s.open(p) && (next < 0 || s.by[p.by] < s.by[s.queue[next].by]) {
+			next = i
+		}
+	}
+	return next
+}
 
 // Acquire implements run.Slots.
 func (p *place) Acquire(ctx context.Context) error {
@@ -52,9 +85,8 @@ func (p *place) ask() <-chan struct{} {
 	s := p.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used < s.limit { // then nobody waits
-		p.held = true
-		s.used++
+	if s.open(p) { // then nobody waits who could have it
+		s.take(p)
 		return nil
 	}
 	p.given = make(chan struct{})
@@ -73,19 +105,33 @@ func (p *place) giveUp() {
 	s.free(p)
 }
 
-// free takes a place back and gives it to who waits. The caller holds mu.
+// free takes a place back and gives it to who waits.
 func (s *slots) free(p *place) {
 	if !p.held {
 		return
 	}
 	p.held = false
 	s.used--
-	for s.used < s.limit && len(s.queue) > 0 {
-		next := s.queue[0]
-		s.queue = slices.Delete(s.queue, 0, 1)
-		next.held = true
-		s.used++
+	if s.by[p.by]--; s.by[p.by] == 0 {
+		delete(s.by, p.by)
+	}
+	for i := s.next(); i >= 0; i = s.next() {
+		next := s.queue[i]
+		s.queue = slices.Delete(s.queue, i, i+1)
+		s.take(next)
 		close(next.given)
+	}
+}
+
+// stand says whether the run stands still.
+func (p *place) stand(still bool) {
+	if p.away == still {
+		return
+	}
+	if p.away = still; still {
+		p.slots.away++
+	} else {
+		p.slots.away--
 	}
 }
 
@@ -93,6 +139,7 @@ func (s *slots) free(p *place) {
 func (p *place) Leave() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()
+	p.stand(true)
 	p.slots.free(p)
 }
 
@@ -100,18 +147,23 @@ func (p *place) Leave() {
 func (p *place) Return() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()
+	p.stand(false)
 	if !p.held {
-		p.held = true
-		p.slots.used++
+		p.slots.take(p)
 	}
 }
 
 // Release implements run.Slots. Doing it twice changes nothing, so that a run
 // that came to no end is released as well.
-func (p *place) Release() { p.Leave() }
+func (p *place) Release() {
+	p.slots.mu.Lock()
+	defer p.slots.mu.Unlock()
+	p.stand(false)
+	p.slots.free(p)
+}
 
-func (s *slots) count() (used, queued int) {
+func (s *slots) count() (used, queued, away int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used, len(s.queue)
+	return s.used, len(s.queue), s.away
 }
