@@ -99,6 +99,7 @@ type SluiceBlock struct {
 	Settings          *Settings
 	NodeID            string // default "collect"
 	Secrets           []SecretField
+	SessionTokens     []SessionToken
 	InteractionFields map[string]FieldDelivery // "<kind>.<field>"
 	Budgets           map[string]int64         // may only lower §19.1
 }

@@ -15,6 +15,7 @@ func (r *manifestReader) sluice(m *Manifest, a at) {
 	}
 	b.Secrets = r.secrets(a.member("secrets"), false)
 	r.oauthSecrets(b, a.member("secrets"))
+	r.sessionTokens(b, a.member("session_tokens"))
 	if fields := a.member("interaction_fields"); r.object(fields, false) {
 		for name := range fields.Members() {
 			f := fields.member(name)

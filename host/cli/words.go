@@ -125,7 +125,24 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 		out = append(out, tokenRequests(m, s, conn.Approved)...)
 		out = append(out, secretRequest(m, s, conn.Approved))
 	}
+	if m.Sluice != nil {
+		for _, t := range m.Sluice.SessionTokens {
+			out = append(out, sessionRequest(t))
+		}
+	}
 	return out
+}
+
+// sessionRequest says what becomes of what a login gives back.
+func sessionRequest(t abi.SessionToken) request {
+	origin := t.Origin
+	if origin == abi.OwnerOrigin {
+		origin = "the server you name with --secret-to"
+	}
+	return request{
+		Binding: "session_token", Wants: abi.Clean("the session token " + t.Name + " that " + origin + t.PathPrefix + " gives " + t.Place()),
+		Granted: abi.Clean("the connector never sees it, and it goes back to that server only (" + strings.Join(t.Placements, ", ") + ")"),
+	}
 }
 
 // browserWords are what a connector wants of a browser.

@@ -93,6 +93,9 @@ func Wants(m *abi.Manifest) []Want {
 	for _, name := range sorted(m.Sluice.InteractionFields) {
 		l.delivery(name, m.Sluice.InteractionFields[name])
 	}
+	for _, t := range m.Sluice.SessionTokens {
+		l.delivery(t.Name, abi.FieldDelivery{Destinations: []abi.Destination{{Origin: t.Origin, Placements: t.Placements}}})
+	}
 	return l.wants
 }
 
@@ -120,6 +123,11 @@ func unsaid(approved, asked *abi.Manifest) []Want {
 	for _, w := range Wants(asked) {
 		if w.Kind == Secret && obtained(approved, w.Name) && !obtained(asked, w.Name) {
 			l.add(Secret, w.Name, "itself, not what is obtained with it")
+		}
+	}
+	for _, t := range approved.Sluice.SessionTokens {
+		if asked.Sluice == nil || !slices.ContainsFunc(asked.Sluice.SessionTokens, t.Same) {
+			l.add(See, t.Name, "")
 		}
 	}
 	if asked.Sluice == nil {

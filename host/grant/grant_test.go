@@ -42,6 +42,8 @@ func TestAdded(t *testing.T) {
 		direct   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
 		moved    = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://b.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read"]}}, {"name": "key"}]}`
 		broader  = `, "sluice": {"secrets": [{"name": "token", "oauth": {"grant": "client_credentials", "token_url": "https://a.example/t", "client_id": "c", "client_secret": "key", "scopes": ["read", "write"]}}, {"name": "key"}]}`
+		session  = `, "sluice": {"session_tokens": [{"name": "session", "origin": "https://a.example", "path_prefix": "/login", "pointer": "/t", "placements": ["body"]}]}`
+		elsehere = `, "sluice": {"session_tokens": [{"name": "session", "origin": "https://a.example", "path_prefix": "/login", "pointer": "/u", "placements": ["body"]}]}`
 		browser  = `, "runtime_requirements": {"bindings": {"browser": {"hosts": ["a.example"]}}}`
 		browses  = `, "runtime_requirements": {"bindings": {"browser": {"uploads": true, "downloads": true, "profile": "p", "popups": "deny", "max_actions_per_minute": 5,
 			"cookie_handoff": ["a.example"], "actions": [{"name": "tick", "verb": "click", "action_type": "local_state", "idempotent": true},
@@ -71,6 +73,9 @@ func TestAdded(t *testing.T) {
 			"have token obtained from https://b.example/t for the scope read", "have key sent to https://b.example/t (client_secret_basic)"}},
 		{"what it is obtained with", obtained, direct, []string{"have token sent to https://a.example (body)", "use the secret token itself, not what is obtained with it"}},
 		{"another scope", obtained, broader, []string{"have token obtained from https://a.example/t for the scope write"}},
+		{"a session token", unsaid, session, []string{"have session sent to https://a.example (body)"}},
+		{"a session token from elsewhere", session, elsehere, []string{"see session itself"}},
+		{"a session token in the open", session, unsaid, []string{"see session itself"}},
 		{"a browser", "", browser, []string{"act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"}},
 		{"more of a browser", browser, browses, []string{"send files of its own to pages", "take files that pages offer",
 			"make requests of its own as the one who is signed in at a.example", "have an action count as changing nothing but the page: tick (click)",

@@ -374,6 +374,11 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, erro
 	c.received.Add(headerBytes(r.Header))
 	c.o.Governor.answered(t.origin(), r)
 	c.jar.keep(t.url, r)
+	if err := c.o.Seals.sealHeaders(t, r); err != nil {
+		w.stop(nil)
+		_ = r.Body.Close() // nobody gets it
+		return &received{r, w.family()}, err
+	}
 	return &received{r, w.family()}, nil
 }
 
@@ -475,17 +480,27 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 		out.Sent = 0
 	}
 	packed := b.decoded != io.Reader(b.raw)
+	judged := !bodiless(r.Response) && len(c.o.Seals.placesIn(r.from, true)) > 0
 	if c.o.Seals.some() {
 		if r.StatusCode == http.StatusPartialContent && c.o.Seals.cutsValues(r.from.origin(), r.Header.Get("Content-Type")) { // a value that is cut is not found
 			return nil, denyf("header", "the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
 		}
-		b.decoded, packed = newScrubber(b.decoded, c.o.Seals.echoes), true
+		packed = true
+		if !judged {
+			b.decoded = newScrubber(b.decoded, c.o.Seals.echoes)
+		}
 	}
 	if packed {
 		out.Bytes = -1
 	}
 	if out.Bytes > most && r.Request.Method != http.MethodHead {
 		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it", out.Bytes, most)
+	}
+	if judged {
+		whole := c.o.Seals.sealBody(r.from, r.StatusCode, b)
+		_ = b.Close() // read
+		out.Body, out.Sent = whole, int64(len(whole.left))
+		echoes = c.o.Seals.echoes()
 	}
 	out.Headers = headersFor(r.Header, packed)
 	for i, pair := range out.Headers {

@@ -41,7 +41,7 @@ func withForms(list []echo, handle string, forms [][]byte) []echo {
 func (s *Seals) some() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.by) > 0 || len(s.all) > 0
+	return len(s.by) > 0 || len(s.all) > 0 || s.tokens != nil
 }
 
 // masks are what may not be in a log: echoes, and what the guest has in plain.

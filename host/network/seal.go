@@ -34,6 +34,8 @@ type Seals struct {
 	plain []echo // values that the guest has itself
 	used  map[use]bool
 	news  []use
+
+	tokens *tokens // nil: none are declared
 }
 
 // A seal is one value behind one handle.

@@ -61,6 +61,9 @@ type Network interface {
 	// Echo has answers searched for encodings of a value (R163). It may be called
 	// while Handle serves a call.
 	Echo(handle string, forms [][]byte)
+	// SealTokens has values in answers become handles. mint
+	// makes the nth of a field, from any goroutine, before the guest sees it.
+	SealTokens(places []abi.SessionToken, mint func(field string, n int, value string) (handle string, forms [][]byte))
 	// Uses yields, once each, where values have been sent since the last call
 	// (R164).
 	Uses(yield func(field, origin, placement string))

@@ -68,6 +68,7 @@ func (r *run) deliver() {
 			p.secrets.env = append(p.secrets.env, name+"="+value)
 		}
 	}
+	r.sealSessions()
 }
 
 // protect remembers a value that the guest gets in plain.
@@ -150,6 +151,11 @@ func newHandle(random io.Reader) string {
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		panic("no random bytes: " + err.Error()) // neither source of them fails
 	}
+	return handleOf(b)
+}
+
+// handleOf is a handle with these bits.
+func handleOf(b [16]byte) string {
 	return "sluice-sealed-v1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 

@@ -2,6 +2,9 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
@@ -55,6 +58,40 @@ func (r *run) sealToken(f abi.SecretField) (handle string, ok bool) {
 	})
 	r.learned.each(r.canary.protect)
 	return handle, true
+}
+
+// sealSessions has the network keep session tokens of answers from the guest. Their
+// handles are drawn from one number, so that a replay has the same whatever comes
+// first.
+func (r *run) sealSessions() {
+	b := r.plan.manifest.Sluice
+	if b == nil || len(b.SessionTokens) == 0 || r.deps.Network == nil {
+		return
+	}
+	var places []abi.SessionToken
+	for _, t := range b.SessionTokens {
+		at := r.plan.atOwners(abi.Destination{Origin: t.Origin})
+		if len(at) == 0 { // the owner named no server: it may be any
+			at = []abi.Destination{{}}
+		}
+		for _, d := range at {
+			t.Origin = d.Origin
+			places = append(places, t)
+		}
+	}
+	var base [16]byte
+	if _, err := io.ReadFull(r.deps.Handles, base[:]); err != nil {
+		panic("no random bytes: " + err.Error()) // as in newHandle
+	}
+	r.deps.Network.SealTokens(places, func(field string, n int, value string) (string, [][]byte) {
+		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
+		handle := handleOf([16]byte(sum[:16]))
+		if value == "" { // a replay has none
+			return handle, nil
+		}
+		r.learned.add(value)
+		return handle, Forms(value)
+	})
 }
 
 // learned are secrets that came up beside the loop, where the canary is not to

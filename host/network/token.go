@@ -1,0 +1,285 @@
+package network
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Mint makes the handle for the nth value of a field, from 1, and the encodings in
+// which answers may give the value back. It is called from any goroutine, one at a
+// time, and before the answer reaches the guest.
+type Mint = func(field string, n int, value string) (handle string, forms [][]byte)
+
+// What bounds tokens: values of one field in a run, bytes of a value and of a body
+// that may have one.
+const (
+	tokenValues = 16
+	tokenBytes  = 8 * abi.KiB
+	tokenBody   = 1 * abi.MiB
+)
+
+// sealedCookie is the header in which a guest gets the handle of a cookie: the cookie
+// itself is the host's (S76).
+const sealedCookie = "Sluice-Sealed-Cookie"
+
+// tokens are the places of a run's tokens, and what was found there.
+type tokens struct {
+	places []abi.SessionToken
+	mint   Mint
+	issued map[issue]string // handles
+	count  map[string]int   // by field
+}
+
+// An issue is a value of a field that came from an origin.
+type issue struct{ field, origin, value string }
+
+// SealTokens has values in answers become handles. It is called before the first
+// Handle.
+func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
+	if len(places) == 0 {
+		return
+	}
+	if p, ok := s.exchanger.(*Replayer); ok {
+		p.standInTokens(places, mint)
+		return
+	}
+	minted := mint
+	if s.values != nil {
+		minted = func(field string, n int, value string) (string, [][]byte) {
+			handle, forms := mint(field, n, value)
+			s.values.secret(field, handle, value, forms)
+			return handle, forms
+		}
+	}
+	places = slices.Clone(places)
+	for i := range places {
+		origin, err := parseTarget(places[i].Origin, nil)
+		places[i].Origin = ""
+		if err == nil { // a place that cannot be read is at every server
+			places[i].Origin = origin.origin()
+		}
+	}
+	s.seals.mu.Lock()
+	defer s.seals.mu.Unlock()
+	s.seals.tokens = &tokens{places, minted, map[issue]string{}, map[string]int{}}
+}
+
+// standInTokens gives the guest of a replay the handles that it had: where the
+// recording has a token, its name stands.
+func (r *Replayer) standInTokens(places []abi.SessionToken, mint Mint) {
+	for _, field := range fieldsOf(places) {
+		for n := 1; n <= tokenValues; n++ {
+			handle, _ := mint(field, n, "")
+			r.values.secret(field, handle, handle, nil)
+		}
+	}
+}
+
+func fieldsOf(places []abi.SessionToken) (fields []string) {
+	for _, p := range places {
+		if !slices.Contains(fields, p.Name) {
+			fields = append(fields, p.Name)
+		}
+	}
+	return fields
+}
+
+// placesIn are the places of an answer to a request for a URL, those of bodies or the
+// others.
+func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tokens == nil {
+		return nil
+	}
+	for _, p := range s.tokens.places {
+		if (p.Pointer != "") == body && (p.Origin == "" || p.Origin == t.origin()) && near(t.url, p.PathPrefix) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// near reports whether a server may read a path as one below a prefix: one with dots
+// or escapes may be any.
+func near(u *url.URL, prefix string) bool {
+	p := u.Path
+	if p == "" {
+		p = "/"
+	}
+	escaped := strings.ToLower(u.EscapedPath())
+	if clean := path.Clean(p); strings.TrimSuffix(p, "/") != strings.TrimSuffix(clean, "/") || strings.ContainsAny(p, "\\;") ||
+		strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {
+		return true
+	}
+	p, prefix = strings.ToLower(p)+"/", strings.ToLower(strings.TrimSuffix(prefix, "/"))+"/"
+	return strings.HasPrefix(p, prefix)
+}
+
+// issue is the handle for a value that came from an origin, to which alone it may go.
+func (s *Seals) issue(p abi.SessionToken, t target, value string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := issue{p.Name, t.origin(), value}
+	if handle := s.tokens.issued[k]; handle != "" {
+		return handle, nil
+	}
+	if len(value) > tokenBytes || s.tokens.count[p.Name] >= tokenValues {
+		return "", withheld("a run may get %d values of %s, of %d bytes", tokenValues, p.Name, tokenBytes)
+	}
+	s.tokens.count[p.Name]++
+	handle, forms := s.tokens.mint(p.Name, s.tokens.count[p.Name], value)
+	s.tokens.issued[k] = handle
+	sealed := seal{field: p.Name, value: value}
+	if origin, err := SealedOrigin(t.origin()); err == nil {
+		sealed.to = []place{{origin, "", p.Placements}}
+	}
+	if s.by == nil {
+		s.by, s.used = map[string]seal{}, map[use]bool{}
+	}
+	s.by[handle] = sealed
+	if len(value) >= shortestCredential { // a shorter one is everywhere
+		s.echo(handle, forms)
+	}
+	return handle, nil
+}
+
+func withheld(format string, args ...any) *Error {
+	e := denyf("answer", "the answer is withheld: "+format, args...)
+	e.Code = "answer_withheld"
+	return e
+}
+
+// sealHeaders puts handles where the headers of an answer have tokens. It is done for
+// every hop.
+func (s *Seals) sealHeaders(t target, r *http.Response) error {
+	r.Header.Del(sealedCookie) // the host's
+	for _, p := range s.placesIn(t, false) {
+		for i, value := range r.Header.Values(p.Header) {
+			if value == "" {
+				continue
+			}
+			handle, err := s.issue(p, t, value)
+			if err != nil {
+				return err
+			}
+			if _, bare, ok := strings.Cut(value, " "); ok { // it may be shown without its scheme
+				if _, err := s.issue(p, t, strings.TrimSpace(bare)); err != nil {
+					return err
+				}
+			}
+			r.Header.Values(p.Header)[i] = handle
+		}
+		for _, cookie := range r.Cookies() {
+			if p.Cookie == "" || cookie.Name != p.Cookie || cookie.Value == "" {
+				continue
+			}
+			handle, err := s.issue(p, t, cookie.Value)
+			if err != nil {
+				return err
+			}
+			r.Header.Add(sealedCookie, cookie.Name+"="+handle)
+		}
+	}
+	return nil
+}
+
+// sealBody reads a body that may have tokens, whole, and puts handles in their place.
+// What cannot be judged is withheld: the guest gets the error, and none of the body.
+func (s *Seals) sealBody(t target, status int, src io.Reader) *tape {
+	places := s.placesIn(t, true)
+	body, err := io.ReadAll(io.LimitReader(src, tokenBody+1))
+	if err == nil && len(body) > tokenBody {
+		err = withheld("it may have a session token, and more than %d bytes", tokenBody)
+	}
+	if err == nil && len(bytes.TrimSpace(body)) > 0 {
+		body, err = s.sealJSON(places, t, status, body)
+	}
+	if err != nil {
+		return newTape(nil, asError(err))
+	}
+	return newTape(body, nil)
+}
+
+// sealJSON replaces the values at the places, and what else the text has of them.
+func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body []byte) ([]byte, error) {
+	root, err := abi.Parse(body, abi.ParseOptions{AnyKind: true})
+	if err != nil {
+		return nil, withheld("it may have a session token, and is no JSON in which one could be found")
+	}
+	type spot struct {
+		from, to int
+		handle   string
+	}
+	var spots []spot
+	for _, p := range places {
+		v, found := pointed(root, p.Pointer)
+		if !found || v.Absent() {
+			if status >= 200 && status < 300 {
+				return nil, withheld("it has no %s at %s", p.Name, p.Pointer)
+			}
+			continue // of a login that failed
+		}
+		value, isText := v.Text()
+		switch {
+		case v.Is(abi.KindNumber):
+			value = string(v.Raw)
+		case !isText:
+			return nil, withheld("what it has at %s is no text", p.Pointer)
+		}
+		if value == "" {
+			continue
+		}
+		handle, err := s.issue(p, t, value)
+		if err != nil {
+			return nil, err
+		}
+		from := 0
+		for &body[from] != &v.Raw[0] { // the value is part of the body
+			from++
+		}
+		if !slices.ContainsFunc(spots, func(x spot) bool { return x.from == from }) {
+			spots = append(spots, spot{from, from + len(v.Raw), handle})
+		}
+	}
+	slices.SortFunc(spots, func(a, b spot) int { return b.from - a.from })
+	for _, x := range spots {
+		body = slices.Concat(body[:x.from], abi.AppendQuote(nil, x.handle), body[x.to:])
+	}
+	return []byte(unseal(s.echoes(), string(body))), nil
+}
+
+// pointed is the value at a JSON pointer (RFC 6901).
+func pointed(v abi.Value, pointer string) (abi.Value, bool) {
+	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		if v.Is(abi.KindArray) {
+			n, err := strconv.Atoi(part)
+			found := false
+			for item := range v.Items() {
+				if n--; err == nil && n == -1 {
+					v, found = item, true
+					break
+				}
+			}
+			if !found {
+				return v, false
+			}
+			continue
+		}
+		m, ok := v.Member(part)
+		if !ok {
+			return v, false
+		}
+		v = m
+	}
+	return v, true
+}
