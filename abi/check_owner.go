@@ -167,3 +167,19 @@ func readAssistanceStatus(r *reader) Message {
 	}
 	return m
 }
+
+// readText is a MESSAGE line. What a caller of the message function is refused
+// for is a malformed line here: nobody could read an error.
+func readText(r *reader) Message {
+	m := &TextMessage{Meta: r.member("meta")}
+	var ok bool
+	if m.Chunk, ok = r.member("chunk").Text(); !ok {
+		r.fail(VFrameMalformed, "chunk")
+	}
+	if last := r.member("is_last"); !last.Absent() {
+		if m.Last, ok = last.Bool(); !ok {
+			r.fail(VFrameMalformed, "is_last")
+		}
+	}
+	return m
+}

@@ -195,6 +195,14 @@ type Attachment struct {
 	Accept  string `json:"accept,omitempty"`
 }
 
+// A TextMessage is a MESSAGE line of the stdio profile: text that the connector
+// streams on purpose. Others have a call of their own for it.
+type TextMessage struct {
+	Chunk string
+	Last  bool
+	Meta  Value // of the line; absent if it is no object
+}
+
 // AssistanceStatusMessage is an ASSISTANCE_STATUS.
 type AssistanceStatusMessage struct {
 	ID      string `json:"assistance_request_id"`
@@ -242,6 +250,7 @@ func (*InteractionMessage) Type() string      { return "INTERACTION" }
 func (*AssistanceMessage) Type() string       { return "ASSISTANCE" }
 func (*AssistanceStatusMessage) Type() string { return "ASSISTANCE_STATUS" }
 func (*DoneMessage) Type() string             { return "DONE" }
+func (*TextMessage) Type() string             { return "MESSAGE" }
 
 func (*RecordMessage) message()           {}
 func (*StateMessage) message()            {}
@@ -254,3 +263,4 @@ func (*InteractionMessage) message()      {}
 func (*AssistanceMessage) message()       {}
 func (*AssistanceStatusMessage) message() {}
 func (*DoneMessage) message()             {}
+func (*TextMessage) message()             {}

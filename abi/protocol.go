@@ -317,6 +317,8 @@ func readerOf(typ string) func(*reader) Message {
 		return readAssistanceStatus
 	case "DONE":
 		return readDone
+	case "MESSAGE":
+		return readText
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // forkRun is the body of A77.
 type forkRun struct {
 	FromSeq json.RawMessage `json:"fromSeq"`
-	Mode    string          `json:"mode" enum:"branch|replay"`
+	Mode    string          `json:"mode" enum:"branch"`
 	Overlay *forkOverlay    `json:"runOptionsOverlay,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (a *API) forkRun(c *fiber.Ctx) error {
 		return err
 	}
 	if q.Mode == "replay" {
-		return web.NewProblem(0, "replay_unavailable", "This run was not recorded, so that it cannot be replayed.").With("reason", "not_recorded")
+		return web.NewProblem(0, "replay_unavailable", "This host keeps no recordings of runs, so that none can be replayed.").With("reason", "not_recorded")
 	}
 	answer := func(r store.Run) forkedRun {
 		return forkedRun{r.ID, source.ID, from, q.Mode, timeline.RowStatus(r), a.created(c, r).EventsURL}
@@ -85,7 +85,7 @@ func (q *forkRun) start() (from int64, start control.StartRun, err error) {
 		wrong = append(wrong, web.Field{Path: "fromSeq", Rule: "a whole number, 0 or more"})
 	}
 	if q.Mode != "branch" && q.Mode != "replay" {
-		wrong = append(wrong, web.Field{Path: "mode", Rule: "branch or replay"})
+		wrong = append(wrong, web.Field{Path: "mode", Rule: "branch"})
 	}
 	if o := q.Overlay; o != nil {
 		if q.Mode == "replay" && !empty(*o) {

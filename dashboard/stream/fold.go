@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -27,10 +26,8 @@ type folded struct {
 
 	// turn has one token: who holds it reads on, and whoever waits gets what was
 	// read. It is held across reads of the store on purpose.
-	turn  chan struct{}
-	fold  timeline.Fold
-	frame []byte // the snapshot before next, as streams show it
-	next  uint64
+	turn chan struct{}
+	fold timeline.Fold
 }
 
 // of returns the fold of a run, and forgets the one that was not used longest.
@@ -165,34 +162,4 @@ func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) 
 		a.RetentionFloor = head.Next
 	}
 	return a, nil
-}
-
-// frameOf is the snapshot frame of a run that includes the event before need;
-// it is rendered once for all who follow.
-func (h *Hub) frameOf(ctx context.Context, f *folded, id store.RunID, need uint64) (frame []byte, next uint64, ended bool, err error) {
-	if err := f.lock(ctx); err != nil {
-		return nil, 0, false, err
-	}
-	defer f.unlock()
-	if f.frame == nil || f.next < need || f.next != f.fold.Next() { // the last may have been cut off inside a commit
-		if err := f.catchUp(ctx, h.log, id); err != nil {
-			return nil, 0, false, err
-		}
-	}
-	if f.frame == nil || f.next < f.fold.Next() {
-		row, err := h.log.Run(ctx, id)
-		if err != nil {
-			return nil, 0, false, fmt.Errorf("run: %w", err)
-		}
-		a, err := h.about(ctx, row)
-		if err != nil {
-			return nil, 0, false, err
-		}
-		raw, err := json.Marshal(f.fold.Snapshot(row, a))
-		if err != nil {
-			return nil, 0, false, fmt.Errorf("render snapshot: %w", err)
-		}
-		f.frame, f.next = raw, f.fold.Next()
-	}
-	return f.frame, f.next, f.fold.Ended(), nil
 }

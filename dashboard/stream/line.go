@@ -21,13 +21,14 @@ type line struct {
 	vocabulary timeline.Vocabulary
 	modes      timeline.Modes
 	effect     timeline.Effect
-	doc        []byte // RunEventDoc
-	chunk      []byte // ai.message.chunk, of an output.chunk alone
+	event      store.Event // what it was made of, for who folds
+	doc        []byte      // RunEventDoc
+	chunk      []byte      // ai.message.chunk, of an output.chunk alone
 }
 
 func render(e store.Event) (line, error) {
 	row, _ := timeline.Lookup(timeline.Type(e.Type))
-	l := line{seq: e.Sequence, typ: row.Type, vocabulary: row.Vocabulary, modes: row.Modes, effect: row.Snapshot}
+	l := line{seq: e.Sequence, typ: row.Type, vocabulary: row.Vocabulary, modes: row.Modes, effect: row.Snapshot, event: e}
 	var err error
 	if l.doc, err = json.Marshal(timeline.Document(e)); err != nil {
 		return l, err
@@ -38,7 +39,7 @@ func render(e store.Event) (line, error) {
 	return l, err
 }
 
-func (l line) size() int { return len(l.doc) + len(l.chunk) }
+func (l line) size() int { return len(l.doc) + len(l.chunk) + len(l.event.Data) }
 
 // A pager reads a log in pages. It learns from each how large events are, so
 // that the next takes no more memory than a page may have.

@@ -9,19 +9,19 @@ import (
 
 // marks is A100 as a table: vocabulary, U, S, M, D, and the types.
 const marks = `
-O u s . d | run.started run.completed run.failed run.cancelled run.paused run.resumed node.completed node.failed node.skipped node.cancelled
-O u s . d | node.suspended node.resumed interrupt.requested interrupt.resolved approval.requested approval.received
+O u s . d | run.started run.completed run.failed run.cancelled run.paused run.resumed node.completed node.failed node.skipped
+O u s . d | node.suspended interrupt.requested interrupt.resolved approval.requested approval.received
 O u s . d | clarification.requested clarification.resolved artifact.created
-O . s . d | node.started
+O . ~ . d | node.started node.resumed node.cancelled node.retried
 O . . m d | output.chunk
-O . . . d | node.suspend-failed node.retried log.appended channel.written variable.changed cap.breached
-O . . . d | lease.acquired lease.renewed lease.lost lease.handed-off replay.diverged
+O . . . d | log.appended version.pinned cap.breached
+O . . . d | lease.acquired lease.renewed lease.lost
 R . ~ . d | run.progress_reported run.batch_ingested run.state_staged run.state_advanced run.state_commit_failed
 R . ~ . d | run.detail_coverage_declared run.detail_gap_recorded run.detail_gap_recovered
-R . s . d | run.stream_skipped run.interaction_required run.interaction_completed run.cancel_requested
-R . s . d | run.assistance_requested run.assistance_updated run.assistance_resolved run.assistance_cancelled run.assistance_timed_out run.assistance_escalated
-R . s . d | run.browser_surface_requested run.browser_surface_queued run.browser_surface_starting run.browser_surface_ready
-R . s . d | run.browser_surface_probe_failed run.browser_surface_failed run.browser_surface_released run.browser_surface_lost
+R . ~ . d | run.stream_skipped run.interaction_required run.interaction_completed run.cancel_requested
+R . ~ . d | run.assistance_requested run.assistance_updated run.assistance_resolved run.assistance_cancelled run.assistance_timed_out run.assistance_escalated
+R . ~ . d | run.browser_surface_requested run.browser_surface_queued run.browser_surface_starting run.browser_surface_ready
+R . ~ . d | run.browser_surface_probe_failed run.browser_surface_failed run.browser_surface_released run.browser_surface_lost
 R . . . d | run.browser_action run.browser_egress_denied run.browser_cookie_handoff run.sealed_value_used
 R . . . d | run.stream_session_requested run.stream_session_opened run.stream_session_resolved run.stream_reach_failed
 `

@@ -91,7 +91,7 @@ func (f *Fold) add(e store.Event, m members) {
 		f.resume(e)
 	case RunCancelRequested:
 		f.cancel = true
-	case NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, NodeCancelled, NodeSuspendFailed, NodeRetried:
+	case NodeStarted, NodeCompleted, NodeFailed, NodeSkipped, NodeCancelled, NodeRetried:
 		f.nodeEvent(t, e, m)
 	case RunProgressReported, RunBatchIngested, RunStateStaged, RunStateAdvanced:
 		f.streamEvent(t, e, m)

@@ -104,7 +104,7 @@ func (f *Fold) nodeEvent(t Type, e store.Event, m members) {
 		n.Status, n.Attempt = NodeIsPending, m.integer("attempt")
 	case NodeCompleted:
 		n.Status, n.CompletedAt = NodeIsCompleted, at
-	case NodeFailed, NodeSuspendFailed:
+	case NodeFailed:
 		n.Status, n.CompletedAt = NodeIsFailed, at
 	case NodeSkipped:
 		n.Status, n.CompletedAt = NodeIsSkipped, at

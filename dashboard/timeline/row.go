@@ -61,7 +61,8 @@ func RowStatus(row store.Run) Status {
 	case "failed":
 		return Failed
 	case "cancelled":
-		if membersOf(row.Result).text("terminal_reason") == "connector_reported_cancelled" {
+		r := membersOf(row.Result)
+		if r.text("terminal_reason") == "connector_reported_cancelled" && r.text("cancel_cause") == "" { // of an older host
 			return Failed
 		}
 		return Cancelled

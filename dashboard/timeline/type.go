@@ -17,7 +17,6 @@ const (
 	NodeSkipped            Type = "node.skipped"
 	NodeCancelled          Type = "node.cancelled"
 	NodeSuspended          Type = "node.suspended"
-	NodeSuspendFailed      Type = "node.suspend-failed"
 	NodeResumed            Type = "node.resumed"
 	NodeRetried            Type = "node.retried"
 	InterruptRequested     Type = "interrupt.requested"
@@ -29,14 +28,11 @@ const (
 	ArtifactCreated        Type = "artifact.created"
 	OutputChunk            Type = "output.chunk"
 	LogAppended            Type = "log.appended"
-	ChannelWritten         Type = "channel.written"
-	VariableChanged        Type = "variable.changed"
+	VersionPinned          Type = "version.pinned"
 	CapBreached            Type = "cap.breached"
 	LeaseAcquired          Type = "lease.acquired"
 	LeaseRenewed           Type = "lease.renewed"
 	LeaseLost              Type = "lease.lost"
-	LeaseHandedOff         Type = "lease.handed-off"
-	ReplayDiverged         Type = "replay.diverged"
 )
 
 // The types of the run protocol.

@@ -129,9 +129,10 @@ func Status(r store.Run) string {
 	case "cancelled":
 		var result struct {
 			Reason string `json:"terminal_reason"`
+			Cause  string `json:"cancel_cause"`
 		}
-		if json.Unmarshal(r.Result, &result) == nil && result.Reason == "connector_reported_cancelled" {
-			return "failed"
+		if json.Unmarshal(r.Result, &result) == nil && result.Reason == "connector_reported_cancelled" && result.Cause == "" {
+			return "failed" // an older host said so on its timeline
 		}
 		return "cancelled"
 	}

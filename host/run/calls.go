@@ -73,7 +73,7 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 		r.reply(in.ID, nil)
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			r.diag.write(in.Payload[1:], time.Now())
+			r.diagnosed(in.Payload[1:])
 		}
 		r.reply(in.ID, nil)
 	case abi.CallSleep:
@@ -122,6 +122,8 @@ func (r *run) handle(m abi.Message, call uint32) {
 		return
 	case *abi.AssistanceStatusMessage:
 		r.assistStatus(m)
+	case *abi.TextMessage:
+		r.message(m.Chunk, m.Last, m.Meta)
 	case *abi.DoneMessage:
 		if r.hold.on { // a drain point, unprocessed until resume (R223)
 			r.hold.done, r.hold.doneCall = m, call
@@ -381,7 +383,7 @@ func (r *run) callCancelled(in sandbox.Inbound) {
 		r.credit(1, len(in.Payload))
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			r.diag.write(in.Payload[1:], time.Now())
+			r.diagnosed(in.Payload[1:])
 		}
 		r.reply(in.ID, nil)
 	case abi.CallStdin:

@@ -171,8 +171,11 @@ func (c *cancelling) cause() *cause {
 	return &cause{reason: reason, status: abi.Cancelled, cancelCause: c.request.Cause}
 }
 
-// by is the principal that the end is due to.
+// by is the principal that the end is due to; nil is the connector's own.
 func (c *cancelling) by() string {
+	if c == nil {
+		return "connector"
+	}
 	if c.request.Cause == "owner" {
 		return ownerOr(c.request.By)
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ type diagnostics struct {
 	rate     int
 	budget   int // bytes left in this second
 	second   time.Time
+	line     []byte // of a stdio connector's fd 2, not ended yet
 }
 
 // maxLogEvents bounds the log lines of one run on its timeline.
@@ -71,11 +73,53 @@ func (r *run) crashReport() *Diagnostics {
 	}}
 }
 
-// logged is the log call (R215): kept in the tail, and on the timeline as long
-// as there is room.
+// logged is the log call (R215): kept in the tail, and on the timeline.
 func (r *run) logged(level, message string, fields abi.Value) {
-	kept := r.diag.write([]byte(level+" "+message+"\n"), time.Now())
-	if !kept || r.diag.events >= maxLogEvents {
+	if r.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
+		r.logEvent(level, message, fields)
+	}
+}
+
+// diagnosed is text on a file descriptor: kept in the tail. What a stdio
+// connector writes to fd 2 is its log, and each line an event: it has no call
+// for that.
+func (r *run) diagnosed(p []byte) {
+	d := &r.diag
+	if !d.write(p, time.Now()) || r.plan.Transport != "stdio" {
+		return
+	}
+	d.line = append(d.line, p...)
+	end := bytes.LastIndexByte(d.line, '\n')
+	if end < 0 && len(d.line) < abi.LogTailBytes {
+		return
+	}
+	if end < 0 { // nobody reads a line that long
+		end = len(d.line)
+	}
+	text := d.line[:end]
+	d.line = bytes.TrimPrefix(d.line[end:], []byte{'\n'})
+	r.logLines(text)
+}
+
+// endLog takes a last line without an end.
+func (r *run) endLog() {
+	text := r.diag.line
+	r.diag.line = nil
+	r.logLines(text)
+}
+
+// logLines redacts first: a secret may have lines of its own.
+func (r *run) logLines(text []byte) {
+	for line := range strings.SplitSeq(r.canary.redact(strings.ToValidUTF8(string(text), "")), "\n") {
+		if !abi.Blank(line) {
+			r.logEvent("info", line, abi.Value{})
+		}
+	}
+}
+
+// logEvent puts a line on the timeline as long as there is room.
+func (r *run) logEvent(level, message string, fields abi.Value) {
+	if r.diag.events >= maxLogEvents {
 		return
 	}
 	r.diag.events++

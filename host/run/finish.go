@@ -19,6 +19,9 @@ func (r *run) finish() *Result {
 	r.lastLine()
 	r.leftWaiting()
 	r.endText()
+	if r.guest != nil {
+		r.endLog()
+	}
 	if r.deps.Network != nil {
 		r.sealedUses()
 	}
@@ -139,8 +142,8 @@ func (r *run) outcome() ending {
 		return ending{status: abi.Failed, event: "run.failed", commit: r.certified(),
 			cause: &cause{reason: "connector_reported_failed", message: "The connector reported that it failed."}}
 	case r.done.Status == abi.Cancelled:
-		return ending{status: abi.Cancelled, event: "run.failed",
-			cause: &cause{reason: "connector_reported_cancelled", status: abi.Cancelled, message: "The connector reported that it was cancelled."}}
+		return ending{status: abi.Cancelled, event: "run.cancelled", cause: &cause{reason: "connector_reported_cancelled",
+			status: abi.Cancelled, cancelCause: CauseGuest, message: "The connector reported that it was cancelled."}}
 	}
 	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
 }

@@ -145,6 +145,9 @@ func New(p *Plan, d Deps) *Run {
 // stops: it fails with controller_restarted (R190).
 const CauseShutdown = "host_shutdown"
 
+// CauseGuest is the cause of a cancelled run that its own connector gave up.
+const CauseGuest = "guest"
+
 // A CancelRequest asks for the end of a run (§19.3).
 type CancelRequest struct {
 	Cause  string // owner, grant_revoked, host_policy or CauseShutdown

@@ -31,6 +31,7 @@ func (r *run) skip(m *abi.SkipMessage) {
 		g.Continuation = &c
 	}
 	r.gaps.add(g)
+	whole := m.Stream != "" && g.Scope == nil && r.skips[m.Stream] == nil
 	if m.Stream != "" {
 		r.skips[m.Stream] = &g
 		if m.Reason == abi.CodeStreamFailed {
@@ -41,7 +42,20 @@ func (r *run) skip(m *abi.SkipMessage) {
 	if g.Diagnostics != nil {
 		d["diagnostics"] = g.Diagnostics
 	}
-	r.submit(&store.Commit{Events: []store.Event{r.streamEvent("run.stream_skipped", "skipped", m.Stream, d)}}, nil)
+	events := []store.Event{r.streamEvent("run.stream_skipped", "skipped", m.Stream, d)}
+	if whole {
+		events = append(events, r.stepSkipped(m.Stream, reason))
+	}
+	r.submit(&store.Commit{Events: events}, nil)
+}
+
+// stepSkipped is a skipped stream as openwop sees it: a step of the connector's
+// node that is passed over.
+func (r *run) stepSkipped(stream, reason string) store.Event {
+	id := r.plan.manifest.Node() + "." + stream
+	e := r.streamEvent("node.skipped", "skipped", stream, data{"nodeId": id, "reason": reason})
+	e.NodeID = id
+	return e
 }
 
 func (r *run) skipScope(m *abi.SkipMessage) *GapScope {

@@ -43,15 +43,29 @@ func (r *run) commitStart() {
 		started["catch_up"] = true
 	}
 	r.stage("running")
-	r.submit(&store.Commit{Run: ptr(r.rec), Events: []store.Event{
+	events := []store.Event{
 		r.event("run.started", "started", started),
 		r.event("lease.acquired", "started", r.held()),
-		r.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}),
-	}}, nil)
+		r.nodeEvent("version.pinned", "started", data{
+			"connectorId": p.Connector.ID, "version": p.manifest.Version, "moduleDigest": p.Connector.Digest,
+		}),
+	}
+	if r.rec.Attempt > 1 {
+		events = append(events, r.nodeEvent("node.retried", "started", r.anew()))
+	}
+	events = append(events, r.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
+	r.submit(&store.Commit{Run: ptr(r.rec), Events: events}, nil)
 	r.spanned, r.node = r.traced(r.spanned, "node."+p.manifest.Name(),
 		"node_id", p.manifest.Node(), "node_type", p.manifest.Name(), "node_attempt", r.rec.Attempt-1)
 	r.barrier()
 	r.clocks.started = time.Now()
+}
+
+// anew says which attempt this is, of a run that is one of a series.
+func (r *run) anew() data {
+	d := data{"attempt": r.rec.Attempt - 1}
+	d.set("retryOf", string(r.plan.RetryOf))
+	return d
 }
 
 // held says which lease the run has.

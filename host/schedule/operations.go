@@ -24,6 +24,9 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q Request, r
 	if reason := conn.Policy.Refuses(); reason != "" && def.Enabled {
 		return out, false, ineligible(reason, "Its connector is to be run by hand only; it cannot be scheduled.")
 	}
+	if def.Enabled && once(conn.Grant) {
+		return out, false, errOnce
+	}
 	d, err := s.replace(ctx, id, def, revision)
 	if err != nil {
 		return out, false, err
@@ -31,6 +34,12 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q Request, r
 	out, err = s.project(ctx, id, d)
 	return out, d.Revision == 1, err
 }
+
+// once is a grant for a single run: nothing that a clock should use up. A
+// schedule that was there before the grant goes on as its gates say.
+func once(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
+
+var errOnce = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
 
 func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def Definition, revision *uint64) (document, error) {
 	for try := 1; ; try++ {
@@ -118,6 +127,9 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out Sched
 // Resume lets it run again, from now on (R201), and ends a back-off (R210).
 // changed is false when there was nothing to resume. schedule_ineligible.
 func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out Schedule, changed bool, err error) {
+	if conn, err := s.d.Source.ScheduledConnection(ctx, id); err == nil && once(conn.Grant) {
+		return out, false, errOnce
+	}
 	d, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
 		changed = !d.Definition.Enabled || d.Poisoned || d.Streak.state() != "" || d.Grant != nil && !d.Grant.Restarted
 		if !changed {

@@ -419,6 +419,17 @@ func TestPut(t *testing.T) {
 		if _, _, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
 			t.Errorf("manual only: %v", err)
 		}
+		w.connection(func(c *schedule.Connection) {
+			c.Policy, c.Grant = schedule.Policy{}, &store.Grant{AccessMode: "single_use", Status: "active"}
+		})
+		_, _, put := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil)
+		_, _, resumed := s.Resume(t.Context(), conn)
+		for act, err := range map[string]error{"put": put, "resume": resumed} {
+			if !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "single_use_grant" {
+				t.Errorf("%s with a grant for one run: %v", act, err)
+			}
+		}
+		w.connection(func(c *schedule.Connection) { c.Policy, c.Grant = schedule.ReadPolicy([]byte(`{"background_safe":false}`)), nil })
 		equal(t, "mode", w.get(s).EffectiveMode, "manual")
 		list, err := s.Schedules(t.Context())
 		w.must(err)

@@ -26,10 +26,10 @@ type tester interface {
 // catalogue is A100: the types that a timeline may hold.
 var catalogue = strings.Fields(`
 	run.started run.completed run.failed run.cancelled run.paused run.resumed
-	node.started node.completed node.failed node.skipped node.cancelled node.suspended node.suspend-failed node.resumed node.retried
+	node.started node.completed node.failed node.skipped node.cancelled node.suspended node.resumed node.retried
 	interrupt.requested interrupt.resolved approval.requested approval.received clarification.requested clarification.resolved
-	artifact.created output.chunk log.appended channel.written variable.changed cap.breached
-	lease.acquired lease.renewed lease.lost lease.handed-off replay.diverged
+	artifact.created output.chunk log.appended version.pinned cap.breached
+	lease.acquired lease.renewed lease.lost
 	run.progress_reported run.batch_ingested run.state_staged run.state_advanced run.state_commit_failed run.stream_skipped
 	run.detail_coverage_declared run.detail_gap_recorded run.detail_gap_recovered
 	run.interaction_required run.interaction_completed
@@ -67,6 +67,9 @@ var requiredMembers = map[string]string{
 	"node.completed":               "nodeId outputs",
 	"node.failed":                  "nodeId error",
 	"node.cancelled":               "nodeId reason",
+	"node.skipped":                 "nodeId reason",
+	"node.retried":                 "nodeId attempt",
+	"version.pinned":               "nodeId connectorId version moduleDigest",
 	"node.suspended":               "nodeId interruptId kind key",
 	"node.resumed":                 "nodeId interruptId",
 	"interrupt.requested":          "kind key data",
@@ -250,7 +253,7 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 		{"a failure if it failed", (r.Failure != nil) == failed},
 		{"a violation for its reason only", (r.Violation != nil) == (r.TerminalReason != nil && *r.TerminalReason == "connector_protocol_violation")},
 		{"a deadline for its reason only", (r.Deadline != "") == (r.TerminalReason != nil && *r.TerminalReason == "run_timed_out")},
-		{"a cancel cause if it was cancelled from outside", (r.CancelCause != "") == (r.TerminalReason != nil && strings.HasPrefix(*r.TerminalReason, "owner_"))},
+		{"a cancel cause if it was cancelled, by whomever", (r.CancelCause != "") == (r.Status == abi.Cancelled)},
 		{"a reason in failure", r.Failure == nil || r.Failure.Reason == *r.TerminalReason},
 		{"the subtype in failure", r.Violation == nil || r.Failure.Subtype == string(r.Violation.Subtype)},
 		{"flushed = accepted", r.RecordsFlushed == r.RecordsAccepted},

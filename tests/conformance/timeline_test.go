@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sluicehost/sluice/store"
@@ -45,9 +46,11 @@ var hidden = map[string]bool{
 
 const widest = 110
 
-// timeline renders events, one commit a line.
+// timeline renders events, one commit a line. The version of the connector is
+// the same in all.
 func (g *stage) timeline(b *strings.Builder, events []store.Event) {
 	b.WriteString("timeline\n")
+	events = slices.DeleteFunc(slices.Clone(events), func(e store.Event) bool { return e.Type == "version.pinned" })
 	line := ""
 	for i, e := range events {
 		text := g.event(e)
