@@ -24,7 +24,7 @@ func asyncAPI(version string) ([]byte, error) {
 	}
 	for mode, m := range map[timeline.Modes]timeline.Type{timeline.Values: timeline.StateSnapshot, timeline.Messages: timeline.AIMessageChunk} {
 		name := messageName(m)
-		messages[name] = map[string]any{"name": string(m), "title": name, "contentType": "application/json", "payload": map[string]any{"type": "object"},
+		messages[name] = map[string]any{"name": string(m), "title": name, "contentType": "application/json", "payload": madeForStream[m],
 			"summary": "Made for the stream; it stands in no log."}
 		byMode[mode][name] = ref("#/components/messages/" + name)
 	}
@@ -55,6 +55,25 @@ func asyncAPI(version string) ([]byte, error) {
 		},
 	})
 }
+
+// madeForStream are the payloads of frames that stand in no log.
+var madeForStream = map[timeline.Type]map[string]any{
+	timeline.StateSnapshot: {
+		"type": "object", "required": []string{"runId", "workflowId", "status", "nodeStates", "variables", "channels"},
+		"properties": map[string]any{
+			"runId": typed("string"), "workflowId": typed("string"), "status": typed("string"), "currentNodeId": typed("string"),
+			"nodeStates": typed("object"), "variables": typed("object"), "channels": typed("object"),
+		},
+	},
+	timeline.AIMessageChunk: {
+		"type": "object", "required": []string{"nodeId", "runId", "chunk", "isLast"},
+		"properties": map[string]any{
+			"nodeId": typed("string"), "runId": typed("string"), "chunk": typed("string"), "isLast": typed("boolean"), "meta": typed("object"),
+		},
+	},
+}
+
+func typed(name string) map[string]any { return map[string]any{"type": name} }
 
 func operationOf(channel, mode string) map[string]any {
 	query := map[string]any{"type": "object", "properties": map[string]any{"streamMode": map[string]any{"type": "string", "enum": []string{mode}}}}

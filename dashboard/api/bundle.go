@@ -45,7 +45,7 @@ func (a *API) debugBundle(c *fiber.Ctx) error {
 	if b.Run, err = a.Streams.Snapshot(web.Context(c), r.ID); err != nil {
 		return err
 	}
-	b.Run.Variables, b.Run.Configurable, b.Run.Metadata = nil, nil, nil
+	b.Run.Variables, b.Run.Channels, b.Run.Configurable, b.Run.Metadata = nil, nil, nil, nil
 	if b.Events, b.Truncated, err = a.wholeLog(c, r.ID); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	if n, ok := r.object("usage").number("wall_ms"); ok {
 		c.DurationMs = &n
 	}
-	s.NodeStates, s.Variables, s.Metrics = map[string]NodeState{}, map[string]any{}, c.metrics()
+	s.NodeStates, s.Variables, s.Channels, s.Metrics = map[string]NodeState{}, map[string]any{}, map[string]any{}, c.metrics()
 	s.Sluice.Result, s.Sluice.TerminalReason = row.Status, r.text("terminal_reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = r.raw("checkpoint_summary"), r.raw("known_gaps")
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""

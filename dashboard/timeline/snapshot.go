@@ -42,7 +42,8 @@ type Snapshot struct {
 	Metadata              json.RawMessage      `json:"metadata,omitempty"`
 	Configurable          json.RawMessage      `json:"configurable,omitempty"` // redacted (A66)
 	NodeStates            map[string]NodeState `json:"nodeStates,omitzero"`
-	Variables             map[string]any       `json:"variables,omitzero"`
+	Variables             map[string]any       `json:"variables,omitzero"` // a connector declares none
+	Channels              map[string]any       `json:"channels,omitzero"`  // nor any of these
 	Error                 *Error               `json:"error,omitempty"`
 	Interrupt             *OpenInterrupt       `json:"interrupt,omitempty"`
 	Metrics               *Metrics             `json:"metrics,omitempty"`
@@ -108,7 +109,7 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 		return SnapshotOfRow(row, a, 0)
 	}
 	s := base(row, a)
-	s.Status, s.NodeStates, s.Variables = f.Status(), map[string]NodeState{}, map[string]any{}
+	s.Status, s.NodeStates, s.Variables, s.Channels = f.Status(), map[string]NodeState{}, map[string]any{}, map[string]any{}
 	for id, n := range f.nodes {
 		s.NodeStates[id] = n.state()
 	}
@@ -137,7 +138,7 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 
 // WithoutStates is the snapshot as a list has it (A71).
 func (s Snapshot) WithoutStates() Snapshot {
-	s.NodeStates, s.Variables = nil, nil
+	s.NodeStates, s.Variables, s.Channels = nil, nil, nil
 	return s
 }
 
