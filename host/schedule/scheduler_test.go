@@ -429,7 +429,9 @@ func TestPut(t *testing.T) {
 				t.Errorf("%s with a grant for one run: %v", act, err)
 			}
 		}
-		w.connection(func(c *schedule.Connection) { c.Policy, c.Grant = schedule.ReadPolicy([]byte(`{"background_safe":false}`)), nil })
+		w.connection(func(c *schedule.Connection) {
+			c.Policy, c.Grant = schedule.ReadPolicy([]byte(`{"background_safe":false}`)), nil
+		})
 		equal(t, "mode", w.get(s).EffectiveMode, "manual")
 		list, err := s.Schedules(t.Context())
 		w.must(err)
