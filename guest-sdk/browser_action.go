@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // An Action is what the host says of something that was done, or not.
@@ -32,14 +33,59 @@ func (e *ActionError) Error() string {
 	if e.Action.Detail != "" {
 		s += " (" + e.Action.Detail + ")"
 	}
+	s += e.Action.near()
 	if e.Action.Dispatched {
 		return s + "; it may have been carried out"
 	}
 	return s
 }
 
+// near names what the page has instead of what was not found.
+func (a *Action) near() string {
+	var q struct {
+		Target struct {
+			Resolution struct {
+				Alternates []struct{ Role, Text, Reason string }
+			}
+		}
+	}
+	if a.Code != "ELEMENT_NOT_FOUND" || json.Unmarshal(a.Raw, &q) != nil {
+		return ""
+	}
+	var near []string
+	for _, o := range q.Target.Resolution.Alternates {
+		if o.Reason == "near_miss" {
+			near = append(near, strings.TrimSpace(o.Role+" "+strconv.Quote(o.Text)))
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "; the page has " + strings.Join(near, ", ")
+}
+
 // Unwrap is ErrNotVerified.
 func (e *ActionError) Unwrap() error { return ErrNotVerified }
+
+// OpenedTab is the tab that the action had the page open, for OnTab; "" for none. One
+// that a page opens late is there once a condition TabOpened was proved.
+func (a *Action) OpenedTab() string {
+	var d struct {
+		Popups []struct {
+			Tab    string `json:"tab_id"`
+			Closed string `json:"closed"`
+		} `json:"popups"`
+	}
+	if json.Unmarshal(a.Details, &d) != nil {
+		return ""
+	}
+	for _, p := range d.Popups {
+		if p.Closed == "" {
+			return p.Tab
+		}
+	}
+	return ""
+}
 
 // Into reads the details of the verb into v.
 func (a *Action) Into(v any) error { return json.Unmarshal(a.Details, v) }
@@ -139,6 +185,25 @@ func (b *Browser) SelectLabel(ctx context.Context, t Target, label string, optio
 // SelectID chooses an option of a list by its value.
 func (b *Browser) SelectID(ctx context.Context, t Target, id string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "select", "target": t, "option": map[string]string{"id": id}}, options)
+}
+
+// SelectLabels chooses several options of a list of many, by what people read, and no
+// others. Without labels none is chosen.
+func (b *Browser) SelectLabels(ctx context.Context, t Target, labels []string, options ...PageOption) (*Action, error) {
+	return b.selectMany(ctx, t, "label", labels, options)
+}
+
+// SelectIDs chooses several options of a list of many, by their values, and no others.
+func (b *Browser) SelectIDs(ctx context.Context, t Target, ids []string, options ...PageOption) (*Action, error) {
+	return b.selectMany(ctx, t, "id", ids, options)
+}
+
+func (b *Browser) selectMany(ctx context.Context, t Target, by string, list []string, options []PageOption) (*Action, error) {
+	many := []map[string]string{}
+	for _, one := range list {
+		many = append(many, map[string]string{by: one})
+	}
+	return b.local(ctx, request{"verb": "select", "target": t, "options": many}, options)
 }
 
 // Check switches a checkbox or switch on or off, or chooses a radio.

@@ -128,6 +128,15 @@ func Downloaded(pattern string) Condition {
 	return condition("download", "name_matches", pattern)
 }
 
+// TabOpened is true when the page opened another tab; Action.OpenedTab names it.
+func TabOpened() Condition { return condition("tab") }
+
+// AreSelected is true when exactly these options of a list of many are chosen, by
+// value or label.
+func AreSelected(t Target, options ...string) Condition {
+	return condition("selected", "target", t, "equals", append([]string{}, options...))
+}
+
 // FilesAre is true when a file input has these names chosen.
 func FilesAre(t Target, names ...string) Condition {
 	return condition("files", "target", t, "names", names)

@@ -32,6 +32,15 @@ func OnTab(id string) PageOption { return pageOption("tab", id) }
 // AcceptDialog accepts a dialog that the action opens; without it one is dismissed.
 func AcceptDialog() PageOption { return pageOption("on_dialog", "accept") }
 
+// AnswerPrompt accepts a dialog that the action opens, and answers a prompt with text.
+// The page's script gets it: it is no place for a secret.
+func AnswerPrompt(text string) PageOption {
+	return func(q request) { q["on_dialog"], q["dialog_text"] = "accept", text }
+}
+
+// Held keeps the button of a click pressed for as long, at most 5 s.
+func Held(d time.Duration) PageOption { return pageOption("hold_ms", d.Milliseconds()) }
+
 // Forced carries an action out although what it is for is true already.
 func Forced() PageOption { return pageOption("force", true) }
 

@@ -26,6 +26,7 @@ type Pages struct {
 	open   bool
 	action int
 	last   *action // the latest action that waits for an Expect
+	tab    string  // that the latest action opened
 }
 
 // A Page is one document.
@@ -45,6 +46,8 @@ type Element struct {
 
 	Value              string   // of an editable element or a list
 	Options            []string // of a list
+	Multiple           bool     // several of them can be chosen
+	Chosen             []string // of a list of many
 	Number             *float64 // of a slider or stepper
 	Min, Max           float64
 	Checked, Expanded  *bool
@@ -54,6 +57,7 @@ type Element struct {
 	Links              []guest.Link
 	OnClick, OnChanged func(p *Pages)
 	OnScroll           func(p *Pages) // it was scrolled to
+	Opens              string         // the tab that a click on it opens, such as tab_2
 }
 
 // Find returns the element that a test wants to look at, by test id, id, name,

@@ -24,15 +24,19 @@ type pageRequest struct {
 	Expect   *pageCondition
 	Preexist bool `json:"allow_preexisting"`
 	Value    json.RawMessage
-	Option   struct {
-		ID, Label *string
-		Index     *int
-	}
-	Checked *bool
-	For     string
-	Items   []pageItem
-	Hosts   []string
-	Files   []struct{ Path, Name string }
+	Option   pageOption
+	Options  []pageOption
+	Checked  *bool
+	For      string
+	Items    []pageItem
+	Hosts    []string
+	Files    []struct{ Path, Name string }
+}
+
+// A pageOption is one option that is meant.
+type pageOption struct {
+	ID, Label *string
+	Index     *int
 }
 
 // An action is what the fake tells of one.
@@ -124,11 +128,15 @@ func (p *Pages) act(q *pageRequest) *action {
 	}
 	p.last = nil
 	before := p.Page
+	p.tab = ""
 	held := q.Expect != nil && p.Page != nil && p.holds(q.Expect)
 	if !p.dispatch(q, a) {
 		return a
 	}
 	a.Sent = true
+	if p.tab != "" {
+		a.Details = map[string]any{"popups": []map[string]string{{"tab_id": p.tab}}}
+	}
 	switch {
 	case q.Expect == nil && (q.Verb == "click" || q.Verb == "press"):
 		a.State, p.last = "pending_verification", a
@@ -179,6 +187,9 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 		if react != nil {
 			react(p)
 		}
+		if q.Verb == "click" {
+			p.tab = e.Opens
+		}
 		return true
 	case "type", "fill", "clear":
 		var v struct{ Plain, Sealed string }
@@ -188,7 +199,22 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 		}
 		e.Value = v.Plain + v.Sealed
 	case "select":
-		option, ok := e.option(q)
+		if (q.Options != nil) != e.Multiple {
+			return reject("SEMANTIC_MISMATCH")
+		}
+		if e.Multiple {
+			chosen := []string{}
+			for _, o := range q.Options {
+				option, ok := e.option(o)
+				if !ok {
+					return reject("ELEMENT_NOT_FOUND")
+				}
+				chosen = append(chosen, option)
+			}
+			e.Chosen = chosen
+			break
+		}
+		option, ok := e.option(q.Option)
 		if !ok {
 			return reject("SEMANTIC_MISMATCH")
 		}
@@ -215,14 +241,14 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 	return true
 }
 
-func (e *Element) option(q *pageRequest) (string, bool) {
+func (e *Element) option(q pageOption) (string, bool) {
 	for i, o := range e.Options {
-		for _, wanted := range []*string{q.Option.ID, q.Option.Label} {
+		for _, wanted := range []*string{q.ID, q.Label} {
 			if wanted != nil && folded(*wanted) == folded(o) {
 				return o, true
 			}
 		}
-		if q.Option.Index != nil && *q.Option.Index == i {
+		if q.Index != nil && *q.Index == i {
 			return o, true
 		}
 	}

@@ -117,6 +117,8 @@ func (p *Pages) holds(c *pageCondition) bool {
 		return compare(c.Op, p.Page.URL, c.Value)
 	case "title":
 		return compare(c.Op, p.Page.Title, c.Value)
+	case "tab":
+		return p.tab != ""
 	case "navigation", "any_change", "in_viewport", "scrolled", "hovered":
 		return true // the fake has neither time nor place
 	}
@@ -140,6 +142,11 @@ func (e *Element) is(c *pageCondition) bool {
 	case "text":
 		return compare(c.Op, e.Text, c.Value)
 	case "text_value", "selected":
+		if list, many := c.Equals.([]any); many {
+			return e.Multiple && len(list) == len(e.Chosen) && !slices.ContainsFunc(list, func(o any) bool {
+				return !slices.ContainsFunc(e.Chosen, func(have string) bool { return o == have })
+			})
+		}
 		return e.Value == c.Equals
 	case "attribute":
 		return compare(c.Op, e.Attributes[c.Name], c.Value)

@@ -24,6 +24,14 @@ var authored = map[string]string{
 		let asked=false;list.onscroll=()=>{if(!asked&&list.scrollTop+list.clientHeight>=list.scrollHeight-2){asked=true;
 		setTimeout(()=>list.insertAdjacentHTML('beforeend','<p>the last row</p>'),1200)}}</script>`,
 	"/empty": `<p>nothing here</p>`,
+	"/many": `<select multiple id=s onchange="out.textContent=[...s.selectedOptions].map(o=>o.value)+'|'+event.isTrusted"><option value=a selected>Apple<option value=b>Pear
+		<option value=c>Plum<option value=d disabled>Fig</select><p id=out></p>`,
+	"/prompt": `<button onclick="out.textContent='Hello '+prompt('Name?','you')">Ask</button><p id=out></p>`,
+	"/tabs":   `<a href=/empty target=_blank>Statement</a><button onclick="setTimeout(()=>window.open('/empty'),300)">Later</button>`,
+	"/near":   `<label for=u>Username:</label><input id=u><button>Sign in now</button>`,
+	"/hold":   `<button onmousedown="at=performance.now()" onmouseup="out.textContent=performance.now()-at>=600?'long':'short'">Hold</button><p id=out></p>`,
+	"/grid": `<div role=grid><div role=rowgroup><div role=row><span role=columnheader>Day</span><span role=columnheader>Sum</span></div></div>
+		<div role=rowgroup><div role=row><span><span role=gridcell>Mon</span></span><span role=gridcell>5</span></div><div role=row><span role=rowheader>Tue</span><span role=gridcell>7</span></div></div></div>`,
 }
 
 // author opens a session whose pages are the authored ones.
@@ -79,5 +87,76 @@ func TestAuthoredPages(t *testing.T) {
 	out := d.ok(t, `{"verb":"extract","items":[{"name":"all","take":"text","all":true,"target":{"selector":{"css":".none"}}},{"name":"one","take":"text","target":{"selector":{"css":".none"}}},{"name":"table","take":"table"}]}`)
 	if got := fmt.Sprint(out["items"]); got != "map[all:[] one:<nil> table:<nil>]" {
 		t.Errorf("nothing to extract: %s", got)
+	}
+}
+
+// Several options of a list are chosen together, and no others; what cannot be is said.
+func TestAuthorsSelectMany(t *testing.T) {
+	d := author(t, nil)
+	d.goTo(t, "/many")
+	d.done(t, `{"verb":"select","target":{"selector":{"id":"s"}},"options":[{"label":"Pear"},{"id":"c"}]}`)
+	d.done(t, `{"verb":"expect","expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"contains","value":"b,c|"}}`)
+	d.done(t, `{"verb":"expect","expect":{"kind":"selected","target":{"selector":{"id":"s"}},"equals":["Plum","b"]}}`)
+	d.done(t, `{"verb":"select","target":{"selector":{"id":"s"}},"options":[]}`)
+	for request, code := range map[string]string{
+		`{"verb":"select","target":{"selector":{"id":"s"}},"options":[{"id":"zz"}]}`: "ELEMENT_NOT_FOUND",
+		`{"verb":"select","target":{"selector":{"id":"s"}},"options":[{"id":"d"}]}`:  "ACTION_REJECTED",
+		`{"verb":"select","target":{"selector":{"id":"s"}},"option":{"id":"a"}}`:     "SEMANTIC_MISMATCH",
+	} {
+		if out := d.ok(t, strings.TrimSuffix(request, "}")+`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`); out["failure_code"] != code || out["dispatched"] != false {
+			t.Errorf("%s: %v %v", request, out["failure_code"], out["detail"])
+		}
+	}
+}
+
+// A prompt gets the text that was given for it, and a tab that a click opens is named,
+// also when it comes late and is waited for.
+func TestAuthorsPromptsAndTabs(t *testing.T) {
+	d := author(t, nil)
+	d.goTo(t, "/prompt")
+	d.done(t, `{"verb":"click","target":{"selector":{"role":"button"}},"on_dialog":"accept","dialog_text":"Ann","expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"Hello Ann"}}`)
+	d.goTo(t, "/tabs")
+	out := d.ok(t, `{"verb":"click","target":{"selector":{"role":"link"}}}`)
+	d.opens(t, out, "tab_2")
+	if details, _ := out["details"].(map[string]any); len(details["popups"].([]any)) > 0 { // else the machine was slow
+		if told := fmt.Sprint(details["popups"]); told != "[map[tab_id:tab_2]]" {
+			t.Errorf("the reply of a click names %s", told)
+		}
+	}
+	d.opens(t, d.ok(t, `{"verb":"click","tab":"tab_1","target":{"selector":{"role":"button"}}}`), "tab_3")
+}
+
+// opens waits for the tab that an action opens.
+func (d *realDesk) opens(t *testing.T, action map[string]any, tab string) {
+	t.Helper()
+	out := d.ok(t, fmt.Sprintf(`{"verb":"expect","tab":"tab_1","action_id":%q,"expect":{"kind":"tab"},"timeout_ms":60000}`, action["action_id"]))
+	if out["success"] != true || !strings.Contains(fmt.Sprint(out), tab) {
+		t.Errorf("waiting for %s: %v", tab, out)
+	}
+}
+
+// What was nearly named is told, a button can be held, and a table is one by its roles.
+func TestAuthorsNearMissesHoldsAndGrids(t *testing.T) {
+	d := author(t, nil)
+	d.goTo(t, "/near")
+	for request, want := range map[string]string{
+		`{"selector":{"label":"Usernames","role":"textbox"}}`: "Username:",
+		`{"selector":{"role":"button","name":"Sign-in"}}`:     "Sign in now",
+	} {
+		out := d.ok(t, `{"verb":"click","target":`+request+`,"actionable_timeout_ms":0,"recovery":{"max_recovery_attempts":0}}`)
+		if told := fmt.Sprint(out["target"]); out["failure_code"] != "ELEMENT_NOT_FOUND" || !strings.Contains(told, want) || !strings.Contains(told, "near_miss") {
+			t.Errorf("%s: %v %s", request, out["failure_code"], told)
+		}
+	}
+	out, _ := d.call(t, `{"verb":"press","keys":"Control+L"}`)
+	if said := fmt.Sprint(out["message"]); !strings.Contains(said, "Control+L") || !strings.Contains(said, "browser's own") {
+		t.Errorf("a chord of the browser's: %v", out)
+	}
+	d.goTo(t, "/hold")
+	d.done(t, `{"verb":"click","hold_ms":800,"target":{"selector":{"role":"button"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"long"}}`)
+	d.goTo(t, "/grid")
+	out = d.ok(t, `{"verb":"extract","items":[{"name":"t","take":"table"}]}`)
+	if got := fmt.Sprint(out["items"]); got != "map[t:map[columns:[Day Sum] rows:[[Mon 5] [Tue 7]]]]" {
+		t.Errorf("a table by its roles: %s", got)
 	}
 }

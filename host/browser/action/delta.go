@@ -95,7 +95,7 @@ func (p *parser) leaf(in object) *Predicate {
 // aboutPage are the kinds that need no element.
 func aboutPage(kind string) bool {
 	switch kind {
-	case "url", "title", "navigation", "fingerprint", "any_change", "download":
+	case "url", "title", "navigation", "fingerprint", "any_change", "download", "tab":
 		return true
 	}
 	return false
@@ -212,6 +212,10 @@ func selected(in object, q *Predicate) {
 		q.Option = &page.Option{ID: o.text("id", maxField), Label: o.text("label", maxField)}
 		if !o.has("id") && !o.has("label") {
 			in.wrong("object", "equals")
+		}
+	case v.Is(abi.KindArray):
+		if q.Names = in.texts("equals", maxChosen, maxField); q.Names == nil {
+			q.Names = []string{}
 		}
 	default:
 		in.wrong("object", "equals")

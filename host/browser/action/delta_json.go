@@ -32,6 +32,9 @@ func (p Predicate) MarshalJSON() ([]byte, error) {
 	if p.Target != nil {
 		m["target"] = p.Target
 	}
+	if p.Kind == "selected" && p.Names != nil {
+		m["equals"] = p.Names
+	}
 	if v := p.wanted(); v != nil {
 		m["equals"] = v
 	}

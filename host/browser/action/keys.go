@@ -52,7 +52,7 @@ func chord(text string) string {
 		return "unknown key"
 	}
 	if slices.Contains(refusedKeys[strings.Join(held, "+")], upper(key)) {
-		return "this chord is the browser's own"
+		return "this chord is the browser's own: a page does not get it"
 	}
 	return ""
 }

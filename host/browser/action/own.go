@@ -2,6 +2,7 @@ package action
 
 import (
 	"strings"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -69,6 +70,10 @@ func (p *parser) click() {
 			p.refuse("count", "1 to 3")
 		}
 	}
+	if a.Hold = p.millis("hold_ms", 0, 0, 5000); a.Hold > 0 && a.Count > 1 {
+		p.refuse("hold_ms", "one click is held, not several")
+	}
+	p.lengthen(10*time.Second + a.Hold)
 	if p.has("modifiers") && len(p.items("modifiers", len(modifiers))) > 0 {
 		a.Modifiers = p.words("modifiers", modifiers...)
 	}
@@ -128,11 +133,37 @@ func (p *parser) press() {
 }
 
 func (p *parser) choose() {
-	o, ok := p.object.object("option")
-	if !ok {
-		p.wrong("object", "option")
-		return
+	switch one, many := p.has("option"), p.has("options"); {
+	case one && many:
+		p.refuse("options", "option or options, not both")
+	case many:
+		p.chooseMany()
+	default:
+		o, ok := p.object.object("option")
+		if !ok {
+			p.wrong("object", "option")
+			return
+		}
+		p.r.Select = chosen(o)
 	}
+}
+
+// maxChosen is how many options one select chooses.
+const maxChosen = 100
+
+func (p *parser) chooseMany() {
+	p.r.Select.Many = []SelectArgs{}
+	for i, v := range p.items("options", maxChosen) {
+		if !v.Is(abi.KindObject) {
+			p.wrong("object", at("options", i))
+			return
+		}
+		p.r.Select.Many = append(p.r.Select.Many, chosen(newObject(v, at("options", i)+".", p.bad)))
+	}
+}
+
+// chosen is one option that is meant.
+func chosen(o object) SelectArgs {
 	a := SelectArgs{ID: o.textp("id", maxField), Label: o.textp("label", maxField), Index: o.intp("index")}
 	given := 0
 	for _, is := range []bool{a.ID != nil, a.Label != nil, a.Index != nil} {
@@ -141,9 +172,9 @@ func (p *parser) choose() {
 		}
 	}
 	if given != 1 {
-		p.refuse("option", "exactly one of id, label, index")
+		o.refuse("id", "exactly one of id, label, index")
 	}
-	p.r.Select = a
+	return a
 }
 
 func (p *parser) check() {

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -90,6 +91,7 @@ func (p *parser) common() {
 	r.Idempotent = p.flagp("idempotent")
 	r.Rebind, r.Force, r.AllowPreexist = p.flag("rebind", false), p.flag("force", false), p.flag("allow_preexisting", false)
 	r.AcceptDialog = p.word("on_dialog", "dismiss", "accept") == "accept"
+	p.dialogText()
 	r.MaxRecovery, r.MaxRetryDepth = 3, 3
 	if o, ok := p.object.object("recovery"); ok {
 		r.MaxRecovery = o.clamped("max_recovery_attempts", 3, 0, 3)
@@ -126,5 +128,18 @@ func (p *parser) target() {
 		fallthrough
 	case optional:
 		p.r.Target = target(p.object, "target", 1)
+	}
+}
+
+// dialogText reads what prompts are answered with. A page shows it to nobody else, but
+// its script gets it: no secret goes this way.
+func (p *parser) dialogText() {
+	p.r.DialogText = p.textp("dialog_text", maxField)
+	switch {
+	case p.r.DialogText == nil:
+	case !p.r.AcceptDialog:
+		p.refuse("dialog_text", "only with on_dialog accept")
+	case strings.Contains(*p.r.DialogText, handlePrefix):
+		p.bad.set("sealed_placement_denied", "dialog_text: a sealed handle is no plain text")
 	}
 }

@@ -20,7 +20,7 @@ var kinds = map[string]string{
 	"visible": FromElement, "exists": FromElement, "in_viewport": FromElement, "hovered": FromElement, "scrolled": FromElement,
 	"count": FromElement, "attribute": FromElement, "files": FromValue,
 	"url": FromNavigation, "title": FromNavigation, "navigation": FromNavigation,
-	"fingerprint": FromDiff, "any_change": FromDiff, "download": FromDiff,
+	"fingerprint": FromDiff, "any_change": FromDiff, "download": FromDiff, "tab": FromDiff,
 }
 
 // SourceOf is the verification source of a kind of predicate, or "".

@@ -54,7 +54,8 @@ type Request struct {
 	Force         bool
 	AllowPreexist bool
 	AcceptDialog  bool
-	MaxRecovery   int // 0 to 3 (B101)
+	DialogText    *string // for prompts; nil: what they propose
+	MaxRecovery   int     // 0 to 3 (B101)
 	MaxRetryDepth int
 	Navigate      NavigateArgs
 	Click         ClickArgs
@@ -137,7 +138,8 @@ type ClickArgs struct {
 	Button    string
 	Count     int
 	Modifiers []string
-	Position  page.Point // fractions of the box
+	Position  page.Point    // fractions of the box
+	Hold      time.Duration // between press and release
 }
 
 // TypeArgs of type, fill and clear. Sealed is a handle; Plain may be empty.
@@ -154,10 +156,12 @@ type PressArgs struct {
 	Count  int
 }
 
-// SelectArgs: exactly one is set.
+// SelectArgs: exactly one is set. Many is for a control of several choices: all of
+// them, and no other, are to be chosen; an empty list chooses none.
 type SelectArgs struct {
 	ID, Label *string
 	Index     *int
+	Many      []SelectArgs // nil: one
 }
 
 // AdjustArgs of adjust (B141).

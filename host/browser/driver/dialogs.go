@@ -15,16 +15,17 @@ import (
 // guards it.
 type dialogs struct {
 	policy page.DialogPolicy
+	text   *string      // for prompts that are accepted; nil: what they propose
 	open   *page.Dialog // also in the past
 	kept   bool         // it waits for the owner
 	vain   bool         // the browser said that it has none
 }
 
 // OnDialog says what becomes of dialogs from now on (B37). One that was kept stays.
-func (t *Tab) OnDialog(p page.DialogPolicy) {
+func (t *Tab) OnDialog(p page.DialogPolicy, text *string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dialogs.policy = p
+	t.dialogs.policy, t.dialogs.text = p, text
 }
 
 // asked notes a dialog and has it answered, unless it is the owner's. mu is held.
@@ -39,7 +40,11 @@ func (t *Tab) asked(ev *cdpage.EventJavascriptDialogOpening) {
 		t.poke()
 		return
 	}
-	t.spawn(func(ctx context.Context) { t.answer(ctx, e.dialog, accept, ev.DefaultPrompt) })
+	text := ev.DefaultPrompt
+	if t.dialogs.text != nil && ev.Type == cdpage.DialogTypePrompt {
+		text = *t.dialogs.text
+	}
+	t.spawn(func(ctx context.Context) { t.answer(ctx, e.dialog, accept, text) })
 }
 
 // inVain is how often, 50 ms apart, the browser may say that it has no such dialog

@@ -78,6 +78,8 @@ func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Deli
 		given["option"] = *s.Option
 	case s.Index != nil:
 		given["index"] = *s.Index
+	case s.Indices != nil:
+		given["indices"] = s.Indices
 	case s.Check != nil:
 		given["check"] = *s.Check
 	}

@@ -64,6 +64,8 @@ func (t *Tab) heardPage(s *chromedp.Target, ev any) {
 		}
 	case *cdpage.EventFrameRequestedNavigation:
 		t.requested(ev)
+	case *cdpage.EventWindowOpen:
+		t.past.add(event{opening: true})
 	case *cdpage.EventJavascriptDialogOpening:
 		t.asked(ev)
 	case *cdpage.EventJavascriptDialogClosed:

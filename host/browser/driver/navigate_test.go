@@ -162,7 +162,7 @@ func TestDialogs(t *testing.T) {
 		text   string
 		answer string
 	}{{page.DialogDismiss, "false", "dismissed"}, {page.DialogAccept, "true", "accepted"}} {
-		tab.OnDialog(c.policy)
+		tab.OnDialog(c.policy, nil)
 		mark := tab.Mark()
 		if d, err := tab.Click(ctx, click); err != nil || !d.Sent {
 			t.Fatal(d, err)
@@ -174,7 +174,7 @@ func TestDialogs(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	}
-	tab.OnDialog(page.DialogKeep)
+	tab.OnDialog(page.DialogKeep, nil)
 	if d, err := tab.Click(ctx, click); !errors.Is(err, page.ErrDialog) || !d.Sent || d.Trusted != -1 {
 		t.Errorf("%+v, %v", d, err)
 	}

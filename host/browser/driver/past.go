@@ -16,6 +16,7 @@ type event struct {
 	moved    bool
 	dialog   *page.Dialog
 	popup    *page.Popup
+	opening  bool // a tab that is being opened
 	download *page.Download
 	refused  error
 	dropped  bool
@@ -52,6 +53,8 @@ func (p *past) since(m page.Mark) page.Happened {
 			h.Dialogs = append(h.Dialogs, *e.dialog)
 		case e.popup != nil:
 			h.Popups = append(h.Popups, *e.popup)
+		case e.opening:
+			h.Opening++
 		case e.download != nil: // it began, or it ended
 			if !slices.ContainsFunc(h.Downloads, func(d page.Download) bool { return d.ID == e.download.ID }) {
 				h.Downloads = append(h.Downloads, *e.download)

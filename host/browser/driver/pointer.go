@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
@@ -88,7 +89,11 @@ func (t *Tab) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
 			if err := a.send(ctx, p); err != nil {
 				return err
 			}
+			held := pause(ctx, c.Hold)
 			p.Type, p.Buttons = input.DispatchMouseEventTypeMouseReleased, 0
+			if held != nil { // what was pressed is let go in any case
+				return errors.Join(held, a.send(context.WithoutCancel(ctx), p))
+			}
 			if err := a.mouse(ctx, p); err != nil {
 				return err
 			}

@@ -133,7 +133,7 @@ func TestProbeBesideADialog(t *testing.T) {
 	b := started(t, o)
 	load(t, b, "http://site.test/")
 	tab := b.Tabs()[0]
-	tab.OnDialog(page.DialogKeep)
+	tab.OnDialog(page.DialogKeep, nil)
 	eval(t, b, `setTimeout(() => { alert("well?") }), 1`)
 	until(t, b, "the dialog is open", func() bool { return tab.Facts().Dialog != nil })
 	begun := time.Now()

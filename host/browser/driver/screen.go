@@ -155,7 +155,7 @@ func (s *Screen) OnDialog(p page.DialogPolicy) {
 	tabs := append([]*Tab(nil), s.browser.tabs...)
 	s.browser.mu.Unlock()
 	for _, t := range tabs {
-		t.OnDialog(p)
+		t.OnDialog(p, nil)
 	}
 }
 

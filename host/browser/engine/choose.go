@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/action"
@@ -14,12 +15,16 @@ type choice struct {
 	index    int
 	previous *page.Option
 	native   bool
-	closed   bool // a control that shows its options when it is opened
+	closed   bool  // a control that shows its options when it is opened
+	many     []int // the places of several; nil: one
 }
 
 // selectFits finds the option (B28). A control without options is none (B92); an
 // option that is not there yet may come.
 func selectFits(a *act, n *page.Node) *fault {
+	if a.req.Select.Many != nil {
+		return a.several(n)
+	}
 	if n.Multiple {
 		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
 	}
@@ -41,6 +46,26 @@ func selectFits(a *act, n *page.Node) *fault {
 	}
 	if c.option, c.index = n.Options[i], i; c.option.Disabled {
 		return a.reject("disabled")
+	}
+	a.work = c
+	return nil
+}
+
+// several finds the options of a control of many.
+func (a *act) several(n *page.Node) *fault {
+	if n.Tag != "select" || !n.Multiple {
+		return &fault{code: action.SemanticMismatch, detail: "one_choice", stage: action.StageResolve}
+	}
+	c := choice{native: true, many: []int{}}
+	for _, want := range a.req.Select.Many {
+		o := observe.Choice(want, n)
+		if o == nil {
+			return &fault{code: action.ElementNotFound, detail: "no_such_option", stage: action.StageResolve}
+		}
+		if o.Disabled {
+			return a.reject("disabled")
+		}
+		c.many = append(c.many, slices.IndexFunc(n.Options, func(other page.Option) bool { return other == *o }))
 	}
 	a.work = c
 	return nil
@@ -72,6 +97,9 @@ func (a *act) asked() page.Option {
 // selectSend sets a native control, and clicks the option of another one.
 func selectSend(a *act) (page.Delivery, error) {
 	c, _ := a.work.(choice)
+	if c.many != nil {
+		return a.tab.Set(a.ctx, a.node(), page.Setting{Indices: c.many})
+	}
 	if c.native {
 		return a.tab.Set(a.ctx, a.node(), page.Setting{Index: &c.index})
 	}
@@ -128,11 +156,28 @@ func (a *act) opened() (choice, error) {
 
 func selectTell(a *act) {
 	c, _ := a.work.(choice)
+	if c.many != nil {
+		a.tellSeveral()
+		return
+	}
 	a.details["previous"] = optionInfo(c.previous)
 	a.details["selected"] = optionInfo(nil)
 	if n := a.current(); n != nil {
 		a.details["selected"] = optionInfo(n.State.Selected)
 	}
+}
+
+// tellSeveral is what is chosen of several.
+func (a *act) tellSeveral() {
+	chosen := []any{}
+	if n := a.current(); n != nil {
+		for i := range n.Options {
+			if n.Options[i].Selected {
+				chosen = append(chosen, optionInfo(&n.Options[i]))
+			}
+		}
+	}
+	a.details["selected"] = chosen
 }
 
 func optionInfo(o *page.Option) any {

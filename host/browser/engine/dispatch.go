@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -35,7 +36,7 @@ func (a *act) dispatch() *fault {
 		return a.executed(&fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, d)
 	}
 	if errors.Is(err, page.ErrKey) {
-		a.refused = &action.Refusal{Code: "invalid_request", Message: "missing or invalid string argument: keys", Verb: a.req.Verb}
+		a.refused = &action.Refusal{Code: "invalid_request", Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key", a.blocked), Verb: a.req.Verb}
 		return nil
 	}
 	if err != nil && !d.Sent && unsent(err) {

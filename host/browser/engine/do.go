@@ -126,7 +126,7 @@ func (a *act) front() *fault {
 	if err := a.gate(); err != nil {
 		return rawFault(err, action.StageResolve)
 	}
-	a.tab.OnDialog(policy)
+	a.tab.OnDialog(policy, a.req.DialogText)
 	if tabs := a.opt.Browser.Tabs(); len(tabs) > 0 && tabs[0].ID() != a.tab.ID() {
 		if err := a.opt.Browser.Activate(a.ctx, a.tab.ID()); err != nil {
 			return rawFault(err, action.StageResolve)
@@ -144,7 +144,7 @@ func (v *verb) outside() {
 	case v.opt.Controlled != nil && v.opt.Controlled():
 		policy = page.DialogKeep
 	}
-	v.tab.OnDialog(policy)
+	v.tab.OnDialog(policy, nil)
 }
 
 // undecided writes down that an action ended before anything was tried.

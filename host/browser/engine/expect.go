@@ -257,7 +257,7 @@ func basis(kind string) string {
 		return "fingerprint"
 	case "url", "title", "navigation":
 		return "screen"
-	case "download":
+	case "download", "tab":
 		return "none"
 	}
 	return "state"

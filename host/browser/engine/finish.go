@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/observe"
@@ -24,7 +25,29 @@ func (a *act) fail(f *fault) {
 	if a.res.Target != nil {
 		a.res.Terminal.Target = a.res.Target.Resolved
 	}
+	a.nearMisses(f)
 	a.diagnose(f)
+}
+
+// maxNear is how many elements are looked at for what may have been meant.
+const maxNear = 1000
+
+// nearMisses names what may have been meant where nothing is what was asked for.
+func (a *act) nearMisses(f *fault) {
+	t := a.req.Target
+	if f.code != action.ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
+		return
+	}
+	if r := a.res.Target.Resolution; r != nil && len(r.Alternates) > 0 {
+		return
+	}
+	l, err := a.lookFor(page.Query{All: true, Limit: maxNear, Patient: true})
+	if err != nil || l == nil { // the failure stands without
+		return
+	}
+	if near := l.NearMisses(a.opt.Identity, t.Selector); len(near) > 0 {
+		a.res.Target.Resolution = &action.Resolution{Alternates: near}
+	}
 }
 
 // diagnose says what is known of why, once nothing more will be tried. Traffic and
@@ -143,12 +166,25 @@ func (a *act) finish() {
 	a.res.Trace = a.tracer.trace(a.res.Success)
 }
 
+// maxTab is how long a tab that a page asked for is given to be there.
+const maxTab = 2 * time.Second
+
+// went is what the tab went through, once the tabs that it opens are there.
+func (a *act) went() page.Happened {
+	from := a.now()
+	_ = a.during(func() bool { // cut short, what is known is told
+		h := a.tab.Happened(a.mark)
+		return h.Opening > len(h.Popups) && a.now()-from < maxTab && a.now() < a.latest(a.set)
+	})
+	return a.tab.Happened(a.mark)
+}
+
 // tellHappened is what the tab went through (B36, B37).
 func (a *act) tellHappened() {
 	if a.dispatches == 0 {
 		return
 	}
-	h := a.tab.Happened(a.mark)
+	h := a.went()
 	if a.req.Verb == action.Click || len(h.Popups) > 0 {
 		a.details["popups"] = append([]page.Popup{}, h.Popups...)
 	}

@@ -61,7 +61,7 @@ func (a *act) node() page.Ref {
 // Click.
 
 func clickSend(a *act) (page.Delivery, error) {
-	c := page.Click{At: a.point, Button: a.req.Click.Button, Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Aimed: true}
+	c := page.Click{At: a.point, Button: a.req.Click.Button, Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Hold: a.req.Click.Hold, Aimed: true}
 	if c.Button == "" {
 		c.Button = "left"
 	}
@@ -106,6 +106,7 @@ func pressSend(a *act) (page.Delivery, error) {
 		all.Sent = all.Sent || d.Sent
 		all.Trusted = sum(all.Trusted, d.Trusted)
 		if err != nil {
+			a.blocked = chord
 			return all, err
 		}
 	}

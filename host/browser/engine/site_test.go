@@ -357,7 +357,7 @@ func (s *site) Happened(page.Mark) page.Happened {
 	return s.happened
 }
 
-func (s *site) OnDialog(p page.DialogPolicy) { s.policy = p }
+func (s *site) OnDialog(p page.DialogPolicy, _ *string) { s.policy = p }
 
 func (s *site) Requests(page.Mark) []page.RequestSeen {
 	s.asked = true

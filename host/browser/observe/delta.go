@@ -117,6 +117,9 @@ func Choice(a action.SelectArgs, n *page.Node) *page.Option {
 }
 
 func chosen(a action.SelectArgs, n *page.Node) *action.Predicate {
+	if a.Many != nil {
+		return chosenMany(a.Many, n)
+	}
 	if n != nil {
 		if o := Choice(a, n); o != nil {
 			return &action.Predicate{Kind: "selected", Option: &page.Option{ID: o.ID, Label: o.Label}}
@@ -140,4 +143,21 @@ func fileNames(files []action.File) []string {
 		}
 	}
 	return names
+}
+
+// chosenMany wants all of several options chosen, and no other: by their ids where the
+// control has them, since two may have the same label.
+func chosenMany(list []action.SelectArgs, n *page.Node) *action.Predicate {
+	p := &action.Predicate{Kind: "selected", Names: []string{}}
+	for _, a := range list {
+		if n == nil {
+			break
+		}
+		if o := Choice(a, n); o != nil && o.ID != "" {
+			p.Names = append(p.Names, o.ID)
+		} else if o != nil {
+			p.Names = append(p.Names, o.Label)
+		}
+	}
+	return p
 }

@@ -68,6 +68,7 @@ var pageKinds = map[string]func(*Scene, *action.Predicate) reading{
 	"fingerprint": (*Scene).fingerprint,
 	"any_change":  (*Scene).anyChange,
 	"download":    (*Scene).download,
+	"tab":         (*Scene).tab,
 }
 
 // url compares the committed address; its fragment counts only where one is written.
@@ -321,6 +322,9 @@ func selected(p *action.Predicate, n *page.Node) reading {
 	if p.Bool != nil {
 		return flag(p, n.State.Chosen)
 	}
+	if p.Names != nil {
+		return allChosen(p.Names, n)
+	}
 	have := n.State.Selected
 	if have == nil {
 		return unread
@@ -338,6 +342,40 @@ func selected(p *action.Predicate, n *page.Node) reading {
 		return is(have.ID == p.Option.ID, shown)
 	}
 	return is(tidy(have.Label) == tidy(p.Option.Label), shown)
+}
+
+// allChosen holds where the options of these ids or labels are chosen, and no others.
+func allChosen(want []string, n *page.Node) reading {
+	if len(n.Options) == 0 {
+		return unread
+	}
+	have, same, met := []string{}, true, map[string]bool{}
+	for _, o := range n.Options {
+		if !o.Selected {
+			continue
+		}
+		have = append(have, cut(o.Label, maxObserved))
+		i := slices.IndexFunc(want, func(w string) bool { return w == o.ID || tidy(w) == tidy(o.Label) })
+		if i < 0 {
+			same = false
+			continue
+		}
+		met[want[i]] = true
+	}
+	for _, w := range want {
+		same = same && met[w]
+	}
+	return is(same, have)
+}
+
+// tab holds once a page has opened another tab that is still open.
+func (s *Scene) tab(*action.Predicate) reading {
+	for _, p := range s.Happened.Popups {
+		if p.Tab != "" && p.Closed == "" {
+			return is(true, p.Tab)
+		}
+	}
+	return is(false, nil)
 }
 
 func (s *Scene) scrolled(n *page.Node) reading {

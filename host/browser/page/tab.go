@@ -59,8 +59,9 @@ type Tab interface {
 	Happened(since Mark) Happened
 	// Answer decides about the dialog that is open; ErrNoDialog without one.
 	Answer(ctx context.Context, accept bool, text string) error
-	// OnDialog says what becomes of dialogs from now on.
-	OnDialog(DialogPolicy)
+	// OnDialog says what becomes of dialogs from now on. Prompts that are accepted are
+	// answered with text, or with what they propose where it is nil.
+	OnDialog(policy DialogPolicy, text *string)
 
 	// Extract runs the fixed functions of B32 and returns what they say, by name.
 	Extract(ctx context.Context, items []Item) (Extracted, error)
@@ -119,17 +120,21 @@ type Click struct {
 	At        Point
 	Button    string // left, middle or right
 	Count     int
-	Modifiers []string // Alt, Control, Meta, Shift
-	Aimed     bool     // at the node that Ready looked at last, and nothing else may be hit (B132)
+	Hold      time.Duration // between press and release, of a single click
+	Modifiers []string      // Alt, Control, Meta, Shift
+	Aimed     bool          // at the node that Ready looked at last, and nothing else may be hit (B132)
 }
 
-// A Setting is what Set gives a control; exactly one member is set.
+// A Setting is what Set gives a control; exactly one member is set. Indices may be
+// empty.
 type Setting struct {
 	Number *float64
 	Text   *string
 	Option *string // the value of an option
 	Index  *int    // of an option
-	Check  *bool
+	// Indices are all that are chosen of a control of several choices; nil is not that.
+	Indices []int
+	Check   *bool
 }
 
 // A Delivery says what became of input. It is valid beside an error too.
@@ -160,6 +165,7 @@ type Happened struct {
 	Moved     bool     // the address changed inside of a document
 	Dialogs   []Dialog
 	Popups    []Popup
+	Opening   int // tabs that the page asked for; those of Popups are there, or were closed
 	Downloads []Download
 	// Refused are addresses that were not loaded, by error: ErrScheme, ErrHost or
 	// ErrCertificate.

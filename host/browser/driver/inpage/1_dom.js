@@ -136,6 +136,7 @@ const option = {
   value: getter(HTMLOptionElement.prototype, "value"),
   label: getter(HTMLOptionElement.prototype, "label"),
   selected: getter(HTMLOptionElement.prototype, "selected"),
+  choose: setter(HTMLOptionElement.prototype, "selected"),
   disabled: getter(HTMLOptionElement.prototype, "disabled"),
 };
 const button = {

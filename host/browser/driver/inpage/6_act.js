@@ -74,8 +74,14 @@ const setControl = (number, s) => {
       changed(e, "input", "change");
       return "";
     case "select": {
-      if (select.multiple(e)) return "kind";
       const all = select.options(e);
+      if (select.multiple(e) !== (s.indices !== undefined)) return "kind";
+      if (s.indices) {
+        for (const i of s.indices) if (i < 0 || i >= all.length) return "gone"; else if (matches(all[i], ":disabled")) return "kind";
+        for (let i = 0; i < all.length; i++) option.choose(all[i], s.indices.includes(i));
+        changed(e, "input", "change");
+        return "";
+      }
       let index = -1;
       if (s.index !== undefined) index = s.index;
       else if (s.option !== undefined) for (let i = 0; i < all.length; i++) if (option.value(all[i]) === s.option) { index = i; break; }

@@ -2,27 +2,42 @@
 const longText = (s) => (s.length > 65536 ? ((extracted.truncated = true), s.slice(0, 65536)) : s);
 let extracted = { truncated: false };
 
+// A table of another kind says so by its role, and so do its rows and cells.
+const tables = "table,[role=table],[role=grid],[role=treegrid]";
+const cellOf = (e) => {
+  const tag = localName(e), role = attr(e, "role");
+  if (role === "columnheader" || role === "rowheader" || (tag === "th" && !role)) return "th";
+  return role === "cell" || role === "gridcell" || (tag === "td" && !role) || tag === "td" || tag === "th" ? "td" : "";
+};
 const rowsOf = (table) => {
-  const all = queryAll(table, "tr");
+  const all = queryAll(table, "tr,[role=row]");
   const rows = [];
-  for (let i = 0; i < all.length; i++) if (closest(all[i], "table") === table) rows.push(all[i]);
+  for (let i = 0; i < all.length; i++) if (closest(all[i], tables) === table) rows.push(all[i]);
   return rows;
+};
+// cellsOf are the cells of a row; of one without table elements, also those in wrappers.
+const cellsOf = (row) => {
+  const list = [];
+  if (localName(row) === "tr") {
+    for (let c = firstChild(row); c; c = nextSibling(c)) if (nodeType(c) === 1 && cellOf(c)) list.push(c);
+    return list;
+  }
+  const all = queryAll(row, "[role=cell],[role=gridcell],[role=columnheader],[role=rowheader],td,th");
+  for (let i = 0; i < all.length && i < 1000; i++) if (closest(all[i], "tr,[role=row]") === row) list.push(all[i]);
+  return list;
 };
 const tableOf = (e, columns) => {
   const grid = [], heads = [];
   const rows = rowsOf(e);
-  const span = (c, name) => Math.min(1000, Math.max(1, parseInt(attr(c, name) || "1", 10) || 1));
+  const span = (c, name) => Math.min(1000, Math.max(1, parseInt(attr(c, name) || attr(c, "aria-" + name) || "1", 10) || 1));
   let bytes = 0;
   for (let y = 0; y < rows.length; y++) {
     if (y >= 5001 || bytes > 900000) { extracted.truncated = true; break; }
     grid[y] ??= [];
     let x = 0, onlyHeads = true, any = false;
-    for (let c = firstChild(rows[y]); c; c = nextSibling(c)) {
-      if (nodeType(c) !== 1) continue;
-      const tag = localName(c);
-      if (tag !== "td" && tag !== "th") continue;
+    for (const c of cellsOf(rows[y])) {
       any = true;
-      if (tag === "td") onlyHeads = false;
+      if (cellOf(c) === "td") onlyHeads = false;
       while (grid[y][x] !== undefined) x++;
       const text = longText(tidy(shown(c) ? innerText(c) : ""));
       bytes += text.length;
@@ -101,7 +116,7 @@ const extract = (items) => {
         case "attribute": { const v = nodeType(e) === 1 ? attr(e, it.attribute) : null; return { v: v === null ? null : longText(v) }; }
         case "value": { const v = nodeType(e) === 1 ? valueOf(e) : null; return { v: v === null ? null : longText(v) }; }
         case "table": {
-          const t = nodeType(e) === 1 ? (is(e, "table") ? e : queryAll(e, "table")[0] || closest(e, "table")) : queryAllDocument(e, "table")[0];
+          const t = nodeType(e) === 1 ? (matches(e, tables) && rowsOf(e).length ? e : queryAll(e, tables)[0] || closest(e, tables)) : queryAllDocument(e, tables)[0];
           return { v: t && isHTML(t) ? tableOf(t, it.columns) : null };
         }
         case "links": return { v: linksOf(e) };
