@@ -16,6 +16,7 @@ import (
 func (s *Server) routes() {
 	s.app.Add(
 		web.Route{Method: "GET", Path: "/", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
+		web.Route{Method: "GET", Path: "/ui", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
 		web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: func(c *fiber.Ctx) error {
 			return web.JSON(c, fiber.StatusOK, map[string]string{"status": "ok"})
 		}},

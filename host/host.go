@@ -159,6 +159,9 @@ func DataDir(store string) (string, error) {
 // ErrStoreURL: the store's name is not one that this build understands.
 var ErrStoreURL = errors.New("want memory: or badger:DIR")
 
+// Home is a path whose leading ~ is the home of the user who runs this process.
+func Home(path string) string { return filesystem.Home(path) }
+
 // locate settles which store is meant, and the data directory.
 func (h *Host) locate() (url string, err error) {
 	url = h.Options.Store
@@ -173,7 +176,7 @@ func (h *Host) locate() (url string, err error) {
 	dir, query, _ := strings.Cut(rest, "?")
 	switch {
 	case scheme == "badger" && dir != "":
-		abs, err := filepath.Abs(dir)
+		abs, err := filepath.Abs(Home(dir))
 		if err != nil {
 			return "", fmt.Errorf("store %s: %w", url, err)
 		}

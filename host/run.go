@@ -448,7 +448,7 @@ func usesABI(m sandbox.Module) bool {
 
 // ApproveMount checks a directory the owner named for a run (S56).
 func (h *Host) ApproveMount(name, path string, writable bool) (store.Mount, error) {
-	r, err := filesystem.Approve(path, writable, h.DataDir)
+	r, err := filesystem.Approve(Home(path), writable, h.DataDir)
 	if err != nil {
 		return store.Mount{}, err
 	}

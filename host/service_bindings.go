@@ -202,7 +202,7 @@ func (h *Host) approvedMounts(m *abi.Manifest, mounts []control.Mount) ([]store.
 	for n, w := range mounts {
 		path := fmt.Sprintf("filesystem.mounts[%d]", n)
 		i := slices.IndexFunc(asked, func(r abi.MountRequest) bool { return r.Name == w.Name })
-		p := w.HostPath
+		p := Home(w.HostPath)
 		switch {
 		case i < 0:
 			return nil, notRequested(path + ".name")
@@ -212,8 +212,8 @@ func (h *Host) approvedMounts(m *abi.Manifest, mounts []control.Mount) ([]store.
 			return nil, invalid(path+".mode", "value_unknown", "want ro or rw")
 		case w.Mode == "rw" && !asked[i].Writable:
 			return nil, notRequested(path + ".mode")
-		case len(p) > maxHostPath || !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsRune(p, 0) || !utf8.ValidString(p):
-			return nil, invalid(path+".hostPath", "path", "want the absolute path of a directory, without dots and doubled slashes")
+		case len(p) > maxHostPath || !filepath.IsAbs(p) || filepath.Clean(w.HostPath) != w.HostPath || strings.ContainsRune(p, 0) || !utf8.ValidString(p):
+			return nil, invalid(path+".hostPath", "path", "want the absolute path of a directory, or one that begins with ~/, without dots and doubled slashes")
 		}
 		a, err := h.ApproveMount(w.Name, p, w.Mode == "rw")
 		if errors.Is(err, filesystem.ErrRefused) {

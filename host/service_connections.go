@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ func (s *Service) CreateConnection(ctx context.Context, who control.Principal, q
 	if m == nil {
 		return control.Connection{}, control.Refuse("connector_invalid", "the manifest of this connector is not valid any more; install it again")
 	}
-	id, err := v.newID(q.ConnectionID, k)
+	id, err := v.newID(ctx, q.ConnectionID, k)
 	if err != nil {
 		return control.Connection{}, err
 	}
@@ -76,18 +77,13 @@ func given(text string) *string {
 }
 
 // newID is the id that is asked for, or the connector's name for its first
-// connection (R1).
-func (v *view) newID(id string, k store.Connector) (store.ConnectionID, error) {
+// connection (R1) and that with a number for a further one.
+func (v *view) newID(ctx context.Context, id string, k store.Connector) (store.ConnectionID, error) {
 	if k.Conformance {
 		return "", invalid("connectorName", "conformance", "runs of conformance connectors have connections of their own")
 	}
 	if id == "" {
-		for _, c := range v.connections {
-			if c.ConnectorID == k.ID || string(c.ID) == k.Name {
-				return "", invalid("connectionId", "required", "a further connection needs an id of its own")
-			}
-		}
-		id = k.Name
+		return v.freeID(ctx, k)
 	}
 	switch {
 	case !abi.IsSlug(id):
@@ -96,6 +92,39 @@ func (v *view) newID(id string, k store.Connector) (store.ConnectionID, error) {
 		return "", invalid("connectionId", "reserved", "ids that begin with %s are reserved", reservedNames)
 	}
 	return store.ConnectionID(id), nil
+}
+
+// maxNumbered bounds the numbers that are tried behind a name.
+const maxNumbered = 10_000
+
+// freeID is the connector's name, or the first of name-2, name-3 and so on that is
+// nobody's. A number under which anything is kept, also of a connection that is
+// gone, is not chosen for somebody: its records would be taken for those of the new one.
+func (v *view) freeID(ctx context.Context, k store.Connector) (store.ConnectionID, error) {
+	taken := map[store.ConnectionID]bool{}
+	first := true
+	for _, c := range v.connections {
+		taken[c.ID] = true
+		first = first && c.ConnectorID != k.ID
+	}
+	if id := store.ConnectionID(k.Name); first && !taken[id] {
+		return id, nil
+	}
+	for n := 2; n <= maxNumbered; n++ {
+		end := "-" + strconv.Itoa(n)
+		id := store.ConnectionID(strings.TrimRight(abi.Cut(k.Name, 64-len(end)), "-_") + end)
+		if taken[id] {
+			continue
+		}
+		runs, err := v.host.Store.Runs(ctx, id, "", 1)
+		if err != nil {
+			return "", err
+		}
+		if len(runs) == 0 {
+			return id, nil
+		}
+	}
+	return "", invalid("connectionId", "required", "a further connection of this connector needs an id of its own")
 }
 
 // create stores a connection unless there is one of that id, or data of one that

@@ -30,7 +30,6 @@ func TestHostileConnections(t *testing.T) {
 		code, rule string
 	}{
 		"taken":              {control.NewConnection{ConnectionID: "mail"}, "conflict", ""},
-		"second without id":  {control.NewConnection{}, "validation_error", "required"},
 		"path":               {control.NewConnection{ConnectionID: "../" + marker}, "validation_error", "slug"},
 		"long id":            {control.NewConnection{ConnectionID: strings.Repeat("a", 65)}, "validation_error", "slug"},
 		"reserved":           {control.NewConnection{ConnectionID: "conformance-x"}, "validation_error", "reserved"},
@@ -46,7 +45,7 @@ func TestHostileConnections(t *testing.T) {
 		"name with controls": {control.NewConnection{DisplayName: marker + "\x1b[2J"}, "validation_error", "text"},
 	} {
 		c.q.ConnectorName = "mail"
-		if c.q.ConnectionID == "" && name != "second without id" {
+		if c.q.ConnectionID == "" {
 			c.q.ConnectionID = "other"
 		}
 		_, err := s.CreateConnection(t.Context(), somebody, c.q)
@@ -60,6 +59,64 @@ func TestHostileConnections(t *testing.T) {
 	absent(t, err)
 	if all, err := s.Connections(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%d connections, %v", len(all), err)
+	}
+}
+
+// TestFurtherConnection: a connection without an id is named after its connector, a
+// further one gets a number that is nobody's, also nobody's who is gone.
+func TestFurtherConnection(t *testing.T) {
+	s, h := connected(t)
+	create := func(id string) string {
+		t.Helper()
+		c, err := s.CreateConnection(t.Context(), somebody, control.NewConnection{ConnectorName: "mail", ConnectionID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.ConnectionID
+	}
+	create("mail-3")
+	if got := create(""); got != "mail-2" {
+		t.Errorf("the second: %s", got)
+	}
+	// What one collected that was deleted is not taken for the next one's.
+	row := store.Run{ID: "run_gone", ConnectionID: "mail-4", ConnectorID: "x", Status: "active", Phase: "running", StartedAt: time.Now(), TriggerKind: "manual", Attempt: 1}
+	if _, err := h.Store.Acquire(t.Context(), row, "host", "boot", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := create(""); got != "mail-5" {
+		t.Errorf("the one after: %s", got)
+	}
+	name := strings.Repeat("m", 64)
+	upload(t, s, rich(name, "1"))
+	for _, want := range []string{name, name[:62] + "-2"} {
+		c, err := s.CreateConnection(t.Context(), somebody, control.NewConnection{ConnectorName: name})
+		if err != nil || c.ConnectionID != want {
+			t.Errorf("%s: %v, want %s", c.ConnectionID, err, want)
+		}
+	}
+}
+
+// TestHomeOfBindings: a ~ is the home of who runs the host, for programs and pages.
+func TestHomeOfBindings(t *testing.T) {
+	s, _ := connected(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	if err := os.Mkdir(filepath.Join(home, "mail"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	approve := func(path string) (control.Bindings, error) {
+		return s.ApproveBindings(t.Context(), somebody, "mail", control.Bindings{Filesystem: &control.FilesystemBinding{Mounts: []control.Mount{{Name: "in", HostPath: path}}}})
+	}
+	b, err := approve("~/mail")
+	if err != nil || len(b.Filesystem.Mounts) != 1 {
+		t.Fatalf("%+v %v", b.Filesystem, err)
+	}
+	if got, want := b.Filesystem.Mounts[0].HostPath, filepath.Join(home, "mail"); got != want {
+		t.Errorf("~/mail is %s, want %s", got, want)
+	}
+	for path, rule := range map[string]string{"~": "directory_refused", "~/../mail": "path", "~bob/mail": "path", "~/none": "directory_missing"} {
+		_, err := approve(path)
+		refused(t, err, "validation_error", rule, home)
 	}
 }
 

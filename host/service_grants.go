@@ -66,6 +66,8 @@ func (v *survey) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 			return usable && grants(c.Grant, m, w.Name)
 		case grant.Host:
 			return len(missingHosts(policy, []string{w.Name})) == 0
+		case grant.Servers:
+			return usable && len(c.Approved.Hosts) > 0
 		case grant.Directory, grant.Change:
 			return slices.ContainsFunc(c.Approved.Mounts, func(a store.Mount) bool { return a.Name == w.Name && (a.Writable || w.Kind == grant.Directory) })
 		case grant.Binding:

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -19,6 +20,7 @@ var assetFiles embed.FS
 // session.
 type asset struct {
 	body      []byte
+	packed    []byte // nil: not shorter
 	mediaType string
 	digest    string // of the body, in its address, so that it can be kept for ever
 }
@@ -36,7 +38,7 @@ func loadAssets() (map[string]asset, error) {
 		}
 		body, err := assetFiles.ReadFile(name)
 		sum := sha256.Sum256(body)
-		found[path.Base(name)] = asset{body, mediaType, hex.EncodeToString(sum[:8])}
+		found[path.Base(name)] = asset{body, web.Gzip(body, gzip.BestCompression), mediaType, hex.EncodeToString(sum[:8])}
 		return err
 	})
 	return found, err
@@ -60,5 +62,5 @@ func (u *UI) asset(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
 	}
 	c.Set(fiber.HeaderContentType, a.mediaType)
-	return c.Send(a.body)
+	return web.SendGzip(c, a.body, a.packed)
 }

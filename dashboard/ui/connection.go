@@ -114,7 +114,7 @@ func (u *UI) connectionLive(c *fiber.Ctx) error {
 			return nil, err
 		}
 		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"head", "head", b}, {"streams", "streams", b}, {"runs", "runs", b}}, err
+		return []region{{"badge", "badge", count}, {"head", "head", b}, {"streams", "streams", b}, {"runs", "runs", b}, {"grant", "grant", b}, {"schedule", "schedule", b}}, err
 	})
 }
 
@@ -170,13 +170,13 @@ func (u *UI) newConnection(c *fiber.Ctx) error {
 		Connectors []control.Connector
 		Chosen     string
 		Settings   []setting
-	}{Connectors: all, Chosen: name}
+	}{Connectors: all}
 	for _, x := range all {
 		if x.Name == name {
-			body.Settings = settingsOf(x.Manifest, nil)
+			body.Chosen, body.Settings = name, settingsOf(x.Manifest, nil)
 		}
 	}
-	return u.show(c, "new", page{Title: "New connection", Nav: "connectors", Body: body})
+	return u.show(c, "new", page{Title: "New connection", Nav: "connectors", Known: body.Chosen != "", Body: body})
 }
 
 func (u *UI) createConnection(c *fiber.Ctx) error {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -19,7 +20,18 @@ func (u *UI) connectors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connectors", page{Title: "Connectors", Nav: "connectors", Body: all})
+	return u.show(c, "connectors", page{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors", Body: all})
+}
+
+func (u *UI) connectorsLive(c *fiber.Ctx) error {
+	return u.follow(c, "", "connectors", func(ctx context.Context) ([]region, error) {
+		all, err := u.Host.Connectors(ctx)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"list", "list", all}}, err
+	})
 }
 
 func (u *UI) connector(c *fiber.Ctx) error {

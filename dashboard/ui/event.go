@@ -24,6 +24,8 @@ type eventRow struct {
 	Detail   string // text of the connector, or numbers
 	Stream   string
 	Tone     string
+	Fold     string // lines of the same in a row are one that opens; "" for none
+	Records  int64
 	Inner    bool // of interest to whoever looks into the machine
 	Payload  json.RawMessage
 }
@@ -112,24 +114,25 @@ var titles = map[timeline.Type]title{
 
 // eventText are the members of payloads that a line shows.
 type eventText struct {
-	Message  string
-	Reason   string
-	Chunk    string
-	Summary  string
-	Level    string
-	Code     string
-	Status   string
-	Kind     string
-	Stream   string
-	Count    *int64
-	Total    *int64
-	Records  *int64 `json:"record_count"`
-	Flushed  *int64 `json:"records_flushed"`
-	Terminal string `json:"terminal_reason"`
-	Field    string
-	Origin   string
-	Error    struct{ Code, Message string }
-	Gap      struct {
+	Message   string
+	Reason    string
+	Chunk     string
+	Summary   string
+	Level     string
+	Code      string
+	Status    string
+	Kind      string
+	Stream    string
+	Count     *int64
+	Total     *int64
+	Records   *int64 `json:"record_count"`
+	Flushed   *int64 `json:"records_flushed"`
+	Attempted *int64 `json:"records_attempted"`
+	Terminal  string `json:"terminal_reason"`
+	Field     string
+	Origin    string
+	Error     struct{ Code, Message string }
+	Gap       struct {
 		Reason, Message string
 	} `json:"known_gap"`
 }
@@ -159,6 +162,9 @@ func rowOf(e store.Event) eventRow {
 		if tone != "" {
 			r.Tone = tone
 		}
+	}
+	if e.Type == string(timeline.RunBatchIngested) && d.Flushed != nil && (d.Attempted == nil || *d.Attempted == *d.Flushed) {
+		r.Fold, r.Records = e.Type+" "+r.Stream, *d.Flushed // one that lost records stands by itself
 	}
 	r.Detail = abi.Cut(r.Detail, maxDetail)
 	return r

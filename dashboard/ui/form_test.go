@@ -1,7 +1,9 @@
 package ui_test
 
 import (
+	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -165,5 +167,32 @@ func TestKeyIsShownOnce(t *testing.T) {
 	}
 	if a := s.post("/ui/keys", map[string][]string{"name": {"x"}, "scopes": {"none:such"}}); a.status != 400 {
 		t.Errorf("an unknown scope: %d", a.status)
+	}
+}
+
+// TestDirectoryAsTyped: what the host is asked for has no slash at its end.
+func TestDirectoryAsTyped(t *testing.T) {
+	s := open(t)
+	s.connect()
+	for typed, want := range map[string]string{"~/notes/": "~/notes", " /srv/mail// ": "/srv/mail", "/": "/", "~": "~"} {
+		s.post("/ui/connections/mail/grant", map[string][]string{"stream.0": {"true"}, "allFields.0": {"true"}, "mount.0": {typed}})
+		if got := s.host.bindings.Filesystem.Mounts; len(got) != 1 || got[0].HostPath != want {
+			t.Errorf("%q is %+v, want %s", typed, got, want)
+		}
+	}
+}
+
+// TestNoIdIsAskedFor: a connection is made with a name or without, and an id is for
+// who wants one.
+func TestNoIdIsAskedFor(t *testing.T) {
+	s := open(t)
+	s.host.connectors = []control.Connector{{Name: "mail", Manifest: []byte(`{}`)}}
+	page := s.page("/ui/connections/new?connector=mail")
+	id := regexp.MustCompile(`<input name="connectionId"[^>]*>`).FindString(page)
+	if id == "" || strings.Contains(id, "required") || strings.Index(page, "<details>") > strings.Index(page, id) {
+		t.Errorf("an id is asked for: %s", id)
+	}
+	if page := s.page("/ui/connections/new?connector=" + url.QueryEscape(`"><i>none`)); strings.Contains(page, "none") {
+		t.Error("a connector that there is not is repeated")
 	}
 }

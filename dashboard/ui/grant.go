@@ -282,7 +282,7 @@ func (f *form) bindings(asked control.Requested) control.Bindings {
 		mounts := []control.Mount{}
 		for i, m := range fs.Mounts {
 			at := strconv.Itoa(i)
-			x := control.Mount{Name: m.Name, HostPath: f.text("mount."+at, 4096), Mode: "ro"}
+			x := control.Mount{Name: m.Name, HostPath: f.directory("mount." + at), Mode: "ro"}
 			if m.Writable && f.on("write."+at) {
 				x.Mode = "rw"
 			}
@@ -312,6 +312,15 @@ func (f *form) bindings(asked control.Requested) control.Bindings {
 		}
 	}
 	return b
+}
+
+// directory is a path as people type it: a slash at its end says nothing.
+func (f *form) directory(name string) string {
+	p := f.text(name, 4096)
+	if short := strings.TrimRight(p, "/"); short != "" {
+		return short
+	}
+	return p
 }
 
 // destinations names the server that a manifest left to the owner.

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"html/template"
 	"io/fs"
@@ -24,6 +25,7 @@ type page struct {
 	Inbox   badge
 	Live    string // address of the page's event stream, "" for none
 	Chart   bool   // the page draws
+	Known   bool   // whatever the query says is one of the things that there are
 	Version string
 	Body    any
 }
@@ -62,8 +64,19 @@ func (u *UI) show(c *fiber.Ctx, name string, p page) error {
 	if p.Inbox, err = u.badge(web.Context(c)); err != nil {
 		return err
 	}
-	return u.write(c, name, "layout.html", p)
+	text, err := u.render(name, "layout.html", p)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, htmlType)
+	var packed []byte
+	if p.Known || len(c.Request().URI().QueryString()) == 0 { // a query is all that pages repeat of a request
+		packed = web.Gzip(text, gzip.DefaultCompression)
+	}
+	return web.SendGzip(c, text, packed)
 }
+
+const htmlType = "text/html; charset=utf-8"
 
 // write answers with one template of a page.
 func (u *UI) write(c *fiber.Ctx, name, part string, data any) error {
@@ -71,7 +84,7 @@ func (u *UI) write(c *fiber.Ctx, name, part string, data any) error {
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
+	c.Set(fiber.HeaderContentType, htmlType)
 	return c.Send(text)
 }
 

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -128,6 +129,37 @@ func TestControlsOfStates(t *testing.T) {
 		}
 		if in := strings.Contains(s.page("/ui/inbox"), string(id)); in != c.inbox {
 			t.Errorf("case %d is in the inbox: %v", i, in)
+		}
+	}
+}
+
+// TestCodeField: a one-time code is typed with digits and taken from a message, in
+// sight; a password is neither, also where a code is asked for.
+func TestCodeField(t *testing.T) {
+	s := open(t)
+	field := func(id, kind, name string, spec map[string]any) string {
+		t.Helper()
+		ask := question("q"+id, map[string]any{name: spec}, name)
+		for i := range ask {
+			ask[i].Data = []byte(strings.ReplaceAll(string(ask[i].Data), `"kind":"clarification"`, `"kind":"`+kind+`"`))
+		}
+		s.run(store.RunID("run_"+id), store.ConnectionID("c"+id), ask...)
+		return regexp.MustCompile(`<input[^>]* name="f\.` + name + `"[^>]*>`).FindString(s.page("/ui/runs/run_" + id))
+	}
+	secret := map[string]any{"type": "string", "secret": true}
+	code := field("1", "otp", "code", secret)
+	for _, want := range []string{`type="text"`, `inputmode="numeric"`, `autocomplete="one-time-code"`} {
+		if !strings.Contains(code, want) {
+			t.Errorf("a code has no %s: %s", want, code)
+		}
+	}
+	for name, got := range map[string]string{
+		"a password of another kind": field("2", "credentials", "code", secret),
+		"a password beside a code":   field("3", "otp", "password", secret),
+		"one by its format":          field("4", "otp", "word", map[string]any{"type": "string", "secret": true, "format": "password"}),
+	} {
+		if !strings.Contains(got, `type="password"`) || !strings.Contains(got, `autocomplete="off"`) || strings.Contains(got, "numeric") {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (u *UI) records(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return u.show(c, "records", page{Title: "Records", Nav: "records", Body: b})
+	return u.show(c, "records", page{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "", Body: b})
 }
 
 // page reads the records that the explorer shows.
@@ -188,5 +188,5 @@ func (u *UI) record(c *fiber.Ctx) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		body.Fields = append(body.Fields, fact{name, plain(members[name])})
 	}
-	return u.show(c, "record", page{Title: "Record", Nav: "records", Body: body})
+	return u.show(c, "record", page{Title: "Record", Nav: "records", Known: true, Body: body})
 }

@@ -2,7 +2,9 @@ package ui
 
 import (
 	"context"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -19,12 +21,16 @@ const (
 	runsScanned = 2000
 )
 
+// runStates are the states that runs can be listed by.
+var runStates = []string{"active", "completed", "failed", "cancelled"}
+
 // runsBody is a page of runs.
 type runsBody struct {
 	Runs        []timeline.Snapshot
 	Connections []control.Connection
 	Connection  string
 	Status      string
+	Before      string // id that the list begins behind, "" at the newest
 	Next        string // id to continue behind, "" at the end
 }
 
@@ -45,25 +51,30 @@ func (u *UI) recent(ctx context.Context, connection store.ConnectionID, limit in
 	return out, nil
 }
 
-func (u *UI) runs(c *fiber.Ctx) error {
+// runsOf reads what a page of runs is asked to list.
+func runsOf(c *fiber.Ctx) (runsBody, error) {
 	q := web.QueryOf(c)
-	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16)}
-	before := store.RunID(q.Text("before", 64))
+	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64)}
 	if err := q.Err(); err != nil {
-		return err
+		return b, err
 	}
-	if !slices.Contains([]string{"", "active", "completed", "failed", "cancelled"}, b.Status) {
-		return web.Invalid(web.Field{Path: "query.status", Rule: "active, completed, failed or cancelled"})
+	if !slices.Contains(runStates, b.Status) && b.Status != "" {
+		return b, web.Invalid(web.Field{Path: "query.status", Rule: strings.Join(runStates, ", ")})
 	}
-	ctx := web.Context(c)
+	return b, nil
+}
+
+func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 	var err error
 	if b.Connections, err = u.Host.Connections(ctx); err != nil {
-		return err
+		return b, err
 	}
+	slices.SortFunc(b.Connections, byName)
+	before := store.RunID(b.Before)
 	for looked := 0; looked < runsScanned && len(b.Runs) < runsPage; {
 		rows, err := u.Store.Runs(ctx, store.ConnectionID(b.Connection), before, runsPage)
 		if err != nil {
-			return err
+			return b, err
 		}
 		for _, r := range rows {
 			if len(b.Runs) == runsPage {
@@ -75,7 +86,7 @@ func (u *UI) runs(c *fiber.Ctx) error {
 			}
 			s, err := u.Streams.Brief(ctx, r)
 			if err != nil {
-				return err
+				return b, err
 			}
 			b.Runs = append(b.Runs, s)
 		}
@@ -85,6 +96,34 @@ func (u *UI) runs(c *fiber.Ctx) error {
 			break
 		}
 	}
-	slices.SortFunc(b.Connections, byName)
-	return u.show(c, "runs", page{Title: "Runs", Nav: "runs", Body: b})
+	return b, nil
+}
+
+func (u *UI) runs(c *fiber.Ctx) error {
+	b, err := runsOf(c)
+	if err == nil {
+		b, err = u.lookRuns(web.Context(c), b)
+	}
+	if err != nil {
+		return err
+	}
+	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x control.Connection) bool { return x.ConnectionID == b.Connection })
+	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}}
+	return u.show(c, "runs", page{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(), Known: known && b.Before == "", Body: b})
+}
+
+// runsLive streams the list, as it was asked for.
+func (u *UI) runsLive(c *fiber.Ctx) error {
+	asked, err := runsOf(c)
+	if err != nil {
+		return err
+	}
+	return u.follow(c, "", "runs", func(ctx context.Context) ([]region, error) {
+		b, err := u.lookRuns(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"runs", "runs", b}}, err
+	})
 }

@@ -2,10 +2,12 @@ package ui_test
 
 import (
 	"fmt"
+	"html"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -51,5 +53,56 @@ func TestEmptyPages(t *testing.T) {
 		if page := s.page(path); !strings.Contains(page, want) || !strings.Contains(page, `class="empty"`) {
 			t.Errorf("%s lacks %q", path, want)
 		}
+	}
+}
+
+// TestListsFollow: the lists of runs, schedules, connectors and the audit log are sent
+// again when they changed, as they were asked for.
+func TestListsFollow(t *testing.T) {
+	s := open(t)
+	s.host.connections = []control.Connection{{ConnectionID: "bank"}, {ConnectionID: "shop"}}
+	page := s.page("/ui/runs?connection=bank&status=active")
+	at := html.UnescapeString(regexp.MustCompile(`sse-connect="([^"]+)"`).FindStringSubmatch(page)[1])
+	if !strings.HasPrefix(at, "/ui/live/runs?") || !strings.Contains(page, `sse-swap="runs"`) {
+		t.Fatalf("the page follows %s", at)
+	}
+	w := s.watch(at)
+	if got := w.next("runs"); !strings.Contains(got, "No runs like this") {
+		t.Errorf("before: %s", got)
+	}
+	s.run("run_shop", "shop", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "shop"})})
+	s.run("run_bank", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})})
+	if got := w.next("runs"); !strings.Contains(got, "/ui/runs/run_bank") || strings.Contains(got, "run_shop") {
+		t.Errorf("after: %s", got)
+	}
+	if a := s.get("/ui/live/runs?status=nothing"); a.status != 400 {
+		t.Errorf("a state that there is not: %d", a.status)
+	}
+	for path, region := range map[string]string{"/ui/live/schedules": "schedules", "/ui/live/connectors": "list", "/ui/live/audit": "entries"} {
+		if got := s.watch(path).next(region); got == "" {
+			t.Errorf("%s sends no %s", path, region)
+		}
+	}
+}
+
+// TestFoldedLines: a line about a stored batch says which others it goes with.
+func TestFoldedLines(t *testing.T) {
+	s := open(t)
+	batch := func(stream string, attempted ...int) store.Event {
+		e := map[string]any{"stream": stream, "records_attempted": 500, "records_flushed": 500}
+		if len(attempted) > 0 {
+			e["records_attempted"] = attempted[0]
+		}
+		return store.Event{Type: "run.batch_ingested", Stream: store.Stream(stream), Data: data(e)}
+	}
+	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})}, batch("mail"), batch("files"), batch("mail", 501))
+	page := s.page("/ui/runs/run_1")
+	for _, stream := range []string{"mail", "files"} {
+		if want := `data-fold="run.batch_ingested ` + stream + `" data-records="500"`; strings.Count(page, want) != 1 {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Count(page, "data-fold") != 2 {
+		t.Error("another line would be folded")
 	}
 }

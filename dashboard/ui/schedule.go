@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,12 +187,27 @@ func (u *UI) schedule(c *fiber.Ctx, act func(store.ConnectionID) error) error {
 	return reload(c)
 }
 
-func (u *UI) schedules(c *fiber.Ctx) error {
-	ctx := web.Context(c)
+func (u *UI) lookSchedules(ctx context.Context) ([]control.Connection, error) {
 	all, err := u.Host.Connections(ctx)
+	slices.SortFunc(all, byName)
+	return all, err
+}
+
+func (u *UI) schedules(c *fiber.Ctx) error {
+	all, err := u.lookSchedules(web.Context(c))
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, byName)
-	return u.show(c, "schedules", page{Title: "Schedules", Nav: "schedules", Body: all})
+	return u.show(c, "schedules", page{Title: "Schedules", Nav: "schedules", Live: "/ui/live/schedules", Body: all})
+}
+
+func (u *UI) schedulesLive(c *fiber.Ctx) error {
+	return u.follow(c, "", "schedules", func(ctx context.Context) ([]region, error) {
+		all, err := u.lookSchedules(ctx)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"schedules", "schedules", all}}, err
+	})
 }

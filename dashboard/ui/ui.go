@@ -87,6 +87,7 @@ func (u *UI) Register(app *web.App) {
 	live("/ui/live/badge", u.badgeLive)
 
 	page("/ui/runs", u.runs)
+	live("/ui/live/runs", u.runsLive)
 	do("/ui/runs", u.startRun)
 	page("/ui/runs/:runId", u.run)
 	live("/ui/runs/:runId/live", u.runLive)
@@ -119,16 +120,19 @@ func (u *UI) Register(app *web.App) {
 	page("/ui/record", u.record)
 
 	page("/ui/connectors", u.connectors)
+	live("/ui/live/connectors", u.connectorsLive)
 	upload("/ui/connectors/inspect", u.inspect)
 	upload("/ui/connectors", u.install)
 	page("/ui/connectors/:connectorName", u.connector)
 	do("/ui/connectors/:connectorName/uninstall", u.uninstall)
 
 	page("/ui/schedules", u.schedules)
+	live("/ui/live/schedules", u.schedulesLive)
 	page("/ui/keys", u.keys)
 	do("/ui/keys", u.createKey)
 	do("/ui/keys/:keyId/revoke", u.revokeKey)
 	page("/ui/audit", u.audit)
+	live("/ui/live/audit", u.auditLive)
 	page("/ui/settings", u.settings)
 	do("/ui/webhooks", u.createWebhook)
 	do("/ui/webhooks/:webhookId/delete", u.deleteWebhook)

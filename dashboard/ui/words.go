@@ -39,6 +39,7 @@ func (u *UI) words() template.FuncMap {
 		"str":      func(v any) string { return fmt.Sprint(v) },
 		"short":    shortID,
 		"todo":     todo,
+		"code":     isCode,
 		"when":     scheduleWords,
 		"every":    intervalCount,
 		"unit":     intervalUnit,

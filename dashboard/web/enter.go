@@ -186,6 +186,12 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 			return err
 		}
 	}
+	if first == "ui" && forPeople(c) {
+		// Whoever is not signed in is not told which pages there are.
+		if err := a.identify(c, r); err != nil {
+			return err
+		}
+	}
 	if root, _, _ := strings.Cut(first, ":"); a.roots[root] {
 		return NewProblem(400, "validation_error", "Routes of the API begin with /v1.").With("expected", "/v1/"+root)
 	}
@@ -259,7 +265,7 @@ func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	if p.RetryAfter > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	if r.route != nil && r.route.Page && a.page(c, p) {
+	if (r.route != nil && r.route.Page || pageWanted(c, r)) && a.page(c, p) {
 		return
 	}
 	if p.Status == fiber.StatusUnauthorized {
@@ -281,27 +287,6 @@ func writeProblem(c *fiber.Ctx, p *Problem) {
 		body = fmt.Appendf(nil, `{"error":%q,"message":%q}`, p.Code, p.Message)
 	}
 	_ = Bytes(c, p.Status, body)
-}
-
-// page shows a refusal to a person, if it can.
-func (a *App) page(c *fiber.Ctx, p *Problem) bool {
-	if p.Status == fiber.StatusUnauthorized && safe(c) {
-		if c.Get("HX-Request") == "true" { // a fragment: the page around it goes
-			c.Set("HX-Redirect", "/ui/login")
-			return false
-		}
-		return c.Redirect("/ui/login", fiber.StatusSeeOther) == nil
-	}
-	if a.o.ErrorPage == nil {
-		return false
-	}
-	c.Status(p.Status)
-	if err := a.o.ErrorPage(c, p); err != nil {
-		c.Response().ResetBody()
-		return false
-	}
-	c.Status(p.Status)
-	return true
 }
 
 // frameworkError answers what never became a request: a bad request line, a

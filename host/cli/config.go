@@ -67,7 +67,7 @@ type browserConfig struct {
 
 // options are the settings of browsers.
 func (c browserConfig) options() browser.Options {
-	o := browser.Options{Path: c.Path, MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
+	o := browser.Options{Path: host.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
 	if c.Linger != nil {
 		o.Linger = time.Duration(*c.Linger)
 	}
@@ -131,7 +131,7 @@ const maxConfig = abi.MiB
 
 // readConfig reads a configuration. The error is usage and names what is wrong.
 func readConfig(path string) (*configFile, error) {
-	f, err := os.Open(path)
+	f, err := os.Open(host.Home(path))
 	if err != nil {
 		return nil, usagef("--config: %w", err)
 	}
@@ -238,7 +238,7 @@ func (c *configFile) options() daemon.Options {
 		h.Pace.AtOnce = n
 	}
 	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: dashboard.Options{
-		Listen: c.Listen, Expose: c.Expose, Cert: c.TLS.Cert, Key: c.TLS.Key, Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
+		Listen: c.Listen, Expose: c.Expose, Cert: host.Home(c.TLS.Cert), Key: host.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
 	}}
 	o.Service.Runs, o.Service.Accepted = c.Runs.AtOnce, c.Runs.Accepted
 	if c.Runs.Grace != nil {

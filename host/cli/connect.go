@@ -154,8 +154,8 @@ func mountsThere(args []string) ([]store.Mount, error) {
 	for _, a := range args {
 		name, dir, ok := strings.Cut(a, "=")
 		dir, writable := strings.CutSuffix(dir, ":rw")
-		if !ok || name == "" || !filepath.IsAbs(dir) {
-			return nil, usagef("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on", abi.Clean(a))
+		if !ok || name == "" || !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
+			return nil, usagef("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on, or ~/ and one in the home of who runs it", abi.Clean(a))
 		}
 		out = append(out, store.Mount{Name: name, Path: dir, Writable: writable})
 	}

@@ -53,6 +53,7 @@ func createRecords(flag, path string) (*recordFile, error) {
 
 // createFile is createRecords for any content.
 func createFile(flag, path string) (*recordFile, error) {
+	path = host.Home(path)
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
 		return nil, usagef("%s %s: not a regular file", flag, path)
 	}

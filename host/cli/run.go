@@ -297,7 +297,7 @@ func valueOrFile(flag, v string) (string, error) {
 	if !isFile {
 		return v, nil
 	}
-	f, err := os.Open(path)
+	f, err := os.Open(host.Home(path))
 	if err != nil {
 		return "", usagef("%s: %w", flag, err)
 	}

@@ -86,7 +86,7 @@ func (c *command) secretValue(ctx context.Context, connection, name, from string
 	case "-":
 		return readValue(c.in, "--file", "standard input")
 	}
-	f, err := os.Open(from)
+	f, err := os.Open(host.Home(from))
 	if err != nil {
 		return nil, usagef("--file: %w", err)
 	}

@@ -103,6 +103,13 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 			}
 			one("a scratch directory of its own", "yes, emptied after each run", "")
 		case abi.BindingNetwork:
+			if len(b.Hosts) == 0 {
+				granted, flag := "only those of --allow-host HOST", "--allow-host HOST"
+				if have := conn.Approved.Hosts; len(have) > 0 {
+					granted, flag = "granted: "+abi.Clean(strings.Join(have, ", ")), ""
+				}
+				one(grant.Want{Kind: grant.Servers}.String(), granted, flag)
+			}
 			for _, host := range b.Hosts {
 				granted, flag := grantedHost(conn.Approved, m, host)
 				one("reach "+abi.Clean(host), granted, flag)

@@ -17,6 +17,7 @@ type Kind string
 const (
 	Stream    Kind = "stream"    // to collect it
 	Host      Kind = "host"      // to reach it
+	Servers   Kind = "servers"   // to reach those that the owner names, since the manifest names none
 	Directory Kind = "directory" // to read it
 	Change    Kind = "change"    // to change files in a directory
 	Binding   Kind = "binding"   // any other
@@ -43,6 +44,8 @@ func (w Want) String() string {
 		return strings.TrimSpace("collect " + name + " " + abi.Clean(w.To))
 	case Host:
 		return "reach " + name
+	case Servers:
+		return "reach servers that you name, and no others"
 	case Directory:
 		return "read the directory " + name
 	case Change:
@@ -106,6 +109,9 @@ func Added(approved, asked *abi.Manifest) []Want {
 	for _, w := range Wants(approved) {
 		known[w] = true
 	}
+	if _, reached := approved.Bindings[abi.BindingNetwork]; reached { // an owner may name servers whatever it asked for
+		known[Want{Kind: Servers}] = true
+	}
 	return slices.DeleteFunc(append(Wants(asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
 }
 
@@ -162,6 +168,9 @@ func (l *list) add(kind Kind, name, to string) {
 func (l *list) binding(name string, b abi.Binding) {
 	switch name {
 	case abi.BindingNetwork:
+		if len(b.Hosts) == 0 {
+			l.add(Servers, "", "")
+		}
 	case abi.BindingFilesystem:
 		for _, m := range b.Mounts {
 			l.add(Directory, m.Name, "")

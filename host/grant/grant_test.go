@@ -28,6 +28,7 @@ func streams(rest string) string { return `"streams": [` + stream("a") + `]` + r
 func TestAdded(t *testing.T) {
 	const (
 		network  = `, "runtime_requirements": {"bindings": {"network": {"hosts": ["api.example.com:443"]}}}`
+		anywhere = `, "runtime_requirements": {"bindings": {"network": {"required": true}}}`
 		reads    = `, "runtime_requirements": {"bindings": {"filesystem": {"mounts": [{"name": "data", "mode": "ro"}]}}}`
 		changes  = `, "runtime_requirements": {"bindings": {"filesystem": {"required": true, "mounts": [{"name": "data", "mode": "rw"}]}}}`
 		secret   = `, "sluice": {"secrets": [{"name": "token", "destinations": [{"origin": "https://a.example", "placements": ["body"]}]}]}`
@@ -55,6 +56,9 @@ func TestAdded(t *testing.T) {
 	}{
 		{"nothing", network, network, nil},
 		{"a host", "", network, []string{"reach api.example.com:443"}},
+		{"no host by name", "", anywhere, []string{"reach servers that you name, and no others"}},
+		{"no host by name any more", network, anywhere, nil},
+		{"a host of its own choice", anywhere, network, []string{"reach api.example.com:443"}},
 		{"less", network, "", nil},
 		{"a directory", "", reads, []string{"read the directory data"}},
 		{"to change it", reads, changes, []string{"change files in the directory data"}},

@@ -32,15 +32,88 @@
   const kept = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
   const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* for this page only */ } };
 
+  // What went well is said for a moment, what failed until it was read.
   const say = (text, bad) => {
     const box = $('#said');
     if (!box || !text) return;
+    all('p', box).filter((x) => x.dataset.said === text).forEach((x) => x.remove());
     const line = document.createElement('p');
-    line.textContent = text;
-    if (bad) line.className = 'bad';
+    line.textContent = line.dataset.said = text;
     box.append(line);
-    setTimeout(() => line.remove(), bad ? 12000 : 6000);
+    if (!bad) { setTimeout(() => line.remove(), 6000); return; }
+    line.className = 'bad';
+    const close = document.createElement('button');
+    close.type = 'button';
+    close.textContent = 'Dismiss';
+    close.addEventListener('click', () => line.remove());
+    line.append(' ', close);
   };
+
+  // A session that is over. The page stays as it is, with all that was typed: it goes
+  // on once the owner is signed in again, in this tab or another.
+  const channel = window.BroadcastChannel ? new BroadcastChannel('sluice') : null;
+  const signedOut = () => {
+    const box = $('#signedout');
+    if (!box) return;
+    $('a', box).href = `/ui/login?next=${encodeURIComponent(location.pathname + location.search + location.hash)}`;
+    box.hidden = false;
+  };
+  const renew = async () => {
+    const answer = await fetch('/ui/session').catch(() => null);
+    if (answer?.status === 401) { signedOut(); return false; }
+    const session = answer?.ok ? await answer.json().catch(() => null) : null;
+    const meta = $('meta[name="sluice-csrf"]');
+    if (!session || !meta) return false;
+    meta.content = session.csrfToken;
+    const box = $('#signedout');
+    if (box && !box.hidden) { box.hidden = true; say('You are signed in again.'); }
+    if (source?.readyState === EventSource.CLOSED) source.dispatchEvent(new Event('error'));
+    return true;
+  };
+  document.addEventListener('sluice:signedout', signedOut);
+  const again = () => { if (!document.hidden && $('#signedout')?.hidden === false) renew(); };
+  addEventListener('focus', again);
+
+  // Forms that say so are filled in as they were when this tab comes back to them.
+  // What is secret is in none of them, and in no field that is kept.
+  const keepable = ['text', 'search', 'number', 'date', 'checkbox', 'radio', 'textarea', 'select-one'];
+  const fieldsToKeep = (form) => Array.from(form.elements).filter((x) => x.name && keepable.includes(x.type) && !['off', 'one-time-code'].includes(x.autocomplete));
+  const changed = (x) => (x.type === 'checkbox' || x.type === 'radio' ? x.checked !== x.defaultChecked
+    : x.type === 'select-one' ? !x.selectedOptions[0]?.defaultSelected && x.selectedIndex > 0 : x.value !== x.defaultValue);
+  const keptAs = 'sluice-forms';
+  const here = () => location.pathname + location.search;
+  const keepForms = (but) => {
+    const forms = {};
+    for (const form of all('form[data-keep]')) {
+      const fields = form === but ? [] : fieldsToKeep(form);
+      if (fields.some(changed)) forms[form.getAttribute('hx-post')] = fields.map((x) => [x.name, x.value, Boolean(x.checked)]);
+    }
+    try {
+      if (Object.keys(forms).length) sessionStorage.setItem(keptAs, JSON.stringify({ page: here(), forms }));
+      else sessionStorage.removeItem(keptAs);
+    } catch { /* then it is gone */ }
+  };
+  const restoreForms = () => {
+    let k = null;
+    try { k = JSON.parse(sessionStorage.getItem(keptAs)); } catch { /* none is kept */ }
+    if (k?.page !== here()) return;
+    sessionStorage.removeItem(keptAs);
+    for (const form of all('form[data-keep]')) {
+      const was = k.forms[form.getAttribute('hx-post')];
+      const fields = was ? fieldsToKeep(form) : [];
+      if (!was || fields.length !== was.length) continue; // another form by now
+      fields.forEach((x, i) => {
+        const [name, value, checked] = was[i];
+        if (x.name !== name) return;
+        if (x.type === 'checkbox' || x.type === 'radio') { if (x.value === value) x.checked = checked; } else x.value = value;
+        if (changed(x)) for (let d = x.closest('details'); d; d = d.parentElement.closest('details')) d.open = true;
+      });
+    }
+  };
+  addEventListener('pagehide', () => { if ($('#signedout')?.hidden === false) keepForms(); });
+  document.addEventListener('htmx:beforeOnLoad', (e) => {
+    if (e.detail.xhr.getResponseHeader('HX-Refresh')) keepForms(formOf(e.detail.elt));
+  });
 
   // Requests: JSON with the page token; files as they are.
   const files = (elt) => Boolean(elt.closest('[hx-encoding="multipart/form-data"]'));
@@ -58,13 +131,14 @@
       d.headers['X-Sluice-CSRF'] = csrf();
       if (!files(d.elt)) d.headers['Content-Type'] = 'application/json';
     }
-    if (d.elt.matches('[data-older]')) d.parameters.before = all('#events > li').at(-1)?.dataset.seq ?? '0';
+    if (d.elt.matches('[data-older]')) d.parameters.before = all('#events li[data-seq]').at(-1)?.dataset.seq ?? '0';
   });
   document.addEventListener('sluice:said', (e) => say(e.detail.value));
 
   const formOf = (elt) => elt.closest('form');
   const clearErrors = (form) => {
     all('[data-wrong]', form).forEach((x) => { x.textContent = ''; });
+    all('[data-failed]', form).forEach((x) => x.remove());
     all('[aria-invalid]', form).forEach((x) => { x.removeAttribute('aria-invalid'); x.removeAttribute('aria-describedby'); });
   };
   document.addEventListener('htmx:beforeRequest', (e) => {
@@ -82,15 +156,34 @@
 
   // A refusal names its fields (A46).
   const fieldsOf = (details) => details?.fields ?? (details?.field ? [{ path: details.field, rule: 'refused' }] : []);
+  // What failed stands in its form until it is tried again. A form that the page draws
+  // anew by itself, or a lone button, would lose it.
+  const failed = (form, text) => {
+    if (!form || !form.isConnected || form.closest('[sse-swap]')) { say(text, true); return; }
+    const line = document.createElement('p');
+    line.className = 'wrong';
+    line.dataset.failed = '';
+    line.setAttribute('role', 'alert');
+    line.textContent = text;
+    form.append(line);
+    line.scrollIntoView({ block: 'nearest' });
+  };
   const refused = (xhr, elt) => {
-    if (xhr.status === 401) { location.assign('/ui/login'); return; }
+    if (xhr.status === 401) { signedOut(); return; }
     let problem = {};
     try { problem = JSON.parse(xhr.responseText); } catch { /* said below */ }
     const form = formOf(elt);
+    if (problem.details?.reason === 'page_token') { // signed in anew since the page was loaded
+      renew().then((ok) => failed(form, ok ? 'You signed in anew meanwhile. Try again.' : problem.message));
+      return;
+    }
     let first = null;
-    for (const f of fieldsOf(problem.details)) {
+    let placed = 0;
+    const fields = fieldsOf(problem.details);
+    for (const f of fields) {
       const place = form && all('[data-wrong]', form).find((x) => x.dataset.wrong === f.path);
       if (!place) continue;
+      placed += 1;
       place.textContent = String(f.rule).includes(' ') ? `Must be ${f.rule}.` : problem.message;
       place.id ||= `wrong-${f.path}`;
       const input = all('input,select,textarea', form).find((x) => x.name === f.path);
@@ -102,14 +195,14 @@
       }
     }
     first?.focus();
-    say(problem.message || 'The host did not answer as expected.', true);
+    if (!fields.length || placed < fields.length) failed(form, problem.message || 'The host did not answer as expected.');
   };
   // The form may be gone when the answer comes: then no event of it gets here.
   document.addEventListener('htmx:beforeSend', (e) => {
     const { xhr, elt } = e.detail;
     xhr.addEventListener('load', () => { if (xhr.status >= 400) refused(xhr, elt); });
   });
-  document.addEventListener('htmx:sendError', () => say('Sluice cannot be reached.', true));
+  document.addEventListener('htmx:sendError', (e) => failed(formOf(e.detail.elt), 'Sluice cannot be reached. Nothing was changed; try again.'));
 
   // Times, in the time zone of the reader.
   const units = [['day', 86400], ['hour', 3600], ['minute', 60]];
@@ -137,7 +230,7 @@
   let source = null;
   const open = (address) => {
     const url = new URL(address, location.href);
-    const newest = $('#events > li')?.dataset.seq;
+    const newest = $('#events li[data-seq]')?.dataset.seq;
     if (newest !== undefined) url.searchParams.set('after', String(Number(newest) + 1));
     source = new EventSource(url);
     return source;
@@ -150,7 +243,7 @@
     lost = setTimeout(async () => {
       $('#offline').hidden = false;
       const answer = await fetch('/ui/session').catch(() => null);
-      if (answer?.status === 401) location.assign('/ui/login');
+      if (answer?.status === 401) { $('#offline').hidden = true; signedOut(); }
     }, 2500);
   });
   // A browser has few connections to a host, so pages out of sight give theirs back.
@@ -161,12 +254,66 @@
     if (!document.hidden && source?.readyState === EventSource.CLOSED) source.dispatchEvent(new Event('error'));
   });
 
+  // Lines in a row that say the same of a stream, such as stored batches, are one line
+  // that opens.
+  const folding = 3; // as many are worth it
+  const number = new Intl.NumberFormat('en');
+  const join = (lines) => {
+    const told = lines.filter((x) => x.dataset.fold);
+    const total = (name) => told.reduce((sum, x) => sum + Number(x.dataset[name] ?? 1), 0);
+    const [records, batches] = [total('records'), total('batches')];
+    let group = lines.find((x) => x.matches('.fold'));
+    const rows = lines.flatMap((x) => (x.matches('.fold') ? all(':scope > details > ol > li', x) : [x]));
+    if (!group) {
+      group = document.createElement('li');
+      group.className = lines[0].className;
+      group.classList.add('fold');
+      group.dataset.fold = lines[0].dataset.fold;
+      const details = document.createElement('details');
+      const summary = $('summary', lines[0]).cloneNode(true);
+      const list = document.createElement('ol');
+      list.className = 'events';
+      list.reversed = true;
+      details.append(summary, list);
+      group.append(details);
+    }
+    lines[0].before(group);
+    $('time', group).replaceWith($('time', told[0] === group ? group : told[0]).cloneNode(true));
+    $(':scope > details > summary .detail', group).textContent = `${number.format(records).replaceAll(',', '\u202f')} records in ${number.format(batches).replaceAll(',', '\u202f')} batches`;
+    group.dataset.records = String(records);
+    group.dataset.batches = String(batches);
+    $(':scope > details > ol', group).replaceChildren(...rows);
+    lines.filter((x) => x !== group).forEach((x) => { if (!rows.includes(x)) x.remove(); });
+  };
+  const fold = () => {
+    let row = []; // begins and ends with lines of one kind; hidden ones between them go along
+    let between = [];
+    const end = () => {
+      const size = row.reduce((n, x) => n + (x.matches('.fold') ? folding : Number(Boolean(x.dataset.fold))), 0);
+      if (row.length > 1 && size >= folding) join(row);
+      row = [];
+      between = [];
+    };
+    for (const line of all('#events > li')) {
+      if (line.matches('.inner')) {
+        if (row.length) between.push(line);
+        continue;
+      }
+      if (!line.dataset.fold || row.length && row[0].dataset.fold !== line.dataset.fold) end();
+      if (!line.dataset.fold) continue;
+      row.push(...between, line);
+      between = [];
+    }
+    end();
+  };
+
   // The list of events stays short enough to scroll.
   const most = 500;
   const trim = () => {
-    const lines = all('#events > li');
+    const lines = all('#events li[data-seq]');
     if (lines.length <= most) return;
     lines.slice(most).forEach((x) => x.remove());
+    all('#events > .fold').forEach((x) => { if (!$('li', x)) x.remove(); });
     const older = $('[data-older]');
     if (older) older.hidden = false;
   };
@@ -216,6 +363,7 @@
   };
   const signOut = async () => {
     await fetch('/ui/session', { method: 'DELETE', headers: { 'X-Sluice-CSRF': csrf() } }).catch(() => null);
+    try { sessionStorage.clear(); } catch { /* nothing was kept */ }
     location.assign('/ui/login');
   };
 
@@ -224,33 +372,62 @@
     if (on('[data-theme-switch]')) switchTheme();
     else if (on('[data-sign-out]')) signOut();
     else if (on('[data-notify]')) toggleNotify();
-    else if (on('[data-copy-button]')) {
+    else if (on('[data-letters]')) {
+      const field = $('input', on('label,.field'));
+      field.inputMode = 'text';
+      field.focus();
+      on('[data-letters]').hidden = true;
+    } else if (on('[data-copy-button]')) {
       const field = $('[data-copy]', on('.once'));
       field.select();
       navigator.clipboard?.writeText(field.value).then(() => say('Copied.'), () => null);
     }
   });
   document.addEventListener('change', (e) => {
+    const most = Number(e.target.dataset?.most);
+    if (most) e.target.setCustomValidity(e.target.files[0]?.size > most ? `This file is larger than ${most / 1048576} MiB.` : '');
     if (e.target.matches?.('[data-inner]')) {
       $('.log').classList.toggle('all', e.target.checked);
       keep('sluice-inner', e.target.checked ? 'on' : 'off');
     }
   });
 
+  // Where a login leads: the page that was asked for, if it is one of ours.
+  const ours = (to) => {
+    try {
+      const url = new URL(to, location.origin);
+      if (url.origin === location.origin && url.pathname.startsWith('/ui/') && url.pathname !== '/ui/login') return url.pathname + url.search + url.hash;
+    } catch { /* no address */ }
+    return '/ui/';
+  };
+  const nextAs = 'sluice-next';
+  const back = () => {
+    let to = null;
+    try {
+      to = sessionStorage.getItem(nextAs);
+      sessionStorage.removeItem(nextAs);
+    } catch { /* none is kept */ }
+    return ours(to ?? '/ui/');
+  };
+
   // Signing in: the token is in the fragment, which no server sees (A31).
   const login = async (box) => {
+    const next = new URL(location.href).searchParams.get('next');
+    if (next) try { sessionStorage.setItem(nextAs, next); } catch { /* then it leads to the overview */ }
     const show = (name) => all('[data-login-wait],[data-login-none],[data-login-failed]', box).forEach((x) => { x.hidden = !x.matches(`[data-login-${name}]`); });
     const token = location.hash.slice(1);
     if (!token) {
       const answer = await fetch('/ui/session').catch(() => null);
-      if (answer?.ok) location.replace('/ui/');
+      if (answer?.ok) location.replace(back());
       return;
     }
     history.replaceState(null, '', '/ui/login');
     show('wait');
     const answer = await fetch('/ui/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ token }) }).catch(() => null);
-    if (answer?.ok) location.replace('/ui/');
-    else show('failed');
+    if (answer?.ok) {
+      channel?.postMessage('signed-in');
+      location.replace(back());
+    } else show('failed');
   };
 
   const drawn = (within) => {
@@ -262,11 +439,15 @@
     if (box) {
       login(box);
       addEventListener('hashchange', () => login(box)); // a link pasted into this very page
+      channel?.addEventListener('message', () => location.replace(back())); // or opened in another tab
       return;
     }
+    channel?.addEventListener('message', renew);
     drawn(document);
-    const here = $('.bar nav [aria-current]'); // in sight on a phone
-    if (here) here.parentElement.scrollLeft = here.offsetLeft - 48;
+    restoreForms();
+    fold();
+    const current = $('.bar nav [aria-current]'); // in sight on a phone
+    if (current) current.parentElement.scrollLeft = current.offsetLeft - 48;
     setInterval(() => times(document, 'time[data-ago]'), 20000); // the others stay as they are
     showNotify();
     counted();
@@ -279,6 +460,7 @@
   });
   document.addEventListener('htmx:sseMessage', (e) => {
     if (e.target.id === 'badge') counted();
-    if (e.target.id === 'events') trim();
+    if (e.target.id === 'events' || e.target.id === 'allevents') { fold(); trim(); }
   });
+  document.addEventListener('htmx:afterSettle', (e) => { if (e.target.id === 'older' || e.target.id === 'events') fold(); });
 })();

@@ -18,6 +18,25 @@
   let view = null; // the one that is open
   let standing = {}; // how things stand, as it was told last
 
+  // On a phone the view is the screen: the page behind it is out of reach meanwhile.
+  const screenful = (on) => {
+    const cover = on && narrow.matches;
+    if (box.classList.contains('full') === cover) return;
+    box.classList.toggle('full', cover);
+    document.documentElement.classList.toggle('covered', cover);
+    const behind = [...document.body.children, ...box.parentElement.children].filter((x) => x !== box && !x.contains(box) && !['said', 'offline', 'signedout'].includes(x.id));
+    for (const x of behind) x.inert = cover;
+    sized();
+  };
+  // A keyboard on the screen leaves less of it.
+  const sized = () => {
+    const seen = box.classList.contains('full') ? window.visualViewport : null;
+    box.style.height = seen ? `${Math.round(seen.height)}px` : '';
+    box.style.top = seen ? `${Math.round(seen.offsetTop)}px` : '';
+  };
+  window.visualViewport?.addEventListener('resize', () => sized());
+  window.visualViewport?.addEventListener('scroll', () => sized());
+
   const said = (text) => { $('[data-view-said]').textContent = text; };
   const shown = (selector, on) => { $(selector).hidden = !on; };
 
@@ -63,7 +82,9 @@
     shown('[data-view-lease]', false);
     $('[data-view-said]').classList.remove('sr');
     said('Opening the browser…');
+    screenful(true);
     box.scrollIntoView({ block: 'nearest' });
+    box.focus({ preventScroll: true }); // what is typed from now on presses nothing outside
     const v = { of, socket: null, resume: null, id: null, over: false, live: false, drawn: false, since: 0, interaction: of.interaction };
     picture.classList.add('blank');
     v.end = () => { v.over = true; send(v, { type: 'bye' }); v.socket?.close(); };
@@ -77,7 +98,8 @@
     }).catch(() => null);
     const minted = await answer?.json().catch(() => null);
     if (view !== v) return;
-    if (answer?.status === 401) { location.assign('/ui/login'); return; }
+    if (answer?.status === 401) document.dispatchEvent(new Event('sluice:signedout'));
+    if (answer?.status === 401) { gone(sentences.session_ended); return; }
     if (!answer?.ok) { gone(sentences[minted?.error] ?? 'Sluice did not answer as expected.'); return; }
     v.id = minted.viewId;
     connect(v, { token: minted.token });
@@ -130,6 +152,7 @@
   // What cannot be shown is not hinted at (B235).
   const final = ['interaction_ended', 'surface_lost', 'session_ended', 'host_stopping', 'no_pending_interaction'].map((code) => sentences[code]);
   const gone = (why) => {
+    screenful(false);
     shown('[data-view-live]', false);
     shown('[data-view-gone]', true);
     shown('[data-view-do="retry"]', !final.includes(why)); // where trying again could help
@@ -161,6 +184,7 @@
         shown('[data-view-gone]', false);
         shown('[data-view-live]', true);
         shown('[data-view-lease]', true);
+        screenful(true);
         fitted = '';
         stand(v, m, again ? 'The connection is back.' : 'Connected.');
         if (yours() && $('[data-view-elements]').open) tell({ type: 'elements' });
@@ -290,8 +314,9 @@
       if (canvas.width !== image.width || canvas.height !== image.height) { canvas.width = image.width; canvas.height = image.height; }
       canvas.getContext('2d').drawImage(image, 0, 0);
       image.close();
-      v.drawn = true;
       picture.classList.remove('blank');
+      if (!v.drawn) box.scrollIntoView({ block: 'start' }); // it has its size by now
+      v.drawn = true;
     } catch { /* the next one may do */ }
     if (document.hidden) { // a page out of sight needs no pictures
       document.addEventListener('visibilitychange', () => send(v, { type: 'ack', seq }), { once: true });
@@ -325,20 +350,45 @@
     else move = { type: 'mouse', action: 'mousemove', modifiers: modifiers(e), ...at(e) };
     later();
   });
+  // Text goes where the owner pointed last. The field that takes it stands at that
+  // place, so that a keyboard on the screen does not cover it.
+  let aimed = false;
+  let tapped = null;
+  const aim = (e) => {
+    const r = picture.getBoundingClientRect();
+    keys.style.inset = `${Math.round(e.clientY - r.top + picture.scrollTop)}px auto auto ${Math.round(Math.min(e.clientX - r.left, r.width - 4))}px`;
+    keys.focus({ preventScroll: true });
+  };
+  document.addEventListener('pointerdown', (e) => { aimed = e.target === canvas; }, true);
+  document.addEventListener('focusin', (e) => { if (e.target !== keys) aimed = false; });
+  document.addEventListener('keydown', (e) => {
+    if (!aimed || !view || view.over || box.contains(e.target) || ['Tab', 'F6', 'Escape'].includes(e.key)) return;
+    e.preventDefault(); // it was meant for the page in the picture
+    e.stopPropagation();
+    if (yours()) keys.focus({ preventScroll: true });
+  }, true);
+  canvas.addEventListener('click', (e) => { if (drawn() && document.activeElement !== keys) aim(e); });
   canvas.addEventListener('pointerdown', (e) => {
     if (!drawn()) return;
     e.preventDefault();
     canvas.setPointerCapture(e.pointerId);
     flush();
-    if (e.pointerType === 'touch') { tell({ type: 'touch', action: 'touchstart', id: e.pointerId & 15, ...at(e) }); return; }
-    keys.focus({ preventScroll: true });
+    if (e.pointerType === 'touch') {
+      tapped = { id: e.pointerId, x: e.clientX, y: e.clientY };
+      tell({ type: 'touch', action: 'touchstart', id: e.pointerId & 15, ...at(e) });
+      return;
+    }
+    aim(e);
     tell({ type: 'mouse', action: 'mousedown', button: e.button, modifiers: modifiers(e), ...at(e) });
   });
   const up = (e) => {
     if (!drawn()) return;
     flush();
-    if (e.pointerType === 'touch') tell({ type: 'touch', action: 'touchend', id: e.pointerId & 15, ...at(e) });
-    else tell({ type: 'mouse', action: 'mouseup', button: e.button, modifiers: modifiers(e), ...at(e) });
+    if (e.pointerType === 'touch') {
+      tell({ type: 'touch', action: 'touchend', id: e.pointerId & 15, ...at(e) });
+      const stayed = tapped?.id === e.pointerId && Math.hypot(e.clientX - tapped.x, e.clientY - tapped.y) < 12;
+      if (stayed && e.type === 'pointerup') aim(e); // a tap, not a stroke: it opens the keyboard
+    } else tell({ type: 'mouse', action: 'mouseup', button: e.button, modifiers: modifiers(e), ...at(e) });
   };
   canvas.addEventListener('pointerup', up);
   canvas.addEventListener('pointercancel', up);
@@ -395,8 +445,9 @@
   const fit = () => {
     if (!narrow.matches || !yours()) { fitted = ''; return; }
     const tall = screen.height >= screen.width;
-    const width = Math.max(240, Math.min(3840, Math.round(innerWidth) || (tall ? 390 : 844)));
-    const height = Math.max(240, Math.min(3840, Math.round(innerHeight * 0.82) || (tall ? 844 : 390)));
+    const room = (measured, missing) => Math.max(240, Math.min(3840, Math.round(measured) || missing));
+    const width = room(picture.clientWidth, tall ? 390 : 844);
+    const height = room(picture.clientHeight, tall ? 700 : 260);
     if (fitted === `${width}x${height}`) return;
     fitted = `${width}x${height}`;
     tell({ type: 'viewport', width, height, deviceScaleFactor: Math.min(2, devicePixelRatio || 1), mobile: true });
@@ -421,9 +472,12 @@
   };
 
   const close = () => {
+    const opener = view && document.querySelector(`[data-view-open][data-run="${CSS.escape(view.of.run)}"]`);
+    screenful(false);
     view?.end();
     view = null;
     box.hidden = true;
+    opener?.focus();
   };
   const does = {
     take: () => tell({ type: 'take' }),

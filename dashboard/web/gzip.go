@@ -1,0 +1,64 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Gzip is a body as it is sent to whoever takes gzip; nil when that is not shorter.
+func Gzip(body []byte, level int) []byte {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, level)
+	if err == nil {
+		_, err = w.Write(body)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil || out.Len() >= len(body) {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// SendGzip sends the packed form of a body to whoever takes it, and the plain one to
+// others. packed may be nil.
+//
+// The length of a packed answer tells which parts of it are alike. An answer that
+// repeats something of the request beside what is nobody else's business must not be
+// packed: whoever makes requests and sees lengths would guess the rest (BREACH).
+func SendGzip(c *fiber.Ctx, plain, packed []byte) error {
+	if packed == nil {
+		return c.Send(plain)
+	}
+	c.Vary(fiber.HeaderAcceptEncoding)
+	if !takesGzip(c.Get(fiber.HeaderAcceptEncoding)) {
+		return c.Send(plain)
+	}
+	c.Set(fiber.HeaderContentEncoding, "gzip")
+	return c.Send(packed)
+}
+
+// takesGzip reads Accept-Encoding (RFC 9110 section 12.5.3).
+func takesGzip(header string) bool {
+	any := false
+	for item := range strings.SplitSeq(header, ",") {
+		coding, params, _ := strings.Cut(item, ";")
+		on := true
+		if _, q, ok := strings.Cut(strings.ToLower(params), "q="); ok {
+			weight, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			on = err == nil && weight > 0
+		}
+		switch strings.ToLower(strings.TrimSpace(coding)) {
+		case "gzip", "x-gzip":
+			return on
+		case "*":
+			any = on
+		}
+	}
+	return any
+}
