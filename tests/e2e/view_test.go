@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -190,6 +191,19 @@ func (u *upload) Path() string { return fmt.Sprintf("%s of %d", u.name, u.Len())
 func (u *upload) Done() error  { return nil }
 func (u *upload) Erase()       {}
 
+// tap touches a point of the screen.
+func tap(t *testing.T, b *tab, x, y float64) {
+	t.Helper()
+	for _, p := range []input.DispatchTouchEventParams{
+		{Type: input.DispatchTouchEventTypeTouchStart, TouchPoints: []*input.TouchPoint{{X: x, Y: y}}},
+		{Type: input.DispatchTouchEventTypeTouchEnd, TouchPoints: []*input.TouchPoint{}},
+	} {
+		if err := call(b, input.DispatchTouchEvent, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestLiveView: the owner's page shows a browser and uses it, by pointer, by keys
 // and without the picture (B224 to B235); nothing of it trips the policy.
 func TestLiveView(t *testing.T) {
@@ -318,10 +332,36 @@ func TestLiveView(t *testing.T) {
 	}
 	b.media("dark")
 	b.open("/ui/inbox")
+	eval[any](b, `document.querySelector("#asks form button.primary").focus({preventScroll: true})`) // where a key would close the question
 	enter()
 	said("You are in control")
 	screen.happened(t, "viewport 390 true")
 	b.until(`document.querySelector("[data-view] canvas").width >= 390 && document.documentElement.scrollWidth <= 390`)
+	b.until(`(() => { const c = document.querySelector("[data-view] canvas").getBoundingClientRect(), p = document.querySelector("[data-view-picture]").getBoundingClientRect();
+		return c.left === 0 && c.width === 390 && c.height > 0.7 * innerHeight && p.top >= 0 && p.bottom <= innerHeight })()`)
+	for _, f := range accessible(t, b) {
+		t.Errorf("on a phone: %s (%s): %s", f.ID, f.Impact, f.Help)
+	}
 	b.shot("phone")
+
+	// A tap takes the keyboard. What is typed reaches the page, also when the focus was
+	// lost meanwhile, and closes no question.
+	place := eval[[]float64](b, `(() => { const r = document.querySelector("[data-view] canvas").getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] })()`)
+	tap(t, b, place[0], place[1])
+	b.until(`document.activeElement.matches("[data-view-keys]")`)
+	b.do(chromedp.KeyEvent("914207" + kb.Enter))
+	for _, want := range []string{"keydown 9 0", "keydown 7 0", "keydown Enter 0"} {
+		screen.happened(t, want)
+	}
+	eval[any](b, `(() => { const x = document.createElement("button"); x.id = "trap"; x.onclick = () => { window.sprung = true }; document.body.append(x); x.inert = false; document.querySelector("[data-view-keys]").blur(); })()`)
+	b.do(chromedp.KeyEvent("1" + kb.Enter + " "))
+	if eval[bool](b, `Boolean(window.sprung) || document.querySelector("input[name='f.code']").value !== ""`) {
+		t.Error("what was typed into the page arrived outside of it")
+	}
+	if s, err := h.Snapshot(t.Context(), id); err != nil || s.Interrupt == nil {
+		t.Errorf("the question was closed: %v", err)
+	}
+	b.click(`[data-view-do="close"]`)
+	b.until(`document.querySelector("[data-view]").hidden && !document.querySelector("#asks").inert && !document.querySelector(".bar").inert`)
 	b.clean("the live view on a phone")
 }
