@@ -203,7 +203,7 @@ func TestFoldedBatches(t *testing.T) {
 	}
 	b.until(folded(1))
 	b.shot("folded")
-	if err := h.Answer(t.Context(), s, map[string]string{"code": "123456"}); err != nil {
+	if err := h.Answer(t.Context(), s, code); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Wait(soon(t), id, served.Over); err != nil {
