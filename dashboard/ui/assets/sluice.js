@@ -158,7 +158,8 @@
   const fieldsOf = (details) => details?.fields ?? (details?.field ? [{ path: details.field, rule: 'refused' }] : []);
   // What failed stands in its form until it is tried again. A form that the page draws
   // anew by itself, or a lone button, would lose it.
-  const failed = (form, text) => {
+  const failed = (form, said) => {
+    const text = said.charAt(0).toUpperCase() + said.slice(1);
     if (!form || !form.isConnected || form.closest('[sse-swap]')) { say(text, true); return; }
     const line = document.createElement('p');
     line.className = 'wrong';
