@@ -48,6 +48,7 @@ func TestJourney(t *testing.T) {
 	b.until(`location.pathname === "/ui/connectors/ask" || document.body.innerText.includes("Ask me anything")`)
 
 	b.open("/ui/connections/new?connector=ask")
+	eval[any](b, `document.querySelector("input[name=connectionId]").closest("details").open = true`)
 	b.do(chromedp.SendKeys(chromedp.CSS(`input[name=connectionId]`), "mine"))
 	b.click(`form[hx-post="/ui/connections"] button.primary`)
 	b.until(`location.pathname === "/ui/connections/mine/grant"`)
