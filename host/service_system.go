@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/store"
 )
 
 var _ control.System = (*Service)(nil)
@@ -111,10 +112,10 @@ func (s *Service) Ready(ctx context.Context) []string {
 	return slices.Compact(failed)
 }
 
-// writable: the store answers, is not read-only, and has room to be closed in
-// order.
+// writable: the store answers, is not read-only, takes what runs collect, and has room
+// to be closed in order.
 func (h *Host) writable(ctx context.Context) bool {
-	if damageOf(h.Store) != nil {
+	if damageOf(h.Store) != nil || store.Stalled(h.Store) != nil {
 		return false
 	}
 	if free, known := freeSpace(h.DataDir); h.DataDir != "" && known && free < spaceStop {
