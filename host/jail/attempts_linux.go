@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -34,13 +36,21 @@ var ways = []way{
 	{"exec_memory_file", tryExecMemory, never},
 	{"fork", tryFork, never},
 	{"ptrace_host", tryTrace, func(i Isolation) bool { return i.has(NamespacePID) || i.Landlock > 0 }},
-	{"signal_host", trySignal, func(i Isolation) bool { return i.has(NamespacePID) || i.UID == UIDOwn }},
+	{"signal_host", trySignal, func(i Isolation) bool { return i.has(NamespacePID) || i.UID == UIDOwn || i.Landlock >= abiScopes }},
+	{"signal_by_descriptor", tryOwner, func(i Isolation) bool { return i.has(NamespacePID) }},
+	{"host_clock", tryClock, func(i Isolation) bool { return i.has(NamespacePID) }},
 	{"mount", tryMount, func(i Isolation) bool { return i.UID == UIDOwn || i.Landlock > 0 }},
 	{"regain_capabilities", tryCapabilities, func(i Isolation) bool { return i.UID == UIDOwn }},
 	{"map_executable", tryMapExecutable, never},
 	{"make_executable", tryMakeExecutable, never},
 	{"io_uring", tryRing, never},
 	{"exceed_memory", tryMemory, func(i Isolation) bool { return i.Rlimits }},
+	{"exceed_droppable_memory", tryDroppable, func(i Isolation) bool { return i.Rlimits }},
+	{"exceed_shared_memory", tryShared, never},
+	{"exceed_hidden_memory", tryHidden, never},
+	{"exceed_file_memory", tryFileMemory, never},
+	{"exceed_stack", tryStack, never},
+	{"exceed_threads", tryThreads, func(i Isolation) bool { return i.UID == UIDOwn && i.Rlimits }},
 }
 
 func filesShut(i Isolation) bool { return i.has(NamespaceMount) || i.Landlock > 0 }
@@ -56,11 +66,14 @@ func attemptNames() []string {
 	return names
 }
 
+// countedByLimits are ways that the filters leave to the limits.
+var countedByLimits = []string{"exceed_memory", "exceed_droppable_memory"}
+
 // mustBlock reports whether the isolation shuts the named way.
 func mustBlock(name string, isolation Isolation) bool {
 	for _, w := range ways {
 		if w.name == name {
-			return w.shut(isolation) || isolation.Seccomp == SeccompStrict && name != "exceed_memory"
+			return w.shut(isolation) || isolation.Seccomp == SeccompStrict && !slices.Contains(countedByLimits, name)
 		}
 	}
 	return false
@@ -260,5 +273,97 @@ func tryRing(targets) error {
 // tryMemory asks for all the memory the limit leaves and one page more.
 func tryMemory(t targets) error {
 	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return err
+}
+
+// tryDroppable asks for memory that the kernel may take away again, and for one page more than the limit leaves.
+func tryDroppable(t targets) error {
+	const droppable = 8 // MAP_DROPPABLE
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|droppable)
+	return err
+}
+
+// tryShared asks for memory that the limit does not count.
+func tryShared(t targets) error {
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
+	return err
+}
+
+// tryHidden makes memory read-only, which takes it out of the limit with what it holds, and asks for as much again.
+func tryHidden(t targets) error {
+	most := int(t.Memory) / 4 * 3
+	for range 2 {
+		page, err := unix.Mmap(-1, 0, most, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return err
+		}
+		if err := unix.Mprotect(page, unix.PROT_READ); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryFileMemory asks for a file without a file system, whose pages are in no limit.
+func tryFileMemory(targets) error {
+	fd, err := unix.MemfdCreate("canary", unix.MFD_CLOEXEC)
+	if err == nil {
+		closeFD(fd)
+	}
+	return err
+}
+
+// tryStack asks for memory that counts as stack.
+func tryStack(t targets) error {
+	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_GROWSDOWN)
+	return err
+}
+
+// tryThreads takes as many threads as would crowd out others. The runtime ends
+// the process when it gets none, and says so.
+func tryThreads(targets) error {
+	const many = 256
+	var there sync.WaitGroup
+	hold := make(chan struct{})
+	defer close(hold)
+	for range many {
+		there.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			there.Done()
+			<-hold
+		}()
+	}
+	there.Wait()
+	return nil
+}
+
+// tryOwner makes the host the owner of the canary's end of the socket, which is
+// whom the kernel signals when something arrives there. The signal is one that
+// the host's runtime has for itself and takes at any time.
+func tryOwner(t targets) error {
+	if t.HostPID == os.Getpid() {
+		return unix.ESRCH // see tryTrace
+	}
+	if _, err := unix.FcntlInt(SocketFD, unix.F_SETOWN, t.HostPID); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(SocketFD, unix.F_SETSIG, int(unix.SIGURG)); err != nil {
+		return err
+	}
+	flags, err := unix.FcntlInt(SocketFD, unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	_, err = unix.FcntlInt(SocketFD, unix.F_SETFL, flags|unix.O_ASYNC)
+	return err
+}
+
+// tryClock reads how long the host has worked.
+func tryClock(t targets) error {
+	if t.HostPID == os.Getpid() {
+		return unix.ESRCH // see tryTrace
+	}
+	_, err := processCPU(t.HostPID)
 	return err
 }

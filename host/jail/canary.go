@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,6 +121,9 @@ func collect(names []string, results []canaryResult) (SelfTest, error) {
 			})
 		}
 	}
+	if len(test.Broken()) > 0 && test.Isolation.Level == LevelFull {
+		test.Isolation.Level = LevelPartial // what was disproved is not said
+	}
 	return test, errors.Join(errs...)
 }
 
@@ -181,6 +185,8 @@ func (p *Process) judge() (blocked bool, by string) {
 		return false, "killed by the host"
 	case exit.Signal != 0 && exit.Signal == signalViolation:
 		return true, "killed for the system call"
+	case exit.Signal == 0 && bytes.Contains(exit.head, []byte("failed to create new OS thread")):
+		return true, "no thread could be made"
 	}
 	return false, fmt.Sprintf("ended with status %d, signal %d", exit.Code, exit.Signal)
 }

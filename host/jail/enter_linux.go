@@ -26,7 +26,11 @@ func (i *Inside) Isolation() Isolation { return i.isolation }
 // Prepare does what a worker can do before it knows anything about its run, so
 // that a pre-spawned one has it behind it. A worker calls it first of all; one
 // that does not only enters a few milliseconds later.
-func Prepare() { dropBounding() }
+func Prepare() {
+	_ = volunteer() // Enter makes sure
+	dropBounding()
+	_ = makeThreads() // as above
+}
 
 // Enter builds the inner half of the walls around the calling process, in the
 // order of S14: limits, an empty root, no identity, no new privileges, Landlock,
@@ -39,6 +43,9 @@ func Prepare() { dropBounding() }
 // cfg promises it: then the error is [ErrPromise] and the process must exit.
 // With [ErrOrphan] there is nobody left to report to.
 func Enter(cfg Config, dir int) (*Inside, error) {
+	if err := makeThreads(); err != nil {
+		return nil, err
+	}
 	// Without cgo every step reaches all threads. With it, what can reach only
 	// one must at least be the one that installs the filter for all.
 	runtime.LockOSThread()
@@ -74,6 +81,11 @@ func Enter(cfg Config, dir int) (*Inside, error) {
 			in.isolation.Landlock = abi
 		}
 	}
+	if !walls.NoLimits {
+		if err := forbidThreads(); err != nil {
+			return nil, err
+		}
+	}
 	if !walls.NoSeccomp {
 		if err := installFilter(filterA(os.Getpid(), cfg.Writable)); err == nil {
 			in.isolation.Seccomp = SeccompLoad
@@ -88,7 +100,10 @@ func (i *Inside) limit(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if err := setLimits(limits, cfg.Identity.UID >= 0); err != nil {
+	if err := volunteer(); err != nil {
+		return err
+	}
+	if err := setLimits(limits); err != nil {
 		return fmt.Errorf("set limits: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {

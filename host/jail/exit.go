@@ -14,10 +14,10 @@ type Cause string
 const (
 	CauseKilled    Cause = "killed"         // by the host; the run's reason was latched before
 	CauseExited    Cause = "exited"         // of its own accord, status 0
-	CauseMemory    Cause = "memory_limit"   // at its memory wall
+	CauseMemory    Cause = "memory_limit"   // at its memory wall, as the kernel or its own runtime says
 	CauseCPU       Cause = "cpu_limit"      // at its CPU limit
 	CauseViolation Cause = "jail_violation" // for a forbidden system call
-	CauseCrashed   Cause = "crashed"        // anything else
+	CauseCrashed   Cause = "crashed"        // anything else, also a SIGKILL that somebody else sent
 )
 
 // Exit is how a worker ended and what it used (S31).
@@ -28,6 +28,8 @@ type Exit struct {
 	Signal syscall.Signal
 	// Killed: the host had sent SIGKILL before the end was seen.
 	Killed bool
+	// OutOfMemory: the kernel says that it ended the worker at the limit of its control group.
+	OutOfMemory bool
 	// User and System are CPU time.
 	User, System time.Duration
 	// PeakMemory is the largest resident set, in bytes.
@@ -52,7 +54,7 @@ func (e Exit) Cause(limits Limits) Cause {
 		return CauseCPU
 	case e.Code == 0:
 		return CauseExited
-	case e.Signal == syscall.SIGKILL, e.outOfMemory(limits.DataBytes):
+	case e.OutOfMemory, e.Signal != syscall.SIGKILL && e.outOfMemory(limits.DataBytes):
 		return CauseMemory
 	}
 	return CauseCrashed

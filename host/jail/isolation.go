@@ -4,7 +4,7 @@ import "slices"
 
 // Levels of isolation, strongest first (S20).
 const (
-	LevelFull    = "full"    // seccomp strict and (mount and network namespaces, or Landlock)
+	LevelFull    = "full"    // seccomp strict, limits, and a second wall around files, sockets and other processes
 	LevelPartial = "partial" // at least one kernel layer
 	LevelProcess = "process" // a process and limits only
 )
@@ -37,7 +37,8 @@ const (
 type Isolation struct {
 	Level      string   `json:"level"`
 	Namespaces []string `json:"namespaces"`
-	// Landlock is the kernel's Landlock ABI in force, 0 when off.
+	// Landlock is the Landlock ABI in force, 0 when off: a kernel whose scope for signals cannot
+	// be used (see signalScopeFixed) counts as one before it came.
 	Landlock int    `json:"landlock"`
 	Seccomp  string `json:"seccomp"`
 	Rlimits  bool   `json:"rlimits"`
@@ -51,9 +52,8 @@ func none() Isolation {
 
 // judged returns i with the level that its layers amount to (S20).
 func (i Isolation) judged() Isolation {
-	separated := i.has(NamespaceMount) && i.has(NamespaceNetwork)
 	switch {
-	case i.Seccomp == SeccompStrict && (separated || i.Landlock > 0):
+	case i.Seccomp == SeccompStrict && i.Rlimits && i.doublyWalled():
 		i.Level = LevelFull
 	case len(i.Namespaces) > 0, i.Landlock > 0, i.Seccomp != SeccompOff, i.UID == UIDOwn:
 		i.Level = LevelPartial
@@ -61,6 +61,19 @@ func (i Isolation) judged() Isolation {
 		i.Level = LevelProcess
 	}
 	return i
+}
+
+// scopedLandlock is the Landlock ABI from which on it shuts signals and sockets without a name too.
+const scopedLandlock = 6
+
+// doublyWalled reports whether whatever the filters shut has another wall before it:
+// files, sockets, and the processes of the host.
+func (i Isolation) doublyWalled() bool {
+	scoped := i.Landlock >= scopedLandlock
+	files := i.has(NamespaceMount) || i.Landlock > 0
+	sockets := i.has(NamespaceNetwork) || scoped
+	processes := i.has(NamespacePID) || i.UID == UIDOwn || scoped
+	return files && sockets && processes
 }
 
 func (i Isolation) has(namespace string) bool { return slices.Contains(i.Namespaces, namespace) }

@@ -48,3 +48,35 @@ func TestLacks(t *testing.T) {
 		t.Errorf("lacks (-want +got):\n%s", d)
 	}
 }
+
+// S20: nothing is full unless files, sockets and processes have a wall beside the filters.
+func TestFullHasTwoWalls(t *testing.T) {
+	every := []string{"network", "mount", "pid"}
+	for name, tc := range map[string]struct {
+		namespaces []string
+		landlock   int
+		uid        string
+		seccomp    string
+		limits     bool
+		want       string
+	}{
+		"everything":                         {every, 7, jail.UIDOwn, jail.SeccompStrict, true, jail.LevelFull},
+		"namespaces":                         {every, 0, jail.UIDShared, jail.SeccompStrict, true, jail.LevelFull},
+		"landlock with scopes":               {nil, 6, jail.UIDShared, jail.SeccompStrict, true, jail.LevelFull},
+		"landlock before scopes":             {nil, 5, jail.UIDShared, jail.SeccompStrict, true, jail.LevelPartial},
+		"landlock before scopes, an own uid": {nil, 5, jail.UIDOwn, jail.SeccompStrict, true, jail.LevelPartial},
+		"no pid namespace":                   {every[:2], 0, jail.UIDShared, jail.SeccompStrict, true, jail.LevelPartial},
+		"no pid namespace, landlock 5":       {every[:2], 5, jail.UIDShared, jail.SeccompStrict, true, jail.LevelPartial},
+		"no pid namespace, an own uid":       {every[:2], 0, jail.UIDOwn, jail.SeccompStrict, true, jail.LevelFull},
+		"no limits":                          {every, 7, jail.UIDOwn, jail.SeccompStrict, false, jail.LevelPartial},
+		"only the filter for loading":        {every, 7, jail.UIDOwn, jail.SeccompLoad, true, jail.LevelPartial},
+		"namespaces without network, scopes": {every[1:], 6, jail.UIDShared, jail.SeccompStrict, true, jail.LevelFull},
+		"namespaces without network":         {every[1:], 5, jail.UIDOwn, jail.SeccompStrict, true, jail.LevelPartial},
+		"nothing but limits":                 {nil, 0, jail.UIDShared, jail.SeccompOff, true, jail.LevelProcess},
+	} {
+		i := jail.Isolation{Namespaces: tc.namespaces, Landlock: tc.landlock, UID: tc.uid, Seccomp: tc.seccomp, Rlimits: tc.limits}
+		if got := i.Judged().Level; got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -17,15 +17,15 @@ const (
 	abiTruncate = 3
 	abiTCP      = 4
 	abiIoctl    = 5
-	abiScopes   = 6
+	abiScopes   = scopedLandlock
 	abiUnix     = 9
 	abiUDP      = 10
 )
 
 const (
-	landlockRead  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
-		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
+	landlockRead = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// landlockWrite has the right to remove because renaming takes it; no directory is made (S37).
+	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
 	// firstFiles are the file rights of ABI 1.
 	firstFiles = 1<<13 - 1
 	// fixedSignals says that the signal scope lets the threads of one process signal each other.
@@ -53,6 +53,9 @@ func restrictFiles(dir int, writable bool) (int, error) {
 	}
 	if err := everyThread(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); err != nil {
 		return 0, fmt.Errorf("apply landlock rules: %w", err)
+	}
+	if handled.Scoped&unix.LANDLOCK_SCOPE_SIGNAL == 0 {
+		abi = min(abi, abiScopes-1)
 	}
 	return abi, nil
 }

@@ -12,3 +12,10 @@ import "golang.org/x/sys/unix"
 var libc = []uint32{
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_SCHED_GETAFFINITY, unix.SYS_BRK, unix.SYS_CLOCK_NANOSLEEP,
 }
+
+// futexes are the operations of the Go runtime and of the C library, which waits
+// with a clock, and for the end of a thread, whose word is not private.
+var futexes = []uint32{
+	futexWait, futexWake, futexWaitBits, futexWaitBits | futexRealtime, futexWakeBits,
+	futexWait &^ futexPrivate, futexWake &^ futexPrivate, futexWaitBits&^futexPrivate | futexRealtime,
+}

@@ -16,11 +16,10 @@ const (
 	graceCPU = 5 * time.Second
 
 	defaultFiles = 16
-	defaultProcs = 64
 )
 
 // Limits are the resource limits a worker sets on itself (S18). DataBytes,
-// AddressBytes and CPU must be set; Files and Procs default to 16 and 64.
+// AddressBytes and CPU must be set; Files defaults to 16.
 type Limits struct {
 	// DataBytes is the memory wall: private writable memory, touched or not.
 	DataBytes uint64 `json:"data_bytes"`
@@ -31,35 +30,30 @@ type Limits struct {
 	// FileBytes is the largest file the worker may write, 0 for one that writes none.
 	FileBytes uint64 `json:"file_bytes"`
 	Files     int    `json:"files"`
-	// Procs bounds threads, and is set only under a uid of the worker's own.
-	Procs int `json:"procs"`
 }
 
 // RunLimits are the limits of a worker that runs a guest (S18): guest is the
 // guest's memory cap, code the size of its compiled code, compute its budget.
 func RunLimits(guest, code uint64, compute time.Duration) Limits {
 	data := guest + code + overhead
-	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: compute + graceCPU, Files: defaultFiles, Procs: defaultProcs}
+	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: compute + graceCPU, Files: defaultFiles}
 }
 
 // CompileLimits are the limits of a worker that compiles a module into an entry
 // of at most entry bytes (S37).
 func CompileLimits(entry uint64) Limits {
 	const data = 1024 * mebibyte
-	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles, Procs: defaultProcs}
+	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}
 }
 
 // completed checks l and fills in what has a default.
 func (l Limits) completed() (Limits, error) {
-	if l.DataBytes == 0 || l.AddressBytes < l.DataBytes || l.CPU <= 0 || l.Files < 0 || l.Procs < 0 {
-		return l, fmt.Errorf("%w: data %d, address space %d, CPU %v, files %d, procs %d",
-			ErrLimits, l.DataBytes, l.AddressBytes, l.CPU, l.Files, l.Procs)
+	if l.DataBytes == 0 || l.AddressBytes < l.DataBytes || l.CPU <= 0 || l.Files < 0 {
+		return l, fmt.Errorf("%w: data %d, address space %d, CPU %v, files %d",
+			ErrLimits, l.DataBytes, l.AddressBytes, l.CPU, l.Files)
 	}
 	if l.Files == 0 {
 		l.Files = defaultFiles
-	}
-	if l.Procs == 0 {
-		l.Procs = defaultProcs
 	}
 	return l, nil
 }

@@ -5,30 +5,38 @@ import "golang.org/x/sys/unix"
 // setLimits sets the limits of S18 as soft and hard limits. With the two equal
 // the kernel ends a worker at its CPU limit with SIGKILL, which reaches it
 // although the Go runtime ignores SIGXCPU and pid 1 of a namespace cannot be
-// terminated by it. Threads are bounded only under a uid of the worker's own,
-// because the kernel counts them per uid.
-func setLimits(l Limits, ownUID bool) error {
+// terminated by it. Threads are bounded by [forbidThreads].
+func setLimits(l Limits) error {
 	wanted := []struct {
 		resource int
 		value    uint64
 	}{
 		{unix.RLIMIT_DATA, l.DataBytes},
 		{unix.RLIMIT_AS, l.AddressBytes},
+		{unix.RLIMIT_STACK, stackBytes}, // of the first thread, which RLIMIT_DATA leaves out
 		{unix.RLIMIT_CPU, l.cpuSeconds()},
 		{unix.RLIMIT_FSIZE, l.FileBytes},
 		{unix.RLIMIT_NOFILE, uint64(l.Files)},
 		{unix.RLIMIT_CORE, 0},
+		// What the kernel keeps for a process beside its memory, counted by uid.
+		{unix.RLIMIT_MEMLOCK, 0},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_SIGPENDING, pendingSignals},
+		{unix.RLIMIT_NICE, 0},
+		{unix.RLIMIT_RTPRIO, 0},
 	}
 	for _, w := range wanted {
 		if err := lower(w.resource, w.value); err != nil {
 			return err
 		}
 	}
-	if !ownUID {
-		return nil
-	}
-	return lower(unix.RLIMIT_NPROC, uint64(l.Procs))
+	return nil
 }
+
+const (
+	stackBytes     = 8 * mebibyte
+	pendingSignals = 64
+)
 
 // lower sets a limit to at most value: a host that is itself limited passes that on.
 func lower(resource int, value uint64) error {

@@ -5,6 +5,7 @@ package jail
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -24,44 +25,102 @@ const (
 	dataArgument = 16
 )
 
+// Operations on a futex, as uapi/linux/futex.h numbers them.
+const (
+	futexPrivate  = 128
+	futexRealtime = 256
+	futexWait     = 0 | futexPrivate
+	futexWake     = 1 | futexPrivate
+	futexWaitBits = 9 | futexPrivate
+	futexWakeBits = 10 | futexPrivate
+)
+
 // policy is an allow-list of system calls: everything else kills the process.
 type policy struct {
 	plain   []uint32 // allowed with any argument, most frequent first
 	checked []check
 }
 
-// check decides one system call by the low half of one of its arguments.
+// check decides one system call by its arguments.
 type check struct {
-	call     uint32
-	argument uint32
-	// mask and value: the call is allowed if argument&mask == value.
-	mask, value uint32
-	// instead, if not 0, is the errno for every use of the call.
-	instead uint32
+	call uint32
+	// any are the ways in which the call is allowed: a way is open if all of its conditions hold.
+	any [][]condition
+	// refused are uses that are answered with errno, as a kernel without them would; what is neither kills.
+	refused []condition
+	errno   uint32
 }
+
+// condition holds if the low half of an argument, under mask, is one of values.
+type condition struct {
+	argument uint32
+	mask     uint32
+	values   []uint32
+}
+
+const every = ^uint32(0) // the mask of a whole argument
+
+// is: the argument is one of values.
+func is(argument uint32, values ...uint32) condition { return condition{argument, every, values} }
+
+// only: the argument has no bits but these.
+func only(argument, bits uint32) condition { return condition{argument, ^bits, []uint32{0}} }
+
+// without: the argument has none of these bits.
+func without(argument, bits uint32) condition { return condition{argument, bits, []uint32{0}} }
+
+// when allows the call if all conditions hold.
+func when(call uint32, all ...condition) check { return check{call: call, any: [][]condition{all}} }
 
 // filterA is in force while a worker loads code (S16). pid is the worker's own,
 // as it sees itself. A compile worker may also write into its directory.
 func filterA(pid int, writable bool) policy {
 	p := basis(pid)
-	p.plain = append(p.plain, unix.SYS_RECVMSG, unix.SYS_MMAP, unix.SYS_MPROTECT,
-		unix.SYS_OPENAT, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_LSEEK, unix.SYS_PREAD64, unix.SYS_READLINKAT,
+	p.plain = append(p.plain, unix.SYS_RECVMSG, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_LSEEK, unix.SYS_PREAD64,
 		unix.SYS_GETDENTS64) // the worker lists the directory it was handed
-	p.checked = append(p.checked, equal(unix.SYS_SECCOMP, 0, unix.SECCOMP_SET_MODE_FILTER))
+	creates := uint32(unix.O_CREAT | unix.O_EXCL)
 	if writable {
-		// What writing a cache entry takes: create, name, flush, discard (S37).
-		p.plain = append(p.plain, unix.SYS_MKDIRAT, unix.SYS_RENAMEAT, unix.SYS_UNLINKAT, unix.SYS_FSYNC)
+		// What writing a cache entry takes: create, name, flush (S37). It removes nothing, so that every
+		// file it makes is there to be counted, and its directory is made before the walls are.
+		p.plain = append(p.plain, unix.SYS_RENAMEAT, unix.SYS_FSYNC)
+		p.checked = append(p.checked, check{call: unix.SYS_UNLINKAT, refused: []condition{}, errno: uint32(unix.EPERM)},
+			check{call: unix.SYS_MKDIRAT, refused: []condition{}, errno: uint32(unix.EPERM)})
+		creates |= unix.O_RDWR | unix.O_WRONLY
+	} else {
+		creates = 0
 	}
+	p.checked = append(p.checked,
+		when(unix.SYS_OPENAT, only(2, creates|unix.O_CLOEXEC|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|largeFile)),
+		check{call: unix.SYS_MMAP, any: [][]condition{privateMemory}, refused: hugePages, errno: uint32(unix.ENOMEM)},
+		when(unix.SYS_MPROTECT, is(2, unix.PROT_READ|unix.PROT_WRITE, unix.PROT_READ|unix.PROT_EXEC)),
+		when(unix.SYS_SECCOMP, is(0, unix.SECCOMP_SET_MODE_FILTER), is(1, unix.SECCOMP_FILTER_FLAG_TSYNC)))
 	return p
 }
 
+// largeFile is what a C library asks for on opening; the kernel adds it by itself.
+const largeFile = 0o100000 | 0o400000
+
+// privateMemory is what RLIMIT_DATA counts, or what holds nothing yet: shared memory, files and stacks that
+// grow are in no limit. Code is not mapped as such: it is written first and protected then.
+var privateMemory = []condition{
+	without(2, unix.PROT_EXEC),
+	{argument: 3, mask: ^uint32(unix.MAP_FIXED | unix.MAP_NORESERVE | unix.MAP_STACK), values: []uint32{unix.MAP_PRIVATE | unix.MAP_ANON, mapDroppable | unix.MAP_ANON}},
+}
+
+// mapDroppable is private memory that the kernel may take away at any time, where
+// the runtime keeps the state of its random numbers (vgetrandom); RLIMIT_DATA counts it.
+const mapDroppable = 8
+
+// hugePages are what the engine would like for large code; it takes others as well.
+var hugePages = []condition{{argument: 3, mask: unix.MAP_HUGETLB, values: []uint32{unix.MAP_HUGETLB}}}
+
 // filterB is in force while a guest runs (S17): nothing is loaded any more, and
-// no mapping becomes executable.
+// no mapping becomes executable, nor read-only, which would take it out of RLIMIT_DATA with all it holds.
 func filterB(pid int) policy {
 	p := basis(pid)
 	p.checked = append(p.checked,
-		without(unix.SYS_MMAP, 2, unix.PROT_EXEC),
-		without(unix.SYS_MPROTECT, 2, unix.PROT_EXEC))
+		when(unix.SYS_MMAP, privateMemory...),
+		when(unix.SYS_MPROTECT, is(2, unix.PROT_READ|unix.PROT_WRITE)))
 	return p
 }
 
@@ -69,33 +128,39 @@ func filterB(pid int) policy {
 // list of S16 it has two calls: prctl only to name memory regions, which the
 // runtime does on every mapping since Go 1.25, and writev, so that a header and
 // a payload reach the socket in one call; it can do nothing that write cannot.
+//
+// Arguments are judged wherever one of them could reach beyond the process: the
+// owner and signal of a descriptor (fcntl), another process's clock, a real-time
+// signal that queues, a lock that the kernel keeps. Threads are there already
+// (see makeThreads): none is made any more.
 func basis(pid int) policy {
-	const otherNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	return policy{
 		plain: append([]uint32{
-			unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_EPOLL_PWAIT, unix.SYS_NANOSLEEP,
-			unix.SYS_SCHED_YIELD, unix.SYS_CLOCK_GETTIME, unix.SYS_MADVISE, unix.SYS_MUNMAP, unix.SYS_RT_SIGRETURN,
+			unix.SYS_READ, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_EPOLL_PWAIT, unix.SYS_NANOSLEEP,
+			unix.SYS_SCHED_YIELD, unix.SYS_MUNMAP, unix.SYS_RT_SIGRETURN,
 			unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_SIGALTSTACK, unix.SYS_GETPID, unix.SYS_GETTID,
-			unix.SYS_CLOSE, unix.SYS_FCNTL, unix.SYS_GETRANDOM, unix.SYS_RESTART_SYSCALL, unix.SYS_EPOLL_CREATE1,
+			unix.SYS_CLOSE, unix.SYS_GETRANDOM, unix.SYS_RESTART_SYSCALL, unix.SYS_EPOLL_CREATE1,
 			unix.SYS_EPOLL_CTL, unix.SYS_EVENTFD2, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 		}, libc...),
 		checked: []check{
-			equal(unix.SYS_TGKILL, 0, uint32(pid)),
-			{call: unix.SYS_CLONE, mask: unix.CLONE_THREAD | otherNamespaces, value: unix.CLONE_THREAD},
-			{call: unix.SYS_CLONE3, instead: uint32(unix.ENOSYS)},
-			equal(unix.SYS_PRCTL, 0, unix.PR_SET_VMA),
+			when(unix.SYS_FUTEX, is(1, futexes...)),
+			when(unix.SYS_CLOCK_GETTIME, only(0, 15)), // the system's own; others name a process or a descriptor
+			when(unix.SYS_MADVISE, is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE)),
+			{call: unix.SYS_FCNTL, any: [][]condition{
+				{is(1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_DUPFD_CLOEXEC)},
+				{is(1, unix.F_SETFL), only(2, unix.O_ACCMODE|unix.O_APPEND|unix.O_NONBLOCK|largeFile)},
+			}},
+			when(unix.SYS_TGKILL, is(0, uint32(pid)), only(2, 31)),
+			{call: unix.SYS_CLONE, refused: []condition{{argument: 0, mask: clones, values: []uint32{unix.CLONE_THREAD}}}, errno: uint32(unix.EAGAIN)},
+			{call: unix.SYS_CLONE3, refused: []condition{}, errno: uint32(unix.ENOSYS)},
+			when(unix.SYS_PRCTL, is(0, unix.PR_SET_VMA), is(1, unix.PR_SET_VMA_ANON_NAME)),
 		},
 	}
 }
 
-func equal(call, argument, value uint32) check {
-	return check{call: call, argument: argument, mask: ^uint32(0), value: value}
-}
-
-func without(call, argument, bits uint32) check {
-	return check{call: call, argument: argument, mask: bits}
-}
+// clones are the flags that tell a thread from something else.
+const clones = unix.CLONE_THREAD | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // program assembles the policy for one architecture.
 func (p policy) program(arch uint32) []bpf.Instruction {
@@ -119,17 +184,33 @@ func (p policy) program(arch uint32) []bpf.Instruction {
 	return append(out, kill)
 }
 
+// body decides about a call that is known to be c's.
 func (c check) body(allow, kill bpf.Instruction) []bpf.Instruction {
-	if c.instead != 0 {
-		return []bpf.Instruction{bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | c.instead}}
+	var out []bpf.Instruction
+	for _, way := range c.any {
+		out = append(out, path(way, allow)...)
 	}
-	return []bpf.Instruction{
-		bpf.LoadAbsolute{Off: dataArgument + 8*c.argument, Size: 4},
-		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.value, SkipFalse: 1},
-		allow,
-		kill,
+	if c.errno != 0 {
+		out = append(out, path(c.refused, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | c.errno})...)
 	}
+	return append(out, kill)
+}
+
+// path ends in verdict if all conditions hold, and runs past its own end otherwise.
+func path(conditions []condition, verdict bpf.Instruction) []bpf.Instruction {
+	out := []bpf.Instruction{verdict}
+	for _, c := range slices.Backward(conditions) {
+		test := []bpf.Instruction{
+			bpf.LoadAbsolute{Off: dataArgument + 8*c.argument, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask},
+		}
+		for i, value := range c.values {
+			test = append(test, bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: uint8(len(c.values) - i)})
+		}
+		test = append(test, bpf.Jump{Skip: uint32(len(out))})
+		out = append(test, out...)
+	}
+	return out
 }
 
 // installFilter puts the policy on every thread of the process (S15).

@@ -22,8 +22,8 @@ func newSpawner() *spawner {
 }
 
 func (s *spawner) run() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread() // with no worker left the thread may serve others
+	runtime.LockOSThread() // and never unlocked: nobody else gets a thread that yields
+	yieldPriority()
 	for {
 		select {
 		case job := <-s.work:

@@ -2,7 +2,13 @@ package jail
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -105,3 +111,80 @@ func dropCapabilities() error {
 	var data [2]unix.CapUserData
 	return everyThread(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
 }
+
+// spareThreads is how many idle threads the runtime of a worker is given before
+// none can be made any more. At most four of its goroutines wait in the kernel at a
+// time (the guest, the watch over the socket, a compiler's files), GOMAXPROCS run, and
+// every other thread of the runtime is there before the first of these.
+const spareThreads = 8
+
+// makeThreads makes, once, the threads that the runtime may ever need. While there
+// is an idle one the runtime asks for no other.
+var makeThreads = sync.OnceValue(func() error {
+	spare := spareThreads + runtime.GOMAXPROCS(0)
+	var there, gone sync.WaitGroup
+	release := make(chan struct{})
+	for range spare {
+		there.Add(1)
+		gone.Go(func() {
+			runtime.LockOSThread() // so that each has a thread of its own, which stays when it is let go
+			defer runtime.UnlockOSThread()
+			there.Done()
+			<-release
+		})
+	}
+	there.Wait()
+	close(release)
+	gone.Wait()
+	return threadsSettled()
+})
+
+// threadsSettled waits for the threads that the runtime has ordered: it has them made by
+// one of its own, and one that was still to be made would fail behind the walls.
+func threadsSettled() error {
+	for {
+		var tasks unix.Stat_t
+		if err := unix.Stat("/proc/self/task", &tasks); err != nil {
+			return fmt.Errorf("count threads: %w", err)
+		}
+		const ownLinks = 2 // of a directory; each thread is one more
+		ordered, _ := runtime.ThreadCreateProfile(nil)
+		if int(tasks.Nlink)-ownLinks >= ordered-spareRecords {
+			return nil
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// forbidThreads takes from the process the means to make another thread: the limit
+// says so wherever the kernel counts processes, which is by uid and user namespace, and
+// the filters say so everywhere. How many a shared uid has is of no matter: none is to be made.
+func forbidThreads() error {
+	if err := lower(unix.RLIMIT_NPROC, 0); err != nil {
+		return fmt.Errorf("forbid threads: %w", err)
+	}
+	return nil
+}
+
+// workerNice is how far a worker stands behind its host where processors are short. It
+// is one step: on a machine that is busy with something else, more would starve it.
+const workerNice = 1
+
+// yieldPriority makes the calling thread, and what is started from it, yield to
+// the rest of the machine. It cannot be taken back without privilege.
+func yieldPriority() {
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, workerNice) // who is lower already stays there
+}
+
+// volunteer makes the process the first that a machine without memory ends, and
+// its session one that yields to the host's, where sessions share processors
+// (autogroup). Anybody may do either to himself. It is done once, before the process is
+// undumpable: its own files under /proc belong to root from then on.
+var volunteer = sync.OnceValue(func() error {
+	_ = os.WriteFile("/proc/self/autogroup", fmt.Appendf(nil, "%d", workerNice), 0) // not everywhere there, and refused if there were many just now
+	err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc nobody can
+		return fmt.Errorf("volunteer for the end of memory: %w", err)
+	}
+	return nil
+})

@@ -4,6 +4,7 @@ package jail_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,6 +126,43 @@ func TestEveryThread(t *testing.T) {
 	t.Logf("%d threads, %+v", len(tasks), r.Isolation)
 }
 
+// S18: a worker yields to its host, is the first to go when memory is short, and can
+// make no thread, whatever uid it has.
+func TestWorkerStandsBehindItsHost(t *testing.T) {
+	need(t, "namespaces", "seccomp")
+	for name, walls := range map[string]jail.Walls{"every wall": {}, "a shared uid": {NoUID: true}, "no namespaces": {NoUID: true, NoNamespaces: true}} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := run(t, launcher(t, jail.Options{Walls: walls}), order{Seal: true}, nil)
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.PID()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, after, _ := strings.Cut(string(stat), ") ")
+			if nice := strings.Fields(after)[16]; nice != "1" {
+				t.Errorf("priority %s, want 1", nice)
+			}
+			score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", w.PID()))
+			if err != nil || strings.TrimSpace(string(score)) != "1000" {
+				t.Errorf("oom_score_adj %s %v, want 1000", score, err)
+			}
+			limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", w.PID()))
+			if err != nil || !slices.Contains(fieldsOf(string(limits), "Max processes"), "0") {
+				t.Errorf("limits %v:\n%s", err, limits)
+			}
+		})
+	}
+}
+
+// fieldsOf are the words of the line that begins so.
+func fieldsOf(text, begins string) []string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, begins); ok {
+			return strings.Fields(rest)
+		}
+	}
+	return nil
+}
+
 // status reads the wanted fields of a /proc status file.
 func status(t testing.TB, path string, want map[string]string) map[string]string {
 	t.Helper()
@@ -204,7 +242,11 @@ func TestCompileWorkerWrites(t *testing.T) {
 	}
 	dir := open(t, path)
 	w := start(t, l)
-	if err := w.Own(dir); err != nil {
+	engine := filepath.Join(path, "engine") // which a worker makes before it enters
+	if err := os.Mkdir(engine, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Own(dir), w.Own(open(t, engine))); err != nil {
 		t.Fatal(err)
 	}
 	w.send(t, order{Config: jail.Config{Limits: jail.CompileLimits(1 << 20), Writable: true}, Do: "write entry"}, dir)
@@ -229,22 +271,20 @@ func TestRunWorkerDoesNotWrite(t *testing.T) {
 	}
 }
 
-// S17: after Seal no mapping can be or become executable.
+// S16, S17: code is written and then protected, and after Seal not even that.
 func TestSealForbidsMachineCode(t *testing.T) {
 	need(t, "seccomp")
-	for _, action := range []string{"map executable", "protect executable"} {
-		t.Run(action, func(t *testing.T) {
-			l := launcher(t, jail.Options{})
-			w, _ := run(t, l, order{Do: action}, nil)
-			if got := w.reply(t).Result; !cmp.Equal(got, []string{"<nil>"}) {
-				t.Fatalf("before seal: %q", got)
-			}
-			w, _ = run(t, l, order{Do: action, Seal: true}, nil)
-			exit := wait(t, w)
-			if cause := exit.Cause(jail.Limits{}); cause != jail.CauseViolation {
-				t.Errorf("after seal: %s, %+v", cause, exit)
-			}
-		})
+	l := launcher(t, jail.Options{})
+	w, _ := run(t, l, order{Do: "protect executable"}, nil)
+	if got := w.reply(t).Result; !cmp.Equal(got, []string{"<nil>"}) {
+		t.Fatalf("before seal: %q", got)
+	}
+	for _, o := range []order{{Do: "map executable"}, {Do: "map executable", Seal: true}, {Do: "protect executable", Seal: true}} {
+		w, _ := run(t, l, o, nil)
+		exit := wait(t, w)
+		if cause := exit.Cause(jail.Limits{}); cause != jail.CauseViolation {
+			t.Errorf("%s, sealed %v: %s, %+v", o.Do, o.Seal, cause, exit)
+		}
 	}
 }
 

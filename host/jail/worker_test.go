@@ -139,9 +139,6 @@ func climb(*jail.Inside) []string {
 func writeEntry(in *jail.Inside) []string {
 	err := func() error {
 		sub := filepath.Join(in.Dir, "engine")
-		if err := os.Mkdir(sub, 0o700); err != nil {
-			return err
-		}
 		f, err := os.CreateTemp(sub, "entry.*.tmp")
 		if err != nil {
 			return err
@@ -204,6 +201,7 @@ func live() []string {
 	for range 8 {
 		wg.Go(func() {
 			runtime.LockOSThread()
+			defer runtime.UnlockOSThread() // a thread that ends is not replaced
 			for range 20 {
 				sink = make([]byte, 1<<20)
 				runtime.Gosched()

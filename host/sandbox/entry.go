@@ -113,14 +113,23 @@ func (c *cache) digest(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
+// mostOutput is how many names are looked at below a directory of code: itself, the
+// engine's directory, the file, and one that is too many.
+const mostOutput = 4
+
 // onlyFile returns the one file below dir. Anything besides it and its
-// directories is an error.
+// directories is an error, and so are many directories: whoever filled dir may
+// have nested thousands.
 func onlyFile(dir fs.FS) (string, error) {
 	var found []string
+	looked := 0
 	err := fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+		looked++
 		switch {
 		case err != nil:
 			return err
+		case looked > mostOutput:
+			return fmt.Errorf("more than %d names", mostOutput)
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():

@@ -126,7 +126,7 @@ func TestEvilCompilersOutputIsRefused(t *testing.T) { // S38
 	s := open(t, func(o *sandbox.Options) {
 		o.Jail.Executable, o.BuildID, o.CacheDir, o.Jail.Walls.Off = path, "evil", t.TempDir(), true
 	})
-	for _, what := range []string{"nothing", "two", "link", "hard", "elsewhere", "huge"} {
+	for _, what := range []string{"nothing", "two", "link", "hard", "elsewhere", "huge", "nested"} {
 		t.Run(what, func(t *testing.T) {
 			wasm := append(raw().bytes(), join([]byte{0}, sized(custom("evil:"+what)))...)
 			m, err := sandbox.CheckModule(wasm, sandbox.ModuleLimits{})

@@ -16,6 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
 )
 
 // compileMemory is where the collector of a compile worker begins to work hard;
@@ -51,6 +52,24 @@ func (w *worker) compile(ctx context.Context, bytes []byte) (abi.Exit, error) {
 		}
 	}
 	return abi.Exit{Kind: abi.ExitDone, Instantiate: time.Since(began)}, nil
+}
+
+// makeOutput makes the engine's directory in the handed one, while that can be
+// done: behind the walls a compile worker makes no directory. It looks at nothing
+// that came from outside.
+func makeOutput(dir string, id jail.Identity) error {
+	if _, err := wazero.NewCompilationCacheWithDir(dir); err != nil {
+		return err
+	}
+	made, err := os.ReadDir(dir)
+	if err != nil || id.UID < 0 {
+		return err
+	}
+	for _, d := range made {
+		// What cannot be given away stays with the worker, which cannot become another then either.
+		_ = os.Chown(filepath.Join(dir, d.Name()), id.UID, id.GID)
+	}
+	return nil
 }
 
 // compileOne compiles module and returns the file that the engine made, "" if it

@@ -98,3 +98,6 @@ func awaitHangup(fd int) error {
 		}
 	}
 }
+
+// descriptors is where a descriptor has a path.
+const descriptors = "/proc/self/fd"

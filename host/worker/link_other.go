@@ -59,3 +59,6 @@ func awaitHangup(int) error {
 	}
 	return nil
 }
+
+// descriptors is where a descriptor has a path.
+const descriptors = "/dev/fd"

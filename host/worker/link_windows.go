@@ -39,3 +39,6 @@ func prepareSocket(int) error { return jail.ErrUnsupported }
 func awaitHangup(int) error { return jail.ErrUnsupported }
 
 func mapModule(int) ([]byte, error) { return nil, jail.ErrUnsupported }
+
+// descriptors is where a descriptor has a path.
+const descriptors = "/dev/fd"

@@ -70,6 +70,7 @@ func (w *worker) live(ctx context.Context) error {
 	if err := w.hello(); err != nil {
 		return err
 	}
+	jail.Prepare() // while there is nothing else to do
 	if err := w.receive(); err != nil {
 		return err
 	}
@@ -165,6 +166,11 @@ func (w *worker) enter() error {
 	dir := jail.NoDir
 	if w.load.Directory {
 		dir = jail.DirFD
+	}
+	if w.load.Task == abi.TaskCompile && w.load.Directory {
+		if err := makeOutput(fmt.Sprintf("%s/%d", descriptors, dir), cfg.Identity); err != nil {
+			return fmt.Errorf("make directory for code: %w", err)
+		}
 	}
 	var err error
 	if w.walls, err = jail.Enter(cfg, dir); errors.Is(err, jail.ErrOrphan) {

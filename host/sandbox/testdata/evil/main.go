@@ -230,7 +230,7 @@ func compile(files []*os.File) {
 	engine := filepath.Join(dir, "wazero-v0-evil")
 	good := filepath.Join(engine, strings.Repeat("a", 64))
 	must(os.MkdirAll(engine, 0o777))
-	for _, what := range []string{"nothing", "two", "link", "hard", "elsewhere", "huge", "fifo"} {
+	for _, what := range []string{"nothing", "two", "link", "hard", "elsewhere", "huge", "fifo", "nested"} {
 		if !bytes.Contains(module, []byte("evil:"+what)) {
 			continue
 		}
@@ -245,9 +245,22 @@ func compile(files []*os.File) {
 			must(os.Link(good, filepath.Join(dir, "..", "hard")))
 		case "elsewhere":
 			must(os.WriteFile(filepath.Join(dir, "code"), []byte("code"), 0o666))
+		case "nested":
+			nest(engine)
 		case "huge":
 			must(os.WriteFile(good, nil, 0o666))
 			must(os.Truncate(good, 1<<40))
+		}
+	}
+}
+
+// nest makes directories in each other, as deep as it can.
+func nest(dir string) {
+	const deep = 20_000
+	must(os.Chdir(dir))
+	for range deep {
+		if os.Mkdir("d", 0o777) != nil || os.Chdir("d") != nil {
+			return
 		}
 	}
 }

@@ -1,0 +1,6 @@
+//go:build !cgo
+
+package jail
+
+// spareRecords are threads that the runtime counts and has not.
+const spareRecords = 0
