@@ -2,9 +2,11 @@ package browser
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/observe"
 )
 
 // A mask is a spelling of a sealed value and the handle that takes its place. One
@@ -64,8 +66,55 @@ func (s *seals) hide(text []byte) []byte {
 		}
 		at = end
 	}
-	if from == 0 {
+	if from != 0 {
+		text = append(out, text[from:]...)
+	}
+	return s.hidePieces(text)
+}
+
+// hidePieces is hide for values that a page spreads over several strings of a reply,
+// which stand under the same name, and for those with white space between their
+// characters.
+func (s *seals) hidePieces(text []byte) []byte {
+	type span struct{ from, to int }
+	at, values := map[string][]span{}, map[string][]string{}
+	put, ends := map[int]string{}, map[int]int{} // by where a string begins
+	name := ""
+	for i := 0; i < len(text); {
+		end, meant := token(text, i)
+		if end == i {
+			i++
+			continue
+		}
+		from := i
+		i = end
+		if text[from] != '"' {
+			continue // numbers of a reply are the host's
+		}
+		if bytes.HasPrefix(bytes.TrimLeft(text[end:], " \t\r\n"), []byte(":")) {
+			name = string(meant)
+			continue
+		}
+		at[name], values[name] = append(at[name], span{from, end}), append(values[name], string(meant))
+		if tight := observe.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
+			if hidden := s.hideText(tight); hidden != tight {
+				put[from], ends[from] = hidden, end
+			}
+		}
+	}
+	for name, list := range values {
+		for i, handle := range observe.Pieces(list, s.hideText) {
+			put[at[name][i].from], ends[at[name][i].from] = handle, at[name][i].to
+		}
+	}
+	if len(put) == 0 {
 		return text
+	}
+	var out []byte
+	from := 0
+	for _, i := range slices.Sorted(maps.Keys(put)) {
+		out = abi.AppendQuote(append(out, text[from:i]...), put[i])
+		from = ends[i]
 	}
 	return append(out, text[from:]...)
 }

@@ -156,6 +156,52 @@ func holds(v any, text string) bool {
 	return false
 }
 
+// B39: a value that a page spreads over elements, one character each or with blanks
+// between, is none in a reply; what is beside it stays.
+func TestHidePieces(t *testing.T) {
+	const long, code, other = "q7Wz-K2mX9pLr4", "483920", "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbbb"
+	d := newDesk(t, nil)
+	defer d.end(t)
+	d.Seal("password", handle, long, [][]byte{[]byte(long)}, nil)
+	d.Seal("code", other, code, [][]byte{[]byte(code)}, nil)
+	spelled := func(s, sep string) string { return strings.Join(strings.Split(s, ""), sep) }
+	each := func(s string) string {
+		return `{"ref":"n","text":"` + spelled(s, `","order":1},{"ref":"n","text":"`) + `","order":2}`
+	}
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a list":         {`{"values":["a","` + spelled(long, `","`) + `","z"],"n":3}`, []string{`"a"`, `"z"`, `"n":3`, handle}},
+		"elements":       {`{"nodes":[` + each(long) + `],"text":"kept"}`, []string{`"kept"`, `"order":2`, handle}},
+		"boxes":          {`{"nodes":[` + each(code) + `],"text":"kept"}`, []string{`"kept"`, other}},
+		"pairs":          {`["q7Wz","-K2mX9","pLr4","end"]`, []string{`"end"`, handle}},
+		"blanks":         {`{"text":"` + spelled(long, " ") + `"}`, []string{handle}},
+		"lines":          {`{"text":"` + spelled(long, `\n`) + `","other":"a b c"}`, []string{handle, `"a b c"`}},
+		"blanks in code": {`{"text":"` + spelled(code, " ") + `"}`, []string{other}},
+	} {
+		got := string(d.Hide([]byte(tt.text)))
+		var parsed any
+		if err := json.Unmarshal([]byte(got), &parsed); err != nil {
+			t.Errorf("%s: %v: %s", name, err, got)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %s in %s", name, want, got)
+			}
+		}
+		for _, c := range []string{`"W"`, `"X"`, `"8"`, `"-K2mX9"`, "q 7", `q\n7`, "4 8"} {
+			if strings.Contains(got, c) {
+				t.Errorf("%s: %s is left in %s", name, c, got)
+			}
+		}
+	}
+	const innocent = `{"values":["a","b c","4839","201"],"order":[4,8,3,9,2,0]}`
+	if got := string(d.Hide([]byte(innocent))); got != innocent {
+		t.Errorf("%s becomes %s", innocent, got)
+	}
+}
+
 // A page that repeats a value as often as a reply can hold it costs no more than
 // reading it.
 func TestHideMany(t *testing.T) {

@@ -23,6 +23,7 @@ func Mask(o *page.Observation, hide func(string) string) {
 	for i := range o.Nodes {
 		h.node(&o.Nodes[i])
 	}
+	h.pieces(o.Nodes)
 }
 
 type masker func(string) string

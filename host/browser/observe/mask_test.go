@@ -51,3 +51,23 @@ func TestMask(t *testing.T) {
 		}
 	}
 }
+
+// TestMaskPieces: letters of a value that stand in elements or fields of their own are
+// nothing that a guest can ask about (B39).
+func TestMaskPieces(t *testing.T) {
+	const secret, handle = "hunter22", "sluice-sealed-v1-a"
+	hide := func(s string) string { return strings.ReplaceAll(s, secret, handle) }
+	o := &page.Observation{Nodes: []page.Node{{Ref: "all", Text: "my h u n t e r 2 2"}, {Ref: "first", Up: "all", Text: "my"}}}
+	for _, c := range secret {
+		o.Nodes = append(o.Nodes, page.Node{Ref: page.Ref(string(c)), Up: "all", Text: string(c), Name: string(c), State: page.State{RawValue: ptr(string(c))}})
+	}
+	observe.Mask(o, hide)
+	for _, n := range o.Nodes[2:] {
+		if n.Text != handle || n.Name != handle || *n.State.RawValue != handle {
+			t.Errorf("%s: %q, %q, %q", n.Ref, n.Text, n.Name, *n.State.RawValue)
+		}
+	}
+	if all := o.Nodes[0].Text; strings.Contains(all, "h u") || !strings.Contains(all, handle) || o.Nodes[1].Text != "my" {
+		t.Errorf("around them: %q, %q", all, o.Nodes[1].Text)
+	}
+}
