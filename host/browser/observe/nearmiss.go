@@ -71,7 +71,7 @@ func alike(want, have string) int {
 		return 450
 	case len(want) > 2 && len(have) < 4*len(want) && strings.Contains(have, want), len(have) > 2 && len(want) < 4*len(have) && strings.Contains(want, have):
 		return 350
-	case len(want) > 3 && edits([]rune(want), []rune(have)) <= 1+len(want)/8:
+	case len(want) > 3 && edits([]rune(want), []rune(have)) <= 1+len(want)/6:
 		return 300
 	}
 	return 0
