@@ -40,7 +40,7 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
 	}
 	if bytes.IndexByte(rec.Key, 0) >= 0 {
-		return nil, p.recordFault(VFrameInvalidJson, "key") // as in the JSON of a line (R34, S47)
+		m.Rejected = RejectedText // as in the JSON of a line (R34, S47)
 	}
 	object := m.Delete
 	if len(rec.Data) > 0 {
@@ -88,6 +88,9 @@ func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	p.crowded = sub == VRecordTooLarge
 	if err == nil || p.crowded {
 		m.Members = members
+		if p.data.misspelt != nil {
+			m.Rejected, m.RejectedAt = RejectedText, p.misspelt(members)
+		}
 		return true, nil
 	}
 	if sub == VFrameNotObject {
@@ -98,18 +101,31 @@ func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	return false, v
 }
 
+// misspelt names the member whose value holds a text that is none.
+func (p *Protocol) misspelt(members []Member) string {
+	for _, m := range members {
+		if _, err := p.scan.Valid(m.Value); err != nil {
+			return string(m.Name)
+		}
+	}
+	return ""
+}
+
 func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
 	if len(rec.Key) == 0 || rec.KeyKind > KeyCompound {
 		return VRecordInvalidKey
 	}
 	if rec.KeyKind == KeyCompound {
 		// The frame's key must already be canonical, so the key is what is stored.
-		if kind, err := p.scan.Valid(rec.Key); err != nil || kind != KindArray {
+		if kind, err := p.line.Valid(rec.Key); err != nil || kind != KindArray {
 			return VRecordInvalidKey
+		}
+		if p.line.misspelt != nil {
+			p.record.Rejected = RejectedText
 		}
 		key, parts, ok := CanonicalKey(p.key[:0], rec.Key)
 		p.key = key
-		if !ok || parts == 0 || !bytes.Equal(key, rec.Key) {
+		if !ok || parts == 0 || p.record.Rejected == "" && !bytes.Equal(key, rec.Key) {
 			return VRecordInvalidKey
 		}
 		if parts > MaxKeyParts {
@@ -132,6 +148,9 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 	}
 	m := &p.record
 	*m, p.crowded = RecordMessage{Stream: -1}, false
+	if p.line.misspelt != nil {
+		m.Rejected = RejectedText
+	}
 	var key, op, data, emitted, stream Member
 	for _, f := range members {
 		switch string(f.Name) {

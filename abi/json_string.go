@@ -86,7 +86,7 @@ func (s *Scanner) escape(src []byte, i int) int {
 	case !ok:
 		return s.fail(FaultJSON, i, `no four digits after \u`)
 	case r == 0:
-		return s.fail(FaultJSON, i, "NUL in a string")
+		return s.misspell(i, "NUL in a string")
 	case !utf16.IsSurrogate(r):
 		return i + 6
 	}
@@ -95,7 +95,18 @@ func (s *Scanner) escape(src []byte, i int) int {
 			return i + 12
 		}
 	}
-	return s.fail(FaultJSON, i, "half a surrogate pair")
+	return s.misspell(i, "half a surrogate pair")
+}
+
+// misspell takes the escape of six bytes at i, which spells no character.
+func (s *Scanner) misspell(i int, reason string) int {
+	if !s.lenient {
+		return s.fail(FaultJSON, i, reason)
+	}
+	if s.misspelt == nil {
+		s.misspelt = &SyntaxError{FaultJSON, i, reason}
+	}
+	return i + 6
 }
 
 // unescaped returns what the escape with letter c stands for, or 0.
@@ -155,11 +166,17 @@ func unescape(s []byte) (rune, int) {
 	if !ok {
 		return utf8.RuneError, 2
 	}
-	if utf16.IsSurrogate(r) {
-		low, _ := hex4(s, min(8, len(s)))
-		return utf16.DecodeRune(r, low), min(12, len(s))
+	if !utf16.IsSurrogate(r) {
+		return r, 6
 	}
-	return r, 6
+	if len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if low, ok := hex4(s, 8); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return pair, 12
+			}
+		}
+	}
+	return utf8.RuneError, 6
 }
 
 // unquoted returns a string literal without its quotes.

@@ -20,7 +20,16 @@ type RecordMessage struct {
 	Data      []byte // one JSON object; empty only for a delete
 	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
 	Members   []Member
+	// Rejected is RejectedText for a record that holds a text which is none, and
+	// RejectedAt the member that does, "" where it is the key. It counts as
+	// emitted and is never stored.
+	Rejected   string
+	RejectedAt string
 }
+
+// RejectedText is the code of a record with an escape that spells NUL or half a
+// surrogate pair. It concerns that record alone.
+const RejectedText = "invalid_record_text"
 
 // StateMessage is a STATE: the stream's cursor so far (R52, R53).
 type StateMessage struct {

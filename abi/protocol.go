@@ -46,6 +46,7 @@ type Protocol struct {
 	reports map[[2]string]bool
 	scan    Scanner
 	data    Scanner
+	line    Scanner
 	record  RecordMessage
 	key     []byte
 	crowded bool // the record at hand has too many values
@@ -71,6 +72,7 @@ func NewProtocol(c Contract) *Protocol {
 		p.names = append(p.names, s.Name)
 	}
 	p.data.MaxValues = MaxRecordValues
+	p.data.lenient, p.line.lenient = true, true
 	return p
 }
 
@@ -156,7 +158,7 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	if len(line) > p.Limits.FrameBytes {
 		return nil, p.Fault(VFrameTooLarge, "", "")
 	}
-	members, err := p.scan.Object(line)
+	members, err := p.line.Object(line)
 	if err != nil {
 		return nil, p.syntax(err, "")
 	}
@@ -168,6 +170,9 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	}
 	if typ == "RECORD" {
 		return p.recordLine(members)
+	}
+	if p.line.misspelt != nil {
+		return nil, p.syntax(p.line.misspelt, "")
 	}
 	if v := p.step(stepOf(typ), typeForViolation(typ)); v != nil {
 		return nil, p.fail(v)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -45,7 +47,7 @@ func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 		if p := recover(); p != nil {
 			stack := make([]byte, 16*abi.KiB)
 			stack = stack[:runtime.Stack(stack, false)]
-			err = &reportedFailure{code: "panic", err: fmt.Errorf("panic: %v", p)}
+			err = &reportedFailure{code: "panic", err: fmt.Errorf("panic: %v%s", p, panicPlace())}
 			_ = r.logLine(slog.LevelError, abi.Cut(err.Error(), maxErrorMessage), NewRecord().String("stack", string(stack)))
 		}
 	}()
@@ -53,6 +55,27 @@ func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 		return errors.New("guest: the connector has no Collect function")
 	}
 	return c.Collect(ctx, r)
+}
+
+// sdk begins the names of this package's functions.
+const sdk = "github.com/sluicehost/sluice/guest-sdk."
+
+// panicPlace says in which line of the connector the panic at hand arose: the
+// innermost that is neither of the Go runtime nor of this package.
+func panicPlace() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	panicked := false
+	for {
+		f, more := frames.Next()
+		if panicked && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, sdk) {
+			return " at " + path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)) + ":" + strconv.Itoa(f.Line)
+		}
+		panicked = panicked || f.Function == "runtime.gopanic"
+		if !more {
+			return ""
+		}
+	}
 }
 
 // finish sends the rest of the records and DONE.

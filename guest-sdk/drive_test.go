@@ -123,10 +123,10 @@ func TestPanic(t *testing.T) {
 	if exit != 1 || len(h.calls) != 4 || h.calls[1] != "emit 1 records" {
 		t.Fatalf("exit %d, calls %q", exit, h.calls)
 	}
-	if !strings.HasPrefix(h.calls[2], `log {"level":"error","message":"panic: assignment to entry in nil map","fields":{"stack":"goroutine`) || !strings.Contains(h.calls[2], "drive_test.go") {
+	if !strings.HasPrefix(h.calls[2], `log {"level":"error","message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","fields":{"stack":"goroutine`) || !strings.Contains(h.calls[2], "drive_test.go") {
 		t.Errorf("log %s", h.calls[2])
 	}
-	if want := `done {"status":"failed","records_emitted":1,"error":{"message":"panic: assignment to entry in nil map","code":"panic","retryable":false}}`; h.last() != want {
+	if want := `done {"status":"failed","records_emitted":1,"error":{"message":"panic: assignment to entry in nil map at guest-sdk/drive_test.go:120","code":"panic","retryable":false}}`; h.last() != want {
 		t.Errorf("%s\nwant %s", h.last(), want)
 	}
 }

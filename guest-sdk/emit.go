@@ -89,7 +89,7 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	o := r.last
 	if len(stream) != len(r.lastName) || unsafe.StringData(stream) != unsafe.StringData(r.lastName) || o == nil {
 		if o = r.outlet(stream); o == nil {
-			return &streamError{stream}
+			return &streamError{stream, r.start.Scope.Streams}
 		}
 	}
 	if uint(len(key)-1) >= abi.MaxKeyBytes {
@@ -192,10 +192,28 @@ func compoundKey(parts []string) (string, error) {
 	return string(append(b, ']')), nil
 }
 
-// A streamError is ErrNotInScope with the name.
-type streamError struct{ stream string }
+// A streamError is ErrNotInScope with the name, and those that there are.
+type streamError struct {
+	stream string
+	scope  []abi.ScopeStream
+}
 
 func (e *streamError) Error() string {
-	return "guest: stream " + strconv.Quote(e.stream) + " is not in scope"
+	names := ""
+	for i, s := range e.scope {
+		if i == maxNamed {
+			names += ", …"
+			break
+		}
+		if i > 0 {
+			names += ", "
+		}
+		names += s.Name
+	}
+	return ErrNotInScope.Error() + ": " + strconv.Quote(e.stream) + "; this run has " + names
 }
+
+// maxNamed is how many streams an error lists.
+const maxNamed = 20
+
 func (e *streamError) Unwrap() error { return ErrNotInScope }

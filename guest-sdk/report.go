@@ -25,7 +25,7 @@ type (
 // JSON object, or nil; a later run reads it with State once this run succeeds.
 func (r *Run) Checkpoint(stream string, cursor any) error {
 	if !r.InScope(stream) {
-		return &streamError{stream}
+		return &streamError{stream, r.start.Scope.Streams}
 	}
 	b := append(abi.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
 	if cursor == nil {

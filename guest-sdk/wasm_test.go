@@ -174,7 +174,7 @@ func TestProbe(t *testing.T) {
 			"start", `interact {"request_id":"otp-1","kind":"otp","message":"Code?"}`,
 			`emit {"id":"1","text":"424242"} {"id":"2"}`, `checkpoint {"stream":"messages","cursor":{"after":"2","large":"` + strings.Repeat("x", 100_000) + `"}}`,
 			`done {"status":"succeeded","records_emitted":2}`}},
-		{"panic", 0, "", 1, []string{"start", "log", `done {"status":"failed","records_emitted":0,"error":{"message":"panic: as told","code":"panic","retryable":false}}`}},
+		{"panic", 0, "", 1, []string{"start", "log", `done {"status":"failed","records_emitted":0,"error":{"message":"panic: as told at probe/main.go:35","code":"panic","retryable":false}}`}},
 		{"refused", abi.EBUSY, `{"code":"c","message":"m","detail":{"d":1}}`, 1, []string{"start", `progress {"message":"p"}`,
 			`done {"status":"failed","records_emitted":0,"error":{"message":"c|m|{\"d\":1}|true","code":"refused","retryable":true,"recovery_hint":{"action":"retry_by_runtime"}}}`}},
 		{"refused", abi.EBUSY, "no JSON", 1, []string{"start", `progress {"message":"p"}`,

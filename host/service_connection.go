@@ -26,10 +26,11 @@ func (v *view) lastRun(ctx context.Context, id store.ConnectionID) (*control.Las
 	out := &control.LastRun{RunID: string(r.ID), Status: r.Status, StartedAt: r.StartedAt, FinishedAt: *r.FinishedAt}
 	var result struct {
 		Reason  *string `json:"terminal_reason"`
+		Outcome string  `json:"outcome"`
 		Flushed int64   `json:"records_flushed"`
 	}
 	if len(r.Result) > 0 && json.Unmarshal(r.Result, &result) == nil {
-		out.Records = result.Flushed
+		out.Records, out.Outcome = result.Flushed, result.Outcome
 		if result.Reason != nil {
 			out.TerminalReason = *result.Reason
 		}

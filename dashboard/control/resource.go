@@ -151,6 +151,7 @@ type Connection struct {
 type LastRun struct {
 	RunID          string    `json:"runId"`
 	Status         string    `json:"status"`
+	Outcome        string    `json:"outcome,omitempty"` // complete, partial, failed, cancelled
 	TerminalReason string    `json:"terminalReason,omitempty"`
 	StartedAt      time.Time `json:"startedAt"`
 	FinishedAt     time.Time `json:"finishedAt"`

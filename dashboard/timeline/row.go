@@ -17,7 +17,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 		c.DurationMs = &n
 	}
 	s.NodeStates, s.Variables, s.Channels, s.Metrics = map[string]NodeState{}, map[string]any{}, map[string]any{}, c.metrics()
-	s.Sluice.Result, s.Sluice.TerminalReason = row.Status, r.text("terminal_reason")
+	s.Sluice.Result, s.Sluice.Outcome, s.Sluice.TerminalReason = row.Status, r.text("outcome"), r.text("terminal_reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = r.raw("checkpoint_summary"), r.raw("known_gaps")
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
 	s.Status = RowStatus(row)
@@ -36,7 +36,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 // detailsOf is error.details as far as a result value has it (A101).
 func detailsOf(r members) json.RawMessage {
 	failure, out := r.object("failure"), members{}
-	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline")} {
+	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"), "connector_error_code": r.object("connector_error").text("code")} {
 		out.fill(name, v)
 	}
 	if v := failure.text("subtype"); v != "" {

@@ -57,6 +57,18 @@ type Error struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
+// Author is the code that the connector's author gave a failure, else the
+// host's own below Code; "" for neither.
+func (e *Error) Author() string {
+	d := membersOf(e.Details)
+	for _, code := range []string{d.text("connector_error_code"), d.object("violation").text("subtype"), d.text("failure_code")} {
+		if code != "" && code != e.Code {
+			return code
+		}
+	}
+	return ""
+}
+
 // OpenInterrupt is the interrupt a run is suspended by. The API adds
 // InterruptToken and CallbackURL for who may answer (A153); they are never set
 // here, nor in a stream (A122).
@@ -88,6 +100,7 @@ type Sluice struct {
 	HeldUp           string             `json:"heldUp,omitempty"` // what keeps it from going on, as a sentence
 	Assistance       []Item             `json:"assistance"`       // open ones
 	Result           string             `json:"result,omitempty"`
+	Outcome          string             `json:"outcome,omitempty"` // complete, partial, failed, cancelled
 	TerminalReason   string             `json:"terminalReason,omitempty"`
 	Checkpoints      json.RawMessage    `json:"checkpointSummary,omitempty"`
 	KnownGaps        json.RawMessage    `json:"knownGaps,omitempty"`
@@ -190,7 +203,7 @@ func (f *Fold) over(s *Snapshot) {
 	m := f.final
 	s.CompletedAt = store.Time(f.ended.OccurredAt)
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
-	s.Sluice.Result, s.Sluice.TerminalReason = f.ended.Status, m.text("reason")
+	s.Sluice.Result, s.Sluice.Outcome, s.Sluice.TerminalReason = f.ended.Status, m.text("outcome"), m.text("reason")
 	s.Sluice.Checkpoints, s.Sluice.KnownGaps = checkpointsOf(m), m.raw("known_gaps")
 	if s.Status != Failed {
 		return

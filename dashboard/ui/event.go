@@ -132,7 +132,12 @@ type eventText struct {
 	Field     string
 	Origin    string
 	Error     struct{ Code, Message string }
-	Gap       struct {
+	Rejected  int64 `json:"records_permanently_rejected"`
+	Refused   []struct {
+		Key, Code, Field, Expected, Received string
+	} `json:"rejections"`
+	Outcome string
+	Gap     struct {
 		Reason, Message string
 	} `json:"known_gap"`
 }
@@ -152,6 +157,12 @@ func rowOf(e store.Event) eventRow {
 	}
 	if r.Stream == "" {
 		r.Stream = d.Stream
+	}
+	switch {
+	case d.Outcome == timeline.Partial:
+		r.Title, r.Tone = "The run is done and left data out", "warn"
+	case e.Type == string(timeline.RunBatchIngested) && d.Rejected > 0:
+		r.Tone = "warn"
 	}
 	r.Detail = d.words()
 	if name, detail, tone, ok := browserLine(e); ok {
@@ -192,6 +203,12 @@ func (d *eventText) words() string {
 		add(plural(*d.Records, "record"))
 	case d.Flushed != nil:
 		add(plural(*d.Flushed, "record"))
+	}
+	if d.Rejected > 0 {
+		add(plural(d.Rejected, "record") + " rejected")
+	}
+	for _, j := range d.Refused {
+		add(strings.Join(strings.Fields(j.Key+": "+j.Field+" "+reasonWord(j.Code)), " "))
 	}
 	if d.Field != "" && d.Origin != "" {
 		add(d.Field + " at " + d.Origin)

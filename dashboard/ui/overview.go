@@ -81,6 +81,8 @@ func healthOf(c control.Connection) string {
 		return "new"
 	case c.LastRun.Status == "failed":
 		return "failed"
+	case c.LastRun.Outcome == timeline.Partial:
+		return leftOut
 	}
 	return "ready"
 }
@@ -97,7 +99,7 @@ func rank(c connectionRow) int {
 	if c.Waits {
 		return -1
 	}
-	return slices.Index([]string{"attention", "failed", "running", "not ready", "new", "ready", "off"}, healthOf(c.Connection))
+	return slices.Index([]string{"attention", "failed", leftOut, "running", "not ready", "new", "ready", "off"}, healthOf(c.Connection))
 }
 
 func nameOf(c control.Connection) string { return cmp.Or(c.DisplayName, c.ConnectionID) }

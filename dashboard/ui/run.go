@@ -31,6 +31,8 @@ type runBody struct {
 	Asks       []ask
 	Streams    []streamRow
 	Gaps       []gap
+	Failed     string          // the author's code of a failure, or the host's
+	Helps      timeline.Remedy // after a failure
 	Start      startFacts
 	Used       []fact // of a run that is over
 	Budgets    []fact
@@ -58,7 +60,9 @@ type streamRow struct {
 
 // A gap is what a run knows that it did not get, and what can be done (R97).
 type gap struct {
-	Stream, Reason, Message, Hint string
+	Stream, Reason, Message string
+	Count                   int64
+	Helps                   timeline.Remedy
 }
 
 // startFacts are members of run.started.
@@ -117,7 +121,7 @@ func (u *UI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 		_ = json.Unmarshal(first[0].Data, &b.Start) // a log that is no START shows none
 	}
 	b.Streams = streamRows(s, u.Now())
-	b.Gaps = gapsOf(s.Sluice.KnownGaps)
+	b.explain()
 	b.Used = usedOf(b.Row.Result)
 	b.Budgets = budgets(u.Host.Info(ctx).Limits)
 	return b, nil
@@ -174,37 +178,34 @@ func (r *streamRow) estimate(from, at time.Time, status timeline.Status) {
 // maxGaps is how many gaps a page shows.
 const maxGaps = 100
 
-// gapsOf reads the known gaps of a run's end.
-func gapsOf(raw json.RawMessage) []gap {
+// explain reads what a run's end says is missing, why it failed, and what helps.
+// What repeats the failure itself is no gap of its own.
+func (b *runBody) explain() {
+	about := timeline.Trouble{Connection: b.Connection, Connector: b.Snapshot.Sluice.ConnectorName, Run: b.ID}
 	var list []struct {
-		Stream, Reason, Message string
-		Hint                    struct {
-			Action    string
-			Retryable bool
-		} `json:"recovery_hint"`
+		Kind, Stream, Reason, Message string
+		Count                         int64
+		Hint                          struct{ Action string } `json:"recovery_hint"`
 	}
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
-	}
-	var out []gap
-	for _, g := range list[:min(len(list), maxGaps)] {
-		hint, ok := hints[g.Hint.Action]
-		if !ok {
-			hint = "Nothing is known that would help."
+	_ = json.Unmarshal(b.Snapshot.Sluice.KnownGaps, &list) // what is no list shows none
+	for _, g := range list {
+		t := about
+		t.Kind, t.Reason, t.Action, t.Said = g.Kind, g.Reason, g.Hint.Action, g.Message != ""
+		if g.Kind == "run_failed" {
+			b.Helps = t.Remedy()
+			continue
 		}
-		out = append(out, gap{g.Stream, g.Reason, g.Message, hint})
+		if len(b.Gaps) < maxGaps {
+			b.Gaps = append(b.Gaps, gap{g.Stream, g.Reason, g.Message, g.Count, t.Remedy()})
+		}
 	}
-	return out
-}
-
-// hints are the actions of R61 as advice.
-var hints = map[string]string{
-	abi.RetryByRuntime:          "The next run tries again.",
-	abi.RetryOnConnectorUpgrade: "A newer version of the connector may get it.",
-	abi.RefreshCredentials:      "Renew the sign-in or the secret, then run again.",
-	abi.ManualActionRequired:    "Do what the message says, then run again.",
-	abi.UpdateSelector:          "Change what the grant or the settings select.",
-	abi.UpstreamUnblock:         "The service has to let it through; ask there.",
+	if b.Helps.Text == "" {
+		about.Reason = b.Snapshot.Sluice.TerminalReason
+		b.Helps = about.Remedy()
+	}
+	if e := b.Snapshot.Error; e != nil {
+		b.Failed = e.Author()
+	}
 }
 
 func (u *UI) run(c *fiber.Ctx) error {

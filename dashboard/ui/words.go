@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
 )
 
 // words are the functions of templates. They return text, which html/template
@@ -29,6 +30,7 @@ func (u *UI) words() template.FuncMap {
 		"cut":      func(n int, s any) string { return abi.Cut(fmt.Sprint(s), n) },
 		"tone":     tone,
 		"status":   statusWord,
+		"ended":    endedAs,
 		"reason":   reasonWord,
 		"took":     took,
 		"lasted":   lasted,
@@ -174,7 +176,7 @@ func tone(s any) string {
 		return "good"
 	case "failed", "revoked", "invalid", "refused", "blocked":
 		return "bad"
-	case "waiting-approval", "waiting-input", "waiting-external", "attention", "expired", "consumed", "cooling_off", "abandoned", "paused", "partial", "process":
+	case "waiting-approval", "waiting-input", "waiting-external", "attention", "expired", "consumed", "cooling_off", "abandoned", "paused", "partial", "partially_committed", "process", leftOut:
 		return "warn"
 	case "running", "pending", "open":
 		return "live"
@@ -195,6 +197,18 @@ func statusWord(s any) string {
 	}
 	return strings.ReplaceAll(text, "_", " ")
 }
+
+// endedAs is a run's status, or that it is done and left data out.
+func endedAs(s timeline.Snapshot) string {
+	if s.Status == timeline.Completed && s.Sluice.Outcome == timeline.Partial {
+		return leftOut
+	}
+	return string(s.Status)
+}
+
+// leftOut is the state of a run, and the health of a connection, whose newest
+// success is partial.
+const leftOut = "data left out"
 
 // reasonWord makes a code readable.
 func reasonWord(s any) string {

@@ -143,10 +143,7 @@ func (c *command) tryOnce(ctx context.Context, h *host.Host, q host.RunRequest, 
 		return result, nil
 	}
 	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result), result.Isolation.Level)
-	if n := result.RecordsPermanentlyRejected; n > 0 {
-		report.add(name, "warning", "%s records do not match the schema of their stream", count(n))
-	}
-	for _, g := range gapLines(result.KnownGaps) {
+	for _, g := range gapLines(result, result.KnownGaps) {
 		report.add(name, "warning", "%s", g)
 	}
 	for _, text := range watch.odd {

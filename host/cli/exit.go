@@ -28,6 +28,7 @@ const (
 	exitLimit     = 4
 	exitCancelled = 5
 	exitHost      = 6
+	exitPartial   = 7 // it succeeded and left data out
 )
 
 // exit reports an error and maps it to an exit code: the one table of this
@@ -168,6 +169,8 @@ func resultCode(r *run.Result) int {
 		reason = *r.TerminalReason
 	}
 	switch {
+	case r.Outcome == run.OutcomePartial:
+		return exitPartial
 	case r.Status == abi.Succeeded:
 		return exitOK
 	case reason == "connector_protocol_violation":

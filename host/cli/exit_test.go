@@ -32,6 +32,9 @@ func TestResultCode(t *testing.T) {
 	if got := resultCode(&run.Result{Status: abi.Succeeded}); got != exitOK {
 		t.Errorf("success: code %d", got)
 	}
+	if got := resultCode(&run.Result{Status: abi.Succeeded, Outcome: run.OutcomePartial}); got != exitPartial {
+		t.Errorf("success with data left out: code %d", got)
+	}
 }
 
 // The exit codes of what was not started, and what is said of it.

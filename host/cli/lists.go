@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -130,7 +131,7 @@ func (c *command) listConnections(ctx context.Context, src source) error {
 		state, last := "", ""
 		err = src.eachRun(ctx, k.ID, func(r store.Run) (bool, error) {
 			l.LastRun = lineOfRun(r)
-			state, last = r.Status, c.when(r.StartedAt)
+			state, last = l.LastRun.ended(), c.when(r.StartedAt)
 			return false, nil
 		})
 		if err != nil {
@@ -239,6 +240,7 @@ type runLine struct {
 	ConnectorID  store.ConnectorID  `json:"connector_id"`
 	Digest       store.Digest       `json:"connector_digest"`
 	Status       string             `json:"status"`
+	Outcome      string             `json:"outcome,omitempty"`
 	Reason       *string            `json:"terminal_reason"`
 	Phase        string             `json:"phase,omitempty"`
 	StartedAt    string             `json:"started_at"`
@@ -246,6 +248,14 @@ type runLine struct {
 	TriggerKind  string             `json:"trigger_kind"`
 	Attempt      int                `json:"attempt"`
 	Records      int64              `json:"records_flushed"`
+}
+
+// ended is the status, or that a success left data out.
+func (l *runLine) ended() string {
+	if l.Outcome == run.OutcomePartial {
+		return l.Outcome
+	}
+	return l.Status
 }
 
 func lineOfRun(r store.Run) *runLine {
@@ -257,10 +267,11 @@ func lineOfRun(r store.Run) *runLine {
 	}
 	var result struct {
 		Reason  *string `json:"terminal_reason"`
+		Outcome string  `json:"outcome"`
 		Records int64   `json:"records_flushed"`
 	}
 	if json.Unmarshal(r.Result, &result) == nil { // a run that is not over has none
-		l.Reason, l.Records = result.Reason, result.Records
+		l.Reason, l.Outcome, l.Records = result.Reason, result.Outcome, result.Records
 	}
 	return l
 }
@@ -276,7 +287,7 @@ func (c *command) listRuns(ctx context.Context, src source, connection string, l
 	err := src.eachRun(ctx, store.ConnectionID(connection), func(r store.Run) (bool, error) {
 		l := lineOfRun(r)
 		lines = append(lines, l)
-		rows = append(rows, []string{string(r.ID), string(r.ConnectionID), l.Status, fmt.Sprint(l.Records), c.when(r.StartedAt), duration(r), text(l.Reason)})
+		rows = append(rows, []string{string(r.ID), string(r.ConnectionID), l.ended(), fmt.Sprint(l.Records), c.when(r.StartedAt), duration(r), text(l.Reason)})
 		return len(lines) < limit, nil
 	})
 	if err != nil {

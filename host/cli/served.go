@@ -203,8 +203,9 @@ func runFrom(s timeline.Snapshot) (store.Run, error) {
 	}
 	result := struct {
 		Reason  *string `json:"terminal_reason"`
+		Outcome string  `json:"outcome,omitempty"`
 		Records int64   `json:"records_flushed"`
-	}{}
+	}{Outcome: x.Outcome}
 	if x.TerminalReason != "" {
 		result.Reason = &x.TerminalReason
 	}

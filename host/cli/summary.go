@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -19,7 +20,7 @@ func (c *command) printResult(f *finished) error {
 		return printJSON(c.out, r)
 	}
 	s := c.screenOut()
-	s.line(s.paint(statusColor(r.Status), r.Status) + headline(r))
+	s.line(s.paint(statusColor(outcomeOf(r)), outcomeOf(r)) + headline(r))
 	for _, fact := range factsOf(r) {
 		s.line("  " + factLine(fact, f.changed[store.Stream(fact.Stream)], f.changed != nil))
 	}
@@ -29,11 +30,19 @@ func (c *command) printResult(f *finished) error {
 	return nil
 }
 
+// outcomeOf is the status of a run, or that a success left data out.
+func outcomeOf(r *run.Result) string {
+	if r.Outcome == run.OutcomePartial {
+		return r.Outcome
+	}
+	return r.Status
+}
+
 func statusColor(status string) string {
 	switch status {
 	case abi.Succeeded:
 		return green
-	case abi.Cancelled:
+	case abi.Cancelled, run.OutcomePartial:
 		return yellow
 	}
 	return red
@@ -59,6 +68,12 @@ func factLine(f run.StreamFact, c streamChange, known bool) string {
 	if known {
 		line += fmt.Sprintf(", %s new or changed, %s stored", count(c.versions), count(c.live))
 	}
+	if f.Rejected > 0 {
+		line += "; " + count(f.Rejected) + " rejected"
+	}
+	if f.Considered != nil && f.Covered != nil && *f.Covered < *f.Considered {
+		line += fmt.Sprintf("; %s of %s covered", count(*f.Covered), count(*f.Considered))
+	}
 	if f.Skipped != nil {
 		line += "; skipped: " + abi.Clean(f.Skipped.Reason)
 	}
@@ -72,10 +87,10 @@ func factLine(f run.StreamFact, c streamChange, known bool) string {
 func resultLines(r *run.Result, logs []string) []string {
 	var out []string
 	out = append(out, "checkpoint: "+checkpointText(r))
-	if n := r.RecordsPermanentlyRejected; n > 0 {
-		out = append(out, fmt.Sprintf("rejected: %s did not pass the schema of its stream", recordCount(n)))
+	if n := r.CheckpointSummary.BufferedRecordsDropped; n > 0 {
+		out = append(out, "lost: "+recordCount(n)+" could not be stored before the run ended")
 	}
-	out = append(out, gapLines(ownGaps(r))...)
+	out = append(out, gapLines(r, ownGaps(r))...)
 	if r.Isolation.Level != "" {
 		out = append(out, "isolation: "+r.Isolation.Level)
 	}
@@ -85,6 +100,9 @@ func resultLines(r *run.Result, logs []string) []string {
 
 func checkpointText(r *run.Result) string {
 	s := r.CheckpointSummary
+	if s.StateStreamsStaged == 0 && s.CommitStatus == run.CommitDone {
+		return "none; the connector kept no cursor, so that every run starts from the beginning"
+	}
 	text := strings.ReplaceAll(s.CommitStatus, "_", " ")
 	if s.StateStreamsStaged > 0 {
 		text += fmt.Sprintf(" (%d of %s)", s.StateStreamsCommitted, counted(s.StateStreamsStaged, "stream"))
@@ -103,20 +121,48 @@ func ownGaps(r *run.Result) []run.KnownGap {
 	})
 }
 
-func gapLines(gaps []run.KnownGap) []string {
+// gapLines say what is missing and, once for all that it helps, what helps.
+func gapLines(r *run.Result, gaps []run.KnownGap) []string {
 	var out []string
+	last := ""
 	for i, g := range gaps {
 		if i == shownGaps {
-			out = append(out, fmt.Sprintf("gap: and %d more; see sluice show last --json", len(gaps)-i))
+			out = append(out, fmt.Sprintf("missing: and %d more; see sluice show %s --json", len(gaps)-i, r.RunID))
 			break
 		}
-		stream := ""
-		if g.Stream != nil {
-			stream = abi.Clean(*g.Stream)
+		next := "next: " + remedyText(remedyOf(r, g))
+		if last != "" && last != next {
+			out = append(out, last)
 		}
-		out = append(out, "gap: "+join(" — ", join(" ", stream, abi.Clean(g.Reason)), abi.Clean(g.Message)))
+		out, last = append(out, "missing: "+gapText(g)), next
+	}
+	if last != "" {
+		out = append(out, last)
 	}
 	return out
+}
+
+func gapText(g run.KnownGap) string {
+	stream := ""
+	if g.Stream != nil {
+		stream = abi.Clean(*g.Stream)
+	}
+	return join(" — ", join(" ", stream, abi.Clean(g.Reason)), abi.Clean(g.Message))
+}
+
+func troubleOf(r *run.Result) timeline.Trouble {
+	return timeline.Trouble{Connection: r.ConnectionID, Run: r.RunID}
+}
+
+func remedyOf(r *run.Result, g run.KnownGap) timeline.Remedy {
+	t := troubleOf(r)
+	t.Kind, t.Reason, t.Action, t.Said = g.Kind, g.Reason, g.RecoveryHint.Action, g.Message != ""
+	return t.Remedy()
+}
+
+// remedyText is what helps, with the one command that does it.
+func remedyText(m timeline.Remedy) string {
+	return strings.TrimSuffix(m.Text, ".") + ": " + m.Command
 }
 
 // failureLines say what went wrong and what to do about it.
@@ -125,54 +171,40 @@ func failureLines(r *run.Result, logs []string) []string {
 		return nil
 	}
 	out := []string{"reason: " + *r.TerminalReason}
-	if f := r.Failure; f != nil {
-		if f.Subtype != "" {
-			out[0] += " (" + abi.Clean(f.Subtype) + ")"
-		}
-		if f.Message != "" {
-			out = append(out, abi.Clean(f.Message))
-		}
+	if code := failureCode(r); code != "" && code != *r.TerminalReason {
+		out[0] += " (" + abi.Clean(code) + ")"
 	}
-	if next := nextStep(r); next != "" {
-		out = append(out, "next: "+next)
+	if f := r.Failure; f != nil && f.Message != "" {
+		out = append(out, abi.Clean(f.Message))
 	}
-	return append(out, logLines(r, logs)...)
+	if n := r.RecordsFlushed; n > 0 && r.Status != abi.Succeeded {
+		out = append(out, "kept: "+recordCount(n)+" that it had sent before")
+	}
+	return append(append(out, "next: "+nextStep(r)), logLines(r, logs)...)
 }
 
-// nextStep is the advice for a reason (R61, §13.2).
-func nextStep(r *run.Result) string {
-	reason := *r.TerminalReason
+// failureCode is the author's own code, or else the host's.
+func failureCode(r *run.Result) string {
 	switch {
-	case reason == "run_timed_out":
-		return "the " + r.Deadline + " budget ended; narrow what is collected with --scope"
-	case reason == "memory_limit_exceeded":
-		return "narrow what is collected with --scope"
-	case reason == "assistance_timed_out":
-		return "run it again and answer in time"
-	case reason == "recording_mismatch":
-		return "if the connector was meant to change, record it again with --record"
-	case strings.HasPrefix(reason, "owner_"):
-		return "run it again; what was stored stays"
-	case reason == "connector_protocol_violation", reason == "connector_trapped", reason == "connector_exit_without_done", reason == "connector_stdin_closed":
-		return "this is a fault of the connector; tell its author"
-	case r.ConnectorError != nil && r.ConnectorError.RecoveryHint != nil:
-		return hintText[r.ConnectorError.RecoveryHint.Action]
-	case reason == "worker_lost" || reason == "worker_protocol_error":
-		return "run it again; if it stays so, see sluice doctor"
-	case strings.HasPrefix(reason, "ingest_"), reason == "launch_failed", reason == "runtime_error":
-		return "see sluice doctor"
+	case r.ConnectorError != nil && r.ConnectorError.Code != "":
+		return r.ConnectorError.Code
+	case r.Failure != nil:
+		return r.Failure.Subtype
 	}
 	return ""
 }
 
-var hintText = map[string]string{
-	abi.RetryByRuntime:          "run it again later",
-	abi.RetryOnConnectorUpgrade: "install a newer version of the connector",
-	abi.RefreshCredentials:      "renew the credentials and run it again",
-	abi.ManualActionRequired:    "do what the message says, then run it again",
-	abi.UpdateSelector:          "the site has changed; install a newer version of the connector",
-	abi.UpstreamUnblock:         "the service refuses; see to it there, then run it again",
-	abi.NotRetriable:            "running it again will not help",
+// nextStep is what helps after a failure: what its closing gap says, or the
+// reason.
+func nextStep(r *run.Result) string {
+	t := troubleOf(r)
+	t.Reason, t.Said = *r.TerminalReason, r.ConnectorError != nil
+	for _, g := range r.KnownGaps {
+		if g.Kind == "run_failed" {
+			t.Action = g.RecoveryHint.Action
+		}
+	}
+	return remedyText(t.Remedy())
 }
 
 // logTail is how many lines of a crashed guest's log are shown.

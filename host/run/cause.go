@@ -32,6 +32,9 @@ func (c *cause) statusOr() string {
 	return c.status
 }
 
+// leaked reports whether a protected value ended the run (R166).
+func (c *cause) leaked() bool { return c.violation != nil && c.violation.Subtype == abi.VSecretLeak }
+
 // latch keeps the first decisive cause and stops the guest at once (R72,
 // R170). Later causes are ignored.
 func (r *run) latch(c *cause) {

@@ -128,7 +128,7 @@ func (r *run) shortfall(stream, parent string, diagnostics data) store.Event {
 func (r *run) eligible(certified bool, short, dropped map[string]bool) []string {
 	var out []string
 	for _, p := range r.states.order {
-		if short[p] || certified && (r.failedParent(p) || r.droppedChild(p, dropped)) {
+		if short[p] || r.refusedAll(p) || certified && (r.failedParent(p) || r.droppedChild(p, dropped)) {
 			continue
 		}
 		out = append(out, p)

@@ -17,6 +17,7 @@ type Facts struct {
 type StreamFact struct {
 	Stream            string       `json:"stream"`
 	Collected         int64        `json:"collected"`
+	Rejected          int64        `json:"rejected,omitempty"`
 	Considered        *int64       `json:"considered,omitempty"`
 	Covered           *int64       `json:"covered,omitempty"`
 	Checkpoint        string       `json:"checkpoint"`
@@ -35,7 +36,7 @@ type SkippedFact struct {
 func (r *run) facts() *Facts {
 	f := &Facts{ReferenceOnly: true, SchemaVersion: 1, Streams: []StreamFact{}}
 	for _, b := range r.records.buffers {
-		s := StreamFact{Stream: b.stream, Collected: b.emitted, Checkpoint: r.checkpointFact(b.stream)}
+		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count), Checkpoint: r.checkpointFact(b.stream)}
 		for _, g := range r.details.byRef {
 			if string(g.Stream) == b.stream && g.Status == gapPending {
 				s.PendingDetailGaps++

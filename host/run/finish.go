@@ -27,6 +27,7 @@ func (r *run) finish() *Result {
 	}
 	r.flushProgress(time.Now(), true) // the last message is never lost (R181)
 	r.settled()
+	r.keepEmitted()
 	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
 		r.checkExit()
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -19,20 +20,27 @@ type ingestFailure struct {
 // flush hands one stream's buffer to the store: its records and the event that
 // announces them, in one commit (R74). It does not wait.
 func (r *run) flush(stream int) {
-	b := &r.records.buffers[stream]
-	n := b.len()
+	n := r.records.buffers[stream].len()
 	if n == 0 || !r.ready() {
 		return
 	}
 	if c := r.grantFault(); c != nil {
-		c.ingest = &ingestFailure{b.stream, n, r.phase()}
+		c.ingest = &ingestFailure{r.records.buffers[stream].stream, n, r.phase()}
 		r.latch(c)
 		return
 	}
-	batch, met, rejected, codes := b.batch, b.met, b.rejected, b.codes
+	r.submit(r.taken(stream))
+}
+
+// taken empties one stream's buffer into a commit. done counts what became of it.
+func (r *run) taken(stream int) (c *store.Commit, done func(store.Ack, error)) {
+	b := &r.records.buffers[stream]
+	n := b.len()
+	batch, met, refused := b.batch, b.met, b.rejected
+	rejected := refused.count
 	accepted := n - rejected
 	r.records.buffered -= b.size()
-	b.batch, b.met, b.rejected, b.codes = nil, nil, 0, nil
+	b.batch, b.met, b.rejected = nil, nil, rejections{}
 	r.records.order = slices.DeleteFunc(r.records.order, func(i int) bool { return i == stream })
 	r.records.submitted += int64(accepted)
 	d := data{
@@ -41,14 +49,14 @@ func (r *run) flush(stream int) {
 		"total_records_flushed": r.records.submitted, "grant_id": nullable(string(r.plan.grant)),
 	}
 	if rejected > 0 {
-		d["rejection_codes"] = codes
+		d["rejection_codes"], d["rejections"] = refused.codes, refused.first
 	}
-	c := &store.Commit{Events: []store.Event{r.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
+	c = &store.Commit{Events: []store.Event{r.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
 	if batch != nil {
 		c.Batches = []*store.Batch{batch}
 	}
 	phase := r.phase()
-	r.submit(c, func(_ store.Ack, err error) {
+	return c, func(_ store.Ack, err error) {
 		if batch != nil {
 			r.records.recycle(batch)
 		}
@@ -62,8 +70,49 @@ func (r *run) flush(stream int) {
 		r.details.met = append(r.details.met, met...)
 		p.accepted += int64(accepted)
 		p.rejected += int64(rejected)
+		b.refused.join(refused)
 		b.flushed += int64(accepted)
-	})
+	}
+}
+
+// How long the last records of a run may wait for a place on the disk: it is full,
+// or very slow. Whoever cancels waits with them.
+const (
+	keepWithin          = 10 * time.Second
+	keepWithinCancelled = time.Second
+)
+
+// keepEmitted stores what the guest had sent before the run ended, however it
+// ended: records are facts, and only a cursor is a promise. A store that refuses
+// them, or a grant that is over, leaves them dropped, and changes nothing about
+// how the run ends. Beside a protected value nothing is kept that is not yet.
+func (r *run) keepEmitted() {
+	c := r.latched
+	if len(r.records.order) == 0 || c != nil && (c.origin == "storage" || c.leaked()) || r.grantFault() != nil {
+		return
+	}
+	within := keepWithin
+	if r.cancel != nil {
+		within = keepWithinCancelled
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(r.ctx), within)
+	defer stop()
+	r.flushProgress(time.Now(), true)
+	r.settled()
+	latched := r.latched
+	for _, stream := range slices.Clone(r.records.order) {
+		c, done := r.taken(stream)
+		c.Lease, c.Grant = r.lease, r.plan.grant
+		r.inOrder(c.Events)
+		receipt, err := r.deps.Store.Submit(ctx, c)
+		if err != nil {
+			done(store.Ack{}, err)
+			continue
+		}
+		r.pending = append(r.pending, pendingCommit{receipt, c.Events, r.appended(c.Events), 0, done})
+	}
+	r.settled()
+	r.latched = latched
 }
 
 // ingestCause maps what the sink said of a flush (R81).
@@ -103,7 +152,7 @@ func (r *run) dropBuffers() (dropped map[string]bool) {
 		if n := b.len(); n > 0 {
 			r.records.perRun.dropped += int64(n)
 			dropped[b.stream] = true
-			b.batch, b.rejected = nil, 0
+			b.batch, b.rejected = nil, rejections{}
 		}
 	}
 	r.records.order, r.records.buffered = nil, 0

@@ -18,6 +18,7 @@ type KnownGap struct {
 	Severity     string            `json:"severity"`
 	Stream       *string           `json:"stream"`
 	Message      string            `json:"message,omitempty"`
+	Count        int64             `json:"count,omitempty"` // of records, where it is known
 	Scope        *GapScope         `json:"scope,omitempty"`
 	RecoveryHint Hint              `json:"recovery_hint"`
 	Diagnostics  json.RawMessage   `json:"diagnostics,omitempty"`
@@ -48,6 +49,7 @@ const (
 	gapInteraction = "interaction_required"
 	gapRunFailed   = "run_failed"
 	gapCheckpoint  = "checkpoint_commit"
+	gapRejected    = "records_rejected"
 )
 
 // hintOf is R62 and R63: a declared hint is final, otherwise words decide.
@@ -130,11 +132,15 @@ const (
 type gapList struct {
 	gaps     []KnownGap
 	count    int
+	holes    int // those that say that data is missing; a detail may still be recovered
 	byReason map[string]int
 }
 
 func (l *gapList) add(g KnownGap) {
 	l.count++
+	if g.Severity != "informational" && g.Kind != gapDetail {
+		l.holes++
+	}
 	if l.byReason == nil {
 		l.byReason = map[string]int{}
 	}
@@ -149,7 +155,7 @@ func (l *gapList) add(g KnownGap) {
 }
 
 func (l *gapList) clone() gapList {
-	return gapList{slices.Clone(l.gaps), l.count, maps.Clone(l.byReason)}
+	return gapList{slices.Clone(l.gaps), l.count, l.holes, maps.Clone(l.byReason)}
 }
 
 // shown is what an event may carry: the first ones, and the closing ones.

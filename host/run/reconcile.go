@@ -178,7 +178,7 @@ func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (js
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
-		Status: abi.Failed, TerminalReason: ptr(reasonRestarted),
+		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: ptr(reasonRestarted),
 		Failure:          &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
 		RecordsAttempted: s.attempted, RecordsAccepted: s.accepted, RecordsFlushed: s.accepted,
 		RecordsPermanentlyRejected: s.rejected, RecordsUnresolvedRetryable: open, State: cursors{},

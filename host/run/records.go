@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -28,8 +29,8 @@ type buffer struct {
 	spec     abi.StreamSpec
 	batch    *store.Batch
 	met      []*store.DetailGap // pending gaps whose records are in batch (R99)
-	rejected int                // records rejected alone (R78)
-	codes    map[string]int     // rejection code -> count
+	rejected rejections         // records rejected alone (R78) since the last flush
+	refused  rejections         // those of all flushes
 	emitted  int64
 	flushed  int64
 }
@@ -44,9 +45,9 @@ func newRecords(p *Plan) records {
 
 func (b *buffer) len() int {
 	if b.batch == nil {
-		return b.rejected
+		return b.rejected.count
 	}
-	return b.batch.Len() + b.rejected
+	return b.batch.Len() + b.rejected.count
 }
 
 func (b *buffer) size() int {
@@ -63,12 +64,11 @@ func (r *run) admit(m *abi.RecordMessage) {
 		r.records.order = append(r.records.order, m.Stream)
 	}
 	b.emitted++
-	if code := b.reject(m); code != "" {
-		b.rejected++
-		if b.codes == nil {
-			b.codes = map[string]int{}
+	if bad := b.reject(m); bad != nil {
+		if len(b.rejected.first) < maxRejections {
+			bad.Key = redactGap(r.canary.redact(string(m.Key)), maxGapText)
 		}
-		b.codes[code]++
+		b.rejected.add(*bad)
 	} else {
 		b.met = append(b.met, r.details.seen(b.stream, m.Key)...)
 		r.buffer(b, m)
@@ -148,26 +148,46 @@ func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }
 
-// reject is R78: the code of a record that can never be stored.
-func (b *buffer) reject(m *abi.RecordMessage) string {
+// reject is R78: why a record can never be stored, nil for one that can.
+func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
+	if m.Rejected != "" {
+		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}
+	}
+	if !m.Compound && spellsArray(m.Key) {
+		return &Rejection{Code: rejectKeyForm}
+	}
 	if len(m.Data) == 0 {
-		return ""
+		return nil
 	}
-	if !b.identity(m) {
-		return "invalid_record_identity"
+	if field, ok := b.identity(m); !ok {
+		return &Rejection{Code: rejectIdentity, Field: field}
 	}
-	if b.spec.CheckSchema && !matchesSchema(b.spec, m) {
-		return "invalid_record_schema"
+	if b.spec.CheckSchema {
+		return mismatch(b.spec, m)
 	}
-	return ""
+	return nil
+}
+
+// spellsArray reports whether a key that is a text spells what a compound key is
+// kept as (R46): the two would be one record.
+func spellsArray(key []byte) bool {
+	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
+		return false
+	}
+	var s abi.Scanner
+	if kind, err := s.Valid(key); err != nil || kind != abi.KindArray {
+		return false
+	}
+	canonical, _, ok := abi.CanonicalKey(nil, key)
+	return ok && bytes.Equal(canonical, key)
 }
 
 // identity compares the primary-key fields that data has with their parts of
-// the key.
-func (b *buffer) identity(m *abi.RecordMessage) bool {
+// the key, and names the one that differs.
+func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
 	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
 		v := memberOf(m.Members, b.spec.PrimaryKey[0])
-		return v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
+		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
 	}
 	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
 		return b.singlePart(m)
@@ -179,19 +199,19 @@ func (b *buffer) identity(m *abi.RecordMessage) bool {
 			v := memberOf(m.Members, b.spec.PrimaryKey[i])
 			text, _ := part.Text()
 			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
-				return false
+				return b.spec.PrimaryKey[i], false
 			}
 		}
 		i++
 	}
-	return i == len(b.spec.PrimaryKey)
+	return "", i == len(b.spec.PrimaryKey)
 }
 
 // singlePart handles a key whose form differs from the declaration's: an array
 // of one for one field. Anything else has the wrong number of parts.
-func (b *buffer) singlePart(m *abi.RecordMessage) bool {
+func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
 	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
-		return false
+		return "", false
 	}
 	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
 	n, text := 0, ""
@@ -200,7 +220,7 @@ func (b *buffer) singlePart(m *abi.RecordMessage) bool {
 		n++
 	}
 	v := memberOf(m.Members, b.spec.PrimaryKey[0])
-	return n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
+	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
 }
 
 func memberOf(members []abi.Member, name string) abi.Member {
@@ -236,19 +256,20 @@ func isInteger(key []byte) bool {
 	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
 }
 
-// matchesSchema checks required members and the types of those present.
-func matchesSchema(spec abi.StreamSpec, m *abi.RecordMessage) bool {
+// mismatch checks required members and the types of those present, and says
+// what does not match.
+func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
 	for _, name := range spec.Required {
 		if memberOf(m.Members, name).Kind == 0 {
-			return false
+			return &Rejection{Code: rejectSchema, Field: name, Received: "missing"}
 		}
 	}
 	for _, v := range m.Members {
 		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
-			return false
+			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "), Received: v.Kind.String()}
 		}
 	}
-	return true
+	return nil
 }
 
 func hasType(types []string, v abi.Member) bool {

@@ -17,6 +17,7 @@ type Result struct {
 	ConnectionID    store.ConnectionID `json:"connection_id"`
 	ConnectorDigest store.Digest       `json:"connector_digest"`
 	Status          string             `json:"status"`
+	Outcome         string             `json:"outcome"` // complete, partial, failed, cancelled
 	TerminalReason  *string            `json:"terminal_reason"`
 	Failure         *Failure           `json:"failure"`
 	Violation       *abi.Violation     `json:"violation,omitempty"`

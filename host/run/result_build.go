@@ -88,6 +88,7 @@ func (r *run) result(end ending, now time.Time) *Result {
 		out.CollectionFacts = r.facts()
 		out.Isolation = r.guest.Isolation()
 	}
+	out.Outcome = r.outcomeOf(end.status, out.CollectionFacts)
 	if r.exit != nil {
 		r.describeExit(out, end)
 	}
@@ -182,7 +183,7 @@ func (r *run) nodeEnd(end ending, out *Result, now time.Time) store.Event {
 		for _, s := range out.CollectionFacts.Streams {
 			streams[s.Stream] = map[string]any{"records": s.Collected, "checkpoint": s.Checkpoint}
 		}
-		return r.nodeEvent("node.completed", abi.Succeeded, data{"outputs": map[string]any{"streams": streams}, "durationMs": duration})
+		return r.nodeEvent("node.completed", abi.Succeeded, data{"outputs": map[string]any{"streams": streams, "outcome": out.Outcome}, "durationMs": duration})
 	case end.event == "run.cancelled":
 		return r.nodeEvent("node.cancelled", abi.Cancelled, data{"reason": end.reason()})
 	}
@@ -200,7 +201,16 @@ func (r *run) openwopError(end ending) map[string]any {
 	if c.violation != nil {
 		details["violation"] = map[string]any{"subtype": c.violation.Subtype}
 	}
-	return map[string]any{"code": c.reason, "message": c.message, "details": details, "retryable": r.retryable()}
+	message := c.message
+	if e := r.connectorError(end); e != nil {
+		if e.Code != "" {
+			details["connector_error_code"] = e.Code
+		}
+		if c.reason == "connector_reported_failed" {
+			message = e.Message
+		}
+	}
+	return map[string]any{"code": c.reason, "message": message, "details": details, "retryable": r.retryable()}
 }
 
 // retryable is what the closing gap says of the run.
@@ -217,7 +227,7 @@ func (r *run) retryable() bool {
 func (r *run) terminalEvent(end ending, out *Result, now time.Time) store.Event {
 	n := r.records.perRun
 	d := data{
-		"records_emitted": out.RecordsEmitted, "records_attempted": n.attempted, "records_accepted": n.accepted,
+		"outcome": out.Outcome, "records_emitted": out.RecordsEmitted, "records_attempted": n.attempted, "records_accepted": n.accepted,
 		"records_flushed": n.accepted, "records_permanently_rejected": n.rejected,
 		"records_unresolved_retryable": out.RecordsUnresolvedRetryable, "buffered_records_dropped": n.dropped,
 		"checkpoint_mode": checkpointMode, "checkpoint_commit_status": out.CheckpointSummary.CommitStatus,

@@ -30,6 +30,7 @@ func (r *run) terminate(end ending) *Result {
 		end = ending{status: abi.Failed, event: "run.failed", cause: c}
 	}
 	eligible, lead := r.checkpoints(end, dropped)
+	lead = append(lead, r.refusedRecords()...)
 	if r.perStream() {
 		for len(eligible) > 0 {
 			if err := r.advance(lead, eligible[0]); err != nil {
@@ -191,6 +192,7 @@ func (r *run) unwritten(result *Result, err error) *Result {
 		result.CheckpointSummary.CommitStatus = CommitNone
 		result.CheckpointSummary.StateStreamsCommitted = 0
 	}
+	result.Outcome = result.Status
 	r.lost = err
 	result.Failure = &Failure{Reason: *result.TerminalReason, Origin: "storage",
 		Message: abi.Cut("The end of the run could not be written: "+err.Error(), 500)}

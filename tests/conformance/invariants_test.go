@@ -44,12 +44,12 @@ var terminalTypes = []string{"run.completed", "run.failed", "run.cancelled"}
 
 // The members of a result (R10): those every run has, and those some have.
 var (
-	resultMembers = strings.Fields(`run_id trace_id connector_id connection_id connector_digest status terminal_reason failure exit_code
+	resultMembers = strings.Fields(`run_id trace_id connector_id connection_id connector_digest status outcome terminal_reason failure exit_code
 		records_emitted records_attempted records_accepted records_flushed records_permanently_rejected records_unresolved_retryable
 		state checkpoint_summary known_gaps detail_gaps collection_facts connector_error trigger_kind usage isolation`)
 	optionalMembers = strings.Fields(`violation trap reported_records_emitted connector_diagnostics deadline cancel_cause
 		stdin_closed_at_phase automation_mode`)
-	terminalMembers = strings.Fields(`records_emitted records_attempted records_accepted records_flushed records_permanently_rejected
+	terminalMembers = strings.Fields(`outcome records_emitted records_attempted records_accepted records_flushed records_permanently_rejected
 		records_unresolved_retryable buffered_records_dropped checkpoint_mode checkpoint_commit_status state_streams_staged
 		state_streams_committed persist_state grant_id trigger_kind`)
 )
@@ -250,6 +250,7 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 		ok   bool
 	}{
 		{"a reason unless it succeeded", (r.TerminalReason == nil) == succeeded},
+		{"the outcome of its status", !succeeded && r.Outcome == r.Status || succeeded && (r.Outcome == run.OutcomeComplete) == whole(r)},
 		{"a failure if it failed", (r.Failure != nil) == failed},
 		{"a violation for its reason only", (r.Violation != nil) == (r.TerminalReason != nil && *r.TerminalReason == "connector_protocol_violation")},
 		{"a deadline for its reason only", (r.Deadline != "") == (r.TerminalReason != nil && *r.TerminalReason == "run_timed_out")},
@@ -263,6 +264,29 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 			t.Errorf("the result must have %s: %s", c.what, raw)
 		}
 	}
+}
+
+// whole reports whether nothing that the result itself lists is missing.
+func whole(r *run.Result) bool {
+	for _, g := range r.KnownGaps {
+		if g.Severity != "informational" && g.Kind != "detail_gap" {
+			return false
+		}
+	}
+	if r.CollectionFacts != nil {
+		for _, s := range r.CollectionFacts.Streams {
+			if s.PendingDetailGaps > 0 && slices.ContainsFunc(r.KnownGaps, func(g run.KnownGap) bool { return g.Kind == "detail_gap" && *g.Stream == s.Stream }) {
+				return false
+			}
+			if s.PendingDetailGaps > 0 && r.Outcome == run.OutcomePartial { // of an earlier run: only where it may be retried
+				return false
+			}
+			if s.Considered != nil && s.Covered != nil && *s.Covered < *s.Considered {
+				return false
+			}
+		}
+	}
+	return r.RecordsPermanentlyRejected == 0 && r.RecordsUnresolvedRetryable == 0
 }
 
 // counts are what R80 counts.

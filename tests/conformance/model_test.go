@@ -53,17 +53,14 @@ func newModel(batch int) *model {
 
 func (m *model) over() bool { return m.status != "" }
 
-// violate ends the run: nothing is committed, buffers are dropped (R72, R75).
+// violate ends the run: nothing is committed, and what came before is kept.
 func (m *model) violate(subtype string) {
 	m.status, m.reason, m.subtype = abi.Failed, "connector_protocol_violation", subtype
-	m.drop()
+	m.keep()
 }
 
-func (m *model) drop() {
-	for _, s := range walkStreams {
-		m.dropped += m.buffered[s]
-	}
-}
+// keep stores what came before the run's end, however it ended.
+func (m *model) keep() { m.flush(walkStreams...) }
 
 func (m *model) flush(streams ...string) {
 	for _, s := range streams {
@@ -213,7 +210,7 @@ func (m *model) exit(clean, trapped bool) {
 		}
 		m.commit()
 	}
-	m.drop()
+	m.keep()
 }
 
 // commit is §12.2 and §12.3.

@@ -294,7 +294,10 @@ func sorted[V any](m map[string]V) []string {
 
 // resultCode is the exit code of the command line for a result.
 func resultCode(r *run.Result) int {
-	if r.Status == abi.Succeeded {
+	switch {
+	case r.Outcome == run.OutcomePartial:
+		return 7
+	case r.Status == abi.Succeeded:
 		return 0
 	}
 	reason := *r.TerminalReason

@@ -1,0 +1,133 @@
+package timeline
+
+import (
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Outcomes of a run, beside its status: a run that is completed and partial left
+// data out.
+const (
+	Complete = "complete"
+	Partial  = "partial"
+)
+
+// A Trouble is a run's end, or one of its known gaps, that something may help.
+type Trouble struct {
+	Connection store.ConnectionID
+	Connector  string
+	Run        store.RunID
+	Kind       string // of a known gap; "" for the run's end
+	Reason     string // of the gap, or terminal
+	Action     string // of its recovery hint, "" for none
+	Said       bool   // a text of the connector stands above
+}
+
+// A Remedy is what helps: a sentence, the one command and the one page that do
+// it. Every trouble has all of them.
+type Remedy struct {
+	Text    string
+	Command string
+	Page    string // a path
+	Label   string // of the link to it
+}
+
+// Remedy returns what helps. What the connector said itself is final; else the
+// host knows its own reasons.
+func (t Trouble) Remedy() Remedy {
+	if r, ok := t.ofHost(); ok {
+		return r
+	}
+	return t.ofAction()
+}
+
+// ofHost is what helps where the host knows the cause.
+func (t Trouble) ofHost() (Remedy, bool) {
+	switch {
+	case t.Kind == "interaction_required", t.Reason == "assistance_timed_out":
+		return t.again("Run it again and answer in time."), true
+	case t.Kind == "checkpoint_commit":
+		return t.again("Nothing stored is lost: the next run collects it again and goes on from there."), true
+	case t.Kind == "records_rejected":
+		return t.connector("Tell the connector's author which records these are, or install a version that fits its own manifest.", t.check()), true
+	case t.Kind == "detail_gap" && t.Action == abi.NotRetriable:
+		return t.see("The service does not have it any more: running again will not help."), true
+	case t.Reason == "scope_not_supported":
+		return t.grant("The connector cannot narrow it like this; give it a scope without what it names."), true
+	case t.Kind != "" && t.Kind != "run_failed":
+		return Remedy{}, false
+	case strings.HasPrefix(t.Reason, "grant_"):
+		return t.grant("Decide again what it may do."), true
+	case t.Reason == "run_timed_out", t.Reason == "memory_limit_exceeded", t.Reason == "recording_full":
+		return t.grant("Collect less at a time: narrow its scope."), true
+	case strings.HasPrefix(t.Reason, "owner_"), t.Reason == "connector_reported_cancelled", t.Reason == "controller_restarted":
+		return t.again("Run it again; what was stored stays."), true
+	case t.Reason == "recording_mismatch":
+		return t.connector("If the connector was meant to change, record it again.", "sluice run "+t.name()+" --record FILE"), true
+	case t.Reason == "connector_protocol_violation", t.Reason == "connector_trapped", t.Reason == "connector_exit_without_done", t.Reason == "connector_stdin_closed":
+		return t.connector("This is a fault of the connector: tell its author, or install another version.", "sluice events "+string(t.Run)), true
+	case t.Reason == "connector_reported_failed":
+		return Remedy{}, false
+	case t.Reason == "worker_lost", t.Reason == "worker_protocol_error":
+		return t.again("Run it again; if it stays so, sluice doctor says what this machine lacks."), true
+	case t.Reason != "":
+		return Remedy{"See what this host lacks.", "sluice doctor", "/ui/settings", "Settings and checks"}, true
+	}
+	return Remedy{}, false
+}
+
+// ofAction is the advice of a recovery hint (R61).
+func (t Trouble) ofAction() Remedy {
+	switch t.Action {
+	case abi.RetryByRuntime:
+		return t.again("The next run tries again.")
+	case abi.RetryOnConnectorUpgrade:
+		return t.connector("Install a newer version of the connector.", "sluice install FILE")
+	case abi.RefreshCredentials:
+		return Remedy{"Renew the sign-in or the secret, then run it again.", "sluice secret list " + t.name(), t.page(""), "Its secrets"}
+	case abi.ManualActionRequired:
+		return t.again("Do what the message says, then run it again.")
+	case abi.UpdateSelector:
+		return t.connector("The site has changed: install a newer version of the connector.", "sluice install FILE")
+	case abi.UpstreamUnblock:
+		return t.again("The service refuses: see to it there, then run it again.")
+	case abi.NotRetriable:
+		return t.see("Running it again will not help.")
+	}
+	if t.Said {
+		return t.again("Do what the connector's message says, then run it again.")
+	}
+	return t.see("The connector gave no reason that can be acted on; its timeline has what it did, for its author.")
+}
+
+func (t Trouble) name() string { return abi.Clean(string(t.Connection)) }
+
+func (t Trouble) page(tail string) string { return "/ui/connections/" + t.name() + tail }
+
+func (t Trouble) again(text string) Remedy {
+	return Remedy{text, "sluice run " + t.name(), t.page(""), "Run it again"}
+}
+
+func (t Trouble) grant(text string) Remedy {
+	return Remedy{text, "sluice grant " + t.name(), t.page("/grant"), "Decide what it may do"}
+}
+
+func (t Trouble) see(text string) Remedy {
+	return Remedy{text, "sluice events " + string(t.Run), "/ui/runs/" + string(t.Run), "The run's timeline"}
+}
+
+func (t Trouble) check() string {
+	if t.Connector == "" {
+		return "sluice events " + string(t.Run)
+	}
+	return "sluice check " + abi.Clean(t.Connector)
+}
+
+func (t Trouble) connector(text, command string) Remedy {
+	if t.Connector == "" {
+		return Remedy{text, command, "/ui/connectors", "Connectors"}
+	}
+	return Remedy{text, command, "/ui/connectors/" + abi.Clean(t.Connector), "Its versions"}
+}
