@@ -50,7 +50,7 @@ func epochMillis(raw []byte) (micros int64, ok bool) {
 // ParseTime returns the µs since 1970-01-01 UTC of a readable time (R50):
 //
 //	2006-01-02T15:04:05[.999…](Z|±hh:mm)   RFC 3339, 60 for a leap second at the end of a UTC day
-//	2006-01-02T15:04[:05[.999…]]           as UTC
+//	2006-01-02T15:04[:05[.999…]]           as UTC, leap seconds too
 //	2006   2006-01   2006-01-02            midnight UTC of the first day
 //
 // Digits after the sixth of a fraction are dropped. It does not allocate.
@@ -116,7 +116,7 @@ func parseClock[T string | []byte](s T) (int64, bool) {
 		}
 	}
 	minutes := hour*60 + minute - offset
-	if second == 60 && (i == len(s) || (minutes+24*60)%(24*60) != 24*60-1) {
+	if second == 60 && (minutes+24*60)%(24*60) != 24*60-1 {
 		return 0, false
 	}
 	return int64(minutes*60+second)*microsPerSecond + fraction, true

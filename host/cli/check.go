@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ secrets, are not used. Exit codes are those of sluice run.`,
 			if err != nil {
 				return err
 			}
-			q.Connector = l
+			q.Connector = strictly(l)
 			report := &checkReport{out: c, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
@@ -49,6 +50,18 @@ secrets, are not used. Exit codes are those of sluice run.`,
 	f.addGrants(cmd)
 	cmd.Flags().BoolVar(&static, "static", false, "do not run it")
 	return cmd
+}
+
+// strictly is a connector all of whose records are checked against its manifest,
+// whether or not it asks hosts to.
+func strictly(l *host.Loaded) *host.Loaded {
+	m, out := *l.Manifest, *l
+	m.Streams = slices.Clone(m.Streams)
+	for i := range m.Streams {
+		m.Streams[i].CheckSchema = true
+	}
+	out.Manifest = &m
+	return &out
 }
 
 // A checkLine is one outcome of a check.
@@ -137,19 +150,47 @@ func (c *command) tryOnce(ctx context.Context, h *host.Host, q host.RunRequest, 
 		return nil, err
 	}
 	report.runs = append(report.runs, result)
-	c.code = resultCode(result)
+	if code := resultCode(result); code != exitOK {
+		c.code = code
+	}
 	if result.Status != abi.Succeeded {
 		report.add(name, "failed", "%s", strings.Join(failureLines(result, watch.logs), "; "))
 		return result, nil
 	}
 	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result), result.Isolation.Level)
-	for _, g := range gapLines(result, result.KnownGaps) {
-		report.add(name, "warning", "%s", g)
+	for _, g := range result.KnownGaps {
+		if g.Kind != "records_rejected" {
+			report.add(name, "warning", "missing: %s", gapText(g))
+			continue
+		}
+		c.code = exitConnector
+		report.add(name, "failed", "%s", g.Message)
+		for _, text := range rejectedOf(g) {
+			report.add(name, "failed", "%s", text)
+		}
+	}
+	if s := result.CheckpointSummary; s.StateStreamsStaged == 0 && result.RecordsFlushed > 0 {
+		report.add(name, "warning", "it kept no cursor: call Checkpoint, or every run starts from the beginning")
 	}
 	for _, text := range watch.odd {
 		report.add(name, "warning", "%s", text)
 	}
 	return result, nil
+}
+
+// rejectedOf names the records of a gap: stream, key and member.
+func rejectedOf(g run.KnownGap) []string {
+	var d struct {
+		Records []run.Rejection `json:"records"`
+	}
+	if json.Unmarshal(g.Diagnostics, &d) != nil || g.Stream == nil {
+		return nil
+	}
+	var out []string
+	for _, j := range d.Records {
+		out = append(out, *g.Stream+" "+j.String())
+	}
+	return out
 }
 
 // conformance watches a run for what is allowed but odd.

@@ -134,6 +134,10 @@ func oneLine(message string) string {
 
 func (c *command) report(code, message string, details map[string]any) {
 	if !c.json {
+		if strings.Contains(message, code) { // said already
+			fmt.Fprintf(c.errs, "sluice: %s\n", abi.CleanLines(message))
+			return
+		}
 		fmt.Fprintf(c.errs, "sluice: %s (%s)\n", abi.CleanLines(message), code)
 		return
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,6 +214,9 @@ func (c *command) printSchedules(all []control.Schedule, one bool) error {
 			next = c.when(*s.NextDueAt)
 		}
 		why := s.IneligibilityReason
+		if strings.HasPrefix(why, "grant_") {
+			why += "; sluice grant " + s.ConnectionID
+		}
 		if s.HumanAttentionNeeded {
 			why = join(", ", why, "needs you")
 		}
