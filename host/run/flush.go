@@ -92,7 +92,7 @@ func (r *run) keepEmitted() {
 		return
 	}
 	within := keepWithin
-	if r.cancel != nil {
+	if r.cancel != nil || r.stall != nil {
 		within = keepWithinCancelled
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(r.ctx), within)
@@ -102,14 +102,15 @@ func (r *run) keepEmitted() {
 	latched := r.latched
 	for _, stream := range slices.Clone(r.records.order) {
 		c, done := r.taken(stream)
+		p := r.pend(c, done)
 		c.Lease, c.Grant = r.lease, r.plan.grant
 		r.inOrder(c.Events)
-		receipt, err := r.deps.Store.Submit(ctx, c)
-		if err != nil {
-			done(store.Ack{}, err)
+		p.span = r.appended(c.Events)
+		if p.receipt, p.refused = r.deps.Store.Submit(ctx, c); p.refused != nil {
+			r.fail(p, p.refused)
 			continue
 		}
-		r.pending = append(r.pending, pendingCommit{receipt, c.Events, r.appended(c.Events), 0, done})
+		r.pending = append(r.pending, p)
 	}
 	r.settled()
 	r.latched = latched
