@@ -105,7 +105,7 @@ func (s *Service) Ready(ctx context.Context) []string {
 	if _, err := s.host.Isolation(ctx); err != nil {
 		failed = append(failed, "sandbox")
 	}
-	if s.runs.Full() != nil { // no schedule could start anything
+	if s.runs != nil && s.runs.Full() != nil { // no schedule could start anything
 		failed = append(failed, "runs")
 	}
 	slices.Sort(failed)
