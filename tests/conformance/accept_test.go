@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -338,4 +339,26 @@ func TestSpans(t *testing.T) {
 	if want := uint64(len(p.events) - 2); last["openwop.event_seq"] != want || last["openwop.event_type"] != "node.completed" {
 		t.Errorf("the last commit is %v, want number %d", last, want)
 	}
+}
+
+// TestRetriedAttempt: a run of a series says so before its node begins, and every
+// run says which module it is of.
+func TestRetriedAttempt(t *testing.T) {
+	g := faultStage(t)
+	d := g.drive(t, func(in *run.Input, _ *run.Deps) { in.Attempt, in.RetryOf = 3, "run_0" }).begin()
+	if e := d.until("version.pinned"); member(t, e, "version") == `""` || !strings.HasPrefix(member(t, e, "moduleDigest"), `"sha256:`) {
+		t.Errorf("version.pinned %s", e.Data)
+	}
+	if e := d.until("node.retried"); member(t, e, "attempt") != "2" || member(t, e, "retryOf") != `"run_0"` {
+		t.Errorf("node.retried %s", e.Data)
+	}
+	if e := d.until("node.started"); member(t, e, "attempt") != "2" {
+		t.Errorf("node.started %s", e.Data)
+	}
+	d.guest.does(fakeCall{call: abi.CallStart})
+	d.heard("reply 1 OK")
+	d.guest.does(doneNone)
+	d.heard("reply 2 OK")
+	d.guest.leaves(0)
+	d.end()
 }
