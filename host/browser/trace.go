@@ -77,6 +77,10 @@ func (s *Session) traceVerb(r engine.Record) {
 	if t == nil {
 		return
 	}
+	if r.Amended {
+		t.archive.Note("reverted", r.Trace)
+		return
+	}
 	t.archive.Action(r.Verb, r.Trace)
 	if o := s.current(); o != nil {
 		t.navigations(o)

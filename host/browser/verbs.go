@@ -57,7 +57,11 @@ func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *ac
 
 func (s *Session) closeSurface(ctx context.Context, o *opened) (any, *action.Refusal) {
 	s.unguard()
+	_, reverted := o.engine.Do(ctx, &action.Request{Verb: action.Close})
 	o.engine.Close()
 	o.Release(context.WithoutCancel(ctx))
+	if reverted != nil && reverted.Code == action.CodeReverted {
+		return nil, reverted
+	}
 	return map[string]any{"closed": "surface", "graceful": o.State() != surface.Lost}, nil
 }

@@ -78,5 +78,6 @@ var refusals = map[string]struct {
 	"sealed_placement_denied":   {abi.EDENIED, false},
 	"sealed_handle_unknown":     {abi.EDENIED, false},
 	"result_too_large":          {abi.ETOOBIG, false},
+	CodeReverted:                {abi.EINVAL, false},
 	"internal":                  {abi.EIO, false},
 }

@@ -29,6 +29,15 @@ const (
 	SideEffect = "side_effect"
 )
 
+// ResultReverted is the verification result of an action that was verified, and whose
+// delta did not last; DetailReverted the detail of its failure, and of that of the
+// action which found it; CodeReverted refuses a verb that found it.
+const (
+	ResultReverted = "reverted"
+	DetailReverted = "reverted"
+	CodeReverted   = "action_reverted"
+)
+
 // A Code says what went wrong in an action; the source of truth about it (B89).
 type Code string
 
@@ -165,7 +174,7 @@ type Hint struct {
 
 // Verification is how a result was proved, or why it was not.
 type Verification struct {
-	Result      string          `json:"result"` // verified, inconclusive, deferred or not_evaluated
+	Result      string          `json:"result"` // verified, inconclusive, deferred, not_evaluated or reverted
 	Delta       json.RawMessage `json:"delta"`
 	DeltaOrigin string          `json:"delta_origin"` // declared, default or deferred
 	Observed    []Observed      `json:"observed"`

@@ -58,6 +58,8 @@ func (s Situation) terminal(f Failure) bool {
 		return s.ByID && !s.Rebind
 	case Unknown:
 		return !again || s.Detail == "surface_lost" || s.Detail == "internal"
+	case VerificationFailed:
+		return s.Detail == DetailReverted // what is wrong is another action's
 	case ActionRejected:
 		return !slices.Contains(passing, s.Detail) || s.Detail == "dialog_open" || s.Detail == "owner_in_control"
 	}

@@ -133,6 +133,9 @@ func (a *act) pass() *fault {
 		if n == 0 && !a.move(action.Resolved) {
 			return a.broken()
 		}
+		if f := a.upheld(); f != nil {
+			return f
+		}
 		if done, f := a.already(); done || f != nil {
 			return f
 		}

@@ -288,7 +288,7 @@ func TestTurnedAway(t *testing.T) {
 		if b.sent != 1 || b.calls["turned"] != 2 || r.Recovery != nil || r.Trace.Attempts != 1 {
 			t.Errorf("sent %d after %d, %+v, %d attempts", b.sent, b.calls["turned"], r.Recovery, r.Trace.Attempts)
 		}
-		b.nodes[1].Text, b.turns = "idle", 1000
+		b.nodes[1].Text, b.turns = "ready", 1000
 		r = b.act(click("Save", says("status", "Saved")))
 		b.is(r, action.StaleReference, "changed_before_dispatch")
 		if b.sent != 1 || r.Dispatched {

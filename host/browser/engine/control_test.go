@@ -495,7 +495,7 @@ func TestElementIDs(t *testing.T) {
 			n := *b.nodes[0]
 			n.Ref = "n9"
 			b.nodes[0] = &n
-			b.nodes[1].Text = "idle"
+			b.nodes[1].Text = "ready"
 			b.on["n9"] = b.on["n0"]
 		})
 		r.Target, r.Expect = &action.Target{ElementID: id}, says("status", "Saved")

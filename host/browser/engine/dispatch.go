@@ -26,6 +26,7 @@ func (a *act) dispatch() *fault {
 	if a.dispatches == 0 {
 		a.mark = a.tab.Mark()
 		a.remembered()
+		a.discharge()
 	}
 	a.submits()
 	a.tracer.attempts++

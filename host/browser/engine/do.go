@@ -23,6 +23,7 @@ func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refu
 	defer e.busy.Store(false)
 	e.work.Lock()
 	defer e.work.Unlock()
+	e.forgetTouched()
 	tab, refused := e.chosen(req)
 	if refused != nil {
 		return nil, refused
@@ -48,6 +49,8 @@ func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refu
 		return nil, v.owned()
 	}
 	switch req.Verb {
+	case action.Close:
+		return nil, v.release()
 	case action.Extract:
 		return v.extract()
 	case action.Snapshot:
@@ -191,14 +194,26 @@ func (e *Engine) Pause() { e.clock.pause() }
 func (e *Engine) Resume() { e.clock.resume() }
 
 // Released is told that the owner's control lease ended: no element id stands for
-// anything any more (B133).
-func (e *Engine) Released() { e.opt.Identity.Forget() }
+// anything any more (B133), and nothing is claimed of a page that the owner worked.
+func (e *Engine) Released() {
+	e.opt.Identity.Forget()
+	e.touched.Store(true)
+}
+
+// forgetTouched lets go of what was verified before the owner had the page.
+func (e *Engine) forgetTouched() {
+	if e.touched.Swap(false) {
+		e.claims = nil
+	}
+}
 
 // Close ends what waits for an expect (B53), once the verb that runs is over. The
 // engine is not used after it.
 func (e *Engine) Close() {
 	e.work.Lock()
 	defer e.work.Unlock()
+	e.forgetTouched()
+	e.released()
 	e.abandon()
 	e.drop(func(uploaded) bool { return true })
 }

@@ -56,6 +56,7 @@ type Record struct {
 	URLHost string
 	Trace   action.Trace
 	Result  *action.Result // nil for verbs that are no actions
+	Amended bool           // the action was told before, and ended in another way since
 }
 
 // Options are what an engine is made of. Browser and Identity are needed; a nil
@@ -102,13 +103,15 @@ type Engine struct {
 	clock *clock
 	lost  <-chan struct{}
 
-	busy atomic.Bool // a verb runs
+	busy    atomic.Bool // a verb runs
+	touched atomic.Bool // the owner had the page since the last verb
 
 	work    sync.Mutex                     // guards all below; held by the verb that runs
 	filled  map[string]map[page.Ref]sealed // by tab and node
 	known   map[string]bool                // tabs of the last reply
 	marks   map[string]page.Mark           // of the last reply, by tab
 	history map[string]*observe.History    // by tab
+	claims  []*claim                       // what was verified, the oldest first
 	open    *deferred                      // waits for its expect (B53)
 	pasts   []*past                        // the latest actions that were dispatched
 	late    map[string]lateDownload        // by the download's id

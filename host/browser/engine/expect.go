@@ -165,7 +165,7 @@ func (x *assertion) decide(r run, reply *ExpectReply) {
 	if x.now != nil {
 		a.after = x.now
 	}
-	a.verdict = x.verdict
+	a.verdict, a.delta = x.verdict, x.req.Expect
 	var f *fault
 	if r.outcome != holds {
 		f = a.undecidedBy(r)

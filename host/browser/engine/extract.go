@@ -78,9 +78,16 @@ func (v *verb) items() ([]page.Item, *action.Refusal) {
 	for i := range v.req.Extract {
 		targets = append(targets, v.req.Extract[i].Target)
 	}
-	l, err := v.look(targets, nil)
+	l, err := v.lookFor(v.withClaims(v.want(targets, nil)))
 	if err != nil || l == nil {
 		return nil, v.unread(err)
+	}
+	gone, err := v.reverted(l, "")
+	if err != nil {
+		return nil, v.unread(err)
+	}
+	if len(gone) > 0 {
+		return nil, v.refusal(gone)
 	}
 	out := make([]page.Item, len(v.req.Extract))
 	for i, want := range v.req.Extract {

@@ -212,9 +212,26 @@ func fingerprint(l *observe.Look) *string {
 
 // report tells of a finished action (B65) and counts it (B64).
 func (a *act) report() {
+	result := "verified"
+	if a.res.FailureCode != nil {
+		result = "failed"
+	}
+	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
+	if a.res.Success && a.cycles.state.Attempts == 0 {
+		a.count("first_pass_verified_total")
+	}
+	a.tell(a.res.Verification.Result)
+	a.record(a.res)
+}
+
+// tell tells of how an action ended (B65).
+func (a *act) tell(result string) {
+	if a.opt.Signal == nil {
+		return
+	}
 	s := action.Signal{
 		ActionID: a.res.ActionID, Action: a.res.Action, Category: a.res.Category, ActionType: a.res.ActionType,
-		Transitions: a.res.Transitions, Verification: a.res.Verification.Result, Attempts: a.tracer.trace(false).Attempts,
+		Transitions: a.res.Transitions, Verification: result, Attempts: a.tracer.trace(false).Attempts,
 		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
 	}
 	if a.found != nil {
@@ -223,19 +240,18 @@ func (a *act) report() {
 			s.TargetID = a.found.Element.ElementID
 		}
 	}
-	result := "verified"
 	if a.res.FailureCode != nil {
-		result = "failed"
 		s.Code, s.Reason, s.Class = *a.res.FailureCode, *a.res.FailureReason, a.res.Terminal.Class
 	}
-	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
-	if a.res.Success && a.cycles.state.Attempts == 0 {
-		a.count("first_pass_verified_total")
+	a.opt.Signal(s)
+}
+
+// amend hands the trace of an action on once more, which ended in another way than was
+// told.
+func (a *act) amend() {
+	if a.opt.Trace != nil {
+		a.opt.Trace(Record{Verb: a.req.Verb, Tab: a.tab.ID(), URLHost: a.tab.Facts().Host, Result: a.res, Trace: a.res.Trace, Amended: true})
 	}
-	if a.opt.Signal != nil {
-		a.opt.Signal(s)
-	}
-	a.record(a.res)
 }
 
 // record hands the trace of a verb on, after its outcome is settled (B160).

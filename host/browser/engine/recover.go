@@ -26,7 +26,8 @@ func newCycles(r *action.Request) cycles {
 
 // failure is the fault as the failure map sees it (B88).
 func (a *act) failure(f *fault) action.Fault {
-	return action.Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(), Changed: a.changed(), Never: f.detail == detailNever}
+	return action.Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(),
+		Changed: a.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
 }
 
 // note keeps the class of the latest failure (B103).

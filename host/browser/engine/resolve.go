@@ -126,7 +126,11 @@ func (t *try) once() (*fault, error) {
 	if t.req.Verb == action.Press && target == nil {
 		targets = append(targets, focusedNow)
 	}
-	l, err := t.look(targets, []*action.Predicate{delta}, t.refs()...)
+	q := t.want(targets, []*action.Predicate{delta}, t.refs()...)
+	if t.dispatches == 0 {
+		q = t.withClaims(q)
+	}
+	l, err := t.lookFor(q)
 	if err != nil {
 		return nil, err
 	}

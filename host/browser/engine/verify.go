@@ -165,6 +165,8 @@ func (a *act) cut(r run) *fault {
 }
 
 func (a *act) proved() {
+	a.yielded()
+	a.claimed()
 	a.move(action.Verified)
 	a.res.Success = true
 	a.res.Verification.Result = "verified"

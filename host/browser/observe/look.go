@@ -86,6 +86,23 @@ func Want(id *Identity, targets []*action.Target, predicates []*action.Predicate
 	return w.query
 }
 
+// Also is a query whose answer serves for other as well as for q.
+func Also(q, other page.Query) page.Query {
+	w := wanted{query: q}
+	for _, s := range other.Selectors {
+		w.selector(s)
+	}
+	for _, r := range other.Refs {
+		w.ref(r)
+	}
+	for _, name := range other.Attributes {
+		if !slices.Contains(w.query.Attributes, name) {
+			w.query.Attributes = append(w.query.Attributes, name)
+		}
+	}
+	return w.query
+}
+
 type wanted struct {
 	id    *Identity
 	query page.Query
