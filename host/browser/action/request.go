@@ -120,6 +120,10 @@ type Predicate struct {
 	Option    *page.Option
 	Tolerance float64
 
+	// Formatted: a text that is written in another way counts as equal, as of a field that
+	// formats what was typed.
+	Formatted bool
+
 	Attribute    string
 	Names        []string
 	SameDocument *bool

@@ -98,6 +98,12 @@ func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Deli
 	return d, err
 }
 
+// Leave takes the focus out of a node that has it, or has it inside, as a person does
+// who goes on. A field that shows what it suggests keeps it.
+func (t *Tab) Leave(ctx context.Context, node page.Ref) error {
+	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "leave", n) })
+}
+
 // Scroll scrolls the node, or what scrolls around it, or the page for "", by
 // fractions of what it shows; it reports how far it came in CSS pixels.
 func (t *Tab) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.Point, page.Delivery, error) {

@@ -38,9 +38,12 @@ type act struct {
 	sentAt  time.Duration // when the latest dispatch began, by the clock
 
 	dispatches int
-	trusted    int  // events that arrived
-	turned     bool // the latest dispatch was turned away from another element
-	sends      bool // the page sent something because of it
+	trusted    int      // events that arrived
+	turned     bool     // the latest dispatch was turned away from another element
+	flips      int      // how often the delta held and then did not
+	streak     int      // looks in a row in which it held
+	resume     page.Ref // what keys go to that go nowhere
+	sends      bool     // the page sent something because of it
 	refused    *action.Refusal
 	release    func() // staged files
 	document   string // that was given them
@@ -181,9 +184,19 @@ func (a *act) again() bool {
 	case a.declared != nil && a.declared.Idempotent != nil:
 		return *a.declared.Idempotent
 	case a.told():
-		return false
+		return a.stepped()
 	}
 	return a.repeat || a.res.ActionType == action.LocalState
+}
+
+// stepped reports a tick of three states that went from neither to the one that is not
+// wanted: the next click is the next step, and no repetition.
+func (a *act) stepped() bool {
+	if a.req.Verb != action.Check || a.dispatches != 1 || a.before == nil || a.after == nil {
+		return false
+	}
+	was, is := a.before.Node(a.node()), a.after.Node(a.node())
+	return was != nil && is != nil && was.State.Mixed && is.State.Checked != nil && *is.State.Checked != a.req.Check
 }
 
 // told reports whether the page sent something since the action was dispatched. What

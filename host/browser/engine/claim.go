@@ -224,7 +224,8 @@ func (e *Engine) revoke(list []*claim) []Reverted {
 		if a.res.Verification.Result != action.ResultReverted {
 			a.revert()
 		}
-		out = append(out, Reverted{ActionID: a.res.ActionID, Action: a.res.Action, Intent: a.res.Intent, Verdict: action.ResultReverted, Age: (e.clock.now() - c.at).Milliseconds()})
+		out = append(out, Reverted{ActionID: a.res.ActionID, Action: a.res.Action, Intent: a.res.Intent,
+			Verdict: action.ResultReverted, Age: (e.clock.now() - c.at).Milliseconds()})
 	}
 	return out
 }
@@ -254,8 +255,8 @@ func (v *verb) refusal(list []*claim) *action.Refusal {
 	first := all[0]
 	v.tracer.add(stageVerify, stepFailure, meta{"reverted": len(all), "action_id": first.ActionID})
 	v.record(nil)
-	return &action.Refusal{Code: action.CodeReverted, Verb: v.req.Verb, Reason: "",
-		Message: "action " + first.ActionID + " (" + first.Intent + ") was verified, and what it brought about does not hold any more; do it again, or look at the page"}
+	return &action.Refusal{Code: action.CodeReverted, Verb: v.req.Verb, Message: "action " + first.ActionID + " (" + first.Intent +
+		") was verified, and what it brought about does not hold any more; do it again, or look at the page"}
 }
 
 // release reads the claims of all tabs before the surface is given back. The refusal

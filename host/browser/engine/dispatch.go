@@ -32,6 +32,9 @@ func (a *act) dispatch() *fault {
 	a.tracer.attempts++
 	a.sentAt = a.now()
 	d, err := a.kind.send(a)
+	if err == nil && d.Sent && !d.Turned {
+		a.leave()
+	}
 	if a.turned = err == nil && d.Turned; a.turned {
 		a.tracer.attempts--
 		return a.executed(&fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, d)

@@ -12,6 +12,7 @@ type kind struct {
 	input   bool // mouse or keys, whose trusted events are counted (B139)
 	edits   bool // wants an element that takes text
 	settles bool // a delta that holds already is enough (B21)
+	leaves  bool // a control is worked and left, as a person does
 	// fits checks what the element is, and keeps what the other steps need of it.
 	fits func(a *act, n *page.Node) *fault
 	// send hands it to the browser.
@@ -24,7 +25,7 @@ type kind struct {
 var kinds map[action.Verb]kind
 
 func init() {
-	fill := kind{hits: true, edits: true, settles: true, fits: fillFits, send: fillSend, tell: fillTell}
+	fill := kind{hits: true, edits: true, settles: true, leaves: true, fits: fillFits, send: fillSend, tell: fillTell}
 	kinds = map[action.Verb]kind{
 		action.Navigate: {send: navigateSend, tell: navigateTell},
 		action.Click:    {hits: true, input: true, send: clickSend, tell: clickTell},
@@ -32,9 +33,9 @@ func init() {
 		action.Fill:     fill,
 		action.Clear:    fill,
 		action.Press:    {hits: true, input: true, send: pressSend, tell: pressTell},
-		action.Select:   {hits: true, settles: true, fits: selectFits, send: selectSend, tell: selectTell},
-		action.Check:    {hits: true, input: true, settles: true, fits: checkFits, send: clickSend, tell: checkTell},
-		action.Adjust:   {hits: true, settles: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
+		action.Select:   {hits: true, settles: true, leaves: true, fits: selectFits, send: selectSend, tell: selectTell},
+		action.Check:    {hits: true, input: true, settles: true, leaves: true, fits: checkFits, send: clickSend, tell: checkTell},
+		action.Adjust:   {hits: true, settles: true, leaves: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
 		action.Scroll:   {settles: true, send: scrollSend, tell: scrollTell},
 		action.Hover:    {hits: true, input: true, send: hoverSend, tell: hoverTell},
 		action.Upload:   {fits: uploadFits, send: uploadSend, tell: uploadTell},
@@ -99,6 +100,9 @@ func pressSend(a *act) (page.Delivery, error) {
 	all := page.Delivery{}
 	for i, chord := range a.req.Press.Chords {
 		node := a.node()
+		if a.found == nil {
+			node = a.resume
+		}
 		if i > 0 {
 			node = "" // what the first chord focused, or moved the focus to
 		}

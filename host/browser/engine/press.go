@@ -48,6 +48,9 @@ func (a *act) focusSealed() bool {
 		_, ok := filled[a.node()]
 		return ok
 	}
+	if _, ok := filled[a.resume]; ok {
+		return true
+	}
 	l := a.after
 	if l == nil {
 		l = a.before

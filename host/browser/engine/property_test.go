@@ -2,8 +2,10 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // TestDeltaThatHeldAlready: a declared delta that holds before is no proof of a fill,
@@ -127,4 +129,48 @@ func TestFailureThatChangedThePage(t *testing.T) {
 			t.Errorf("%+v", got.Verification.Classification)
 		}
 	})
+}
+
+// TestTickOfThreeStates: from neither to off is a step on the way to on, also where the
+// page tells its server of each.
+func TestTickOfThreeStates(t *testing.T) {
+	within(t, func() *site {
+		s := newSite(checkbox(false))
+		s.nodes[0].State = page.State{Mixed: true}
+		s.on["n0"] = func() {
+			s.happened.Sent++
+			on := s.nodes[0].State.Checked != nil
+			s.nodes[0].State = page.State{Checked: &on}
+		}
+		return s
+	}, func(b *bench) {
+		if b.is(b.act(tick()), "", ""); b.sent != 2 {
+			t.Errorf("clicked %d times", b.sent)
+		}
+	})
+}
+
+// TestComesAndGoes: a delta that holds in every other moment is not proved by two looks
+// that happen to see it.
+func TestComesAndGoes(t *testing.T) {
+	for _, pace := range []time.Duration{90 * time.Millisecond, 110 * time.Millisecond, 130 * time.Millisecond} {
+		within(t, func() *site {
+			s := shop()
+			s.on["n0"] = func() {
+				for n := range 200 {
+					s.later(time.Duration(n)*pace, func() { s.nodes[1].Text = []string{"idle", "Saved"}[n%2] })
+				}
+			}
+			return s
+		}, func(b *bench) { b.is(b.act(click("Save", says("status", "Saved"))), action.VerificationFailed, "") })
+	}
+	within(t, func() *site { // one that flickers once and stays
+		s := shop()
+		s.on["n0"] = func() {
+			s.nodes[1].Text = "Saved"
+			s.later(50*time.Millisecond, func() { s.nodes[1].Text = "idle" })
+			s.later(150*time.Millisecond, func() { s.nodes[1].Text = "Saved" })
+		}
+		return s
+	}, func(b *bench) { b.is(b.act(click("Save", says("status", "Saved"))), "", "") })
 }

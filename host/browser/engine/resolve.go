@@ -130,6 +130,9 @@ func (t *try) once() (*fault, error) {
 	if t.dispatches == 0 {
 		q = t.withClaims(q)
 	}
+	if ref := t.worked[t.tab.ID()]; ref != "" && t.req.Verb == action.Press && target == nil {
+		q.Refs = append(q.Refs, ref)
+	}
 	l, err := t.lookFor(q)
 	if err != nil {
 		return nil, err
@@ -173,7 +176,10 @@ func (t *try) focus(l *observe.Look) *page.Node {
 	if t.req.Verb != action.Press {
 		return nil
 	}
-	return focused(l)
+	if n := focused(l); n != nil {
+		return n
+	}
+	return t.resumed(l)
 }
 
 // forgotten reports an element id that stands for nothing any more: the page is not

@@ -21,6 +21,7 @@ type site struct {
 	mu       sync.Mutex
 	nodes    []*page.Node
 	on       map[page.Ref]func() // called when a node is clicked, pressed, filled or set
+	left     map[page.Ref]func() // called when a node loses the focus
 	document string
 	url      string
 	title    string
@@ -50,7 +51,7 @@ type site struct {
 }
 
 func newSite(nodes ...*page.Node) *site {
-	s := &site{on: map[page.Ref]func(){}, document: "d1", url: "https://shop.test/cart", revision: 1, calls: map[string]int{}, lost: make(chan struct{})}
+	s := &site{on: map[page.Ref]func(){}, left: map[page.Ref]func(){}, document: "d1", url: "https://shop.test/cart", revision: 1, calls: map[string]int{}, lost: make(chan struct{})}
 	s.add(nodes...)
 	return s
 }
@@ -323,6 +324,16 @@ func (s *site) Set(ctx context.Context, ref page.Ref, set page.Setting) (page.De
 			n.State.Value = &v
 		}
 	})
+}
+
+func (s *site) Leave(ctx context.Context, ref page.Ref) error {
+	if err := s.call(ctx, "leave"); err != nil {
+		return err
+	}
+	if f := s.left[ref]; f != nil {
+		s.change(f)
+	}
+	return nil
 }
 
 func (s *site) Scroll(ctx context.Context, ref page.Ref, dx, dy float64) (page.Point, page.Delivery, error) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/action"
@@ -39,6 +40,20 @@ type run struct {
 type times interface {
 	now() time.Duration
 	sleep(time.Duration) error // the error cuts the routine short
+}
+
+// uneven is the time of a verb whose looks are not made in step: what a page changes
+// at a steady pace is not seen in the same place each time. The pauses are a fixed
+// sequence around the interval, so that equal pages make equal runs.
+type uneven struct {
+	*verb
+	n int
+}
+
+func (u *uneven) sleep(d time.Duration) error {
+	_, part := math.Modf(0.5 + float64(u.n)*math.Phi) // the first one is the interval
+	u.n++
+	return u.verb.sleep(time.Duration(float64(d) * (0.8 + 0.4*part)))
 }
 
 // stabilise is the one routine for every check that decides an outcome (B67). take

@@ -193,8 +193,25 @@ func (a *act) proof() run {
 			return l, false, nil
 		}
 		a.seen(l)
-		return l, a.judge(l), nil
+		return l, a.steady(a.judge(l)), nil
 	})
+}
+
+// wary is how many further looks have to agree on a delta that went away once: what
+// comes and goes is not proved by two looks that happen to see it.
+const wary = 3
+
+// steady passes a match on, unless it has gone away before and not stayed since.
+func (a *act) steady(match bool) bool {
+	if !match {
+		if a.streak > 0 && a.dispatches > 0 {
+			a.flips++
+		}
+		a.streak = 0
+		return false
+	}
+	a.streak++
+	return a.flips == 0 || a.streak > wary
 }
 
 // refs are the nodes that a look has to hold beside what the targets describe.
@@ -239,7 +256,7 @@ func (a *act) richer() (bool, error) {
 
 // stabilise runs the routine over looks and writes its reads and its end down.
 func (v *verb) stabilise(s action.Settings, take func() (*observe.Look, bool, error)) run {
-	r := stabilise(s, v, func() (reading, error) {
+	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
 		if err := v.arrive(s); err != nil {
 			return reading{}, err
 		}

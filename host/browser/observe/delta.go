@@ -58,7 +58,7 @@ func defaultDelta(r *action.Request, n *page.Node) *action.Predicate {
 		return &p
 	case action.Type, action.Fill:
 		want := filled(r, n)
-		return &action.Predicate{Kind: "text_value", String: &want}
+		return &action.Predicate{Kind: "text_value", String: &want, Formatted: r.Type.Sealed == ""}
 	case action.Clear:
 		empty := ""
 		return &action.Predicate{Kind: "text_value", String: &empty}

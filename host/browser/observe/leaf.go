@@ -295,7 +295,8 @@ func textValue(p *action.Predicate, n *page.Node) reading {
 	if have == nil || p.String == nil {
 		return unread
 	}
-	return is(lines(*have) == lines(*p.String) || loose(n) && editable(*have) == editable(*p.String), hidden(n, *have))
+	return is(lines(*have) == lines(*p.String) || loose(n) && editable(*have) == editable(*p.String) ||
+		p.Formatted && formatted(*p.String, *have), hidden(n, *have))
 }
 
 // hidden is a value as it may be shown: nothing of a password field.

@@ -40,8 +40,12 @@ type Tab interface {
 	// Press focuses the node, if there is one, and presses a chord such as Control+A
 	// count times. ErrKey for one that is unknown or not allowed (B27).
 	Press(ctx context.Context, node Ref, chord string, count int) (Delivery, error)
-	// Set changes a control through its native setter, then sends input and change.
+	// Set changes a control through its native setter, with the focus, then
+	// sends input and change.
 	Set(ctx context.Context, node Ref, s Setting) (Delivery, error)
+	// Leave takes the focus out of a control that was worked, so that the page takes what
+	// was entered; a field that suggests something keeps it.
+	Leave(ctx context.Context, node Ref) error
 	// Scroll scrolls the node, or the page for "", by fractions of what it shows; it
 	// reports how far it came in CSS pixels.
 	Scroll(ctx context.Context, node Ref, dx, dy float64) (moved Point, d Delivery, err error)

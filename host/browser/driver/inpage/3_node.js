@@ -180,7 +180,7 @@ const newLook = () => {
     return c;
   };
   const around = (e) => (styleOf(e).position === "fixed" && !framers.has(ownerDocument(e)) ? view : clip(up(e)));
-  return { focus, view, box, boxOf, place, around };
+  return { sight: newSight(), focus, view, box, boxOf, place, around };
 };
 
 const inherits = (e) => {
@@ -196,7 +196,7 @@ const hears = (e) => listenersOn.has(e) || has(e, "onclick") || has(e, "onmoused
 
 const describe = (e, look, wanted, textOf) => {
   const tag = localName(e), html = isHTML(e), role = roleOf(e, tag);
-  const b = look.box(e), visible = area(b) > 0 && shown(e), style = styleOf(e);
+  const b = look.box(e), visible = area(b) > 0 && look.sight.sees(e), style = styleOf(e);
   const acts = actionable(e, tag, role);
   const options = optionsOf(e, tag, role), off = disabled(e);
   const n = { ref: String(numberOf(e)), tag, bounds: b, visible: visible || undefined };

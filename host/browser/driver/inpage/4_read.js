@@ -28,7 +28,7 @@ const clockLike = (s) => s.length <= 48 && (/\d/.test(s) || /now|ago/i.test(s)) 
 
 const asked = new WeakSet(); // elements that were there when the host asked what listens
 const walk = (budget, asks) => {
-  const w = { fresh: false, els: [], ups: [], starts: [], ends: [], flags: [], roles: [], text: "", truncated: false, busy: null, ordinals: [], frames: [], roots: [] };
+  const w = { fresh: false, els: [], ups: [], starts: [], ends: [], flags: [], roles: [], text: "", truncated: false, busy: null, ordinals: [], frames: [], roots: [], said: [] };
   const { els, ups, starts, ends, flags, roles, ordinals } = w;
   const hierarchy = newSum(), texts = newSum(), states = newSum();
   const until = now() + budget;
@@ -41,10 +41,11 @@ const walk = (budget, asks) => {
   const say = (n, e) => {
     const raw = data(n);
     if (!raw) return;
+    const from = length;
     let s = untidy.test(raw) ? raw.replace(/\s+/g, " ") : raw;
     const bare = s.trim();
     if (bare) {
-      if (!clockLike(bare)) texts.add(bare);
+      if (flags[e] & 16 && !clockLike(bare)) texts.add(bare);
       flags[e] |= 4;
     }
     if (length > 4000000) { w.truncated = true; return; }
@@ -55,6 +56,7 @@ const walk = (budget, asks) => {
     length += s.length;
     spaced = s.charCodeAt(s.length - 1) === 32;
     apart = false;
+    if (bare) w.said.push({ n, e, from, to: length });
   };
   const stated = (e, tag, role, html, bare) => {
     if (html) {
@@ -89,10 +91,12 @@ const walk = (budget, asks) => {
     if (asks) asked.add(e);
     else if (!w.fresh && !asked.has(e)) w.fresh = true;
     const parentFlags = parent >= 0 ? flags[parent] : 1;
-    // 1: its subtree is rendered; 2: it is seen; 4: text of its own; 8: acts
+    // 1: its subtree is rendered; 2: it is laid out; 4: text of its own; 8: acts; 16: it
+    // is not transparent
     let f = 0;
     if (parentFlags & 1) {
-      if (shown(e)) f = 3;
+      if (opaque(e)) f = 19;
+      else if (shown(e)) f = 3;
       else if (styleOf(e).display !== "none") f = 1;
     }
     els.push(e); ups.push(parent); starts.push(length); ends.push(0); flags.push(f); ordinals.push(ordinal);
@@ -323,6 +327,22 @@ const takeAll = (w, take, chosen, limit) => {
   return full;
 };
 
+// legible is the text of an entry that a person can read.
+const legible = (w, i, look) => {
+  const from = w.starts[i], to = Math.min(w.ends[i], from + 4096), { said } = w;
+  let lo = 0, hi = said.length;
+  while (lo < hi) { const mid = (lo + hi) >> 1; if (said[mid].to <= from) lo = mid + 1; else hi = mid; }
+  let at = from, text = "";
+  for (let k = lo; k < said.length && said[k].from < to; k++) {
+    const s = said[k];
+    s.read ??= look.sight.reads(s.n, w.els[s.e]);
+    if (s.read) continue;
+    text += w.text.slice(at, Math.max(at, s.from)) + " ";
+    at = Math.min(s.to, to);
+  }
+  return text + w.text.slice(at, to);
+};
+
 const read = (q) => {
   const at = clock.timeOrigin + now();
   const w = walk(q.budget, q.asked);
@@ -340,7 +360,7 @@ const read = (q) => {
   let truncated = w.truncated || chosen.truncated;
   for (const i of list) {
     if ((nodes.length & 31) === 31 && now() > until) { truncated = true; break; }
-    const n = describe(w.els[i], look, q.attributes, () => w.text.slice(w.starts[i], Math.min(w.ends[i], w.starts[i] + 4096)));
+    const n = describe(w.els[i], look, q.attributes, () => legible(w, i, look));
     place.set(i, n.ref);
     for (let p = w.ups[i]; p >= 0; p = w.ups[p]) if (place.has(p)) { n.up = place.get(p); break; }
     n.order = i;
@@ -370,7 +390,7 @@ const frameFacts = (e, order, ordinal, look) => {
   const k = offsetWidth(e) > 0 ? rect(e).width / offsetWidth(e) : 1;
   const left = parseFloat(style.paddingLeft) || 0, top = parseFloat(style.paddingTop) || 0;
   return {
-    n: numberOf(e), open: inner(e) !== null, order, ordinal, name: cut(attr(e, "name") || "", 255), id: cut(idOf(e) || "", 255), box: b, visible: shown(e),
+    n: numberOf(e), open: inner(e) !== null, order, ordinal, name: cut(attr(e, "name") || "", 255), id: cut(idOf(e) || "", 255), box: b, visible: look.sight.sees(e),
     x: b.x + o.s * k * (clientLeft(e) + left), y: b.y + o.s * k * (clientTop(e) + top), s: o.s * k, clip: meet(b, look.around(e)),
   };
 };

@@ -12,7 +12,7 @@ const focusNode = (number, all, text) => {
   if (all && !editable(e, tag)) return "kind";
   watch(e);
   focusOn(e);
-  if (all) selectAll(e, tag);
+  if (all) { selectAll(e, tag); typing(e); }
   if (text === "" && all) {
     const doc = ownerDocument(e);
     const had = tag === "input" && isHTML(e) ? input.value(e) : tag === "textarea" && isHTML(e) ? textarea.value(e) : textContent(e);
@@ -20,6 +20,64 @@ const focusNode = (number, all, text) => {
   }
   return "";
 };
+// leave takes the focus out of a control, as a person does who goes on to the next one:
+// many pages save, check or format what was entered only then. A field that suggests
+// keeps it, since its list would close, and so does what is inside of a menu.
+const leave = (number) => {
+  const e = nodeOf(number);
+  if (!e) return "gone";
+  const root = getRootNode(e);
+  const active = nodeType(root) === 9 ? activeElement(root) : nodeType(root) === 11 ? activeInShadow(root) : null;
+  if (!active || !isHTML(active) || active === documentBody(ownerDocument(e))) return "";
+  if (!holds(e, active) && !holds(active, e)) return "";
+  if (suggests(e, localName(e)) || offered(e)) return "";
+  blurOf.call(active);
+  return "";
+};
+const suggests = (e, tag) => {
+  for (let n = up(e), i = 0; n && i < 100; n = up(n), i++) {
+    if (nodeType(n) === 1 && (lists.has(attr(n, "role") || "") || has(n, "popover"))) return true;
+  }
+  if (tag === "select" && isHTML(e)) return false;
+  const auto = attr(e, "aria-autocomplete");
+  const popup = attr(e, "aria-haspopup");
+  return roleOf(e, tag) === "combobox" || has(e, "list") || has(e, "aria-expanded") || (auto !== null && auto !== "none") || (popup !== null && popup !== "false");
+};
+const lists = new Set(["listbox", "menu", "menubar", "tree"]);
+// What a page shows beside a field while one types into it: a list, or something that
+// lies over the page.
+let typedInto = null, shownThen = [], typingSeen = null;
+const typing = (e) => {
+  if (typingSeen) typingSeen.disconnect();
+  typedInto = new WeakRef(e);
+  shownThen = [];
+  typingSeen = new MutationObserver((records) => noteShown(records));
+  typingSeen.observe(ownerDocument(e), { subtree: true, childList: true, attributes: true, attributeFilter: ["style", "class", "hidden", "open"] });
+  const mine = typingSeen;
+  later(() => mine.disconnect(), 2000);
+};
+const noteShown = (records) => {
+  for (const r of records) {
+    if (shownThen.length > 200) return;
+    if (r.type === "attributes") shownThen.push(r.target);
+    else for (const n of r.addedNodes) if (nodeType(n) === 1) shownThen.push(n);
+  }
+};
+const offered = (e) => {
+  if (!typingSeen || typedInto.deref() !== e) return false;
+  noteShown(typingSeen.takeRecords());
+  typingSeen.disconnect();
+  typingSeen = null;
+  const list = shownThen;
+  shownThen = [];
+  return list.some((n) => {
+    if (!isConnected(n) || holds(n, e) || holds(e, n) || !shown(n) || !area2(n)) return false;
+    if (["ul", "ol", "li"].includes(localName(n)) || lists.has(attr(n, "role") || "") || attr(n, "role") === "option") return true;
+    const p = styleOf(n).position;
+    return p === "absolute" || p === "fixed";
+  });
+};
+
 // enter puts a secret into a text control, whole or not at all. Nothing happens
 // between the focus and the text, so that nobody else gets it: not a frame that took
 // the focus, nor a field that the page moves it to.
@@ -60,16 +118,20 @@ const setControl = (number, s) => {
       const t = input.type(e);
       if (t === "checkbox" || t === "radio") {
         if (s.check === undefined || (t === "radio" && !s.check)) return "kind";
+        focusOn(e);
         input.setChecked(e, s.check);
       } else if (t === "file" || t === "hidden") return "kind";
-      else if (s.number !== undefined) input.setValue(e, String(s.number));
-      else if (s.text !== undefined) input.setValue(e, s.text);
-      else return "kind";
+      else if (s.number === undefined && s.text === undefined) return "kind";
+      else {
+        focusOn(e);
+        input.setValue(e, s.number !== undefined ? String(s.number) : s.text);
+      }
       changed(e, "input", "change");
       return "";
     }
     case "textarea":
       if (s.text === undefined) return "kind";
+      focusOn(e);
       textarea.setValue(e, s.text);
       changed(e, "input", "change");
       return "";
@@ -87,6 +149,7 @@ const setControl = (number, s) => {
       else if (s.option !== undefined) for (let i = 0; i < all.length; i++) if (option.value(all[i]) === s.option) { index = i; break; }
       if (index < 0 || index >= all.length) return "gone";
       if (matches(all[index], ":disabled")) return "kind";
+      focusOn(e);
       select.setIndex(e, index);
       changed(e, "input", "change");
       return "";

@@ -1,5 +1,5 @@
 const exports = {
-  read, ready, through, counted, aimed, focusNode, enter, setControl, scroll, show, boxesOf, hide, unhide, secrets, selection, controlAt, frameAt, mark, nameFrame, extract, node: nodeOf,
+  read, ready, through, counted, aimed, focusNode, leave, enter, setControl, scroll, show, boxesOf, hide, unhide, secrets, selection, controlAt, frameAt, mark, nameFrame, extract, node: nodeOf,
   title: () => short(documentTitle(document)),
   lens: () => { const v = globalThis.visualViewport; return v ? { scale: v.scale, x: v.offsetLeft, y: v.offsetTop } : { scale: 1, x: 0, y: 0 }; },
   multiline: (n) => { const e = nodeOf(n); return e !== null && !is(e, "input"); },
