@@ -153,10 +153,18 @@ func (c *cache) empty() error {
 	}
 	for _, e := range list {
 		if isOurs(e.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+			err = errors.Join(err, removeTree(filepath.Join(c.dir, e.Name())))
 		}
 	}
 	return err
+}
+
+// removeTree removes a file or directory of the cache.
+func removeTree(path string) error {
+	if isBuild(filepath.Base(path)) {
+		return discard(path)
+	}
+	return os.RemoveAll(path)
 }
 
 // sweep removes what earlier processes left unfinished. What is younger than an
@@ -170,7 +178,7 @@ func (c *cache) sweep() error {
 		info, infoErr := e.Info()
 		unfinished := isBuild(e.Name()) || strings.HasPrefix(e.Name(), newPrefix)
 		if infoErr == nil && unfinished && time.Since(info.ModTime()) > time.Hour {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, e.Name())))
+			err = errors.Join(err, removeTree(filepath.Join(c.dir, e.Name())))
 		}
 	}
 	return err

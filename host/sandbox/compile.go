@@ -112,7 +112,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 		return launchFailure(err)
 	}
 	defer func() {
-		if removeErr := os.RemoveAll(out); removeErr != nil {
+		if removeErr := discard(out); removeErr != nil {
 			s.options.Log.Warn("compiler output not removed", "err", removeErr)
 		}
 	}()
