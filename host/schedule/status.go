@@ -73,7 +73,7 @@ func (s *Scheduler) project(ctx context.Context, id store.ConnectionID, d docume
 	case !d.Definition.Enabled || d.Poisoned:
 		out.EffectiveMode = Paused
 	case d.unusable(conn.Grant, s.now()) != "": // it cannot run until its owner decides again
-		out.EffectiveMode, out.NextDueAt = Paused, nil
+		out.EffectiveMode = Paused
 	case conn.Policy.Refuses() != "":
 		out.EffectiveMode = Manual
 	}
