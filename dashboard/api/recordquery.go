@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -26,11 +25,6 @@ type recordQuery struct {
 	since      uint64
 }
 
-// orders are those that the store keeps, and their reverse.
-var orders = []string{"version", "-version", "key", "-key", "time", "-time"}
-
-var storeOrders = map[string]store.Order{"version": store.ByVersion, "key": store.ByKey, "time": store.ByEmitted}
-
 // Bounds of a query.
 const (
 	maxKeys    = 100
@@ -40,10 +34,10 @@ const (
 
 func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 	in := web.QueryOf(c)
-	order := in.OneOf("order", "version", orders...)
+	order := in.OneOf("order", "version", export.Orders...)
 	q := &recordQuery{deleted: in.Bool("includeDeleted", false), changes: in.Has("changesSince")}
-	name, descending := strings.CutPrefix(order, "-")
-	q.order, q.descending = storeOrders[name], descending
+	q.order, q.descending = export.OrderOf(order)
+	find := in.Text("find", export.MaxFind)
 	fields, since := in.List("fields"), in.Text("changesSince", 64)
 	from, until := in.Time("from"), in.Time("until")
 	updated := between{in.Time("updatedFrom"), in.Time("updatedUntil")}
@@ -84,7 +78,7 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		}
 		filters = append(filters, timeFilter(s.spec.ConsentTimeField, between{from, until})...)
 	}
-	q.match = matcher(filters, updated)
+	q.match = export.Both(matcher(filters, updated), export.Find(find))
 	if q.changes {
 		q.deleted = true
 		if q.since, err = s.since(since); err != nil {
@@ -111,7 +105,7 @@ func declared(fields []string, spec abi.StreamSpec) error {
 // matches no more would never be reported as gone.
 func (q *recordQuery) reproduces() error {
 	if q.match != nil {
-		return web.Invalid(web.Field{Path: "query.changesSince", Rule: "given without filter, from, until, updatedFrom and updatedUntil"})
+		return web.Invalid(web.Field{Path: "query.changesSince", Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
 	}
 	if q.order != store.ByVersion || q.descending {
 		return web.Invalid(web.Field{Path: "query.order", Rule: "version, with changesSince"})
@@ -130,7 +124,7 @@ func (q *recordQuery) matchAll() func(store.Record) bool {
 	if q.keys == nil {
 		return q.match
 	}
-	return func(r store.Record) bool { return q.keys[r.Key] && (q.match == nil || q.match(r)) }
+	return export.Both(func(r store.Record) bool { return q.keys[r.Key] }, q.match)
 }
 
 // repeated are the values of a parameter that may be given more than once,

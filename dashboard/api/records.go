@@ -31,11 +31,12 @@ func (a *API) recordRoutes() []route {
 		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.", repeat: true},
 		{name: "fields", typ: "string", text: "Members of the data, with commas; key fields are always there."},
 		{name: "filter", typ: "string", text: "field:op:value with eq, ne, gt, gte, lt, lte, in or exists; all must hold.", repeat: true},
+		{name: "find", typ: "string", text: "A text that the key or the data contains, whatever its case. At most 256 bytes."},
 		{name: "from", typ: "string", text: "Consent time, inclusive, RFC 3339."},
 		{name: "until", typ: "string", text: "Consent time, exclusive."},
 		{name: "updatedFrom", typ: "string", text: "ingestedAt, inclusive."},
 		{name: "updatedUntil", typ: "string", text: "ingestedAt, exclusive."},
-		{name: "order", typ: "string", text: "version by default; time is emittedAt.", words: orders},
+		{name: "order", typ: "string", text: "version by default; time is emittedAt.", words: export.Orders},
 		{name: "includeDeleted", typ: "boolean", text: "Tombstones too."},
 		{name: "changesSince", typ: "string", text: "What changed behind a nextChangesSince, tombstones included; empty for everything."},
 	}

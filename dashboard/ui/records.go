@@ -1,10 +1,10 @@
 package ui
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/dashboard/web"
 	"github.com/sluicehost/sluice/store"
 )
@@ -38,8 +39,9 @@ type recordsBody struct {
 	Columns     []string
 	Rows        []recordRow
 	Next        string // where to go on, "" at the end
-	Total       uint64
-	Asked       bool // a stream was chosen
+	Total       uint64 // of the stream, before the search
+	Asked       bool   // a stream was chosen
+	Export      string // the query that exports what is shown
 }
 
 type recordRow struct {
@@ -74,7 +76,9 @@ func (u *UI) records(c *fiber.Ctx) error {
 	}
 	for _, s := range b.Streams {
 		if string(s.Stream) == b.Stream {
-			b.Asked, b.Total = true, s.Live
+			if b.Asked, b.Total = true, s.Live; b.Deleted {
+				b.Total += s.Tombstones
+			}
 		}
 	}
 	if b.Asked {
@@ -96,11 +100,8 @@ func (u *UI) page(c *fiber.Ctx, b *recordsBody, after string) error {
 	} else {
 		q.AfterKey = after
 	}
-	if find := []byte(strings.ToLower(b.Find)); len(find) > 0 {
-		q.Match = func(r store.Record) bool {
-			return bytes.Contains(bytes.ToLower(r.Data), find) || strings.Contains(strings.ToLower(r.Key), string(find))
-		}
-	}
+	q.Match = export.Find(b.Find)
+	b.Export = b.exported()
 	var records []store.Record
 	for range 20 { // a page of a search may be empty, and yet have a next one
 		p, err := u.Store.Records(web.Context(c), q)
@@ -120,6 +121,31 @@ func (u *UI) page(c *fiber.Ctx, b *recordsBody, after string) error {
 	}
 	b.table(records)
 	return nil
+}
+
+// exported is the query by which the API exports what is shown.
+func (b *recordsBody) exported() string {
+	q := url.Values{"order": {strings.Replace(b.Order, string(store.ByEmitted), "time", 1)}}
+	if b.Find != "" {
+		q.Set("find", b.Find)
+	}
+	if b.Deleted {
+		q.Set("includeDeleted", "true")
+	}
+	return q.Encode()
+}
+
+// Counted says how many records there are, and of a search, how many of them the
+// page shows.
+func (b *recordsBody) Counted() string {
+	all := plural(b.Total, "record")
+	switch {
+	case b.Find == "":
+		return all
+	case b.Next != "":
+		return "More than " + strconv.Itoa(len(b.Rows)) + " of " + all
+	}
+	return strconv.Itoa(len(b.Rows)) + " of " + all
 }
 
 // table chooses the fields that most records have, and fills in the cells.

@@ -24,8 +24,8 @@ import (
 // gets its own once it is complete, so that a file that exists is whole.
 type recordFile struct {
 	path    string
-	format  string // .jsonl or .csv
-	file    *os.File
+	format  string   // .jsonl or .csv
+	file    *os.File // nil: the standard output
 	buffer  *bufio.Writer
 	sum     hash.Hash
 	records int64
@@ -69,6 +69,13 @@ func createFile(flag, path string) (*recordFile, error) {
 	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
 }
 
+// writeRecords is createRecords for the standard output, which has what was
+// written also after an error.
+func writeRecords(w io.Writer, format string) *recordFile {
+	sum := sha256.New()
+	return &recordFile{path: "-", format: format, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(w, sum), 256*abi.KiB)}
+}
+
 // audit writes an export down, before the file has its name (A168).
 func (f *recordFile) audit(h *host.Host, id store.ConnectionID, stream string) error {
 	if err := f.buffer.Flush(); err != nil { // the digest is of all of it
@@ -84,6 +91,9 @@ func (f *recordFile) audit(h *host.Host, id store.ConnectionID, stream string) e
 
 // commit makes the file durable and gives it its name.
 func (f *recordFile) commit() error {
+	if f.file == nil {
+		return f.buffer.Flush()
+	}
 	err := errors.Join(f.buffer.Flush(), f.file.Sync(), f.file.Close())
 	if err == nil {
 		err = os.Rename(f.file.Name(), f.path)
@@ -97,6 +107,9 @@ func (f *recordFile) commit() error {
 
 // abandon removes the unfinished file.
 func (f *recordFile) abandon() {
+	if f.file == nil {
+		return
+	}
 	f.file.Close()
 	os.Remove(f.file.Name())
 }

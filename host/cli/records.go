@@ -1,9 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +19,37 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// shownFlags choose what of the stored records is meant, for sluice records and
+// sluice export alike.
+type shownFlags struct {
+	find, order string
+	deleted     bool
+}
+
+func (f *shownFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.find, "find", "", "only records whose key or data contains `TEXT`, whatever its case")
+	cmd.Flags().StringVar(&f.order, "order", "version", "`ORDER`: version, key or time, with a - in front for the reverse")
+	cmd.Flags().BoolVar(&f.deleted, "deleted", false, "deleted records too")
+}
+
+// choose adds the flags to a selection.
+func (f *shownFlags) choose(s *export.Selection) error {
+	switch {
+	case !slices.Contains(export.Orders, f.order):
+		return usagef("--order %s: want one of %s", abi.Clean(f.order), strings.Join(export.Orders, ", "))
+	case len(f.find) > export.MaxFind:
+		return usagef("--find: want at most %d bytes", export.MaxFind)
+	}
+	s.Order, s.Descending = export.OrderOf(f.order)
+	s.Match, s.Deleted = export.Find(f.find), s.Deleted || f.deleted
+	return nil
+}
+
 // recordFlags are the flags of sluice records.
 type recordFlags struct {
+	shownFlags
 	since   uint64
 	changes bool // --changes-since was given
-	deleted bool
 	limit   int
 }
 
@@ -42,7 +75,7 @@ one is where to go on from.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
-	cmd.Flags().BoolVar(&f.deleted, "deleted", false, "deleted records too")
+	f.add(cmd)
 	cmd.Flags().IntVar(&f.limit, "limit", 100, "at most `N` records; 0 for all")
 	return cmd
 }
@@ -65,7 +98,13 @@ func (c *command) doRecords(ctx context.Context, src source, connection, stream 
 	if f.changes && len(streams) > 1 {
 		return usagef("--changes-since needs a STREAM: versions are counted per stream")
 	}
-	s := export.Selection{Connection: conn.ID, Deleted: f.deleted || f.changes}
+	s := export.Selection{Connection: conn.ID, Deleted: f.changes}
+	if err := f.choose(&s); err != nil {
+		return err
+	}
+	if f.changes && f.order != "version" {
+		return usagef("--changes-since lists by version; leave --order out")
+	}
 	for _, st := range streams {
 		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: f.since})
 	}
@@ -114,72 +153,143 @@ func recordRow(r store.Record) []string {
 	return []string{string(r.Stream), r.Key, fmt.Sprint(r.Version), data}
 }
 
+// exportFlags are the flags of sluice export.
+type exportFlags struct {
+	shownFlags
+	to, stream, format string
+}
+
 func (c *command) export() *cobra.Command {
-	var to, stream string
+	f := &exportFlags{}
 	cmd := &cobra.Command{
 		Use: "export CONNECTION --to FILE", Short: "Write records to a file",
 		Long: `Writes the current records of a connection to FILE.jsonl, one record with its
 envelope per line, or to FILE.csv: the envelope, then the fields in the order of
 the schema, nested values as JSON, and a ' before what a spreadsheet would take
-for a formula. A file that exists is complete: it gets its name at the end.`,
-		Example: "  sluice export git --to commits.csv --stream commits",
+for a formula. A file that exists is complete: it gets its name at the end.
+
+--to DIR/ writes a file for each stream, --to - to the standard output; --format
+says there which. --find, --order and --deleted choose records as in sluice records.`,
+		Example: "  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if to == "" {
-				return usagef("sluice export needs --to FILE.jsonl or --to FILE.csv")
-			}
-			if err := recordFormat("--to", to); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
-			return c.reading(cmd.Context(), func(src source) error { return c.doExport(cmd.Context(), src, a[0], stream, to) })
+			return c.reading(cmd.Context(), func(src source) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "`FILE`.{jsonl,csv} to write")
-	cmd.Flags().StringVar(&stream, "stream", "", "only the stream `S`")
+	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv} to write, DIR/ for a file each stream, or - for the standard output")
+	cmd.Flags().StringVar(&f.stream, "stream", "", "only the stream `S`")
+	cmd.Flags().StringVar(&f.format, "format", "jsonl", "jsonl or csv, for DIR/ and -")
+	f.add(cmd)
 	return cmd
 }
 
-// exported is what sluice export prints.
+// check refuses what cannot be written, before anything is done.
+func (f *exportFlags) check() error {
+	switch {
+	case f.to == "":
+		return usagef("sluice export needs --to FILE.jsonl, --to FILE.csv, --to DIR/ or --to -")
+	case f.format != "jsonl" && f.format != "csv":
+		return usagef("--format %s: want jsonl or csv", abi.Clean(f.format))
+	case f.to == "-" || f.eachStream():
+		return nil
+	}
+	return recordFormat("--to", f.to)
+}
+
+// eachStream reports whether every stream gets a file of its own.
+func (f *exportFlags) eachStream() bool {
+	fi, err := os.Stat(f.to)
+	return strings.HasSuffix(f.to, "/") || err == nil && fi.IsDir()
+}
+
+// exported is what sluice export prints of a file.
 type exported struct {
 	File    string `json:"file"`
 	Records int64  `json:"records"`
 	Digest  string `json:"digest"`
 }
 
-func (c *command) doExport(ctx context.Context, src source, connection, stream, to string) error {
+func (c *command) doExport(ctx context.Context, src source, connection string, f *exportFlags) error {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
 	}
-	streams, err := findStreams(ctx, src, conn.ID, stream)
+	streams, err := findStreams(ctx, src, conn.ID, f.stream)
 	if err != nil {
 		return err
 	}
 	s := export.Selection{Connection: conn.ID}
+	if err := f.choose(&s); err != nil {
+		return err
+	}
 	if s.Manifest, err = abi.ReadManifest(conn.Manifest); err != nil {
 		s.Manifest = nil // without one, columns stand in name order
 	}
 	for _, st := range streams {
 		s.Streams = append(s.Streams, export.From{Stream: st.Stream})
 	}
-	f, err := createRecords("--to", to)
-	if err != nil {
+	if !f.eachStream() || f.to == "-" {
+		return c.exportFile(ctx, src, s, f, f.to, f.stream)
+	}
+	if err := os.MkdirAll(f.to, 0o700); err != nil {
+		return usagef("--to %s: %w", f.to, err)
+	}
+	names := map[string]bool{}
+	for _, st := range s.Streams {
+		one := s
+		one.Streams = []export.From{st}
+		path := filepath.Join(f.to, fileOf(string(st.Stream), names)+"."+f.format)
+		if err := c.exportFile(ctx, src, one, f, path, string(st.Stream)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileOf is a name for the file of a stream, whose own a connector chose; names
+// are those that are taken, in any case.
+func fileOf(stream string, names map[string]bool) string {
+	safe := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, abi.Cut(stream, 128))
+	safe = strings.TrimLeft(safe, ".-")
+	name := cmp.Or(safe, "stream")
+	for n := 2; names[strings.ToLower(name)]; n++ {
+		name = fmt.Sprintf("%s_%d", cmp.Or(safe, "stream"), n)
+	}
+	names[strings.ToLower(name)] = true
+	return name
+}
+
+// exportFile writes one file of records, or the standard output.
+func (c *command) exportFile(ctx context.Context, src source, s export.Selection, flags *exportFlags, path, stream string) error {
+	var f *recordFile
+	var err error
+	if path == "-" {
+		f = writeRecords(c.out, "."+flags.format)
+	} else if f, err = createRecords("--to", path); err != nil {
 		return err
 	}
 	if err := f.write(ctx, src, s); err != nil {
 		f.abandon()
-		return fmt.Errorf("export %s: %w", conn.ID, err)
+		return fmt.Errorf("export %s: %w", s.Connection, err)
 	}
-	if err := src.exported(f, conn.ID, stream); err != nil {
+	if err := src.exported(f, s.Connection, stream); err != nil {
 		f.abandon()
 		return err
 	}
 	if err := f.commit(); err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, exported{to, f.records, f.digest()})
+	if c.json && path != "-" {
+		return printJSON(c.out, exported{path, f.records, f.digest()})
 	}
-	c.warnf("%s: %s records, %s", to, count(f.records), f.digest())
+	c.warnf("%s: %s records, %s", path, count(f.records), f.digest())
 	return nil
 }

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
@@ -219,6 +222,9 @@ func runFrom(s timeline.Snapshot) (store.Run, error) {
 // Records is a page by version: what changed behind one, without the deletions
 // unless they are wanted.
 func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	if q.Order != store.ByVersion && q.Order != "" || q.Descending {
+		return s.ordered(ctx, q)
+	}
 	page := store.RecordPage{After: q.After}
 	for {
 		got, err := s.Changes(ctx, q.Connection, q.Stream, page.After, q.Limit)
@@ -231,7 +237,7 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 			if err != nil {
 				return page, err
 			}
-			if q.Deleted || !r.Deleted {
+			if (q.Deleted || !r.Deleted) && (q.Match == nil || q.Match(out)) {
 				page.Records = append(page.Records, out)
 			}
 		}
@@ -241,46 +247,84 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 	}
 }
 
+// ordered pages in any order. The place where a page ends is the host's cursor.
+func (s served) ordered(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
+	got, err := s.Client.Records(ctx, q.Connection, q.Stream, queryOf(q), q.AfterKey, q.Limit)
+	if err != nil {
+		return page, absent(err)
+	}
+	for _, r := range got.Data {
+		out, err := recordFrom(r)
+		if err != nil {
+			return page, err
+		}
+		if q.Match == nil || q.Match(out) {
+			page.Records = append(page.Records, out)
+		}
+	}
+	if page.More = got.More(); page.More {
+		page.AfterKey = *got.NextCursor
+	}
+	return page, nil
+}
+
+// queryOf is the order of a query, and whether tombstones are in it, as the API
+// takes them.
+func queryOf(q store.RecordQuery) url.Values {
+	out := url.Values{}
+	for _, name := range export.Orders {
+		if o, descending := export.OrderOf(name); o == cmp.Or(q.Order, store.ByVersion) && descending == q.Descending {
+			out.Set("order", name)
+		}
+	}
+	if q.Deleted {
+		out.Set("includeDeleted", "true")
+	}
+	return out
+}
+
 // thereExporter reads a stream's export page by page.
 type thereExporter struct {
 	served
 	next  func() (store.Record, error, bool)
 	ended func()
+	of    store.Stream // whose export it is
+	read  uint64       // records of it
 }
 
 func (s served) exporting() exporter { return &thereExporter{served: s, ended: func() {}} }
 
 func (x *thereExporter) stop() { x.ended() }
 
-// Records goes on with the export of a stream; from version 0 on it is a new one.
-// What is not a whole stream has no export, and is listed.
+// Records goes on with the export of a stream; from the beginning on it is a new
+// one. What begins in the middle of a stream has no export, and is listed. A place
+// is how many records were read.
 func (x *thereExporter) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
-	if q.Deleted || x.next == nil && q.After > 0 {
+	if q.After > 0 && (x.next == nil || x.of != q.Stream) {
 		return x.served.Records(ctx, q)
 	}
 	if q.After == 0 {
 		x.ended()
-		x.next, x.ended = iter.Pull2(x.records(ctx, q.Connection, q.Stream))
+		x.of, x.read = q.Stream, 0
+		x.next, x.ended = iter.Pull2(x.records(ctx, q))
 	}
-	page.After = q.After
 	for len(page.Records) < q.Limit {
 		r, err, ok := x.next()
-		if err != nil {
+		if err != nil || !ok {
 			return page, err
 		}
-		if !ok {
-			return page, nil
+		if x.read++; q.Match == nil || q.Match(r) {
+			page.Records = append(page.Records, r)
 		}
-		page.Records, page.After = append(page.Records, r), r.Version
 	}
-	page.More = true
+	page.After, page.More = x.read, true
 	return page, nil
 }
 
-func (x *thereExporter) records(ctx context.Context, id store.ConnectionID, stream store.Stream) iter.Seq2[store.Record, error] {
+func (x *thereExporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		enough := errors.New("enough")
-		err := x.Export(ctx, id, stream, func(r client.Record) error {
+		err := x.Export(ctx, q.Connection, q.Stream, queryOf(q), func(r client.Record) error {
 			out, err := recordFrom(r)
 			if !yield(out, err) || err != nil {
 				return enough

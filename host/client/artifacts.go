@@ -14,7 +14,9 @@ import (
 
 // Artifacts are the files that a run left and that the host still has, oldest first.
 func (c *Client) Artifacts(ctx context.Context, run store.RunID) ([]timeline.Artifact, error) {
-	return all[timeline.Artifact](ctx, c, at("runs", string(run), "artifacts"), nil)
+	var out list[timeline.Artifact]
+	err := c.get(ctx, at("runs", string(run), "artifacts"), nil, &out)
+	return out.Data, err
 }
 
 // Artifact writes the content of one, which is checked against its digest. The host

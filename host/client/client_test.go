@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -217,7 +218,7 @@ func TestExport(t *testing.T) {
 		record: false, record + `{"end":true,"records":2}` + "\n": false, "": false, "nonsense\n": false,
 	} {
 		body = text
-		if err := c.Export(context.Background(), "c", "s", func(client.Record) error { return nil }); (err == nil) != whole {
+		if err := c.Export(context.Background(), "c", "s", url.Values{}, func(client.Record) error { return nil }); (err == nil) != whole {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

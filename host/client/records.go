@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -84,10 +85,23 @@ func (c *Client) Changes(ctx context.Context, id store.ConnectionID, stream stor
 // maxLine bounds a record of an export.
 const maxLine = 64 << 20
 
-// Export calls do with the records of a stream as they stood at one version
-// (A215). The host writes the export down.
-func (c *Client) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, do func(Record) error) error {
-	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "streams", string(stream), "export"), url.Values{"format": {"ndjson"}}, nil, nil)
+// Records is a page of the records of a stream, chosen and ordered by a query
+// (A213). cursor is the NextCursor of the page before, "" at the beginning.
+func (c *Client) Records(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, cursor string, limit int) (out RecordPage, err error) {
+	q = maps.Clone(q)
+	q.Set("limit", strconv.Itoa(min(limit, 1000)))
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
+}
+
+// Export calls do with the records of a stream that a query chooses, as they stood
+// at one version (A215). The host writes the export down.
+func (c *Client) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, do func(Record) error) error {
+	q = maps.Clone(q)
+	q.Set("format", "ndjson")
+	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "streams", string(stream), "export"), q, nil, nil)
 	if err != nil {
 		return err
 	}
