@@ -150,8 +150,11 @@ func (f *freezer) all(out []byte) ([]byte, error) {
 			return nil, invalid(f.path+"."+member, "scope_wildcard", "* has no %s: streams differ", member)
 		}
 	}
+	span, _ := f.item.Member("time_range")
 	for _, st := range f.m.Streams {
-		out = f.entry(out, st.Name, nil, false)
+		if out = f.entry(out, st.Name, nil, false); st.ConsentTimeField == "" && !span.Absent() {
+			return nil, invalid(f.path+".time_range", "scope_time_range_unsupported", "records of %s have no time that a range could be held against; name the streams that have one", st.Name)
+		}
 	}
 	return out, nil
 }

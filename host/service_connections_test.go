@@ -242,6 +242,7 @@ func TestHostileGrants(t *testing.T) {
 		"twice":           {grant(`{"streams":[{"name":"mail"},{"name":"mail"}]}`), "scope_duplicate_stream"},
 		"* with others":   {grant(`{"streams":[{"name":"mail"},{"name":"*"}]}`), "scope_wildcard"},
 		"* with fields":   {grant(`{"streams":[{"name":"*","fields":["id"]}]}`), "scope_wildcard"},
+		"* in a range":    {grant(`{"streams":[{"name":"*","time_range":{"since":"2026-01-01"}}]}`), "scope_time_range_unsupported"},
 		"view and fields": {grant(`{"streams":[{"name":"mail","view":"brief","fields":["id"]}]}`), "view_and_fields"},
 		"view":            {grant(`{"streams":[{"name":"mail","view":"` + marker + `"}]}`), "view_unknown"},
 		"view of another": {grant(`{"streams":[{"name":"rows","view":"brief"}]}`), "view_unknown"},
@@ -269,7 +270,7 @@ func TestGrants(t *testing.T) {
 	s, h := connected(t)
 	until := time.Now().Add(time.Hour)
 	for scope, want := range map[string]string{
-		`{"streams":[{"name":"*","time_range":{"since":"2026-01-01"}}]}`:          `{"streams":[{"name":"mail","time_range":{"since":"2026-01-01"}},{"name":"rows","time_range":{"since":"2026-01-01"}}]}`,
+		`{"streams":[{"name":"*"}]}`: `{"streams":[{"name":"mail"},{"name":"rows"}]}`,
 		`{"streams":[{"name":"mail","view":"brief","resources":["in\u0062ox"]}]}`: `{"streams":[{"name":"mail","fields":["folder","sent"],"resources":["in\u0062ox"]}]}`,
 		`{"streams":[{"fields":[],"name":"mail"}]}`:                               `{"streams":[{"name":"mail","fields":[]}]}`,
 		`null`: `null`,

@@ -137,7 +137,7 @@ func (b *recordsBody) exported() string {
 
 // Counted says how many records there are, and of a search, how many of them the
 // page shows.
-func (b *recordsBody) Counted() string {
+func (b recordsBody) Counted() string {
 	all := plural(b.Total, "record")
 	switch {
 	case b.Find == "":

@@ -185,7 +185,8 @@ func (p *Process) judge() (blocked bool, by string) {
 		return false, "killed by the host"
 	case exit.Signal != 0 && exit.Signal == signalViolation:
 		return true, "killed for the system call"
-	case exit.Signal == 0 && bytes.Contains(exit.head, []byte("failed to create new OS thread")):
+	case exit.Signal == 0 && bytes.Contains(exit.head, []byte("failed to create new OS thread")),
+		bytes.Contains(exit.head, []byte("runtime/cgo: pthread_create failed")): // in a build with cgo it is the C library that gives up
 		return true, "no thread could be made"
 	}
 	return false, fmt.Sprintf("ended with status %d, signal %d", exit.Code, exit.Signal)
