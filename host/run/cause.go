@@ -23,6 +23,7 @@ type cause struct {
 	violation   *abi.Violation
 	ingest      *ingestFailure
 	timedOut    string // the assistance whose time passed
+	fenced      bool   // the lease is lost: nothing is written any more (R183)
 }
 
 func (c *cause) statusOr() string {

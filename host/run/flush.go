@@ -88,7 +88,7 @@ const (
 // how the run ends. Beside a protected value nothing is kept that is not yet.
 func (r *run) keepEmitted() {
 	c := r.latched
-	if len(r.records.order) == 0 || c != nil && (c.origin == "storage" || c.leaked()) || r.grantFault() != nil {
+	if len(r.records.order) == 0 || c != nil && (c.origin == "storage" || c.fenced || c.leaked()) || r.grantFault() != nil {
 		return
 	}
 	within := keepWithin

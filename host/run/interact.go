@@ -300,6 +300,7 @@ func (r *run) response(q *asking, a answer) abi.Response {
 			out.SealedFields = append(out.SealedFields, name)
 		case f.Secret:
 			r.protect(q.message.Kind+"."+name, answerText(raw))
+			r.canary.protectWord(answerText(raw))
 		}
 		out.Data[name] = raw
 	}

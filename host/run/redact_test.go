@@ -34,11 +34,15 @@ func TestOTP(t *testing.T) {
 func TestShortAnswer(t *testing.T) {
 	c := &canary{}
 	c.protect("483920")
+	c.protect("4711") // a stored secret, which is found as a whole text only
+	c.protectWord("483920")
 	for text, want := range map[string]string{
 		"483920":                            "[REDACTED_SECRET]",
 		"sent 483920, then 483920":          "sent [REDACTED_SECRET], then [REDACTED_SECRET]",
 		"1483920 and 4839201 and a483920":   "1483920 and 4839201 and a483920",
 		"id=483920":                         "id=[REDACTED_SECRET]",
+		"page 4711":                         "page 4711",
+		"4711":                              "[REDACTED_SECRET]",
 		"483920483920":                      "483920483920",
 		"120000 events, none of them 48392": "120000 events, none of them 48392",
 	} {

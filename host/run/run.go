@@ -482,7 +482,9 @@ func (r *run) renewal() {
 				r.submit(&store.Commit{Events: []store.Event{r.event("lease.renewed", "in_progress", r.held())}}, nil)
 			}
 		case errors.Is(n.err, store.ErrFenced):
-			r.latch(hostFault("renew lease", n.err))
+			lost := hostFault("renew lease", n.err)
+			lost.fenced = true
+			r.latch(lost)
 		}
 	default:
 	}

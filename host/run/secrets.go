@@ -83,6 +83,7 @@ func (r *run) protect(field, value string) {
 // may go (§18.3).
 func (r *run) seal(field, value string, to []abi.Destination) string {
 	r.canary.protect(value)
+	r.canary.protectWord(value)
 	handle := newHandle(r.deps.Handles)
 	if n := r.deps.Network; n != nil {
 		n.Seal(field, handle, value, Forms(value), to)
@@ -166,8 +167,17 @@ type canary struct {
 	within  [][]byte // forms of values of 8 bytes or more, found anywhere
 	search  *search  // for them; nil for none
 	whole   []string // values of 4 to 7 bytes, found as a whole string only
+	words   []string // those of them that texts are searched for as a word: answers and sealed values
 	longest int
 	Hits    int64 // redactions so far
+}
+
+// protectWord has texts searched for a short value that is protected: a code that
+// the owner typed is told nowhere, while a number that is a stored secret by chance stays.
+func (c *canary) protectWord(value string) {
+	if len(value) >= 4 && len(value) < 8 && !slices.Contains(c.words, value) {
+		c.words = append(c.words, value)
+	}
 }
 
 // protect remembers a value until the run ends.
@@ -297,7 +307,11 @@ func (c *canary) redact(s string) string {
 			s = strings.ReplaceAll(s, string(w), "[REDACTED_SECRET]")
 		}
 	}
-	for _, w := range c.whole {
+	if slices.Contains(c.whole, s) {
+		c.Hits++
+		return "[REDACTED_SECRET]"
+	}
+	for _, w := range c.words {
 		s = c.redactWord(s, w)
 	}
 	return s
