@@ -49,7 +49,7 @@ func (a *act) judge(now *observe.Look) bool {
 		own := a.scene(now).Evaluate(a.property)
 		a.res.Verification.Observed = append(a.res.Verification.Observed, own.Observed(nil)...)
 		holds = holds && (own.Truth == observe.True || a.dispatches > 0 && v.Turned(before))
-	case a.dispatches > 0 && !a.kind.settles && !a.req.AllowPreexist:
+	case a.dispatches > 0 && !a.kind.settles && !a.preexists():
 		holds = v.Turned(before)
 	}
 	return holds && !a.unanswered()
@@ -58,6 +58,13 @@ func (a *act) judge(now *observe.Look) bool {
 // unanswered reports a delta that may be shown in advance of an answer.
 func (a *act) unanswered() bool {
 	return a.dispatches > 0 && a.verb.unanswered(a.mark, a.sentAt, a.set)
+}
+
+// preexists allows a delta that held before the action. Keys that go on in the
+// control that was worked last bring the focus back first, so where it was before
+// says nothing.
+func (a *act) preexists() bool {
+	return a.req.AllowPreexist || a.resume != "" && a.asks("focused", a.delta)
 }
 
 // already settles what holds before anything was dispatched, or held by the time
@@ -85,7 +92,7 @@ func (a *act) already() (done bool, f *fault) {
 		a.move(action.Pending)
 		a.proved()
 		return true, nil
-	case a.kind.settles || a.req.AllowPreexist:
+	case a.kind.settles || a.preexists():
 		return false, nil
 	}
 	a.res.Verification.Reason = "the delta held before the action"

@@ -13,15 +13,15 @@ var (
 )
 
 // formatted reports whether a field writes what was typed in its own way: without the
-// space around it, in other case, as the same number, or with signs put between, as in
-// a telephone number. Nothing of what was typed may be missing, and a number has to be
+// space around it, as the same number, or with signs put between, as in a telephone
+// number. Another case is another text. Nothing of what was typed may be missing, and a number has to be
 // the same number.
 func formatted(typed, have string) bool {
 	typed, have = tidy(typed), tidy(have)
 	if typed == "" || have == "" {
 		return typed == have
 	}
-	if strings.EqualFold(typed, have) {
+	if typed == have {
 		return true
 	}
 	if decimal.MatchString(typed) && decimal.MatchString(have) {
@@ -43,8 +43,8 @@ func numeric(text string) (float64, bool) {
 // spaced reports whether have is typed with signs put in, none of which is a letter or
 // a digit, nor makes a number negative.
 func spaced(typed, have string) bool {
-	rest := []rune(strings.ReplaceAll(strings.ToLower(typed), " ", ""))
-	for i, r := range strings.ToLower(have) {
+	rest := []rune(strings.ReplaceAll(typed, " ", ""))
+	for i, r := range have {
 		switch {
 		case len(rest) > 0 && r == rest[0]:
 			rest = rest[1:]
