@@ -73,7 +73,7 @@ var rooms = map[string]room{
 		"dashboard/access", "dashboard/control", "dashboard/export", "dashboard/stream", "dashboard/timeline", "dashboard/web", "dashboard/webhook"},
 		owns: []string{"github.com/gofiber/fiber/v2", "go.yaml.in/yaml/v3"}},
 	"dashboard/ui": {imports: []string{"abi", "store",
-		"dashboard/access", "dashboard/control", "dashboard/stream", "dashboard/timeline", "dashboard/web", "dashboard/webhook"},
+		"dashboard/access", "dashboard/control", "dashboard/export", "dashboard/stream", "dashboard/timeline", "dashboard/web", "dashboard/webhook"},
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
 	"dashboard": {imports: []string{"abi", "store"}, owns: []string{"github.com/gofiber/fiber/v2", "github.com/valyala/fasthttp"}},
 	"host": {imports: []string{"abi", "store", "store/badger", "dashboard/control", "dashboard/timeline",
