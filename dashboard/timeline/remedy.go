@@ -23,6 +23,8 @@ type Trouble struct {
 	Reason     string // of the gap, or terminal
 	Action     string // of its recovery hint, "" for none
 	Said       bool   // a text of the connector stands above
+	Again      string // the command that does such a run again, "" for that of the connection
+	Unkept     bool   // nothing of the run is kept, so no other command shows or changes it
 }
 
 // A Remedy is what helps: a sentence, the one command and the one page that do
@@ -47,7 +49,7 @@ func (t Trouble) Remedy() Remedy {
 func (t Trouble) ofHost() (Remedy, bool) {
 	switch {
 	case t.Kind == "interaction_required", t.Reason == "assistance_timed_out":
-		return t.again("Run it again and answer in time."), true
+		return t.again(t.answer()), true
 	case t.Kind == "checkpoint_commit":
 		return t.again("Nothing stored is lost: the next run collects it again and goes on from there."), true
 	case t.Kind == "records_rejected":
@@ -61,13 +63,13 @@ func (t Trouble) ofHost() (Remedy, bool) {
 	case strings.HasPrefix(t.Reason, "grant_"):
 		return t.grant("Decide again what it may do."), true
 	case t.Reason == "run_timed_out", t.Reason == "memory_limit_exceeded", t.Reason == "recording_full":
-		return t.grant("Collect less at a time: narrow its scope."), true
+		return t.grant("Collect less at a time, with a narrower scope."), true
 	case strings.HasPrefix(t.Reason, "owner_"), t.Reason == "connector_reported_cancelled", t.Reason == "controller_restarted":
 		return t.again("Run it again; what was stored stays."), true
 	case t.Reason == "recording_mismatch":
-		return t.connector("If the connector was meant to change, record it again.", "sluice run "+t.name()+" --record FILE"), true
+		return t.connector("If the connector was meant to change, record it again.", t.command()+" --record FILE"), true
 	case t.Reason == "connector_protocol_violation", t.Reason == "connector_trapped", t.Reason == "connector_exit_without_done", t.Reason == "connector_stdin_closed":
-		return t.connector("This is a fault of the connector: tell its author, or install another version.", "sluice events "+string(t.Run)), true
+		return t.fault(), true
 	case t.Reason == "connector_reported_failed":
 		return Remedy{}, false
 	case t.Reason == "worker_lost", t.Reason == "worker_protocol_error":
@@ -86,9 +88,9 @@ func (t Trouble) ofAction() Remedy {
 	case abi.RetryOnConnectorUpgrade:
 		return t.connector("Install a newer version of the connector.", "sluice install FILE")
 	case abi.RefreshCredentials:
-		return Remedy{"Renew the sign-in or the secret, then run it again.", "sluice secret list " + t.name(), t.page(""), "Its secrets"}
+		return Remedy{"Renew the sign-in or the secret, then run it again.", t.kept("sluice secret list " + t.name()), t.page(""), "Its secrets"}
 	case abi.ManualActionRequired:
-		return t.again("Do what the message says, then run it again.")
+		return t.again("See to what the message says, then run it again.")
 	case abi.UpdateSelector:
 		return t.connector("The site has changed: install a newer version of the connector.", "sluice install FILE")
 	case abi.UpstreamUnblock:
@@ -99,6 +101,9 @@ func (t Trouble) ofAction() Remedy {
 	if t.Said {
 		return t.again("Do what the connector's message says, then run it again.")
 	}
+	if t.Unkept {
+		return t.again("The connector gave no reason that can be acted on: ask its author.")
+	}
 	return t.see("The connector gave no reason that can be acted on; its timeline has what it did, for its author.")
 }
 
@@ -107,20 +112,53 @@ func (t Trouble) name() string { return abi.Clean(string(t.Connection)) }
 func (t Trouble) page(tail string) string { return "/ui/connections/" + t.name() + tail }
 
 func (t Trouble) again(text string) Remedy {
-	return Remedy{text, "sluice run " + t.name(), t.page(""), "Run it again"}
+	return Remedy{text, t.command(), t.page(""), "Run it again"}
+}
+
+// command does the run again.
+func (t Trouble) command() string {
+	if t.Again != "" {
+		return t.Again
+	}
+	return "sluice run " + t.name()
+}
+
+// kept is a command that needs what is kept of the run or its connection; where
+// nothing is, another run is all there is.
+func (t Trouble) kept(command string) string {
+	if t.Unkept {
+		return t.command()
+	}
+	return command
+}
+
+// answer is what helps a question that was declined, or that nobody answered in time.
+func (t Trouble) answer() string {
+	if t.Reason == "interaction_cancelled" {
+		return "Run it again and answer what it asks."
+	}
+	return "Run it again and answer in time."
+}
+
+// fault is what helps where the connector is broken: its author needs the timeline.
+func (t Trouble) fault() Remedy {
+	if t.Unkept {
+		return t.connector("This is a fault of the connector: once its author has mended it, try it again.", t.command())
+	}
+	return t.connector("This is a fault of the connector: install another version, or show its author what it did.", "sluice events "+string(t.Run))
 }
 
 func (t Trouble) grant(text string) Remedy {
-	return Remedy{text, "sluice grant " + t.name(), t.page("/grant"), "Decide what it may do"}
+	return Remedy{text, t.kept("sluice grant " + t.name()), t.page("/grant"), "Decide what it may do"}
 }
 
 func (t Trouble) see(text string) Remedy {
-	return Remedy{text, "sluice events " + string(t.Run), "/ui/runs/" + string(t.Run), "The run's timeline"}
+	return Remedy{text, t.kept("sluice events " + string(t.Run)), "/ui/runs/" + string(t.Run), "The run's timeline"}
 }
 
 func (t Trouble) check() string {
 	if t.Connector == "" {
-		return "sluice events " + string(t.Run)
+		return t.kept("sluice events " + string(t.Run))
 	}
 	return "sluice check " + abi.Clean(t.Connector)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -37,7 +38,7 @@ secrets, are not used. Exit codes are those of sluice run.`,
 				return err
 			}
 			q.Connector = strictly(l)
-			report := &checkReport{out: c, runs: []*run.Result{}}
+			report := &checkReport{out: c, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
 				if err := c.try(cmd.Context(), report, q, f); err != nil {
@@ -74,6 +75,7 @@ type checkLine struct {
 // A checkReport prints its lines as they come, or all at once as JSON.
 type checkReport struct {
 	out   *command
+	about timeline.Trouble // how it is tried, for what helps
 	lines []checkLine
 	runs  []*run.Result
 }
@@ -154,7 +156,7 @@ func (c *command) tryOnce(ctx context.Context, h *host.Host, q host.RunRequest, 
 		c.code = code
 	}
 	if result.Status != abi.Succeeded {
-		report.add(name, "failed", "%s", strings.Join(failureLines(result, watch.logs), "; "))
+		report.add(name, "failed", "%s", strings.Join(failureLines(result, report.about, watch.logs), "; "))
 		return result, nil
 	}
 	report.add(name, "ok", "%s records, checkpoint %s, isolation %s", count(result.RecordsFlushed), checkpointText(result), result.Isolation.Level)

@@ -134,10 +134,7 @@ func oneLine(message string) string {
 
 func (c *command) report(code, message string, details map[string]any) {
 	if !c.json {
-		if strings.Contains(message, code) { // said already
-			fmt.Fprintf(c.errs, "sluice: %s\n", abi.CleanLines(message))
-			return
-		}
+		message = strings.TrimSuffix(strings.Replace(message, code+": ", "", 1), " ("+code+")") // said once, at the end
 		fmt.Fprintf(c.errs, "sluice: %s (%s)\n", abi.CleanLines(message), code)
 		return
 	}

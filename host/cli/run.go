@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
@@ -158,9 +159,32 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		if request.Trace {
 			c.tellTrace(browser.TraceFile(h.DataDir, string(done.result.RunID)))
 		}
+		done.about = timeline.Trouble{Again: againOf(connector, f), Unkept: h.DataDir == ""}
 		c.code = resultCode(done.result)
 		return errors.Join(c.printResult(done), c.keep(tape, done.result))
 	})
+}
+
+// againOf is the command that runs a connector again: a file is not run by the name
+// of its connection.
+func againOf(connector string, f *runFlags) string {
+	again := "sluice run " + shellWord(connector)
+	if f.connection != "" {
+		again += " --connection " + shellWord(f.connection)
+	}
+	return again
+}
+
+// shellWord is an argument as a shell takes it.
+func shellWord(s string) string {
+	s = abi.Clean(s)
+	plain := func(c rune) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("./_:-~", c)
+	}
+	if s != "" && strings.TrimLeftFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // tellTrace says where the archive of a run is. A run that used no browser has none.
@@ -174,7 +198,8 @@ func (c *command) tellTrace(file string) {
 type finished struct {
 	result  *run.Result
 	changed changes
-	logs    []string // the latest lines of the connector's log
+	logs    []string         // the latest lines of the connector's log
+	about   timeline.Trouble // how it was started, for what helps
 }
 
 // follow does a run and shows it while it lasts.
@@ -218,7 +243,7 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finished{result, changed, p.logs}, out.finish(ctx, src, result, changed.since(result, q.Connector.Manifest))
+	return &finished{result: result, changed: changed, logs: p.logs}, out.finish(ctx, src, result, changed.since(result, q.Connector.Manifest))
 }
 
 // warn prints what the module's checks found odd (G25).

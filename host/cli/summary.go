@@ -15,7 +15,7 @@ import (
 // printResult is the end of sluice run: the result object for machines, or a
 // summary for people, which goes to stdout as well.
 func (c *command) printResult(f *finished) error {
-	r := f.result
+	r, about := f.result, f.about
 	if c.json {
 		return printJSON(c.out, r)
 	}
@@ -24,7 +24,7 @@ func (c *command) printResult(f *finished) error {
 	for _, fact := range factsOf(r) {
 		s.line("  " + factLine(fact, f.changed[store.Stream(fact.Stream)], f.changed != nil))
 	}
-	for _, l := range resultLines(r, f.logs) {
+	for _, l := range resultLines(r, about, f.logs) {
 		s.line("  " + l)
 	}
 	return nil
@@ -84,17 +84,17 @@ func factLine(f run.StreamFact, c streamChange, known bool) string {
 }
 
 // resultLines is the rest of the summary.
-func resultLines(r *run.Result, logs []string) []string {
+func resultLines(r *run.Result, about timeline.Trouble, logs []string) []string {
 	var out []string
 	out = append(out, "checkpoint: "+checkpointText(r))
 	if n := r.CheckpointSummary.BufferedRecordsDropped; n > 0 {
 		out = append(out, "lost: "+recordCount(n)+" could not be stored before the run ended")
 	}
-	out = append(out, gapLines(r, ownGaps(r))...)
+	out = append(out, gapLines(r, about, ownGaps(r))...)
 	if r.Isolation.Level != "" {
 		out = append(out, "isolation: "+r.Isolation.Level)
 	}
-	out = append(out, failureLines(r, logs)...)
+	out = append(out, failureLines(r, about, logs)...)
 	return out
 }
 
@@ -122,7 +122,7 @@ func ownGaps(r *run.Result) []run.KnownGap {
 }
 
 // gapLines say what is missing and, once for all that it helps, what helps.
-func gapLines(r *run.Result, gaps []run.KnownGap) []string {
+func gapLines(r *run.Result, about timeline.Trouble, gaps []run.KnownGap) []string {
 	var out []string
 	last := ""
 	for i, g := range gaps {
@@ -130,7 +130,7 @@ func gapLines(r *run.Result, gaps []run.KnownGap) []string {
 			out = append(out, fmt.Sprintf("missing: and %d more; see sluice show %s --json", len(gaps)-i, r.RunID))
 			break
 		}
-		next := "next: " + remedyText(remedyOf(r, g))
+		next := "next: " + remedyText(remedyOf(r, about, g))
 		if last != "" && last != next {
 			out = append(out, last)
 		}
@@ -150,12 +150,14 @@ func gapText(g run.KnownGap) string {
 	return join(" — ", join(" ", stream, abi.Clean(g.Reason)), abi.Clean(g.Message))
 }
 
-func troubleOf(r *run.Result) timeline.Trouble {
-	return timeline.Trouble{Connection: r.ConnectionID, Run: r.RunID}
+// troubleOf is a trouble of a run of which about says how it was started.
+func troubleOf(r *run.Result, about timeline.Trouble) timeline.Trouble {
+	about.Connection, about.Run = r.ConnectionID, r.RunID
+	return about
 }
 
-func remedyOf(r *run.Result, g run.KnownGap) timeline.Remedy {
-	t := troubleOf(r)
+func remedyOf(r *run.Result, about timeline.Trouble, g run.KnownGap) timeline.Remedy {
+	t := troubleOf(r, about)
 	t.Kind, t.Reason, t.Action, t.Said = g.Kind, g.Reason, g.RecoveryHint.Action, g.Message != ""
 	return t.Remedy()
 }
@@ -166,7 +168,7 @@ func remedyText(m timeline.Remedy) string {
 }
 
 // failureLines say what went wrong and what to do about it.
-func failureLines(r *run.Result, logs []string) []string {
+func failureLines(r *run.Result, about timeline.Trouble, logs []string) []string {
 	if r.TerminalReason == nil {
 		return nil
 	}
@@ -180,7 +182,7 @@ func failureLines(r *run.Result, logs []string) []string {
 	if n := r.RecordsFlushed; n > 0 && r.Status != abi.Succeeded {
 		out = append(out, "kept: "+recordCount(n)+" that it had sent before")
 	}
-	return append(append(out, "next: "+nextStep(r)), logLines(r, logs)...)
+	return append(append(out, "next: "+nextStep(r, about)), logLines(r, logs)...)
 }
 
 // failureCode is the author's own code, or else the host's.
@@ -196,8 +198,8 @@ func failureCode(r *run.Result) string {
 
 // nextStep is what helps after a failure: what its closing gap says, or the
 // reason.
-func nextStep(r *run.Result) string {
-	t := troubleOf(r)
+func nextStep(r *run.Result, about timeline.Trouble) string {
+	t := troubleOf(r, about)
 	t.Reason, t.Said = *r.TerminalReason, r.ConnectorError != nil
 	for _, g := range r.KnownGaps {
 		if g.Kind == "run_failed" {
