@@ -20,6 +20,7 @@ type guest struct {
 	instant bool // sleeps pass at once
 	stdio   bool
 	input   []byte // read ahead from fd 0
+	line    []byte // of fd 1 of a stdio connector, not ended yet; less than MaxStdoutChunk
 }
 
 // The results of functions are i64 or i32 on wazero's stack: a size, or minus

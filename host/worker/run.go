@@ -87,6 +87,7 @@ func (w *worker) execute(ctx context.Context, r wazero.Runtime, code wazero.Comp
 		}
 		_, err = start.Call(ctx)
 	}
+	g.flushLine()
 	exit := exitOf(err)
 	exit.Instantiate = took
 	return exit

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 
@@ -23,6 +24,9 @@ func (s stdin) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	if len(g.input) == 0 {
+		if errno := g.flushLine(); errno != abi.OK {
+			return 0, experimentalsys.EIO
+		}
 		var request [4]byte
 		binary.LittleEndian.PutUint32(request[:], uint32(min(max(len(b), stdinAhead), abi.MaxReadChunk)))
 		reply, errno := g.relay.call(abi.CallStdin, request[:])
@@ -40,21 +44,37 @@ func (s stdin) Read(b []byte) (int, error) {
 }
 
 // stdout is fd 1 of a stdio connector: every write waits until the host has
-// processed the lines in it (R38).
+// processed the lines in it (R38). What has no line feed yet is kept here, so that
+// a connector which writes byte by byte does not cross to the host with each: the
+// host has it with the rest of its line, before anything is read or slept, and at
+// the end.
 type stdout struct{ guest *guest }
 
-// Write sends all of b in chunks.
+// Write sends all of b in chunks, but for the beginning of a line.
 func (s stdout) Write(b []byte) (int, error) {
-	for sent := 0; ; {
-		chunk := b[sent:min(len(b), sent+abi.MaxStdoutChunk)]
-		if len(chunk) == 0 {
-			return sent, nil
+	g := s.guest
+	for sent := 0; sent < len(b); {
+		n := min(len(b)-sent, abi.MaxStdoutChunk-len(g.line))
+		chunk := b[sent : sent+n]
+		g.line = append(g.line, chunk...)
+		if len(g.line) == abi.MaxStdoutChunk || bytes.IndexByte(chunk, '\n') >= 0 {
+			if errno := g.flushLine(); errno != abi.OK {
+				return sent, experimentalsys.EIO
+			}
 		}
-		if _, errno := s.guest.relay.call(abi.CallStdout, chunk); errno != abi.OK {
-			return sent, experimentalsys.EIO
-		}
-		sent += len(chunk)
+		sent += n
 	}
+	return len(b), nil
+}
+
+// flushLine sends what stdout keeps.
+func (g *guest) flushLine() abi.Errno {
+	if len(g.line) == 0 {
+		return abi.OK
+	}
+	_, errno := g.relay.call(abi.CallStdout, g.line)
+	g.line = g.line[:0]
+	return errno
 }
 
 // diagnostics is fd 2, and fd 1 of an ABI connector: log text.
@@ -66,6 +86,9 @@ type diagnostics struct {
 
 // Write sends all of b in chunks.
 func (d *diagnostics) Write(b []byte) (int, error) {
+	if errno := d.guest.flushLine(); errno != abi.OK { // the order of both stays
+		return 0, experimentalsys.EIO
+	}
 	for sent := 0; ; {
 		chunk := b[sent:min(len(b), sent+abi.MaxStdoutChunk)]
 		if len(chunk) == 0 {

@@ -223,6 +223,7 @@ func event(subscription []byte) []byte {
 // sleep asks the host to answer after d, unless the run's time only seems to
 // pass.
 func (g *guest) sleep(d time.Duration) {
+	g.flushLine()
 	if !g.instant {
 		var request [8]byte
 		binary.LittleEndian.PutUint64(request[:], uint64(d))
