@@ -88,6 +88,7 @@ func (g *guest) noticeEnd(f api.GoModuleFunc) api.GoModuleFunc {
 		fd := uint32(stack[0])
 		f(ctx, mod, stack)
 		if g.stdio && fd == 0 && stack[0] == wasiOK {
+			g.flushLine()
 			g.relay.call(abi.CallStdinEnd, nil)
 		}
 	}
