@@ -32,7 +32,7 @@ func TestCollect(t *testing.T) {
 // run with what happened, and nothing is tried twice.
 func TestRefused(t *testing.T) {
 	o := newOwner(t)
-	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in", "Do what the message says")
+	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in", "See to what the message says")
 	if got := o.bank.Truth(); got != (site.Truth{Refused: 1}) {
 		t.Errorf("the bank counted %+v", got)
 	}
