@@ -9,6 +9,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -27,6 +28,22 @@ const (
 type reading struct {
 	from, to time.Time
 	boxes    []page.Box
+}
+
+// readings are the two latest, the newest first. The next still may have been
+// under way when the newest began, and on a slow machine every one is: it is
+// judged by the one before.
+type readings [2]reading
+
+// since are the newest reading that had ended at a time and those after it, the
+// newest first; none when no reading had.
+func (r readings) since(at time.Time) []reading {
+	for i, x := range r {
+		if !x.to.IsZero() && !x.to.After(at) {
+			return slices.Clone(r[:i+1])
+		}
+	}
+	return nil
 }
 
 // forWatchers is a picture as those get it who only watch: with what is secret
@@ -51,15 +68,18 @@ func (s *stage) forWatchers(p *picture) []byte {
 	}
 	now.to = time.Now()
 	s.mu.Lock()
-	before := s.boxes
-	s.boxes = now
+	at := p.frame.At // of the browser's clock, which is the host's
+	known := s.readings.since(at)
+	s.readings = readings{now, s.readings[0]}
 	s.mu.Unlock()
-	// Times of pictures are of the browser's clock, which is the host's.
-	if at := p.frame.At; before.to.IsZero() || at.Before(before.to) || at.Sub(before.from) > readingAge || now.to.Before(at) {
+	if len(known) == 0 || at.Sub(known[len(known)-1].from) > readingAge || now.to.Before(at) {
 		s.another(0)
 		return nil
 	}
-	boxes := between(before.boxes, now.boxes)
+	boxes := now.boxes
+	for _, x := range known {
+		boxes = between(x.boxes, boxes)
+	}
 	if len(boxes) == 0 {
 		p.covered = p.message
 		return p.covered

@@ -32,6 +32,7 @@ type screen struct {
 	controls map[page.Point]page.Node
 	secrets  []page.Box
 	secretly error
+	slow     time.Duration // of a machine on which stills and readings overlap; 0 is none
 	elements []page.Node
 	choosing bool
 	block    chan struct{} // Input waits for it
@@ -95,7 +96,14 @@ func (s *screen) Still(context.Context, int) (page.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stills++
-	return s.picture(), nil
+	f := s.picture()
+	if s.slow > 0 { // begun before it was asked for, while another went out
+		f.At = f.At.Add(-s.slow)
+		s.mu.Unlock()
+		time.Sleep(3 * s.slow)
+		s.mu.Lock()
+	}
+	return f, nil
 }
 
 func (s *screen) note(format string, args ...any) {
@@ -204,6 +212,11 @@ func (s *screen) Set(_ context.Context, node page.Ref, v page.Setting) error {
 func (s *screen) Secrets(_ context.Context, also []page.Ref) ([]page.Box, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.slow > 0 {
+		s.mu.Unlock()
+		time.Sleep(s.slow / 2)
+		s.mu.Lock()
+	}
 	if len(also) != 1 || also[0] != "sealed" {
 		return nil, errors.New("the sealed fields were not named")
 	}

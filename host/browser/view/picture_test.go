@@ -237,6 +237,26 @@ func TestCovered(t *testing.T) {
 	})
 }
 
+// A page that does not change, on a machine so slow that each still was under way
+// when the reading before it began: who watches sees it all the same, covered.
+func TestCoveredWhenSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t)
+		defer r.views.Close()
+		r.screen.set(func(s *screen) { s.secrets, s.slow = []page.Box{{X: 100, Y: 100, W: 200, H: 40}}, 20*time.Millisecond })
+		m := r.mint(view.Mint{Mode: view.ModeView})
+		watcher := r.dial("o1", "run_1", object{"type": "auth", "token": m.Token, "stills": true})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(watcher.frames) == 0 {
+			t.Fatal("nothing was shown")
+		}
+		if f := watcher.frame(t); !near(shade(t, f, 75, 60), 128) {
+			t.Error("a secret was seen")
+		}
+	})
+}
+
 // B220: whoever only watches may say nothing but ack and bye.
 func TestWatchersOnlyWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ type stage struct {
 	cast      page.Cast // that runs
 	stop      context.CancelFunc
 	facts     facts
-	boxes     reading
+	readings  readings
 	anew      bool // the next still counts though it may show what was shown
 }
 
