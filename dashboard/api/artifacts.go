@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehost/sluice/dashboard/access"
 	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/dashboard/web"
 	"github.com/sluicehost/sluice/store"
@@ -126,7 +127,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 	if err := a.Host.Audit(web.Context(c), web.Who(c), "artifact.read", string(x.RunID), "done", details); err != nil {
 		return err
 	}
-	web.Attachment(c, x.MediaType, fileName(x.ArtifactType+"-"+string(x.RunID))+".zip")
+	web.Attachment(c, x.MediaType, export.FileName(x.ArtifactType+"-"+string(x.RunID))+".zip")
 	c.Set(fiber.HeaderETag, `"`+x.Digest+`"`)
 	id, recheck := web.RequestID(c), web.Recheck(c)
 	return web.Stream(c, x.MediaType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +90,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 	if x.csv {
 		contentType, ending = csvType+"; charset=utf-8", ".csv"
 	}
-	web.Attachment(c, contentType, fileName(string(s.connection)+"-"+string(s.name))+ending)
+	web.Attachment(c, contentType, export.FileName(string(s.connection)+"-"+string(s.name))+ending)
 	c.Set("Sluice-Export-Version", version)
 	id := web.RequestID(c)
 	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
@@ -144,16 +143,6 @@ func (e *exportPlaces) leave(who string) {
 	if e.by[who]--; e.by[who] == 0 {
 		delete(e.by, who)
 	}
-}
-
-// fileName is a name without what file systems and headers make something of.
-func fileName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r) {
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // exporting is an export on its way. It holds copies only (S106).

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -252,16 +250,10 @@ func (c *command) doExport(ctx context.Context, src source, connection string, f
 // fileOf is a name for the file of a stream, whose own a connector chose; names
 // are those that are taken, in any case.
 func fileOf(stream string, names map[string]bool) string {
-	safe := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r)) {
-			return r
-		}
-		return '_'
-	}, abi.Cut(stream, 128))
-	safe = strings.TrimLeft(safe, ".-")
-	name := cmp.Or(safe, "stream")
+	safe := cmp.Or(strings.TrimLeft(export.FileName(abi.Cut(stream, 128)), ".-"), "stream")
+	name := safe
 	for n := 2; names[strings.ToLower(name)]; n++ {
-		name = fmt.Sprintf("%s_%d", cmp.Or(safe, "stream"), n)
+		name = fmt.Sprintf("%s_%d", safe, n)
 	}
 	names[strings.ToLower(name)] = true
 	return name
