@@ -471,14 +471,14 @@ func limits(t *testing.T, r *rules) {
 	}
 
 	r.on(t, "/noise") // 21.6 Mpx that no JPEG makes small
-	noise := r.call(browsing.M{"verb": "screenshot", "full_page": true, "quality": 90})
+	noise := r.call(browsing.M{"verb": "screenshot", "full_page": true, "quality": 90, "deadline_ms": 60_000})
 	var picture struct{ Bytes int }
 	decode(t, noise.Raw, &picture)
 	if noise.Refusal != "result_too_large" && (picture.Bytes == 0 || picture.Bytes > 4<<20) {
 		t.Errorf("noise: %s", noise.Raw)
 	}
 	r.on(t, "/tall") // 60 Mpx
-	if got := r.call(browsing.M{"verb": "screenshot", "full_page": true}); got.Refusal != "result_too_large" {
+	if got := r.call(browsing.M{"verb": "screenshot", "full_page": true, "deadline_ms": 60_000}); got.Refusal != "result_too_large" {
 		t.Errorf("60 Mpx: %s", got.Raw)
 	}
 }

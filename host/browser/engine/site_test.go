@@ -381,11 +381,10 @@ func (s *site) Console(int) []page.ConsoleLine {
 }
 
 func (s *site) Screenshot(_ context.Context, shot page.Shot) (page.Picture, error) {
-	size := 1000
-	if shot.Quality > 50 {
-		size = 5 << 20
+	if shot.Format == "png" {
+		return page.Picture{}, page.ErrTooLarge
 	}
-	return page.Picture{MIME: "image/jpeg", Width: len(shot.Cover), Data: make([]byte, size)}, nil
+	return page.Picture{MIME: "image/jpeg", Width: len(shot.Cover), Data: make([]byte, 1000)}, nil
 }
 
 func (s *site) Extract(_ context.Context, items []page.Item) (page.Extracted, error) {

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"errors"
+	"cmp"
 
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/observe"
@@ -74,9 +74,6 @@ func (v *verb) diagnostics(reply *observe.SnapshotReply) {
 	}
 }
 
-// maxPicture is the size of a picture in bytes; quality goes down first.
-const maxPicture = 4 << 20
-
 // screenshot takes a picture of the page, or of an element.
 func (v *verb) screenshot() (any, *action.Refusal) {
 	s := page.Shot{Format: v.req.Screenshot.Format, Quality: v.req.Screenshot.Quality, Full: v.req.Screenshot.Full}
@@ -112,19 +109,10 @@ func (v *verb) shoot(s page.Shot) (any, *action.Refusal) {
 		return nil, v.unread(err)
 	}
 	s.Cover = v.covered()
-	for _, quality := range []int{s.Quality, 50, 30, 10} {
-		if s.Quality = min(s.Quality, quality); s.Quality < 1 {
-			s.Quality = 70
-		}
-		p, err := v.tab.Screenshot(v.ctx, s)
-		switch {
-		case err == nil && len(p.Data) <= maxPicture:
-			return v.opt.Keep(p)
-		case err != nil && !errors.Is(err, page.ErrTooLarge):
-			return nil, v.unread(err)
-		case s.Format == "png":
-			return nil, v.unread(page.ErrTooLarge)
-		}
+	s.Quality = cmp.Or(max(s.Quality, 0), 70)
+	p, err := v.tab.Screenshot(v.ctx, s)
+	if err != nil {
+		return nil, v.unread(err)
 	}
-	return nil, v.unread(page.ErrTooLarge)
+	return v.opt.Keep(p)
 }

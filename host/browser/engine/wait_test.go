@@ -143,7 +143,7 @@ func TestSnapshotAndPictures(t *testing.T) {
 		r = request(action.Screenshot, named("button", "Save"))
 		r.Screenshot = action.ScreenshotArgs{Format: "jpeg", Quality: 90}
 		if reply, refused = b.engine.Do(context.Background(), r); refused != nil || toJSON(t, reply) != `{"bytes":1000}` {
-			t.Errorf("quality is lowered until it fits: %v %v", reply, refused)
+			t.Errorf("%v %v", reply, refused)
 		}
 		r.Screenshot.Format = "png"
 		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "result_too_large" {
