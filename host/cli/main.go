@@ -89,7 +89,8 @@ it gets what you granted, every record is checked against the granted scope, and
 you see all of it live.
 
 Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
-3 protocol violation; 4 a limit or a denied grant; 5 cancelled; 6 the host failed.`,
+3 protocol violation; 4 a limit or a denied grant; 5 cancelled; 6 the host failed;
+7 succeeded and left data out.`,
 		Example: `  sluice inspect mailbox.wasm      what it is, and what it asks for
   sluice run mailbox.wasm          collect: it asks you for what it needs
   sluice records mailbox           what it collected

@@ -35,7 +35,7 @@ func discard(dir string) error {
 
 // lift moves everything out of dir, to the paths that next gives.
 func lift(dir string, next func() string) error {
-	if err := os.Chmod(dir, 0o700); err != nil { // its owner may have shut it
+	if err := os.Chmod(dir, 0o700); err != nil { // #nosec G302: a directory, which its owner may have shut
 		return err
 	}
 	list, err := os.ReadDir(dir)
@@ -45,7 +45,7 @@ func lift(dir string, next func() string) error {
 	for _, d := range list {
 		path := filepath.Join(dir, d.Name())
 		if d.IsDir() {
-			if err := os.Chmod(path, 0o700); err != nil { // what is moved gets another parent, and is written
+			if err := os.Chmod(path, 0o700); err != nil { // #nosec G302: a directory; what is moved gets another parent, and is written
 				return err
 			}
 		}
