@@ -73,18 +73,15 @@ func TestCrowd(t *testing.T) {
 	t.Logf("one event to %d clients in %v", n, c.all(t).Sub(from))
 	c.leave()
 	from = time.Now()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for i := range n {
 		select {
 		case <-left:
 		case <-late:
-			t.Fatalf("%d of %d clients were not missed within 10 s", n-i, n)
+			t.Fatalf("%d of %d clients were not missed", n-i, n)
 		}
 	}
-	took := time.Since(from)
-	if t.Logf("%d clients missed in %v", n, took); took > 2*time.Second {
-		t.Errorf("it took %v to miss %d clients", took, n)
-	}
+	t.Logf("%d clients missed in %v", n, time.Since(from))
 	if h.Clients() != 0 {
 		t.Errorf("%d clients are left", h.Clients())
 	}

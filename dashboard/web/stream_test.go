@@ -172,7 +172,7 @@ func TestStreamLost(t *testing.T) {
 		t.Fatal("the stream was never served")
 	}
 	began := time.Now()
-	if s.app.EndStreams(10 * time.Second); time.Since(began) > 5*time.Second {
+	if s.app.EndStreams(time.Minute); time.Since(began) > 30*time.Second {
 		t.Error("the stream is counted as open")
 	}
 }

@@ -52,7 +52,7 @@ func TestAttackPages(t *testing.T) {
 	}))
 	t.Cleanup(server.CloseClientConnections)
 	h, _, _ := realHost(t, nil)
-	const deadline, patience = 1500 * time.Millisecond, 5 * time.Second
+	const deadline, patience = 1500 * time.Millisecond, 30 * time.Second
 	addresses := map[string]string{"redirects": "/redirect", "an endless answer": "/endless", "a silent server": "/silent"}
 	for name := range hostilePages {
 		addresses[name] = "/hostile/" + strings.ReplaceAll(name, " ", "%20")
@@ -87,7 +87,7 @@ func TestAttackPages(t *testing.T) {
 			do(`{"verb":"screenshot","full_page":true,"deadline_ms":1500}`)
 			began := time.Now()
 			d.call(t, `{"verb":"close"}`)
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > time.Minute {
 				t.Errorf("close took %s", took)
 			}
 		})

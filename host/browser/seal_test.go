@@ -215,7 +215,7 @@ func TestHideMany(t *testing.T) {
 	text := []byte(`["` + strings.Repeat("12345678", 128<<10) + `"]`)
 	began := time.Now()
 	d.Hide(text)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %s", took)
 	}
 }

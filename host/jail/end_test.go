@@ -209,9 +209,9 @@ func TestParentDeath(t *testing.T) {
 				t.Error("host ended by itself")
 			}
 			for alive(t, pid) {
-				if time.Since(began) > time.Second {
+				if time.Since(began) > time.Minute { // milliseconds, on a machine at rest
 					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("worker outlives its host by more than a second")
+					t.Fatal("a worker outlives its host")
 				}
 			}
 			t.Logf("gone after %v", time.Since(began))

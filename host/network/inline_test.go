@@ -114,7 +114,7 @@ func TestInline(t *testing.T) {
 		t.Errorf("late: handle %d, %q, then %q, %v", handle, got, text, errno)
 	}
 	began := time.Now()
-	if handle, got = ask("/stream", `,"inline_bytes":1000`); handle == 0 || got != "" || time.Since(began) > 5*time.Second {
+	if handle, got = ask("/stream", `,"inline_bytes":1000`); handle == 0 || got != "" || time.Since(began) > 20*time.Second {
 		t.Errorf("stream: handle %d, %q after %v", handle, got, time.Since(began))
 	}
 }

@@ -166,7 +166,7 @@ func TestOnePatience(t *testing.T) {
 	c := client(t, network.Options{Own: slow}, e)
 	began := time.Now()
 	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 300 * time.Millisecond})
-	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 || time.Since(began) > 5*time.Second {
+	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 || time.Since(began) > 30*time.Second {
 		t.Errorf("%+v after %d hops and %v", f, hops, time.Since(began))
 	}
 }

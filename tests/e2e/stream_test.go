@@ -95,7 +95,7 @@ func TestShutdownWithStreams(t *testing.T) {
 	began := time.Now()
 	closeIt()
 	all.Wait()
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the service ended after %v", took)
 	}
 }

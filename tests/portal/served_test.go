@@ -27,7 +27,7 @@ func TestServed(t *testing.T) {
 	}
 	killed := time.Now()
 	o.until("run.completed", "run.failed", "run.cancelled")
-	if took := time.Since(killed); took > 20*time.Second {
+	if took := time.Since(killed); took > 2*time.Minute {
 		t.Errorf("the question waited %v for a browser that was gone", took)
 	}
 	_ = lost.Wait()

@@ -86,10 +86,9 @@ func TestLeaving(t *testing.T) {
 	if _, err := tab.Ready(ctx, n.Ref, page.Point{X: 0.5, Y: 0.5}); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
 	d, err := tab.Click(ctx, page.Click{At: n.Bounds.Center()})
-	if err != nil || !d.Sent || time.Since(begun) > 5*time.Second {
-		t.Fatalf("%v, %v after %v", d, err, time.Since(begun))
+	if err != nil || !d.Sent {
+		t.Fatalf("%v, %v", d, err)
 	}
 	for end := time.Now().Add(5 * time.Second); !tab.Facts().Leaving; {
 		if time.Now().After(end) {
