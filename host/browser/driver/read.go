@@ -76,6 +76,7 @@ type question struct {
 	Limit      int             `json:"limit"`
 	Attributes []string        `json:"attributes"`
 	Budget     int             `json:"budget"`
+	Again      bool            `json:"again"` // what is looked at is watched until the next look
 	Asked      bool            `json:"asked"` // listeners are asked for beside it
 }
 
@@ -157,7 +158,7 @@ func (t *Tab) lookedInto() []*world {
 }
 
 func (t *Tab) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
-	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget}
+	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget, Again: q.Again}
 	if q.Patient {
 		ask.Budget = patientBudget
 	}

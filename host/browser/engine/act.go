@@ -42,6 +42,7 @@ type act struct {
 	turned     bool     // the latest dispatch was turned away from another element
 	flips      int      // how often the delta held and then did not
 	streak     int      // looks in a row in which it held
+	waves      int      // what the verdict before counted
 	resume     page.Ref // what keys go to that go nowhere
 	sends      bool     // the page sent something because of it
 	refused    *action.Refusal

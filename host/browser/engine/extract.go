@@ -78,10 +78,12 @@ func (v *verb) items() ([]page.Item, *action.Refusal) {
 	for i := range v.req.Extract {
 		targets = append(targets, v.req.Extract[i].Target)
 	}
-	l, err := v.lookFor(v.withClaims(v.want(targets, nil)))
-	if err != nil || l == nil {
+	q := v.withClaims(v.want(targets, nil))
+	o, err := v.reads(q)
+	if err != nil {
 		return nil, v.unread(err)
 	}
+	l := observe.NewLook(o, q)
 	gone, err := v.reverted(l, "")
 	if err != nil {
 		return nil, v.unread(err)

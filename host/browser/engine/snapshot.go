@@ -16,13 +16,8 @@ const maxConsole = 200
 func (v *verb) snapshot() (any, *action.Refusal) {
 	args := &v.req.Snapshot
 	q := observe.WantSnapshot(v.opt.Identity, args)
-	o, err := v.read(q)
-	for tries := 0; o == nil && err == nil && tries < 3; tries++ { // a page that loads answers soon
-		if err = v.sleep(action.DefaultSettings.Interval); err == nil {
-			o, err = v.read(q)
-		}
-	}
-	if o == nil {
+	o, err := v.reads(q)
+	if err != nil {
 		return nil, v.unread(err)
 	}
 	reply, miss := observe.NewLook(o, q).Snapshot(v.opt.Identity, args)
@@ -78,10 +73,12 @@ func (v *verb) diagnostics(reply *observe.SnapshotReply) {
 func (v *verb) screenshot() (any, *action.Refusal) {
 	s := page.Shot{Format: v.req.Screenshot.Format, Quality: v.req.Screenshot.Quality, Full: v.req.Screenshot.Full}
 	if v.req.Target != nil {
-		l, err := v.look([]*action.Target{v.req.Target}, nil)
-		if l == nil {
+		q := v.want([]*action.Target{v.req.Target}, nil)
+		o, err := v.reads(q)
+		if err != nil {
 			return nil, v.unread(err)
 		}
+		l := observe.NewLook(o, q)
 		found, miss := l.Resolve(v.opt.Identity, v.req.Target, observe.Options{})
 		if miss != nil {
 			v.tracer.add(stageResolve, stepFailure, meta{"code": miss.Code})

@@ -61,6 +61,29 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 	return o, nil
 }
 
+// reads looks at the page for a verb that does nothing but read: it has all its time for
+// that, and looks again until the page answers, which may be slow or be loading. nil
+// comes with the error that ended the verb.
+func (v *verb) reads(q page.Query) (*page.Observation, error) {
+	for {
+		if err := v.gate(); err != nil {
+			return nil, err
+		}
+		o, err := v.tab.Read(v.ctx, q)
+		if err == nil {
+			v.conceal(o)
+			v.noted(o)
+			return o, nil
+		}
+		if err := v.fatal(err); err != nil {
+			return nil, err
+		}
+		if err := v.sleep(action.DefaultSettings.Interval); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // fatal is err if it ends the verb, nil if the page may answer the next time.
 func (v *verb) fatal(err error) error {
 	switch {

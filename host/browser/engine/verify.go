@@ -208,9 +208,16 @@ func (a *act) proof() run {
 // comes and goes is not proved by two looks that happen to see it.
 const wary = 3
 
-// steady passes a match on, unless it has gone away before and not stayed since.
+// steady passes a match on, unless it has gone away before and not stayed since. It
+// has also gone away if it did so between two looks that both saw it.
 func (a *act) steady(match bool) bool {
-	if !match {
+	waves := 0
+	if a.verdict != nil {
+		waves = a.verdict.Waves()
+	}
+	waved := waves > a.waves
+	a.waves = waves
+	if !match || waved && a.streak > 0 {
 		if a.streak > 0 && a.dispatches > 0 {
 			a.flips++
 		}

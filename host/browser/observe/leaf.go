@@ -134,6 +134,9 @@ func (s *Scene) ofElements(p *action.Predicate, v *Verdict) reading {
 	}
 	nodes, note := s.meant(p)
 	v.leaf.Matched, v.absent = len(nodes), len(nodes) == 0
+	for _, n := range nodes {
+		v.waves += n.Waves
+	}
 	if r, ok := presence(p, nodes); ok {
 		v.readable = true
 		return r

@@ -43,6 +43,16 @@ type Verdict struct {
 	kind     string
 	readable bool // some element shows what a leaf asks for
 	absent   bool // no element matches
+	waves    int  // of the elements that a leaf is about
+}
+
+// Waves is how often what v is about has gone and come back (page.Node.Waves).
+func (v *Verdict) Waves() int {
+	n := v.waves
+	for _, of := range v.Of {
+		n += of.Waves()
+	}
+	return n
 }
 
 // Evaluate says whether p holds now. One look serves all of its parts (B69).

@@ -100,6 +100,9 @@ type Node struct {
 	// frames (B129): those with Native, Tabbable, an interactive role or Labels.
 	// Listeners and cursors do not count, since they are not asked of all.
 	Ordinal int `json:"ordinal"`
+	// Waves counts how often it said something else and then the same again between
+	// looks that are made again and again ([Query.Again]).
+	Waves int `json:"waves,omitempty"`
 }
 
 // State is what an element exposes; a nil member could not be read and asserts
@@ -150,7 +153,8 @@ type Query struct {
 	Digests    bool     `json:"digests,omitempty"`
 	Attributes []string `json:"attributes,omitempty"`
 	// Again is a look at what was looked at before: which elements listen is asked of
-	// those only that are new since.
+	// those only that are new since, and what goes and comes back until the next such
+	// look is counted (Node.Waves).
 	Again bool `json:"again,omitempty"`
 	// Patient is a look by which nothing is decided: it may take longer, and see more
 	// of a large page.

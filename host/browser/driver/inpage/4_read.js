@@ -367,6 +367,7 @@ const read = (q) => {
     n.ordinal = w.ordinals[i];
     const on = matched.flatMap((m, k) => (m && m.has(i) ? [k] : []));
     if (on.length) n.matches = on;
+    if (q.again && w.ends[i] - w.starts[i] <= maxWatchedText) n.waves = wave(w.els[i]) || undefined;
     const f = framers.get(ownerDocument(w.els[i]));
     if (f) n.frame = String(numberOf(f));
     nodes.push(n);
