@@ -53,6 +53,21 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	return h.installed(ctx, arg, sidecar)
 }
 
+// Embed is Load of a module or source directory with another manifest, which becomes
+// the module's own (G2), in place of one that it has. The digest is that of the new
+// module, so a signature of the old one does not fit.
+func (h *Host) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) {
+	l, err := h.Load(ctx, arg, sidecar)
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := sandbox.EmbedManifest(l.Wasm, l.Manifest.Raw)
+	if err != nil {
+		return nil, moduleRefusal(err)
+	}
+	return h.LoadBytes(wasm, nil)
+}
+
 // IsName reports whether Load would take arg as the name of an installed
 // connector: it names no file here and does not look like one. A connector's
 // id, a URL, is a name as well.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,25 +13,21 @@ import (
 )
 
 func (c *command) build() *cobra.Command {
-	var out string
+	var out, wasm, manifest string
 	cmd := &cobra.Command{
-		Use: "build [DIR]", Short: "Compile a connector and embed its manifest",
+		Use: "build [DIR] | build --wasm FILE --manifest FILE", Short: "Compile a connector and embed its manifest",
 		Long: `Compiles the Go program in DIR, the current directory unless another is named, to
 WebAssembly and embeds DIR/manifest.json, which is checked first. The result is
 NAME.wasm in the current directory, NAME being the connector's.
 
-This runs the Go toolchain on the code in DIR: it is for your own code.`,
-		Example: "  sluice build examples/git -o git.wasm",
+This runs the Go toolchain on the code in DIR: it is for your own code.
+
+With --wasm and --manifest a module that another compiler made, of C, Rust or any
+language that makes WebAssembly, gets its manifest. Nothing is run then.`,
+		Example: "  sluice build examples/git -o git.wasm\n  sluice build --wasm target/mail.wasm --manifest manifest.json",
 		Args:    args(0, 1, "at most one directory"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			dir := "."
-			if len(a) == 1 {
-				dir = a[0]
-			}
-			if fi, err := os.Stat(dir); err != nil || !fi.IsDir() {
-				return usagef("sluice build takes a directory, and %s is none", dir)
-			}
-			l, _, err := c.load(cmd.Context(), dir, "", "")
+			l, err := c.buildFrom(cmd.Context(), a, wasm, manifest)
 			if err != nil {
 				return err
 			}
@@ -41,7 +38,38 @@ This runs the Go toolchain on the code in DIR: it is for your own code.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "`FILE` to write (default: NAME.wasm)")
+	cmd.Flags().StringVar(&wasm, "wasm", "", "a module that is compiled already, in `FILE`; needs --manifest")
+	cmd.Flags().StringVar(&manifest, "manifest", "", "with --wasm: the manifest to embed, in `FILE`")
 	return cmd
+}
+
+// buildFrom makes a module of a source directory, or of a compiled module and a
+// manifest.
+func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest string) (*host.Loaded, error) {
+	dir := "."
+	if len(a) == 1 {
+		dir = a[0]
+	}
+	switch fi, err := os.Stat(dir); {
+	case wasm != "" && manifest != "" && len(a) == 0:
+		return c.embedded(ctx, wasm, manifest)
+	case wasm != "" || manifest != "":
+		return nil, usagef("a compiled module takes both --wasm FILE and --manifest FILE, and no directory; a directory has its manifest.json")
+	case err == nil && fi.Mode().IsRegular():
+		return nil, usagef("sluice build takes a directory, and %s is a file; a module gets its manifest with --wasm %[1]s --manifest FILE", dir)
+	case err != nil || !fi.IsDir():
+		return nil, usagef("sluice build takes a directory, and %s is none", dir)
+	}
+	l, _, err := c.load(ctx, dir, "", "")
+	return l, err
+}
+
+func (c *command) embedded(ctx context.Context, wasm, manifest string) (l *host.Loaded, err error) {
+	err = c.withFiles(func(h *host.Host) error {
+		l, err = h.Embed(ctx, wasm, manifest)
+		return err
+	})
+	return l, err
 }
 
 // built is what sluice build prints.

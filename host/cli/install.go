@@ -16,6 +16,7 @@ import (
 type installFlags struct {
 	force, yes, require bool
 	signature, key      string
+	manifest            string
 }
 
 func (c *command) install() *cobra.Command {
@@ -52,8 +53,27 @@ be asked. A signature that does not match is always refused.`,
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --force: do not ask again")
 	cmd.Flags().BoolVar(&f.require, "require-signature", false, "refuse an unsigned module")
 	cmd.Flags().StringVar(&f.signature, "signature", "", "the module's signature is in `FILE` (default: beside it, FILE.minisig)")
+	cmd.Flags().StringVar(&f.manifest, "manifest", "", "the manifest is in `FILE`, and wins over the module's own; it becomes part of what is installed")
 	cmd.Flags().StringVar(&f.key, "key", "", "the publisher's public key is in `FILE`: no other will do")
 	return cmd
+}
+
+// load is the module to install.
+func (f installFlags) load(ctx context.Context, h *host.Host, path string) (*host.Loaded, error) {
+	if f.manifest == "" {
+		return h.Load(ctx, path, "")
+	}
+	return h.Embed(ctx, path, f.manifest)
+}
+
+// read is the module's signature, nil for none. One of a module is none of the module
+// with another manifest.
+func (f installFlags) read(path string) (*signature.Signature, error) {
+	s, err := host.ReadSignature(path, f.signature)
+	if err == nil && s != nil && f.manifest != "" {
+		return nil, usagef("the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
+	}
+	return s, err
 }
 
 func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f installFlags) error {
@@ -66,11 +86,11 @@ func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f in
 			return err
 		}
 	}
-	l, err := h.Load(ctx, path, "")
+	l, err := f.load(ctx, h, path)
 	if err != nil {
 		return err
 	}
-	if o.Signature, err = host.ReadSignature(path, f.signature); err != nil {
+	if o.Signature, err = f.read(path); err != nil {
 		return err
 	}
 	c.warn(l)
@@ -89,7 +109,7 @@ func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f in
 
 // installThere uploads a module to a running host. h reads and checks the file.
 func (c *command) installThere(ctx context.Context, h *host.Host, k *client.Client, path string, f installFlags) error {
-	l, err := h.Load(ctx, path, "")
+	l, err := f.load(ctx, h, path)
 	if err != nil {
 		return err
 	}
@@ -124,7 +144,7 @@ func (c *command) installThere(ctx context.Context, h *host.Host, k *client.Clie
 // signatureFor is the signature beside a module, verified with the key that the
 // owner named.
 func (c *command) signatureFor(l *host.Loaded, path string, f installFlags) ([]byte, error) {
-	s, err := host.ReadSignature(path, f.signature)
+	s, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
