@@ -99,6 +99,7 @@ func New(o Options) *App {
 		ErrorHandler:                 a.frameworkError,
 	})
 	a.fiber.Server().Logger = quiet{o.Log}
+	a.fiber.Server().ExpectHandler = expected
 	a.fiber.Server().ConnState = func(c net.Conn, s fasthttp.ConnState) {
 		switch s {
 		case fasthttp.StateNew:

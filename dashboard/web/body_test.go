@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 
@@ -198,6 +200,36 @@ func TestBothLengths(t *testing.T) {
 	} {
 		if all := s.raw(head + rest); len(all) > 1 {
 			t.Errorf("%s: %d answers, %d %d", what, len(all), all[0].Status, all[1].Status)
+		}
+	}
+}
+
+// Nobody is asked for a body that no route takes.
+func TestExpect(t *testing.T) {
+	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: ok})
+	for length, want := range map[int]string{2 << 30: "HTTP/1.1 413 ", web.MaxUpload + 1: "HTTP/1.1 413 ", web.MaxUpload: "HTTP/1.1 100 ", 2: "HTTP/1.1 100 "} {
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := fmt.Fprintf(c, "POST /v1/x HTTP/1.1\r\nHost: %s\r\n%s\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", s.addr, s.bearer(), length); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+			t.Errorf("%d bytes: %q, %v", length, got, err)
+		}
+	}
+}
+
+// A header that goes on in the next line is refused: a proxy may read it in another way.
+func TestFoldedHeaders(t *testing.T) {
+	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Handle: ok})
+	for _, fold := range []string{"X-A: a\r\n b\r\n", "X-A: a\r\n\tb\r\n", "X-A: 1\r\n Host: other.example\r\n", "Cookie: a=1;\n b=2\r\n"} {
+		all := s.raw("GET /v1/x HTTP/1.1\r\nHost: " + s.addr + "\r\n" + fold + s.bearer() + "\r\n\r\n" + s.request("GET", "/v1/x", "", s.bearer()))
+		if len(all) != 1 || all[0].Status != 400 {
+			t.Errorf("%q: %v", fold, all)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func (a *App) enter(c *fiber.Ctx) error {
 	r := a.request(c)
 	headers(c, r)
 	err := a.guarded(c, r, func() error {
-		if twoLengths(c) {
-			return NewProblem(400, "validation_error", "The request has both Content-Length and Transfer-Encoding.")
+		if err := framed(c); err != nil {
+			return err
 		}
 		if err := a.hostAllowed(c, r); err != nil {
 			return err
@@ -62,12 +62,30 @@ func (a *App) enter(c *fiber.Ctx) error {
 	return nil
 }
 
-// twoLengths reports whether a request says twice how long its body is. A proxy
-// that believes the other one would take the rest for another's request (RFC 9112
-// section 6.3); the connection is closed behind it, as the body was not read.
-func twoLengths(c *fiber.Ctx) bool {
+// framed refuses what a proxy may read in another way, who would take a part of it for
+// another's request: a body whose length is said twice (RFC 9112 section 6.3), and a
+// header that goes on in the next line (section 5.2). The connection is closed behind
+// it, as the body was not read.
+func framed(c *fiber.Ctx) error {
 	h := &c.Request().Header
-	return h.ContentLength() == -1 && bytes.Contains(bytes.ToLower(append([]byte("\n"), h.RawHeaders()...)), []byte("\ncontent-length"))
+	raw := append([]byte("\n"), h.RawHeaders()...)
+	switch {
+	case h.ContentLength() == -1 && bytes.Contains(bytes.ToLower(raw), []byte("\ncontent-length")):
+		return NewProblem(400, "validation_error", "The request has both Content-Length and Transfer-Encoding.")
+	case bytes.Contains(raw, []byte("\n ")), bytes.Contains(raw, []byte("\n\t")):
+		c.Context().SetConnectionClose()
+		return NewProblem(400, "validation_error", "A header of the request goes on in the next line; write it in one.")
+	}
+	return nil
+}
+
+// expected answers Expect: 100-continue, so that nobody is asked for a body that no
+// route takes.
+func expected(ctx *fasthttp.RequestCtx) int {
+	if ctx.Request.Header.ContentLength() > MaxUpload {
+		return fiber.StatusRequestEntityTooLarge
+	}
+	return fiber.StatusContinue
 }
 
 // guarded turns a panic into an error, after its stack was logged.
