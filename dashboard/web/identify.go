@@ -125,7 +125,7 @@ func sameOriginIfUI(c *fiber.Ctx, r *request) error {
 	if safe(c) || r.socket || !strings.HasPrefix(r.path, "/ui/") {
 		return nil
 	}
-	return sameOrigin(c, r, false)
+	return sameOrigin(c, r, true)
 }
 
 func unauthenticated(err error) bool {

@@ -69,6 +69,7 @@ func TestSameOrigin(t *testing.T) {
 	// Nobody is logged in by a page elsewhere.
 	s.do("POST", "/ui/session", "{}", "Origin: http://evil.example").is(t, "login", 403, "origin_not_allowed")
 	s.do("POST", "/ui/session", "{}", "Sec-Fetch-Site: cross-site").is(t, "login", 403, "origin_not_allowed")
+	s.do("POST", "/ui/session", "{}").is(t, "login without a word where from", 403, "origin_not_allowed")
 	s.do("POST", "/ui/session", "{}", own, site).is(t, "login", 200, "")
 }
 

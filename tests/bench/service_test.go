@@ -302,7 +302,12 @@ func fromServer(b *testing.B, base, token, page string) (all []time.Duration, si
 		b.Fatal(err)
 	}
 	c := http.Client{Jar: jar}
-	res, err := c.Post(base+"/ui/session", "application/json", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+	login, err := http.NewRequestWithContext(b.Context(), "POST", base+"/ui/session", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	login.Header = http.Header{"Origin": {base}, "Content-Type": {"application/json"}}
+	res, err := c.Do(login)
 	if err != nil {
 		b.Fatal(err)
 	}
