@@ -65,18 +65,11 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 // that, and looks again until the page answers, which may be slow or be loading. nil
 // comes with the error that ended the verb.
 func (v *verb) reads(q page.Query) (*page.Observation, error) {
+	q.Patient = true
 	for {
-		if err := v.gate(); err != nil {
-			return nil, err
-		}
-		o, err := v.tab.Read(v.ctx, q)
-		if err == nil {
-			v.conceal(o)
-			v.noted(o)
-			return o, nil
-		}
-		if err := v.fatal(err); err != nil {
-			return nil, err
+		o, err := v.read(q)
+		if o != nil || err != nil {
+			return o, err
 		}
 		if err := v.sleep(action.DefaultSettings.Interval); err != nil {
 			return nil, err
