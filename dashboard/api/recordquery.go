@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -133,12 +134,12 @@ func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	var out []string
 	for _, v := range c.Context().QueryArgs().PeekMulti(name) {
 		if len(v) == 0 || len(v) > bytes || !utf8.Valid(v) {
-			return nil, web.Invalid(web.Field{Path: "query." + name, Rule: "a text that is not empty, nor too long"})
+			return nil, web.Invalid(web.Field{Path: "query." + name, Rule: fmt.Sprintf("UTF-8 text of 1 to %d bytes", bytes)})
 		}
 		out = append(out, string(v))
 	}
 	if len(out) > most {
-		return nil, web.Invalid(web.Field{Path: "query." + name, Rule: "given at most so often as documented"})
+		return nil, web.Invalid(web.Field{Path: "query." + name, Rule: fmt.Sprintf("given at most %d times", most)})
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

@@ -51,7 +51,7 @@ func (a *API) createWebhook(c *fiber.Ctx) error {
 	var refused *webhook.Refusal
 	switch {
 	case errors.As(err, &refused):
-		p := web.Invalid(web.Field{Path: refused.Member, Rule: "as documented"})
+		p := web.Invalid(web.Field{Path: refused.Member, Rule: refused.Message})
 		p.Message = refused.Message
 		return p
 	case errors.Is(err, webhook.ErrTooMany):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/client"
@@ -53,6 +54,9 @@ func (c *command) remote() (*client.Client, error) {
 		text, err := valueOrFile("--key-file", "@"+c.keyFile)
 		if err != nil {
 			return nil, err
+		}
+		if strings.ContainsAny(text, "\r\n") {
+			return nil, usagef("--key-file: %s has more than one line; a key file holds the key alone", c.keyFile)
 		}
 		key = text
 	}
