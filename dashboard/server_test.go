@@ -101,7 +101,7 @@ func send(t *testing.T, c net.Conn, method, url, body string, headers ...string)
 		q.Header.Set(headers[i], headers[i+1])
 	}
 	q.Close = true
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	if err := q.Write(c); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func until(t *testing.T, dir string, id store.ConnectionID, want error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		done, err := taken()
 		if done && !errors.Is(err, want) {
 			t.Fatalf("revocation of %s: %v", id, err)

@@ -128,7 +128,7 @@ func theStore() store.Store { return shared.d.Host.Store }
 // eventually waits for what nothing announces.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); runtime.Gosched() {
+	for end := time.Now().Add(2 * time.Minute); !f(); runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

@@ -128,7 +128,7 @@ func TestViews(t *testing.T) {
 	}
 
 	// B212: nothing before the token; then a picture, and a click.
-	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second}
+	d := websocket.Dialer{HandshakeTimeout: 2 * time.Minute}
 	address := "ws" + strings.TrimPrefix(c.base, "http") + "/v1/runs/" + run + "/browser/view"
 	if _, res, err := d.Dial(address, http.Header{"Cookie": header["Cookie"], "Origin": {"http://evil.example"}}); err == nil || res.StatusCode != 403 {
 		t.Errorf("a page elsewhere: %v", err)
@@ -148,7 +148,7 @@ func TestViews(t *testing.T) {
 	}
 	defer conn.Close()
 	browser.check("GET", "/v1/runs/"+run+"/browser/view", &answer{t: t, what: "connect", status: res.StatusCode, header: res.Header})
-	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if err := conn.WriteJSON(object{"type": "auth", "token": token, "interaction_id": "i1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ type answer struct {
 var client = &http.Client{
 	Transport:     &http.Transport{},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	Timeout:       10 * time.Second,
+	Timeout:       2 * time.Minute,
 }
 
 // send makes a request with some headers and nothing else.

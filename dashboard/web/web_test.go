@@ -147,7 +147,7 @@ func (s *site) raw(request string) []answer {
 		s.t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 	go func() {
 		_, _ = io.WriteString(c, request)
 		_ = c.(*net.TCPConn).CloseWrite()

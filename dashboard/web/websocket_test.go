@@ -47,7 +47,7 @@ func (s *site) dial(headers ...string) (*websocket.Conn, *http.Response, error) 
 		name, value, _ := strings.Cut(x, ": ")
 		h.Add(name, value)
 	}
-	d := websocket.Dialer{HandshakeTimeout: 5 * time.Second}
+	d := websocket.Dialer{HandshakeTimeout: 2 * time.Minute}
 	return d.Dial("ws://"+s.addr+"/v1/socket", h)
 }
 
@@ -105,7 +105,7 @@ func TestSocketOrigin(t *testing.T) {
 
 func closed(t *testing.T, conn *websocket.Conn, code int, reason string) {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	for {
 		_, _, err := conn.ReadMessage()
 		if err == nil {

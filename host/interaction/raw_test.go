@@ -39,7 +39,7 @@ func TestRaw(t *testing.T) {
 	q := otp(runID, "login")
 	q.Page = run.Page{Title: "Sign in", Host: "bank.example"}
 	a := ask(t, d, st, q)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		if got, err := d.Raw(t.Context(), runID, "login"); err == nil && got.Page == q.Page { // B193
 			break
 		} else if time.Now().After(end) {

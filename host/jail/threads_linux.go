@@ -115,8 +115,9 @@ func dropCapabilities() error {
 // spareThreads is how many idle threads the runtime of a worker is given before
 // none can be made any more. At most four of its goroutines wait in the kernel at a
 // time (the guest, the watch over the socket, a compiler's files), GOMAXPROCS run, and
-// every other thread of the runtime is there before the first of these.
-const spareThreads = 8
+// every other thread of the runtime is there before the first of these. The rest are for
+// threads on their way to idle: on a busy machine each may be held up there for long.
+const spareThreads = 12
 
 // makeThreads makes, once, the threads that the runtime may ever need. While there
 // is an idle one the runtime asks for no other.

@@ -293,7 +293,7 @@ func wait(t *testing.T, w *worker) jail.Exit {
 	t.Helper()
 	select {
 	case <-w.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("worker does not end")
 	}
 	exit, err := w.Wait()

@@ -198,7 +198,7 @@ func protectExecutable() []string {
 // threads, collections, growth, timers, preemption.
 func live() []string {
 	var wg sync.WaitGroup
-	for range 8 {
+	for range 4 { // as many as wait in the kernel at a time, see spareThreads
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread() // a thread that ends is not replaced

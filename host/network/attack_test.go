@@ -383,7 +383,7 @@ func TestEarlyAnswer(t *testing.T) {
 		_, _ = c.Read(make([]byte, 1)) // and no more
 		select {
 		case <-t.Context().Done():
-		case <-time.After(5 * time.Second):
+		case <-time.After(2 * time.Minute):
 		}
 	})
 	r, err := client(t, network.Options{}, e).Do(t.Context(), &network.Request{Method: "PUT", URL: base, Redirect: "follow", Body: make([]byte, 16<<20), Timeout: 3 * time.Second})

@@ -65,7 +65,7 @@ func TestDialer(t *testing.T) {
 		t.Errorf("after CloseWrite the server reads %v", err)
 	}
 	d.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := conn.Read(make([]byte, 1)); err == nil || isTimeout(err) {
 		t.Errorf("after Close a connection reads %v", err)
 	}

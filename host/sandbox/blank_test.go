@@ -13,7 +13,7 @@ import (
 // until waits for a condition that other processes bring about.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

@@ -144,7 +144,7 @@ func TestOrdersAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, by := range bothOrders {
-		for late := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for late := time.Now().Add(5 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			through, _ := s.TakenIn("c", "s", by)
 			if through == page.Version {
 				break
@@ -193,7 +193,7 @@ func TestOrdersErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	reopen(t, nil, dir, o)
-	for late := time.Now().Add(20 * time.Second); len(left()) > 0; time.Sleep(5 * time.Millisecond) {
+	for late := time.Now().Add(2 * time.Minute); len(left()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("the file of a stream that is no more is still there")
 		}

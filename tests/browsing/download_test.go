@@ -181,7 +181,7 @@ func TestDownloads(t *testing.T) {
 				if code, name, _ := strings.Cut(got, " "); code != "download_done" || name == "" || strings.ContainsAny(name, "/\\\r\n") {
 					t.Errorf("%q", got)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatalf("%d are missing", n)
 			}
 		}

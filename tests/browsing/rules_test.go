@@ -324,7 +324,7 @@ func TestRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		var lost []browsing.Event
-		for end := time.Now().Add(10 * time.Second); len(lost) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); len(lost) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			lost = r.Run.Events("lost")
 		}
 		if len(lost) != 1 {
@@ -444,7 +444,7 @@ func limits(t *testing.T, r *rules) {
 	for n := range 5 { // B36: the fourth and fifth are one too many
 		var closed string
 		verb := "click"
-		for end := time.Now().Add(10 * time.Second); len(open) < min(n+2, 4) || closed == "" && n >= 3; verb = "hover" { // a window may open a moment after the click
+		for end := time.Now().Add(2 * time.Minute); len(open) < min(n+2, 4) || closed == "" && n >= 3; verb = "hover" { // a window may open a moment after the click
 			if time.Now().After(end) {
 				break
 			}

@@ -247,7 +247,7 @@ func TestHelp(t *testing.T) {
 	}
 	b.click(`[data-view-dialog] .primary`)
 	b.until(`document.querySelector("[data-view-dialog]").hidden`)
-	for end := time.Now().Add(10 * time.Second); len(site.told()) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(site.told()) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 	}
 	want := map[string]string{"user": "ada", "password": "correct horse", "branch": "Zürich", "letter": "letter.pdf"}
 	if got := site.told(); len(got) != 1 || fmt.Sprint(got[0]) != fmt.Sprint(want) {
@@ -335,7 +335,7 @@ func TestHelpByList(t *testing.T) {
 	b.sees("Trust this browser from now on?")
 	b.until(`document.activeElement.matches("[data-view-dialog] .primary")`)
 	b.do(chromedp.KeyEvent(kb.Enter))
-	wait := time.Now().Add(10 * time.Second)
+	wait := time.Now().Add(2 * time.Minute)
 	for ; len(site.told()) == 0 && time.Now().Before(wait); time.Sleep(20 * time.Millisecond) {
 	}
 	if got := site.told(); len(got) != 1 || got[0]["user"] != "ada" || got[0]["password"] != "correct horse" || got[0]["branch"] != "Basel" {

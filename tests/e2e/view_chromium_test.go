@@ -90,7 +90,7 @@ func (l *look) say(m any) {
 // next is the next message, or picture, which is acknowledged.
 func (l *look) next() (picture []byte, m map[string]any) {
 	l.t.Helper()
-	_ = l.conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	_ = l.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	kind, raw, err := l.conn.ReadMessage()
 	if err != nil {
 		l.t.Fatal(err)
@@ -138,7 +138,7 @@ func (l *look) until(right func(picture []byte) bool) {
 	if l.last != nil && right(l.last) {
 		return
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		if p, _ := l.next(); p != nil && right(p) {
 			return
 		}
@@ -269,7 +269,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 	second.say(map[string]any{"type": "keyboard", "action": "keydown", "key": "End", "code": "End"})
 	second.say(map[string]any{"type": "keyboard", "action": "keyup", "key": "End", "code": "End"})
 	second.say(map[string]any{"type": "text", "text": " too"})
-	for end := time.Now().Add(10 * time.Second); typed() != "Okay too"; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); typed() != "Okay too"; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%q was typed", typed())
 		}

@@ -47,7 +47,7 @@ func (d *drawn) note(format string, args ...any) error {
 // happened waits until something was done, and forgets it.
 func (d *drawn) happened(t *testing.T, what string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		d.mu.Lock()
 		for i, did := range d.did {
 			if did == what {

@@ -73,7 +73,7 @@ func (c *campaign) settled(t *testing.T, want population) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)
 	defer look.Stop()
-	for deadline := time.Now().Add(5 * time.Second); ; <-look.C {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-look.C {
 		now := census(t, c.host.DataDir)
 		if !now.exceeds(want) || time.Now().After(deadline) {
 			return now

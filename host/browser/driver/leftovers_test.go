@@ -80,7 +80,7 @@ func TestHostsEnd(t *testing.T) {
 		}
 		return false
 	}
-	for end := time.Now().Add(5 * time.Second); main() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); main() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
 	if main() {
 		t.Error("the browser outlived its host")
@@ -88,7 +88,7 @@ func TestHostsEnd(t *testing.T) {
 	if _, left := driver.Leftovers(filepath.Dir(o.Profile)); left != 0 {
 		t.Errorf("%d withstood", left)
 	}
-	for end := time.Now().Add(5 * time.Second); len(owned(o)) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(owned(o)) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	} // what died with its host may still be on its way
 	if left := owned(o); len(left) != 0 {
 		t.Errorf("left: %q", left)

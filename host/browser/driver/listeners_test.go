@@ -90,7 +90,7 @@ func TestLeaving(t *testing.T) {
 	if err != nil || !d.Sent {
 		t.Fatalf("%v, %v", d, err)
 	}
-	for end := time.Now().Add(5 * time.Second); !tab.Facts().Leaving; {
+	for end := time.Now().Add(2 * time.Minute); !tab.Facts().Leaving; {
 		if time.Now().After(end) {
 			t.Fatal("nobody knows that it is leaving")
 		}

@@ -152,7 +152,7 @@ func eval(t testing.TB, b *driver.Browser, expression string) string {
 // until waits for something that comes about, woken by the browser's health.
 func until(t testing.TB, b *driver.Browser, what string, so func() bool) {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(2 * time.Minute)
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for !so() {

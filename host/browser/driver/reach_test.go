@@ -125,7 +125,7 @@ func TestPageComesBack(t *testing.T) {
 			t.Fatal(do, err)
 		}
 		want := map[string]string{"back": "one.test", "forward": "two.test"}[do]
-		for end := time.Now().Add(10 * time.Second); tab.Facts().Host != want; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); tab.Facts().Host != want; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: the page is %s", do, tab.Facts().Host)
 			}

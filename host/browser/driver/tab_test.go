@@ -97,7 +97,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/slow":
 		select {
 		case <-r.Context().Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 		}
 	case r.URL.Path == "/html":
 		w.Header().Set("Content-Type", "text/html")

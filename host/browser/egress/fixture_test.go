@@ -175,7 +175,7 @@ func call(t *testing.T, g *house) *caller {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	return &caller{t, conn, bufio.NewReader(conn)}
 }
 

@@ -36,7 +36,7 @@ func TestHammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+				_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 				fmt.Fprint(conn, requests[(i+n)%len(requests)])
 				if strings.HasPrefix(requests[(i+n)%len(requests)], "CONNECT 127") {
 					_ = conn.(*net.TCPConn).CloseWrite()

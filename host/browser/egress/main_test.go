@@ -42,7 +42,7 @@ func try(network, address, text string) string {
 	if network == "udp" {
 		return "sent"
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	line, _ := bufio.NewReader(conn).ReadString('\n')
 	return "answered " + strings.TrimSpace(line)
 }

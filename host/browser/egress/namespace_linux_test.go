@@ -222,7 +222,7 @@ func TestNamespaceLeavesNothing(t *testing.T) {
 		}
 		return list
 	}
-	for end := time.Now().Add(5 * time.Second); len(strayed()) > 0; { // a thread takes a moment to end
+	for end := time.Now().Add(2 * time.Minute); len(strayed()) > 0; { // a thread takes a moment to end
 		if time.Now().After(end) {
 			t.Fatalf("threads in other namespaces: %q", strayed())
 		}

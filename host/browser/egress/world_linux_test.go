@@ -253,7 +253,7 @@ func (w *tap) seen(t *testing.T) map[string]int {
 	}
 	select {
 	case <-w.marked:
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the tap sees nothing")
 	}
 	w.mu.Lock()

@@ -399,7 +399,7 @@ func (c *conn) heard(t *testing.T, typ string) map[string]any {
 			}
 		case <-c.closed:
 			t.Fatalf("closed with %d %s, while waiting for %s", c.code, c.reason, typ)
-		case <-time.After(5 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("no %s", typ)
 		}
 	}
@@ -410,7 +410,7 @@ func (c *conn) ended(t *testing.T, code int, reason string) {
 	t.Helper()
 	select {
 	case <-c.closed:
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("not closed")
 	}
 	if c.code != code || c.reason != reason {
@@ -425,7 +425,7 @@ func (c *conn) frame(t *testing.T) []byte {
 		return f
 	case <-c.closed:
 		t.Fatalf("closed with %d %s", c.code, c.reason)
-	case <-time.After(5 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("no picture")
 	}
 	return nil

@@ -127,7 +127,7 @@ func TestLeaseRaces(t *testing.T) {
 	close(over)
 	connector.Wait()
 	r.run.Answered("i1", view.ReasonEnded)
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		if taken, released := r.surface.leases(); taken == released && taken > 0 && !c.isHeld() {
 			t.Logf("%d leases, %d verbs, %d of them refused", taken, c.acted+c.refused, c.refused)
 			return
