@@ -11,7 +11,7 @@ const other = "other"
 
 // The values that labels may have (A229).
 var (
-	outcomes = []string{"succeeded", "failed", "cancelled"}
+	outcomes = []string{"succeeded", "partial", "failed", "cancelled"}
 	// reasons are the terminal reasons of runtime.md §13.2 and §11.2, "none" for
 	// success.
 	reasons = []string{

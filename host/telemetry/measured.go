@@ -89,8 +89,11 @@ func note(c *store.Commit) noted {
 		}
 	}
 	if c.End && c.Run != nil && len(c.Events) > 0 {
-		n.ended, n.outcome = true, c.Run.Status
-		n.reason = member(c.Events[len(c.Events)-1].Data, "reason")
+		last := c.Events[len(c.Events)-1].Data
+		n.ended, n.outcome, n.reason = true, c.Run.Status, member(last, "reason")
+		if member(last, "outcome") == "partial" {
+			n.outcome = "partial"
+		}
 		if c.Run.FinishedAt != nil {
 			n.took = c.Run.FinishedAt.Sub(c.Run.StartedAt)
 		}

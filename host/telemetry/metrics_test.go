@@ -246,6 +246,10 @@ func TestMeasure(t *testing.T) {
 			{Type: "run.failed", Data: []byte(`{"reason":"run_timed_out","status":"x"}`)},
 		},
 	})
+	submit(t, st, &store.Commit{
+		Run: &store.Run{Status: "succeeded", StartedAt: began, FinishedAt: &over}, End: true,
+		Events: []store.Event{{Type: "run.completed", Data: []byte(`{"outcome":"partial"}`)}},
+	})
 	for _, err := range []error{store.ErrFenced, store.ErrNoSpace, errors.New("other")} {
 		inner.err = err
 		submit(t, st, &store.Commit{Batches: []*store.Batch{batch(9)}, Ask: &store.Interaction{Kind: "otp"}})
@@ -258,17 +262,18 @@ func TestMeasure(t *testing.T) {
 		`sluice_runs_started_total{trigger="scheduled"} 1`,
 		`sluice_runs_total{outcome="failed",reason="run_timed_out"} 1`,
 		`sluice_run_seconds_sum{outcome="failed"} 90`,
+		`sluice_runs_total{outcome="partial",reason="none"} 1`,
 		`sluice_batch_records_count 2`,
 		`sluice_batch_records_sum 5`,
-		`sluice_records_total{result="changed"} 8`,
-		`sluice_records_total{result="unchanged"} 2`,
+		`sluice_records_total{result="changed"} 12`,
+		`sluice_records_total{result="unchanged"} 3`,
 		`sluice_interactions_opened_total{kind="otp"} 1`,
 		`sluice_interactions_closed_total{status="timeout"} 1`,
-		`sluice_store_commits_total{result="ok"} 2`,
+		`sluice_store_commits_total{result="ok"} 3`,
 		`sluice_store_commits_total{result="fenced"} 1`,
 		`sluice_store_commits_total{result="full"} 1`,
 		`sluice_store_commits_total{result="failed"} 1`,
-		`sluice_store_commit_seconds_count 2`,
+		`sluice_store_commit_seconds_count 3`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("missing %s", want)
