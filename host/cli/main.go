@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/jail"
 )
 
 // Main runs the command line and returns the exit code. In a worker process it
@@ -25,6 +26,10 @@ import (
 func Main(args []string) int {
 	if code, worker := host.Worker(args); worker {
 		return code
+	}
+	if err := jail.Conceal(); err != nil {
+		fmt.Fprintln(os.Stderr, "sluice:", err)
+		return exitHost
 	}
 	log.SetOutput(io.Discard)          // net/http prints there what servers send
 	cobra.EnableCommandSorting = false // the help has the order of commands

@@ -190,6 +190,13 @@ func (e *executable) start(args, env []string, files []*os.File, set namespaceSe
 		return nil, err
 	}
 	defer done()
+	if set&unix.CLONE_NEWUSER != 0 {
+		hide, err := reveal()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = hide() }() // it was permitted before
+	}
 	argv := append([]string{"sluice"}, args...)
 	process, err := os.StartProcess(e.path, argv, &os.ProcAttr{Env: env, Files: files, Dir: "/", Sys: attr})
 	if err != nil {

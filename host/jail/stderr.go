@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 )
 
 // StderrBytes is how much of a worker's diagnostics the host keeps: the end (S11).
@@ -12,6 +13,13 @@ const StderrBytes = 16 << 10
 // stderrHead is how much of the beginning is kept besides: a dying Go runtime says
 // why in its first line, and the traces after it may push that out of the end.
 const stderrHead = 1 << 10
+
+// What a worker may write to descriptor 2 at once, and how fast after that: a sound one
+// writes a few lines, and a hostile one must not keep the host busy with reading.
+const (
+	stderrBurst = 1 << 20
+	stderrPause = 10 * time.Millisecond // after each read, of 32 KiB at most
+)
 
 // tail keeps the last StderrBytes of what a worker writes to descriptor 2.
 type tail struct {
@@ -27,10 +35,19 @@ func follow(pipe *os.File) *tail {
 	t := &tail{done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
-		defer pipe.Close()      // only read from
-		_, _ = io.Copy(t, pipe) // an error ends the tail as the end does
+		defer pipe.Close()                    // only read from
+		_, _ = io.CopyN(t, pipe, stderrBurst) // an error ends the tail as the end does
+		_, _ = io.Copy(slow{t}, pipe)
 	}()
 	return t
+}
+
+// slow writes to its tail with a pause after each write.
+type slow struct{ *tail }
+
+func (s slow) Write(p []byte) (int, error) {
+	time.Sleep(stderrPause)
+	return s.tail.Write(p)
 }
 
 // Write keeps the end of what came so far. It never fails.

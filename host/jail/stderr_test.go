@@ -2,8 +2,12 @@ package jail
 
 import (
 	"bytes"
+	"io"
 	"math/rand/v2"
+	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // S11: whatever the writes were, the last 16 KiB are kept.
@@ -31,3 +35,38 @@ func TestTailKeepsTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// S11: a worker that writes as fast as it can does not keep its host reading.
+func TestStderrIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := slow{&tail{}}
+		for range 100 {
+			if _, err := w.Write(make([]byte, 32<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took < 100*stderrPause {
+			t.Errorf("3 MiB in %v", took)
+		}
+	})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := follow(r)
+	if _, err := io.Copy(w, io.LimitReader(zeros{}, stderrBurst)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("the end"); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if <-kept.done; string(kept.bytes()[StderrBytes-7:]) != "the end" {
+		t.Errorf("kept %q", kept.bytes())
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }

@@ -33,6 +33,9 @@ func Prepare() {}
 // Enter fails with [ErrUnsupported].
 func Enter(Config, int) (*Inside, error) { return nil, ErrUnsupported }
 
+// Conceal does nothing here.
+func Conceal() error { return nil }
+
 // SendFDs fails with [ErrUnsupported].
 func SendFDs(*os.File, []byte, ...*os.File) error { return ErrUnsupported }
 
