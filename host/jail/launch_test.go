@@ -20,7 +20,7 @@ import (
 func TestEnvironmentIsReplaced(t *testing.T) {
 	t.Setenv("SLUICE_OWNER_SECRET", "must not pass")
 	_, r := run(t, launcher(t, jail.Options{}), order{}, nil)
-	want := []string{"GOGC=off", "GOMAXPROCS=2", "GOMEMLIMIT=201326592", "GOTRACEBACK=none"}
+	want := []string{"GOGC=off", "GOMAXPROCS=2", "GOMEMLIMIT=201326592", "GOTRACEBACK=none", "MALLOC_ARENA_MAX=1"}
 	slices.Sort(r.Arrived.Env)
 	if d := cmp.Diff(want, r.Arrived.Env); d != "" {
 		t.Errorf("environment (-want +got):\n%s", d)

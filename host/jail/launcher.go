@@ -250,5 +250,6 @@ func environment(spec Spec) []string {
 		"GOMEMLIMIT=" + strconv.FormatUint(memory, 10),
 		"GOMAXPROCS=" + strconv.Itoa(procs),
 		"GOTRACEBACK=none",
+		"MALLOC_ARENA_MAX=1", // with cgo, each thread would take 64 MiB of the address space
 	}
 }

@@ -117,7 +117,7 @@ func dropCapabilities() error {
 // time (the guest, the watch over the socket, a compiler's files), GOMAXPROCS run, and
 // every other thread of the runtime is there before the first of these. The rest are for
 // threads on their way to idle: on a busy machine each may be held up there for long.
-const spareThreads = 12
+const spareThreads = 8
 
 // makeThreads makes, once, the threads that the runtime may ever need. While there
 // is an idle one the runtime asks for no other.

@@ -117,6 +117,8 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 		}
 	}()
 	began := time.Now()
+	ctx, unguard := guard(ctx, out, s.options.EntryBytes)
+	defer unguard()
 	err = s.employ(ctx, func(b *blank) error {
 		err := s.runCompiler(ctx, b, out, wasm, bare)
 		if closeErr := b.close(); closeErr != nil && err == nil {
@@ -127,7 +129,10 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 	if err != nil {
 		return compileFailure(ctx, err)
 	}
-	if err := s.accept(key, out); err != nil {
+	if err := s.accept(ctx, key, out); err != nil {
+		if ctx.Err() != nil {
+			return compileFailure(ctx, ctx.Err())
+		}
 		return &Failure{Code: CodeCompileFailed, Detail: err.Error()}
 	}
 	s.options.Log.Info("module compiled", "key", key, "bytes", len(wasm), "took", time.Since(began))
@@ -160,6 +165,9 @@ func (s *Sandbox) runCompiler(ctx context.Context, b *blank, out string, wasm, b
 
 // compileFailure names the end of a compile worker.
 func compileFailure(ctx context.Context, err error) error {
+	if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
+		return f
+	}
 	switch {
 	case errors.Is(err, errSlow), isLate(ctx):
 		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long" + while(errSlow)}
@@ -180,13 +188,13 @@ func isLate(ctx context.Context) bool {
 // accept takes the output of a compile worker, which has ended: exactly one
 // regular file, with one link, inside the cap. It is copied: the worker's own
 // file is never used (S38).
-func (s *Sandbox) accept(key, out string) error {
+func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 	root, err := os.OpenRoot(out)
 	if err != nil {
 		return err
 	}
 	defer root.Close() // only read
-	path, err := onlyFile(root.FS())
+	path, err := onlyFile(root)
 	if err != nil {
 		return fmt.Errorf("compiler left something else: %w", err)
 	}
@@ -206,7 +214,7 @@ func (s *Sandbox) accept(key, out string) error {
 		return fmt.Errorf("compiler left a file of %d bytes and %d links: at most %d bytes and one link",
 			info.Size(), links(info), s.options.EntryBytes)
 	}
-	return s.cache.store(key, path, f)
+	return s.cache.store(key, path, during{ctx, f})
 }
 
 // lockPoll is how often a lock held by another process is tried.

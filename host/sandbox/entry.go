@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -78,7 +77,12 @@ func (c *cache) examine(key string) (size int64, err error) {
 	if !codeName.MatchString(m.File) || m.Size > c.mostEntry {
 		return 0, fmt.Errorf("%w: a file called %q of %d bytes", errBadEntry, m.File, m.Size)
 	}
-	found, err := onlyFile(os.DirFS(filepath.Join(c.dir, key, codeDir)))
+	root, err := os.OpenRoot(filepath.Join(c.dir, key, codeDir))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errBadEntry, err)
+	}
+	defer root.Close() // only read
+	found, err := onlyFile(root)
 	if err != nil || found != m.File {
 		return 0, fmt.Errorf("%w: has %q, want %q: %v", errBadEntry, found, m.File, err)
 	}
@@ -111,42 +115,6 @@ func (c *cache) digest(path string) (sum string, size int64, err error) {
 		return "", 0, err
 	}
 	return hex.EncodeToString(h.Sum(nil)), size, nil
-}
-
-// mostOutput is how many names are looked at below a directory of code: itself, the
-// engine's directory, the file, and one that is too many.
-const mostOutput = 4
-
-// onlyFile returns the one file below dir. Anything besides it and its
-// directories is an error, and so are many directories: whoever filled dir may
-// have nested thousands.
-func onlyFile(dir fs.FS) (string, error) {
-	var found []string
-	looked := 0
-	err := fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
-		looked++
-		switch {
-		case err != nil:
-			return err
-		case looked > mostOutput:
-			return fmt.Errorf("more than %d names", mostOutput)
-		case d.IsDir():
-			return nil
-		case !d.Type().IsRegular():
-			return fmt.Errorf("%q is no regular file", path)
-		case len(found) > 0:
-			return fmt.Errorf("more than one file: %q", path)
-		}
-		found = append(found, path)
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	if len(found) != 1 {
-		return "", errors.New("no file")
-	}
-	return found[0], nil
 }
 
 // store copies code from a worker's output, which it read through root, into a

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"syscall"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -20,7 +21,7 @@ func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	}
 	b, err := syscall.Mmap(-1, 0, int(most), syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
-		return &linear{peak: p}
+		panic(fmt.Errorf("reserve %d bytes for the guest: %w", most, err)) // the engine takes no error, and nothing ran yet
 	}
 	return &linear{peak: p, reserved: b}
 }
