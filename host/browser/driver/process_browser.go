@@ -116,6 +116,7 @@ func start(ctx context.Context, o Options, sandboxed bool) (*Browser, error) {
 	}
 	said := b.group.output
 	b.kill()
+	<-b.group.silent
 	switch {
 	case errors.Is(err, ErrUnsafe):
 		return nil, err

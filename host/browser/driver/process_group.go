@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"time"
 )
 
 // A group is a browser's main process and whatever it started, in one process group
@@ -12,6 +13,7 @@ type group struct {
 	pid    int
 	exited chan struct{} // the main process has ended
 	reaped chan struct{} // and was waited for; state is set
+	silent chan struct{} // and all that it printed is in output
 	state  *os.ProcessState
 	output *tail
 
@@ -28,7 +30,7 @@ func spawn(cmd *exec.Cmd, hidden map[string][]string) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &group{exited: make(chan struct{}), reaped: make(chan struct{}), output: new(tail)}
+	g := &group{exited: make(chan struct{}), reaped: make(chan struct{}), silent: make(chan struct{}), output: new(tail)}
 	cmd.Stdout, cmd.Stderr = w, w
 	started := make(chan error)
 	go g.live(cmd, hidden, started)
@@ -38,10 +40,17 @@ func spawn(cmd *exec.Cmd, hidden map[string][]string) (*group, error) {
 		_ = r.Close()
 		return nil, err
 	}
-	go g.output.drain(r)
-	go func() { // a stray that holds the other end keeps no goroutine here
+	go func() {
+		g.output.drain(r)
+		close(g.silent)
+	}()
+	go func() {
 		<-g.reaped
-		_ = r.Close()
+		_ = r.SetReadDeadline(time.Now().Add(strayLimit)) // a pipe takes deadlines, and drain may have closed it
 	}()
 	return g, nil
 }
+
+// strayLimit is how long the output of a browser that has ended is read on, where
+// something outside of its group still holds the other end.
+const strayLimit = 2 * time.Second

@@ -73,7 +73,7 @@ func (b *Browser) watch() {
 	}
 	if !ending { // else Close waits for the process to end by itself
 		b.group.kill()
-		<-b.group.reaped
+		<-b.group.silent
 		b.log.Warn("a browser ended by itself", "cause", cause, "state", b.group.state, "said", b.group.output.lastLine())
 	}
 	_ = b.wire.Close()

@@ -45,7 +45,7 @@ func (t *tail) lastLine() string {
 	return last[:min(len(last), 300)]
 }
 
-// drain reads until the other end is closed, or r is.
+// drain reads until the other end is closed, or the deadline of r is over.
 func (t *tail) drain(r io.ReadCloser) {
 	defer r.Close()
 	_, _ = io.Copy(t, r)
