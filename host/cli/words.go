@@ -187,16 +187,19 @@ func grantedHost(a store.Approved, m *abi.Manifest, name string) (granted, flag 
 	return "only with " + flag, flag
 }
 
+// searched says what the host does about a server that gives a sealed secret back.
+const searched = "answers are searched for it, but for what is packed in them (zip, PDF)"
+
 func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request {
 	r := request{Binding: "secret", Wants: "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), Required: s.Required}
 	given := "only with sluice secret set, or --secret " + s.Name + "=@FILE"
 	switch {
 	case s.OAuth != nil:
-		r.Granted = join("; ", obtained(m, s), goesTo(s.FieldDelivery))
+		r.Granted = join("; ", obtained(m, s), goesTo(s.FieldDelivery), searched)
 	case slices.Contains(m.Sluice.ClientSecrets(), s.Name):
 		r.Granted = join("; ", given, "the connector never sees it, and only the host uses it, to obtain tokens")
 	case run.Sealed(m, s):
-		r.Granted = join("; ", given, goesTo(s.FieldDelivery))
+		r.Granted = join("; ", given, goesTo(s.FieldDelivery), searched)
 	case slices.Contains(a.Plain, s.Name):
 		r.Granted = join("; ", given, "granted: the connector sees it")
 	default:

@@ -137,8 +137,11 @@ func (l *Launcher) canary(ctx context.Context, name string, aims targets) canary
 		return canaryResult{err: err}
 	}
 	defer p.Close() // a killed canary is all there is to see
-	order := canaryOrder{Config: p.Config(), Attempt: name, Targets: aims}
-	order.Config.Limits = RunLimits(canaryMemory, 0, canaryTime)
+	config, err := p.Config(RunLimits(canaryMemory, 0, canaryTime))
+	if err != nil {
+		return canaryResult{err: err}
+	}
+	order := canaryOrder{Config: config, Attempt: name, Targets: aims}
 	order.Targets.HostPID, order.Targets.Memory = order.Config.Identity.Parent, order.Config.Limits.DataBytes
 	if err := p.Socket.SetDeadline(time.Now().Add(canaryTime)); err != nil {
 		return canaryResult{err: err}

@@ -71,6 +71,10 @@ func whyNoSeccomp() (cause, remedy string) {
 	return "the kernel is older than 4.14 or built without seccomp filters", "use a newer kernel"
 }
 
+func whyNoGroup() (cause, remedy string) {
+	return "this host may make no control groups", "run it as root, or as a systemd service with Delegate=yes; see cgroups(7)"
+}
+
 func whyNoLimits() (cause, remedy string) {
 	return "limits could not be set", "report this: the kernel refused to lower a limit"
 }

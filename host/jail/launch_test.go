@@ -64,7 +64,7 @@ func TestManyWorkers(t *testing.T) {
 	wg.Wait()
 	uids := map[int]bool{}
 	for _, p := range started {
-		uids[p.Config().Identity.UID] = true
+		uids[p.Identity().UID] = true
 	}
 	if os.Geteuid() == 0 && len(uids) != len(started) {
 		t.Errorf("%d workers have the uids %v", len(started), uids)

@@ -64,8 +64,9 @@ type Launcher struct {
 	live   map[*Process]struct{}
 	closed bool
 
-	once     sync.Once // guards the choice of namespaces
+	once     sync.Once // guards the choice of namespaces and groups
 	spaces   namespaceSet
+	groups   *groups // nil if there are none to be had
 	spaceErr error
 }
 
@@ -150,7 +151,7 @@ func (l *Launcher) spawn(ctx context.Context, spec Spec, identity Identity) (*Pr
 			err = ctx.Err()
 			return
 		}
-		l.once.Do(func() { l.spaces, l.spaceErr = l.negotiate() })
+		l.once.Do(l.choose)
 		if err = l.spaceErr; err == nil {
 			p, err = l.begin(spec, identity, l.spaces)
 		}
@@ -160,6 +161,28 @@ func (l *Launcher) spawn(ctx context.Context, spec Spec, identity Identity) (*Pr
 	}
 	return p, nil
 }
+
+// choose finds out what this host may surround its workers with. It runs on the
+// spawner's thread; after that a refusal is an error and never a quiet step down.
+func (l *Launcher) choose() {
+	if l.spaces, l.spaceErr = l.negotiate(); l.spaceErr != nil || l.options.Walls.resolved().NoLimits {
+		return
+	}
+	if l.groups = findGroups(); l.groups == nil {
+		return
+	}
+	p, err := l.begin(Spec{}, Identity{UID: -1, GID: -1}, l.spaces)
+	if err == nil {
+		err = p.Close()
+	}
+	if err != nil {
+		l.groups = nil // they can be made and not be entered
+	}
+}
+
+// Grouped reports whether workers have a control group each. It is known once a
+// worker was started.
+func (l *Launcher) Grouped() bool { return l.groups != nil }
 
 // begin makes the channel, the pipe and the process. It runs on the spawner's thread.
 func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Process, error) {
@@ -174,8 +197,14 @@ func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Pr
 		ends.closeHosts()
 		return nil, err
 	}
+	group, err := l.group(handle)
+	if err != nil {
+		ends.closeHosts()
+		return nil, err
+	}
 	p := &Process{
 		Socket:   ends.socket,
+		group:    group,
 		config:   Config{Identity: identity, Walls: l.options.Walls.resolved()},
 		launcher: l,
 		handle:   handle,
@@ -185,6 +214,20 @@ func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Pr
 	}
 	go p.reap()
 	return p, nil
+}
+
+// group makes a control group for a process that was just started. If that fails the
+// process is ended.
+func (l *Launcher) group(handle *os.Process) (*group, error) {
+	made, err := l.groups.make()
+	if err == nil {
+		if err = made.enter(handle.Pid); err == nil {
+			return made, nil
+		}
+	}
+	_ = handle.Kill() // Wait finds out
+	_, waitErr := handle.Wait()
+	return nil, errors.Join(fmt.Errorf("control group of a worker: %w", err), waitErr, made.remove())
 }
 
 func (l *Launcher) enlist(p *Process) error {

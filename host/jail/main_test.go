@@ -111,11 +111,14 @@ func start(tb testing.TB, l *jail.Launcher) *worker {
 func (w *worker) send(tb testing.TB, o order, dir *os.File) {
 	tb.Helper()
 	limits, promised, writable := o.Config.Limits, o.Config.Promised, o.Config.Writable
-	o.Config = w.Config()
-	o.Config.Limits, o.Config.Promised, o.Config.Writable = limits, promised, writable
 	if limits.DataBytes == 0 {
-		o.Config.Limits = jail.RunLimits(64<<20, 16<<20, 60e9)
+		limits = jail.RunLimits(64<<20, 16<<20, 60e9)
 	}
+	var err error
+	if o.Config, err = w.Config(limits); err != nil {
+		tb.Fatal(err)
+	}
+	o.Config.Promised, o.Config.Writable = promised, writable
 	o.Dir = dir != nil
 	line, err := json.Marshal(o)
 	if err != nil {

@@ -13,12 +13,13 @@ import (
 // S21: a machine with every layer is reported so.
 func TestProbe(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
-	r, err := launcher(t, jail.Options{}).Probe(t.Context(), t.TempDir())
+	l := launcher(t, jail.Options{})
+	r, err := l.Probe(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := states(r); !cmp.Equal(got, map[string]string{
-		"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok",
+		"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok", "group": groupState(l),
 	}) {
 		t.Errorf("layers %+v", r.Layers)
 	}
@@ -41,11 +42,12 @@ func TestProbeOfPoorerMachines(t *testing.T) {
 		{"nothing", jail.Walls{Off: true}, jail.LevelProcess, []string{"uid", "namespaces", "landlock", "seccomp", "limits"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, err := launcher(t, jail.Options{Walls: tc.walls}).Probe(t.Context(), t.TempDir())
+			l := launcher(t, jail.Options{Walls: tc.walls})
+			r, err := l.Probe(t.Context(), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := map[string]string{"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok"}
+			want := map[string]string{"uid": "ok", "namespaces": "ok", "landlock": "ok", "seccomp": "ok", "limits": "ok", "group": groupState(l)}
 			for _, name := range tc.missing {
 				want[name] = "missing"
 			}
@@ -62,6 +64,14 @@ func TestProbeOfPoorerMachines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// groupState depends on where the tests run.
+func groupState(l *jail.Launcher) string {
+	if l.Grouped() {
+		return "ok"
+	}
+	return "missing"
 }
 
 func states(r jail.Report) map[string]string {

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ type Process struct {
 
 	config   Config
 	launcher *Launcher
+	group    *group // nil where there are none
 	handle   *os.Process
 	stderr   *tail
 	done     chan struct{} // closed when exit and err are final
@@ -27,8 +29,17 @@ type Process struct {
 	err    error
 }
 
-// Config is the worker's identity and walls, for the caller to complete and send.
-func (p *Process) Config() Config { return p.config }
+// Config is the worker's identity and walls under the given limits, for the caller to
+// complete and send. From its return on, the worker's control group, if it has one, is
+// bounded by them as well.
+func (p *Process) Config(l Limits) (Config, error) {
+	if err := p.group.bound(l); err != nil {
+		return Config{}, fmt.Errorf("bound control group of a worker: %w", err)
+	}
+	c := p.config
+	c.Limits = l
+	return c, nil
+}
 
 // PID is the worker's pid as the host sees it. It names another process once the
 // worker was reaped: for diagnostics only, never for a signal.
@@ -93,9 +104,10 @@ func (p *Process) reap() {
 		p.exit = exitOf(state)
 		p.settlePeak()
 	}
-	p.exit.Killed = p.killed
+	p.exit.Killed, p.exit.OutOfMemory = p.killed, p.group.ranOut()
 	p.exit.Stderr, p.exit.head = p.stderr.bytes(), p.stderr.start()
 	p.mu.Unlock()
+	_ = p.group.remove() // what is left is swept by the next host
 	close(p.done)
 	p.launcher.delist(p)
 }

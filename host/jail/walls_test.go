@@ -113,7 +113,7 @@ func TestEveryThread(t *testing.T) {
 		"CapInh": "0000000000000000", "CapPrm": "0000000000000000", "CapEff": "0000000000000000",
 		"CapBnd": "0000000000000000", "CapAmb": "0000000000000000",
 	}
-	if id := w.Config().Identity; id.UID >= 0 {
+	if id := w.Identity(); id.UID >= 0 {
 		want["Uid"] = strings.Join(slices.Repeat([]string{fmt.Sprint(id.UID)}, 4), "\t")
 		want["Gid"] = strings.Join(slices.Repeat([]string{fmt.Sprint(id.GID)}, 4), "\t")
 		want["Groups"] = ""

@@ -155,9 +155,11 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 // ready, or why it never was.
 func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits, files []*os.File) (abi.Ready, uint32, error) {
 	l.Directory = len(files) > 1
-	config := b.process.Config()
-	config.Limits, config.Promised, config.Writable = limits, s.promised.Load(), l.Task == abi.TaskCompile
-	var err error
+	config, err := b.process.Config(limits)
+	if err != nil {
+		return abi.Ready{}, 0, launchFailure(err)
+	}
+	config.Promised, config.Writable = s.promised.Load(), l.Task == abi.TaskCompile
 	if l.Jail, err = json.Marshal(config); err != nil {
 		return abi.Ready{}, 0, launchFailure(err)
 	}

@@ -1,0 +1,261 @@
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groups makes control groups for workers, one each: a wall around all memory of a
+// worker, also what the resource limits of a process leave out, and around its threads.
+// They are had where the host may make them below the group it is in or beside it, as
+// root and in a session or service that systemd delegates; cgroups(7).
+type groups struct {
+	parents []string // one with version 2; one for memory and one for processes before
+	unified bool     // version 2
+}
+
+// groupsMade numbers the groups that this process makes.
+var groupsMade atomic.Uint64
+
+// group is the control group of one worker. Its methods do nothing on nil.
+type group struct {
+	dirs    []string
+	unified bool
+}
+
+const (
+	groupPrefix = "sluice-"
+	// groupSlack is what the kernel counts and the limits of a process do not: tables of
+	// pages, stacks in the kernel, what waits in the socket, the first pages of a program.
+	groupSlack = 64 * mebibyte
+	// groupTasks is more than makeThreads makes on any machine that gives a worker two processors.
+	groupTasks = 64
+)
+
+// findGroups returns nil where there are none to be had.
+func findGroups() *groups {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	for _, g := range groupsOf(string(own), string(mounts)) {
+		if g.usable() {
+			g.sweep()
+			return g
+		}
+	}
+	return nil
+}
+
+// groupsOf lists where the groups of workers may be, by what the kernel says of this
+// process and of its mounts: version 2 first, and nearest first.
+func groupsOf(own, mounts string) []*groups {
+	paths := map[string]string{} // by controller, "" for version 2
+	for line := range strings.Lines(own) {
+		if f := strings.SplitN(strings.TrimSpace(line), ":", 3); len(f) == 3 {
+			for controller := range strings.SplitSeq(f[1], ",") {
+				paths[controller] = f[2]
+			}
+		}
+	}
+	places := map[string]string{} // by controller, the directory of this process
+	tops := map[string]string{}
+	for line := range strings.Lines(mounts) {
+		kind, root, point, options := mountOf(line)
+		switch kind {
+		case "cgroup2":
+			options = ""
+		case "cgroup":
+		default:
+			continue
+		}
+		for controller := range strings.SplitSeq(options, ",") {
+			path, in := paths[controller]
+			below, err := filepath.Rel(root, path)
+			if in && !strings.HasPrefix(path, "/..") && err == nil && filepath.IsLocal(below) {
+				places[controller], tops[controller] = filepath.Join(point, below), point
+			}
+		}
+	}
+	var found []*groups
+	if dir, ok := places[""]; ok {
+		for ; strings.HasPrefix(dir, tops[""]); dir = filepath.Dir(dir) {
+			found = append(found, &groups{parents: []string{dir}, unified: true})
+		}
+	}
+	if memory, pids := places["memory"], places["pids"]; memory != "" && pids != "" {
+		found = append(found, &groups{parents: []string{memory, pids}})
+	}
+	return found
+}
+
+// mountOf reads one line of mountinfo; proc_pid_mountinfo(5).
+func mountOf(line string) (kind, root, point, options string) {
+	before, after, ok := strings.Cut(line, " - ")
+	b, a := strings.Fields(before), strings.Fields(after)
+	if !ok || len(b) < 5 || len(a) < 3 {
+		return "", "", "", ""
+	}
+	return a[0], b[3], b[4], a[2]
+}
+
+// usable tries it: a group is made, bounded and removed. With version 2 the parent
+// must hand both controllers down, which only a group without processes of its own
+// does; a service that has its group to itself moves aside.
+func (g *groups) usable() bool {
+	if g.unified && !handsDown(g.parents[0]) && !moveAside(g.parents[0]) {
+		return false
+	}
+	probe, err := g.make()
+	if err != nil {
+		return false
+	}
+	return errors.Join(probe.bound(Limits{DataBytes: mebibyte}), probe.remove()) == nil
+}
+
+func handsDown(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	given := strings.Fields(string(text))
+	return err == nil && slices.Contains(given, "memory") && slices.Contains(given, "pids")
+}
+
+// moveAside puts this process, if dir has no other, into a group below dir, and has
+// dir hand its controllers down.
+func moveAside(dir string) bool {
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
+		return false
+	}
+	aside := filepath.Join(dir, "host")
+	if err := os.Mkdir(aside, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // #nosec G301: the kernel's own, read by monitors
+		return false
+	}
+	if put(aside, "cgroup.procs", os.Getpid()) != nil {
+		return false
+	}
+	if put(dir, "cgroup.subtree_control", "+memory +pids") != nil {
+		_ = put(dir, "cgroup.procs", os.Getpid()) // as it was
+		return false
+	}
+	return true
+}
+
+// make makes the group of one worker.
+func (g *groups) make() (*group, error) {
+	if g == nil {
+		return nil, nil
+	}
+	name := fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), groupsMade.Add(1))
+	made := &group{unified: g.unified}
+	for _, parent := range g.parents {
+		dir := filepath.Join(parent, name)
+		if err := os.Mkdir(dir, 0o755); err != nil { // #nosec G301: as above
+			return nil, errors.Join(err, made.remove())
+		}
+		made.dirs = append(made.dirs, dir)
+	}
+	return made, nil
+}
+
+// sweep removes groups of hosts that are gone.
+func (g *groups) sweep() {
+	for _, parent := range g.parents {
+		left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*")) // the pattern is sound
+		for _, dir := range left {
+			host, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+			if pid, err := strconv.Atoi(host); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+				_ = unix.Rmdir(dir) // refused while something is in it
+			}
+		}
+	}
+}
+
+// enter puts a process, all its threads, into the group.
+func (g *group) enter(pid int) error {
+	if g == nil {
+		return nil
+	}
+	for _, dir := range g.dirs {
+		if err := put(dir, "cgroup.procs", pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound sets what the processes of the group may have together.
+func (g *group) bound(l Limits) error {
+	if g == nil {
+		return nil
+	}
+	memory, processes := g.dirs[0], g.dirs[len(g.dirs)-1]
+	most := l.DataBytes + l.FileBytes + groupSlack
+	limit, swap := "memory.max", "memory.swap.max"
+	swapMost := uint64(0)
+	if !g.unified {
+		limit, swap, swapMost = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", most // memory and swap together
+	}
+	if err := put(memory, limit, most); err != nil {
+		return err
+	}
+	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel may count no swap
+		return err
+	}
+	return put(processes, "pids.max", groupTasks)
+}
+
+// ranOut reports whether the kernel ended a process of the group for its memory.
+func (g *group) ranOut() bool {
+	if g == nil {
+		return false
+	}
+	name := "memory.oom_control"
+	if g.unified {
+		name = "memory.events"
+	}
+	text, err := os.ReadFile(filepath.Join(g.dirs[0], name))
+	_, after, found := bytes.Cut(text, []byte("oom_kill "))
+	return err == nil && found && !bytes.HasPrefix(after, []byte("0"))
+}
+
+// remove removes the group, whose processes have ended.
+func (g *group) remove() error {
+	if g == nil {
+		return nil
+	}
+	var errs []error
+	for _, dir := range g.dirs {
+		err := unix.Rmdir(dir)
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 { // the kernel is letting go of it
+			time.Sleep(wait)
+			err = unix.Rmdir(dir)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// put writes one value to a file of the kernel's.
+func put(dir, file string, value any) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(f, value)
+	return errors.Join(err, f.Close())
+}
