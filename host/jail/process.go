@@ -33,7 +33,7 @@ type Process struct {
 // complete and send. From its return on, the worker's control group, if it has one, is
 // bounded by them as well.
 func (p *Process) Config(l Limits) (Config, error) {
-	if err := p.group.bound(l); err != nil {
+	if err := p.group.bound(l); err != nil && !p.ended() { // one that has ended has no group, and is found out by who talks to it
 		return Config{}, fmt.Errorf("bound control group of a worker: %w", err)
 	}
 	c := p.config
@@ -79,6 +79,12 @@ func (p *Process) Close() error {
 	<-p.done
 	_ = p.Socket.Close() // may have been closed by the owner
 	return nil
+}
+
+func (p *Process) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reaped
 }
 
 // Own gives dir to the worker's uid, for the fresh output directory of a compile
