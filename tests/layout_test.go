@@ -81,7 +81,7 @@ var rooms = map[string]room{
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},
 	"host/daemon": {imports: []string{"store", "host", "host/network", "host/telemetry", "dashboard",
 		"dashboard/access", "dashboard/api", "dashboard/control", "dashboard/stream", "dashboard/timeline", "dashboard/ui", "dashboard/web", "dashboard/webhook"}},
-	"host/cli": {imports: []string{"abi", "store", "host", "host/daemon", "dashboard", "dashboard/control", "dashboard/export", "dashboard/timeline", "host/client",
+	"host/cli": {imports: []string{"abi", "store", "host", "host/daemon", "dashboard", "dashboard/access", "dashboard/control", "dashboard/export", "dashboard/timeline", "host/client",
 		"host/audit", "host/backup", "host/browser", "host/grant", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
 		owns: []string{"github.com/spf13/cobra", "golang.org/x/term", "go.yaml.in/yaml/v3", "rsc.io/qr"}},
 }

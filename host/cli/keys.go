@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/store"
 )
 
 func (c *command) login() *cobra.Command {
@@ -54,8 +55,9 @@ func (c *command) printLogin(l client.Login) error {
 func (c *command) keys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "keys", Short: "Make and revoke API keys",
-		Long: `API keys let programs use the API of the running host, each within its scopes.
-docs/api.md lists the scopes.`,
+		Long: `API keys let programs use the API of a running host, each within its scopes.
+docs/api.md lists the scopes. No host needs to run for these commands: what they
+change holds for the next one that does.`,
 		Example: "  sluice keys create reports --scope records:read --scope connections:read\n  sluice keys list",
 		RunE: func(_ *cobra.Command, a []string) error {
 			return notSubcommand(a, "sluice keys create, list or revoke")
@@ -102,11 +104,11 @@ hash. With --json: one object, the key is its member key.`,
 }
 
 func (c *command) doCreateKey(ctx context.Context, q client.NewKey) error {
-	k, err := c.needHost(ctx)
-	if err != nil {
+	var key client.Key
+	err := c.keyring(ctx, c.newHere, func(k keyring) (err error) {
+		key, err = k.CreateKey(ctx, q)
 		return err
-	}
-	key, err := k.CreateKey(ctx, q)
+	})
 	var e *client.Error
 	if errors.As(err, &e) && e.Code == "validation_error" {
 		return fmt.Errorf("%w (docs/api.md lists the scopes)", err)
@@ -129,11 +131,11 @@ func (c *command) listKeys() *cobra.Command {
 		Example: "  sluice keys list",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := c.needHost(cmd.Context())
-			if err != nil {
+			var all []client.Key
+			err := c.keyring(cmd.Context(), c.storedHere, func(k keyring) (err error) {
+				all, err = k.Keys(cmd.Context())
 				return err
-			}
-			all, err := k.Keys(cmd.Context())
+			})
 			if err != nil {
 				return err
 			}
@@ -160,14 +162,11 @@ func (c *command) revokeKey() *cobra.Command {
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			k, err := c.needHost(cmd.Context())
-			if err != nil {
-				return err
+			err := c.keyring(cmd.Context(), c.storedHere, func(k keyring) error { return absent(k.RevokeKey(cmd.Context(), a[0])) })
+			if errors.Is(err, store.ErrNotFound) {
+				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}
-			if err := k.RevokeKey(cmd.Context(), a[0]); err != nil {
-				if client.IsNotFound(err) {
-					return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
-				}
+			if err != nil {
 				return err
 			}
 			c.warnf("Revoked %s.", a[0])

@@ -65,14 +65,20 @@ func (c *command) reading(ctx context.Context, do func(source) error) error {
 	return c.storedHere(ctx, func(h *host.Host) error { return do(stored{h.Store, h}) })
 }
 
+// lasting is the data directory; a store in memory has none.
+func (c *command) lasting() (string, error) {
+	dir, err := host.DataDir(c.store)
+	if err == nil && dir == "" {
+		err = usagef("a memory: store keeps nothing between commands; name another with --store badger:DIR")
+	}
+	return dir, err
+}
+
 // storedHere is reading for what the store alone has.
 func (c *command) storedHere(ctx context.Context, do func(*host.Host) error) error {
-	dir, err := host.DataDir(c.store)
+	dir, err := c.lasting()
 	if err != nil {
 		return err
-	}
-	if dir == "" {
-		return usagef("a memory: store keeps nothing between commands; name another with --store badger:DIR")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "db")); errors.Is(err, os.ErrNotExist) {
 		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place", dir)
