@@ -23,6 +23,8 @@ var (
 	ErrNoBackup = errors.New("a memory: store keeps nothing; name another with --store badger:DIR")
 	// ErrBackupChoice: what was asked for does not go together.
 	ErrBackupChoice = errors.New("cannot make this backup")
+	// ErrBackupBusy: another one is being made.
+	ErrBackupBusy = errors.New("another backup is being made; wait until it is done")
 )
 
 // BackupOptions say where a backup goes and who can open it.
@@ -45,13 +47,20 @@ type BackupResult struct {
 
 // Backup writes everything that is needed to go on elsewhere into one file:
 // store, modules, sealed secrets (S134). What opens the secrets is not in it.
-// It counts after it was restored once, which is part of it (S135).
+// It counts after it was restored once, which is part of it (S135). The store may
+// be in use meanwhile: the backup is everything as of one commit.
 func (h *Host) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
 	if h.DataDir == "" {
 		return BackupResult{}, ErrNoBackup
 	}
-	if err := h.identify(); err != nil {
-		return BackupResult{}, err
+	if !h.backing.TryLock() {
+		return BackupResult{}, ErrBackupBusy
+	}
+	defer h.backing.Unlock()
+	if h.ID == "" { // of a host that was opened for the store alone
+		if err := h.identify(); err != nil {
+			return BackupResult{}, err
+		}
 	}
 	dir := backup.Dir(h.DataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -77,7 +86,7 @@ func (h *Host) Backup(ctx context.Context, o BackupOptions) (BackupResult, error
 	if err := backup.Note(h.DataDir, r.Entry); err != nil {
 		return r, err
 	}
-	return r, h.Audit(audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done})
+	return r, h.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
 }
 
 // recipients settles who can open the backup; nobody in particular if it is
@@ -179,30 +188,43 @@ func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipient
 
 // plan pins what is backed up until done is called.
 func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
-	s, ok := h.Store.(store.Imager)
-	if !ok {
-		return nil, nil, ErrNoBackup
-	}
-	image, err := s.Image(ctx)
+	image, secrets, err := h.instant(ctx)
 	if err != nil {
 		return nil, nil, notBackedUp(err)
 	}
-	v, err := vault.Open(h.DataDir)
-	var secrets []vault.File
-	if err == nil {
-		secrets, err = v.Sealed()
-	}
-	if err == nil {
-		p, err = backup.Prepare(ctx, backup.Source{
-			Image: image, Secrets: secrets, Modules: filepath.Join(h.DataDir, "modules"),
-			Version: ThisVersion().Version, Installation: h.ID, Now: now,
-		})
-	}
+	p, err = backup.Prepare(ctx, backup.Source{
+		Image: image, Secrets: secrets, Modules: filepath.Join(h.DataDir, "modules"),
+		Version: ThisVersion().Version, Installation: h.ID, Now: now,
+	})
 	if err != nil {
 		image.Close()
 		return nil, nil, notBackedUp(err)
 	}
 	return p, image.Close, nil
+}
+
+// instant takes store and secrets as of one instant: no secret changes while the
+// store is pinned. A module is kept before the store names it, and stays.
+func (h *Host) instant(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
+	s, ok := h.Store.(store.Imager)
+	if !ok {
+		return nil, nil, ErrNoBackup
+	}
+	v, err := vault.Open(h.DataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	secrets, err = v.Sealed(func() (err error) {
+		if image != nil {
+			image.Close()
+		}
+		image, err = s.Image(ctx)
+		return err
+	})
+	if err != nil && image != nil {
+		image.Close()
+	}
+	return image, secrets, err
 }
 
 // notBackedUp says what to do with a store that is damaged: a copy of it would

@@ -85,6 +85,7 @@ type Host struct {
 	checks    checks
 	attention Attention  // nil for none
 	listing   sync.Mutex // held while a connector is put on the list
+	backing   sync.Mutex // held while a backup is made
 
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:

@@ -20,7 +20,7 @@ type Imager interface {
 // An Image is a Store as of one commit. It is not safe for concurrent use.
 type Image interface {
 	// Counters lists what every stream must add up to, by connection and stream.
-	Counters() ([]Counters, error)
+	Counters(ctx context.Context) ([]Counters, error)
 	// Copy writes everything in the driver's own form after checking it. The same
 	// content gives the same bytes, in this store and in one that was loaded from
 	// them.

@@ -194,7 +194,7 @@ func bodied(r web.Route) bool {
 func TestBodies(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, _ any) {
 		path, ok := target(t, r)
-		if !ok || !bodied(r) {
+		if !ok || !bodied(r) || r.Owner { // no key gets there
 			return
 		}
 		for _, body := range []string{`{`, `[]`, `"x"`, `{"a":1,"a":2}`, `{"a":"` + "\xff" + `"}`, strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), `{} {}`, `nul`} {

@@ -146,7 +146,7 @@ func (u *unpacking) verify(m Manifest) (err error) {
 		return err
 	}
 	defer i.Close()
-	got, err := i.Counters()
+	got, err := i.Counters(u.ctx)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func Prepare(ctx context.Context, s Source) (*Plan, error) {
 		Format: formatVersion, Version: s.Version, Created: s.Now.UTC().Truncate(time.Second), Installation: s.Installation,
 		Streams: []store.Counters{}, Parts: []Part{},
 	}}
-	streams, err := s.Image.Counters()
+	streams, err := s.Image.Counters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/backup"
+	"github.com/sluicehost/sluice/host/client"
 )
 
 func (c *command) backup() *cobra.Command {
@@ -22,6 +24,9 @@ secrets, sealed as they are, into one file that is encrypted to its recipients:
 those of --to and those listed in DATA/backup.recipients. Then the file is restored
 once in a directory that is thrown away, and everything in it is recounted; a
 backup that was not is listed as unverified.
+
+A running host makes the backup itself, as its own user, while it goes on: the file
+is everything as of one instant. It finishes also when this command is interrupted.
 
 The key of the secrets, DATA/keys/vault.age-identity, is not in a backup: whoever
 has only the backup and its identity reads no secret. Keep a copy of that file in
@@ -50,25 +55,65 @@ protects nothing.`,
 }
 
 func (c *command) doBackup(ctx context.Context, o host.BackupOptions) error {
-	if dir, err := host.DataDir(c.store); err == nil && dir != "" {
-		if _, err := os.Stat(dir); err != nil {
-			return usagef("there is nothing to back up in %s yet", dir)
+	if c.url != "" {
+		return usagef("a backup is made where the host runs, not over --url")
+	}
+	dir, err := host.DataDir(c.store)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); dir != "" && err != nil {
+		return usagef("there is nothing to back up in %s yet", dir)
+	}
+	k, err := c.running(ctx)
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+			r, err := h.Backup(ctx, o)
+			return c.madeBackup(o, r, dir, err)
+		})
+	}
+	defer k.Close()
+	r, err := backupThere(ctx, k, o)
+	return c.madeBackup(o, r, dir, err)
+}
+
+// backupThere has the running host make a backup.
+func backupThere(ctx context.Context, k *client.Client, o host.BackupOptions) (r host.BackupResult, err error) {
+	for _, path := range []*string{&o.Out, &o.NewIdentity} {
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return r, err
 		}
 	}
-	return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
-		r, err := h.Backup(ctx, o)
-		if r.Recipient != "" && !c.json {
-			c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
-		}
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return printJSON(c.out, r)
-		}
-		c.tellBackup(r, h.DataDir)
-		return nil
-	})
+	b, err := k.Backup(ctx, control.NewBackup{To: o.To, NewIdentity: o.NewIdentity, Plain: o.Plain, Out: o.Out, NoDrill: o.NoDrill})
+	if err != nil {
+		return r, err
+	}
+	return host.BackupResult{
+		Entry: backup.Entry{
+			File: b.File, Created: b.Created, Size: b.Size, SHA256: b.SHA256, Encrypted: b.Encrypted, Verified: b.Verified, Records: b.Records,
+		},
+		Streams: b.Streams, Modules: b.Modules, Secrets: b.Secrets, Recipient: b.Recipient,
+	}, nil
+}
+
+func (c *command) madeBackup(o host.BackupOptions, r host.BackupResult, dir string, err error) error {
+	if r.Recipient != "" && !c.json {
+		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
+	}
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, r)
+	}
+	c.tellBackup(r, dir)
+	return nil
 }
 
 // tellBackup says what was made and what it lacks.

@@ -176,22 +176,35 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 // call sends in as JSON, if it is not nil, and reads the answer into out, if that
 // is not nil. The error of the host is an *Error.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	header := http.Header{"Accept": {"application/json"}}
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return fmt.Errorf("encode request: %w", err)
-		}
-		header.Set("Content-Type", "application/json")
-		body = bytes.NewReader(b)
+	header, body, err := encode(in)
+	if err != nil {
+		return err
 	}
 	return c.exchange(ctx, method, path, query, header, body, out)
+}
+
+// encode is what a request with in as JSON has; nil is no body.
+func encode(in any) (header http.Header, body io.Reader, err error) {
+	header = http.Header{"Accept": {"application/json"}}
+	if in == nil {
+		return header, nil, nil
+	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode request: %w", err)
+	}
+	header.Set("Content-Type", "application/json")
+	return header, bytes.NewReader(b), nil
 }
 
 func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	return c.await(ctx, method, path, query, header, body, out)
+}
+
+// await is exchange for as long as it takes.
+func (c *Client) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
 	res, err := c.send(ctx, method, path, query, header, body)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -11,6 +12,16 @@ import (
 // System is what is known of the host (A230).
 func (c *Client) System(ctx context.Context) (out control.Info, err error) {
 	return out, c.get(ctx, at("system"), nil, &out)
+}
+
+// Backup has the host copy everything into a file, and waits until it is there,
+// however long that takes. The local socket alone may.
+func (c *Client) Backup(ctx context.Context, q control.NewBackup) (out control.Backup, err error) {
+	header, body, err := encode(q)
+	if err != nil {
+		return out, err
+	}
+	return out, c.await(ctx, http.MethodPost, at("backups"), nil, header, body, &out)
 }
 
 // Audit calls do with entries of the audit log, newest first, until do returns

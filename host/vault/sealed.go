@@ -19,8 +19,23 @@ type File struct {
 
 // Sealed returns all secrets as they are, for a backup (S134): of one moment,
 // so that no rotation is half in it. It opens none and needs no identity, which
-// is not among them.
-func (v *Vault) Sealed() ([]File, error) {
+// is not among them. pin is called while nothing of them changes, so that what it
+// pins is of the same moment; it may be called again, and the last call counts.
+func (v *Vault) Sealed(pin func() error) ([]File, error) {
+	out, err := v.sealed(pin)
+	if !errors.Is(err, errNone) {
+		return out, err
+	}
+	if err := pin(); err != nil {
+		return nil, err
+	}
+	if out, err = v.sealed(pin); errors.Is(err, errNone) {
+		return nil, nil
+	}
+	return out, err // the vault was made meanwhile, which happens once
+}
+
+func (v *Vault) sealed(pin func() error) ([]File, error) {
 	var out []File
 	err := v.locked(shared, func(o *opened) error {
 		all, err := o.list()
@@ -38,11 +53,8 @@ func (v *Vault) Sealed() ([]File, error) {
 			}
 			out = append(out, f)
 		}
-		return nil
+		return pin()
 	})
-	if errors.Is(err, errNone) {
-		return nil, nil
-	}
 	return out, err
 }
 

@@ -9,7 +9,7 @@ import (
 // S134: what a backup gets is what lies on the disk, without the identity.
 func TestSealed(t *testing.T) {
 	v, dir := filled(t)
-	got, err := v.Sealed()
+	got, err := v.Sealed(func() error { return nil })
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d files, %v", len(got), err)
 	}
@@ -18,7 +18,7 @@ func TestSealed(t *testing.T) {
 			t.Errorf("%s of %s is not the file", f.Name, f.Connection)
 		}
 	}
-	none, err := open(t, t.TempDir()).Sealed()
+	none, err := open(t, t.TempDir()).Sealed(func() error { return nil })
 	if err != nil || len(none) != 0 {
 		t.Errorf("no vault: %v, %v", none, err)
 	}
@@ -38,7 +38,7 @@ func TestSealedWhileRotating(t *testing.T) {
 		done <- nil
 	}()
 	for {
-		got, err := v.Sealed()
+		got, err := v.Sealed(func() error { return nil })
 		if err != nil || len(got) != 3 {
 			t.Fatalf("%d files, %v", len(got), err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -37,10 +38,16 @@ func moved(kind byte) bool {
 
 var (
 	_ store.Imager = (*Store)(nil)
-	_ store.Image  = image{}
+	_ store.Image  = (*image)(nil)
 )
 
-type image struct{ *snapshot }
+// An image pins one commit, as a view does. Between two calls it holds neither the
+// engine nor its door.
+type image struct {
+	s    *Store
+	ts   uint64
+	once sync.Once
+}
 
 // Image implements store.Imager. A store that is damaged has none: what is
 // wrong with it would be lost with the backup (S122). Bulk files that the image
@@ -53,15 +60,26 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return image{r}, nil
+	defer r.close()
+	return &image{s: s, ts: s.repin(r.ts)}, nil
 }
 
-func (i image) Close() { i.close() }
+// Close implements store.Image.
+func (i *image) Close() { i.once.Do(func() { i.s.unpin(i.ts) }) }
+
+func (i *image) snapshot(ctx context.Context) (*snapshot, error) {
+	return i.s.snapshotOf(ctx, func() uint64 { return i.s.repin(i.ts) })
+}
 
 // Counters implements store.Image.
-func (i image) Counters() ([]store.Counters, error) {
+func (i *image) Counters(ctx context.Context) ([]store.Counters, error) {
+	r, err := i.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
 	var out []store.Counters
-	err := i.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {
+	err = r.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {
 		n, err := decodeCounters(payload)
 		connection, ok := firstPart(k)
 		if err == nil && !ok {
@@ -89,19 +107,24 @@ func firstPart(k []byte) (string, bool) {
 }
 
 // Copy implements store.Image.
-func (i image) Copy(ctx context.Context, w io.Writer) error {
+func (i *image) Copy(ctx context.Context, w io.Writer) error {
+	r, err := i.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.close()
 	b := bufio.NewWriterSize(w, 256<<10)
 	head := binary.LittleEndian.AppendUint32([]byte(imageMagic), format)
 	if _, err := b.Write(head); err != nil {
 		return err
 	}
 	frames := uint64(0)
-	err := i.scan(nil, nil, false, func(k, payload []byte) (bool, error) {
+	err = r.scan(nil, nil, false, func(k, payload []byte) (bool, error) {
 		if local(k[0]) {
 			return true, ctx.Err()
 		}
 		if l, _ := i.s.space.state(); l == halted {
-			return false, store.ErrNoSpace // the engine closes when images do
+			return false, store.ErrNoSpace // the engine closes when this ends
 		}
 		frames++
 		head = binary.LittleEndian.AppendUint16(head[:0], uint16(len(k)))

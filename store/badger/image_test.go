@@ -30,7 +30,7 @@ func imageOf(t *testing.T, s *badger.Store) ([]byte, []store.Counters) {
 	if err := i.Copy(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
-	n, err := i.Counters()
+	n, err := i.Counters(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
