@@ -27,6 +27,12 @@ type OptionsError struct{ Err error }
 func (e *OptionsError) Error() string { return e.Err.Error() }
 func (e *OptionsError) Unwrap() error { return e.Err }
 
+// Connections that may be open at once (A253).
+const (
+	DefaultPerAddress  = 64
+	DefaultConnections = 4096
+)
+
 // DefaultListen is where the server is, unless told otherwise (A39).
 const DefaultListen = "127.0.0.1:7373"
 
@@ -70,7 +76,8 @@ type Options struct {
 	Observe   func(method, route string, status int, took time.Duration)
 
 	Rates access.Rates
-	// Connections at once, per address and in all; 0 is 64 and 4,096.
+	// Connections at once, per address and in all; 0 is DefaultPerAddress and
+	// DefaultConnections. Proxies and the local socket count in all only.
 	PerAddress, Connections int
 	Now                     func() time.Time // nil: time.Now
 }
@@ -88,10 +95,10 @@ func (o *Options) check() (checked, error) {
 		o.Listen = []string{DefaultListen}
 	}
 	if o.PerAddress <= 0 {
-		o.PerAddress = 64
+		o.PerAddress = DefaultPerAddress
 	}
 	if o.Connections <= 0 {
-		o.Connections = 4096
+		o.Connections = DefaultConnections
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

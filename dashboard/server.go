@@ -102,6 +102,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
+// Drain refuses changes from now on; reads and streams go on until Shutdown.
+func (s *Server) Drain() { s.app.Drain() }
+
 // Shutdown refuses new streams, ends those that there are, stops listening and
 // lets requests finish (A20). Serve calls it; a Server that is never served needs
 // it.

@@ -21,6 +21,7 @@ import (
 type ServiceOptions struct {
 	Runs     int           // host.runs: how many runs execute at once; 8, at most 64
 	Accepted int           // how many may be active, whatever they do (A253); 64
+	Share    int           // how many of them one key may have; 0 is the controller's usual part
 	Grace    time.Duration // how long Close waits for active runs (R190); 30 s
 	// Store is what runs commit to, for metrics; nil is the host's own.
 	Store store.Store
@@ -72,7 +73,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 		return nil, err
 	}
 	s.runs = controller.New(h.Store, controller.Options{
-		Runs: o.Runs, Accepted: o.Accepted, Grace: o.Grace, Reconcile: s.reconcile, Count: o.Count, Log: h.Options.Log,
+		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, Count: o.Count, Log: h.Options.Log,
 	})
 	if err := s.startSchedules(ctx, o); err != nil {
 		s.Close(ctx)

@@ -24,7 +24,11 @@ type Access struct {
 	TokenPosts *Limiter // POST /v1/interrupts/{token}, by TokenName
 
 	secret []byte
+	rates  Rates
 }
+
+// Rates are what the buckets hold.
+func (a *Access) Rates() Rates { return a.rates }
 
 // Options are what Open needs.
 type Options struct {
@@ -72,6 +76,7 @@ func Open(ctx context.Context, o Options) (*Access, error) {
 		Logins:     NewLimiter("route", r.LoginsPerMinute, time.Minute, r.LoginsPerMinute, o.Now),
 		TokenPosts: NewLimiter("route", r.TokenPostsPerMinute, time.Minute, r.TokenPostsPerMinute, o.Now),
 		secret:     secret,
+		rates:      r,
 	}
 	a.Replies = newReplies(o.Store, o.Now, a.MAC)
 	return a, nil

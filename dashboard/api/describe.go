@@ -100,7 +100,6 @@ func (a *API) capabilities(connectors []control.Connector) map[string]any {
 func (a *API) limits() map[string]int64 {
 	l := map[string]int64{
 		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.Limits["budget.total"] / 1000,
-		"subscribersPerRun": int64(a.Streams.PerRun()),
 	}
 	maps.Copy(l, a.Limits)
 	return l

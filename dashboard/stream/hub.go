@@ -77,8 +77,8 @@ func New(log Log, o Options) *Hub {
 	}
 }
 
-// PerRun is how many clients may follow one run (A133).
-func (h *Hub) PerRun() int { return h.opts.PerRun }
+// Limits are how many clients may follow one run, hold one key, and be there in all (A133).
+func (h *Hub) Limits() (perRun, perKey, all int) { return h.opts.PerRun, h.opts.PerKey, h.opts.Total }
 
 // closeGrace is how long a writer has to send its last frame.
 const closeGrace = time.Second
@@ -103,6 +103,35 @@ func (h *Hub) Close() {
 		s.Close()
 	}
 	h.work.Wait()
+}
+
+// Settle waits, once no run goes on, until whoever follows one has seen its end, or ctx
+// is over. Close comes after it.
+func (h *Hub) Settle(ctx context.Context) {
+	look := time.NewTicker(settleLook)
+	defer look.Stop()
+	for h.following() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settleLook is how often Settle looks.
+const settleLook = 5 * time.Millisecond
+
+// following reports whether anybody follows one run.
+func (h *Hub) following() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for run := range h.feeds {
+		if run != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // Clients is how many streams and polls are open.

@@ -64,6 +64,7 @@ type App struct {
 	streams   streams
 	uploads   chan struct{} // a token for each that is in memory
 	sockets   atomic.Int64  // that are open
+	draining  atomic.Bool   // nothing is changed any more
 }
 
 // New makes an App without routes.
@@ -135,6 +136,10 @@ func (a *App) Serve(l net.Listener) error {
 	}
 	return a.Fiber().Server().Serve(l)
 }
+
+// Drain refuses with 503 every request that would change something, from now on.
+// Reads and streams go on.
+func (a *App) Drain() { a.draining.Store(true) }
 
 // EndStreams refuses new streams with 503, ends those that there are, and waits
 // for them, or until the time is over (A20). Shutdown comes after it.

@@ -49,6 +49,9 @@ func (a *App) enter(c *fiber.Ctx) error {
 		if err := a.addressRate(c, r); err != nil {
 			return err
 		}
+		if a.draining.Load() && !safe(c) {
+			return NewProblem(503, "unavailable", "The host is stopping: it answers reads until its runs have ended, and changes nothing.")
+		}
 		err := c.Next()
 		if r.route == nil && err != nil {
 			return a.unmatched(c, r, err)

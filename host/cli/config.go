@@ -36,6 +36,7 @@ type configFile struct {
 	Quiet            bool     `yaml:"quiet"`
 
 	Runs    runsConfig    `yaml:"runs"`
+	Limits  limitsConfig  `yaml:"limits"`
 	Browser browserConfig `yaml:"browser"`
 	Budgets budgetsConfig `yaml:"budgets"`
 	Pace    paceConfig    `yaml:"pace"`
@@ -49,8 +50,40 @@ type tlsFiles struct {
 type runsConfig struct {
 	AtOnce   int   `yaml:"at_once"`
 	Accepted int   `yaml:"accepted"`
+	Share    int   `yaml:"share"`
 	Grace    *span `yaml:"grace"`
 	Prespawn *int  `yaml:"prespawn"`
+}
+
+// limitsConfig are the limits that clients meet (A253).
+type limitsConfig struct {
+	RequestsPerSecond   int             `yaml:"requests_per_second"`
+	RequestBurst        int             `yaml:"request_burst"`
+	LoginsPerMinute     int             `yaml:"logins_per_minute"`
+	TokenPostsPerMinute int             `yaml:"token_posts_per_minute"`
+	Subscribers         subscribersPart `yaml:"subscribers"`
+	Connections         connectionsPart `yaml:"connections"`
+}
+
+type subscribersPart struct {
+	Run int `yaml:"run"`
+	Key int `yaml:"key"`
+	All int `yaml:"all"`
+}
+
+type connectionsPart struct {
+	Address int `yaml:"address"`
+	All     int `yaml:"all"`
+}
+
+// apply puts what is given into the options; the rest keep their defaults.
+func (c limitsConfig) apply(o *daemon.Options) {
+	r := &o.Server.Rates
+	r.KeyPerSecond, r.KeyBurst = c.RequestsPerSecond, c.RequestBurst
+	r.AddressPerSecond, r.AddressBurst = c.RequestsPerSecond, c.RequestBurst
+	r.LoginsPerMinute, r.TokenPostsPerMinute = c.LoginsPerMinute, c.TokenPostsPerMinute
+	o.Server.PerAddress, o.Server.Connections = c.Connections.Address, c.Connections.All
+	o.Streams.PerRun, o.Streams.PerKey, o.Streams.Total = c.Subscribers.Run, c.Subscribers.Key, c.Subscribers.All
 }
 
 // browserConfig are the settings browser.* (browser.md); absent ones have their
@@ -185,6 +218,11 @@ func (c *configFile) check() error {
 		least, most int
 	}{
 		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000}, {"runs.prespawn", given(c.Runs.Prespawn), -1, 64},
+		{"runs.share", c.Runs.Share, 0, 10_000}, {"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
+		{"limits.request_burst", c.Limits.RequestBurst, 0, 100_000}, {"limits.logins_per_minute", c.Limits.LoginsPerMinute, 0, 1000},
+		{"limits.token_posts_per_minute", c.Limits.TokenPostsPerMinute, 0, 1000}, {"limits.subscribers.run", c.Limits.Subscribers.Run, 0, 100_000},
+		{"limits.subscribers.key", c.Limits.Subscribers.Key, 0, 100_000}, {"limits.subscribers.all", c.Limits.Subscribers.All, 0, 100_000},
+		{"limits.connections.address", c.Limits.Connections.Address, 0, 100_000}, {"limits.connections.all", c.Limits.Connections.All, 0, 100_000},
 		{"pace.burst", given(c.Pace.Burst), 0, 10_000}, {"browser.max_surfaces", c.Browser.MaxSurfaces, 0, 64},
 		{"browser.actions_per_minute", c.Browser.ActionsPerMinute, 0, 6000}, {"pace.at_once", given(c.Pace.AtOnce), 0, 1000},
 	} {
@@ -240,7 +278,8 @@ func (c *configFile) options() daemon.Options {
 	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: dashboard.Options{
 		Listen: c.Listen, Expose: c.Expose, Cert: host.Home(c.TLS.Cert), Key: host.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
 	}}
-	o.Service.Runs, o.Service.Accepted = c.Runs.AtOnce, c.Runs.Accepted
+	c.Limits.apply(&o)
+	o.Service.Runs, o.Service.Accepted, o.Service.Share = c.Runs.AtOnce, c.Runs.Accepted, c.Runs.Share
 	if c.Runs.Grace != nil {
 		o.Service.Grace = time.Duration(*c.Runs.Grace)
 	}

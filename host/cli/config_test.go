@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/dashboard"
 )
 
 // The file in docs/operating.md names every setting, with the default it has.
@@ -47,7 +49,11 @@ func TestConfigDocumented(t *testing.T) {
 		got.Server.Expose || got.Server.MetricsOpen || got.WebhookLoopback || len(got.Server.Listen) != 1 {
 		t.Errorf("settings are documented otherwise: %+v", got)
 	}
-	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Grace.Seconds() != 30 {
+	if r, s := got.Server, got.Streams; r.Rates.KeyPerSecond != 50 || r.Rates.AddressPerSecond != 50 || r.Rates.KeyBurst != 200 || r.Rates.LoginsPerMinute != 5 ||
+		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != dashboard.DefaultPerAddress || r.Connections != dashboard.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
+		t.Errorf("limits are documented otherwise: %+v, %+v", r, s)
+	}
+	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 {
 		t.Errorf("runs are documented otherwise: %+v", s)
 	}
 }

@@ -4,13 +4,16 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/dashboard"
@@ -54,6 +57,8 @@ type Daemon struct {
 	hooks   *webhook.Hooks
 	streams *stream.Hub
 	stop    context.CancelFunc // of sweeping
+
+	draining atomic.Bool // only reads are answered
 }
 
 // SocketName is the file in the data directory through which commands of the same
@@ -184,6 +189,14 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 
 func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version string) (err error) {
 	info := d.Service.Info(ctx)
+	rates := app.Access().Rates()
+	perRun, perKey, all := d.streams.Limits()
+	maps.Copy(info.Limits, map[string]int64{
+		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst), "loginsPerMinute": int64(rates.LoginsPerMinute),
+		"tokenPostsPerMinute": int64(rates.TokenPostsPerMinute), "subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
+		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, dashboard.DefaultPerAddress)),
+		"connections":           int64(cmp.Or(o.Server.Connections, dashboard.DefaultConnections)),
+	})
 	d.API, err = api.New(api.Options{
 		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
 		PublicURL: o.Server.PublicURL, Version: version, Limits: info.Limits, Browser: info.Browser.Product != "", Log: o.Host.Log,
@@ -201,6 +214,9 @@ func (d *Daemon) ready(ctx context.Context) map[string]error {
 	checks := map[string]error{"store": nil, "sandbox": nil, "scheduler": nil, "migrations": nil}
 	for _, name := range d.Service.Ready(ctx) {
 		checks[name] = errNotReady
+	}
+	if d.draining.Load() {
+		checks["scheduler"] = errNotReady
 	}
 	return checks
 }
@@ -256,11 +272,23 @@ func (d *Daemon) sweep(ctx context.Context) {
 	}
 }
 
-// Serve answers until ctx ends, then lets runs end and shuts down.
+// Serve answers until ctx ends. Then it answers reads only, and who follows a run sees
+// its end, until runs have ended or their grace is over (R190), and shuts down.
 func (d *Daemon) Serve(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, d.streams.Close) // they hold up the server's own end (A20)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	stop := context.AfterFunc(ctx, func() {
+		d.draining.Store(true)
+		d.Server.Drain()
+		d.Service.Close(serving)
+		settling, cancel := context.WithTimeout(serving, closeWithin)
+		d.streams.Settle(settling)
+		cancel()
+		d.streams.Close() // they hold up the server's own end (A20)
+		end()
+	})
 	defer stop()
-	return d.Server.Serve(ctx)
+	return d.Server.Serve(serving)
 }
 
 // Address is the first TCP address that is listened on.
