@@ -214,6 +214,10 @@ func (h *Host) instant(ctx context.Context) (image store.Image, secrets []vault.
 	if err != nil {
 		return nil, nil, err
 	}
+	// The first time it may take as long as something is being erased.
+	if image, err = s.Image(ctx); err != nil {
+		return nil, nil, err
+	}
 	secrets, err = v.Sealed(func() (err error) {
 		if image != nil {
 			image.Close()
@@ -303,10 +307,11 @@ func Backups(url string) ([]backup.Entry, error) {
 	return backup.List(dir)
 }
 
-// unpackOpener is how the process that unpacks opens a store.
+// unpackOpener is how the process that unpacks opens a store. No time passes in it:
+// what expired since the backup was made would be swept, and be missing.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
-		s, err := badger.Open(dir, badger.Options{AllowNetworkFS: true}) // whoever opens the result decides
+		s, err := badger.Open(dir, badger.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
 		if err != nil {
 			return nil, err
 		}

@@ -11,3 +11,6 @@ func ServiceOf(h *Host) *Service {
 
 // Automatic is how schedules of a service start runs.
 func Automatic(s *Service) schedule.Starter { return automatic{s} }
+
+// UnpackOpener is how the process that unpacks backups opens a store.
+var UnpackOpener = unpackOpener

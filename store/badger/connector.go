@@ -81,7 +81,10 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 		if err != nil || !erased {
 			return err
 		}
-		if err := s.eraseConnection(ctx, string(c.ID)); err != nil {
+		s.whole.RLock()
+		err = s.eraseConnection(ctx, string(c.ID))
+		s.whole.RUnlock()
+		if err != nil {
 			return err
 		}
 	}

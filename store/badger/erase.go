@@ -33,6 +33,8 @@ const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
 func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
+	s.whole.RLock()
+	defer s.whole.RUnlock()
 	var left bool
 	err := s.do(ctx, true, func(g *group) error {
 		if err := idle(g, id); err != nil {

@@ -2,6 +2,7 @@ package badger_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
@@ -176,6 +179,79 @@ func (e erasure) interrupted(t *testing.T, made, point string, n int64) bool {
 
 // Erased records leave the disk, also those in a file that another connection
 // writes to.
+// A fuse is a context that ends when it was asked so often whether it has.
+type fuse struct {
+	context.Context
+	left int
+	done chan struct{}
+}
+
+func (f *fuse) Done() <-chan struct{} { return f.done }
+
+func (f *fuse) Err() error {
+	if f.left--; f.left == 0 {
+		close(f.done)
+	}
+	if f.left <= 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Whoever erases may give up anywhere. An image has nothing half erased: a store
+// that is loaded from it is the same when it is opened again, which finishes what it
+// finds.
+func TestImageOfErased(t *testing.T) {
+	gaveUp := 0
+	for n := 1; ; n++ {
+		s, err := badger.Open(t.TempDir(), crashOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		erasable(t, s)
+		ctx := &fuse{t.Context(), n, make(chan struct{})}
+		failed := s.DeleteConnection(ctx, "a", true)
+		if failed != nil {
+			gaveUp++
+		}
+		image, counters := imageOf(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		moved, err := badger.Open(dir, crashOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := moved.Load(t.Context(), bytes.NewReader(image)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = moved.Connection(t.Context(), "a")
+		if gone, kept := errors.Is(err, store.ErrNotFound), moved.Kept("a"); gone && kept > 0 {
+			t.Errorf("given up at %d: the image has %d keys of what was erased", n, kept)
+		}
+		if err := moved.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if moved, err = badger.Open(dir, crashOptions); err != nil {
+			t.Fatal(err)
+		}
+		again, same := imageOf(t, moved)
+		if !bytes.Equal(image, again) || !cmp.Equal(counters, same) {
+			t.Errorf("given up at %d: the copy differs when it is opened again", n)
+		}
+		if err := moved.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if failed == nil {
+			break
+		}
+	}
+	if gaveUp < 3 {
+		t.Errorf("it gave up at %d points", gaveUp)
+	}
+}
+
 func TestEraseFreesSpace(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		dir := t.TempDir()

@@ -52,9 +52,17 @@ type image struct {
 // Image implements store.Imager. A store that is damaged has none: what is
 // wrong with it would be lost with the backup (S122). Bulk files that the image
 // needs stay until it is closed; the engine's value log is never collected.
+//
+// What is being erased goes first, also what an eraser left that gave up: a store
+// that is loaded with the note would erase it when it is opened, and be another one.
 func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
+	}
+	s.whole.Lock()
+	defer s.whole.Unlock()
+	if err := s.finishErasing(ctx); err != nil {
+		return nil, err
 	}
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {

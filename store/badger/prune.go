@@ -8,6 +8,8 @@ import (
 
 // Prune implements store.Store.
 func (s *Store) Prune(ctx context.Context, id store.RunID) error {
+	s.whole.RLock()
+	defer s.whole.RUnlock()
 	err := s.do(ctx, false, func(g *group) error {
 		var r store.Run
 		if ok, err := g.getJSON(key(kindRun, string(id)), &r); err != nil || !ok {

@@ -54,7 +54,9 @@ func (s *Store) unnote(ctx context.Context, note []byte) error {
 // and deletes what expired meanwhile.
 func (s *Store) tidy() {
 	ctx := context.Background() // what is queued ends when the store closes
+	s.whole.RLock()
 	err := s.finishErasing(ctx)
+	s.whole.RUnlock()
 	if err == nil {
 		err = s.Sweep(ctx)
 	}

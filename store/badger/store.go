@@ -41,6 +41,7 @@ type Store struct {
 	jobs         sync.WaitGroup // maintenance beside the committer
 	ahead        sync.WaitGroup // lookAhead
 	erasing      chan struct{}  // capacity 1: held while a connection is erased
+	whole        sync.RWMutex   // held for reading while something is half erased; an image is opened when nothing is
 
 	chain   chain   // writer only
 	witness witness // writer only
