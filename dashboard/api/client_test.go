@@ -2,10 +2,14 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/sluicehost/sluice/host/daemon"
 )
 
 // A client is an openwop client as one would write it. It holds every answer
@@ -20,7 +26,20 @@ import (
 type client struct {
 	t    *testing.T
 	base string
-	key  string // "": none
+	key  string       // "": none
+	http *http.Client // nil: httpClient
+}
+
+// atSocket is a client of the local socket.
+func atSocket(t *testing.T) *client {
+	t.Helper()
+	served(t)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(shared.dir, "data", daemon.SocketName))
+	}
+	transport := &http.Transport{DialContext: dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &client{t: t, base: "http://localhost", http: &http.Client{Transport: transport}}
 }
 
 // as is the client with another key.
@@ -101,7 +120,7 @@ func (c *client) send(method, path string, body any, options ...option) (*http.R
 	for _, o := range options {
 		o(req)
 	}
-	return httpClient.Do(req)
+	return cmp.Or(c.http, httpClient).Do(req)
 }
 
 // want fails the test unless the status is the one, and, for a refusal, the code.

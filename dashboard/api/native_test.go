@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -407,4 +410,91 @@ func TestWebhooks(t *testing.T) {
 	if log := c.do("GET", "/v1/audit?target="+id, nil).want(200); len(log.list("data")) != 2 {
 		t.Errorf("%s", log.body)
 	}
+}
+
+// A236: a webhook says what went wrong, is tested, delivers again and has its secret
+// replaced; nothing of a server's answer comes out.
+func TestWebhookDeliveries(t *testing.T) {
+	c := served(t)
+	answer := http.StatusTeapot
+	var mu sync.Mutex // guards what follows, and answer
+	var ids, signatures []string
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		ids, signatures = append(ids, r.Header.Get("Webhook-Id")), append(signatures, r.Header.Get("Webhook-Signature"))
+		w.WriteHeader(answer)
+		_, _ = w.Write([]byte("the-private-page"))
+	}))
+	defer at.Close()
+	made := c.do("POST", "/v1/webhooks", object{"url": at.URL, "events": []string{"run.completed"}, "tags": []string{"never"}}).want(201)
+	one := "/v1/webhooks/" + made.text("webhookId")
+	defer func() { c.do("DELETE", one, nil).want(204) }()
+
+	failed := c.do("POST", one+":test", nil, once("test")).want(200)
+	if failed.text("error") != "status" || failed.number("status") != 418 || failed.text("cause") != "test" {
+		t.Errorf("%s", failed.body)
+	}
+	c.do("POST", one+":test", nil, once("test")).want(200) // the same answer, and no other delivery
+	shown := c.do("GET", one, nil).want(200)
+	if shown.text("lastError", "deliveryId") != failed.text("deliveryId") || shown.text("status") != "active" {
+		t.Errorf("%s", shown.body)
+	}
+	mu.Lock()
+	answer = http.StatusNoContent
+	mu.Unlock()
+	again := c.do("POST", one+"/deliveries/"+failed.text("deliveryId")+":redeliver", nil).want(200)
+	if again.text("error") != "" || again.number("status") != 204 {
+		t.Errorf("%s", again.body)
+	}
+	c.do("POST", one+"/deliveries/del_none:redeliver", nil).want(404)
+
+	rotated := c.do("POST", one+":rotate", "{}", once("rotate")).want(200)
+	if !strings.HasPrefix(rotated.text("secret"), "whsec_") || rotated.text("previousSecretUntil") == "" {
+		t.Errorf("%s", rotated.body)
+	}
+	if same := c.do("POST", one+":rotate", "{}", once("rotate")).want(200); same.text("secret") != rotated.text("secret") {
+		t.Errorf("%s, then %s", rotated.body, same.body)
+	}
+	c.do("POST", one+":rotate", `{"secret":"short"}`).want(400, "validation_error")
+	c.do("POST", one+":test", nil).want(200)
+	mu.Lock()
+	if len(ids) != 3 || strings.Count(signatures[1], "v1,") != 1 || strings.Count(signatures[2], "v1,") != 2 {
+		t.Errorf("%q %q", ids, signatures)
+	}
+	mu.Unlock()
+
+	log := c.do("GET", one+"/deliveries", nil).want(200)
+	page := c.do("GET", one+"/deliveries?limit=2", nil).want(200)
+	rest := c.do("GET", one+"/deliveries?limit=2&cursor="+page.text("nextCursor"), nil).want(200)
+	if len(log.list("data")) != 3 || len(page.list("data")) != 2 || len(rest.list("data")) != 1 {
+		t.Errorf("%s %s %s", log.body, page.body, rest.body)
+	}
+	everything := string(log.body) + string(shown.body) + string(again.body) + string(c.do("GET", "/v1/webhooks", nil).want(200).body)
+	if strings.Contains(everything, "private-page") || strings.Contains(everything, made.text("secret")) || strings.Contains(everything, rotated.text("secret")) {
+		t.Error(everything)
+	}
+	for action, want := range map[string]int{"webhook.tested": 2, "webhook.redelivered": 1, "webhook.rotated": 1} {
+		if log := c.do("GET", "/v1/audit?action="+action+"&target="+made.text("webhookId"), nil).want(200); len(log.list("data")) != want {
+			t.Errorf("%s: %s", action, log.body)
+		}
+	}
+}
+
+// Backups name files, so they are for the socket alone: neither a key nor a page may.
+func TestBackupsAtTheSocket(t *testing.T) {
+	c := served(t)
+	c.do("POST", "/v1/backups", "{}").want(403, "forbidden")
+	own, _ := session(t, c.base)
+	c.as("").do("POST", "/v1/backups", "{}", own...).want(403, "forbidden")
+
+	file := filepath.Join(t.TempDir(), "b.tar")
+	s := atSocket(t)
+	s.do("POST", "/v1/backups", object{"out": "b.tar", "plain": true}).want(400, "validation_error")
+	s.do("POST", "/v1/backups", "{}").want(400, "validation_error") // for nobody
+	a := s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(201)
+	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 || a.text("file") != file || a.number("size") != float64(fi.Size()) || a.member("verified") != true {
+		t.Errorf("%s %v", a.body, err)
+	}
+	s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(400, "validation_error")
 }

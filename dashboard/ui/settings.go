@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/dashboard/web"
 	"github.com/sluicehost/sluice/dashboard/webhook"
+	"github.com/sluicehost/sluice/store"
 )
 
 func (u *UI) settings(c *fiber.Ctx) error {
@@ -19,7 +21,7 @@ func (u *UI) settings(c *fiber.Ctx) error {
 		Info      control.Info
 		Failing   []string
 		Limits    []fact
-		Webhooks  []webhook.Webhook
+		Webhooks  []hook
 		HasHooks  bool
 		ExpiresAt time.Time // of the session
 	}{Info: u.Host.Info(ctx), Failing: u.Host.Ready(ctx), ExpiresAt: web.Session(c).ExpiresAt}
@@ -29,12 +31,37 @@ func (u *UI) settings(c *fiber.Ctx) error {
 	}
 	if u.Webhooks != nil {
 		var err error
-		if body.Webhooks, err = u.Webhooks.List(ctx); err != nil {
+		if body.Webhooks, err = u.hooks(ctx); err != nil {
 			return err
 		}
 		body.HasHooks = true
 	}
 	return u.show(c, "settings", page{Title: "Settings", Nav: "settings", Body: body})
+}
+
+// A hook is a webhook with its newest attempts.
+type hook struct {
+	webhook.Webhook
+	Attempts []webhook.Attempt
+}
+
+// shownAttempts of each webhook are on the page; the API has all that are kept.
+const shownAttempts = 10
+
+func (u *UI) hooks(ctx context.Context) ([]hook, error) {
+	all, err := u.Webhooks.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]hook, 0, len(all))
+	for _, w := range all {
+		attempts, err := u.Webhooks.Deliveries(ctx, w.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed meanwhile
+			return nil, err
+		}
+		out = append(out, hook{w, attempts[:min(len(attempts), shownAttempts)]})
+	}
+	return out, nil
 }
 
 // createWebhook shows the secret that was made once, in its answer.
@@ -85,6 +112,39 @@ func (u *UI) createWebhook(c *fiber.Ctx) error {
 }
 
 func (u *UI) deleteWebhook(c *fiber.Ctx) error {
+	return u.withWebhook(c, "webhook.deleted", func(ctx context.Context, id string) (string, error) {
+		return "done", u.Webhooks.Delete(ctx, id)
+	})
+}
+
+func (u *UI) testWebhook(c *fiber.Ctx) error {
+	return u.withWebhook(c, "webhook.tested", func(ctx context.Context, id string) (string, error) {
+		a, err := u.Webhooks.Test(ctx, id)
+		return attempted(a), err
+	})
+}
+
+func (u *UI) redeliver(c *fiber.Ctx) error {
+	delivery, err := web.ID(c, "deliveryId")
+	if err != nil {
+		return err
+	}
+	return u.withWebhook(c, "webhook.redelivered", func(ctx context.Context, id string) (string, error) {
+		a, err := u.Webhooks.Redeliver(ctx, id, delivery)
+		return attempted(a), err
+	})
+}
+
+// attempted is the outcome of an attempt for the audit log.
+func attempted(a webhook.Attempt) string {
+	if a.Error != "" {
+		return "failed"
+	}
+	return "done"
+}
+
+// withWebhook does something with a webhook, writes it down, and shows the page anew.
+func (u *UI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Context, id string) (outcome string, err error)) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -95,12 +155,37 @@ func (u *UI) deleteWebhook(c *fiber.Ctx) error {
 	if u.Webhooks == nil {
 		return web.NotFound()
 	}
-	ctx := web.Context(c)
-	if err := u.Webhooks.Delete(ctx, id); err != nil {
+	outcome, err := do(web.Context(c), id)
+	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, web.Who(c), "webhook.deleted", id, "done", nil); err != nil {
+	if err := u.Host.Audit(web.Context(c), web.Who(c), action, id, outcome, nil); err != nil {
 		return err
 	}
 	return reload(c)
+}
+
+// rotateWebhook shows the new secret once, in its answer.
+func (u *UI) rotateWebhook(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	if _, err := formOf(c); err != nil {
+		return err
+	}
+	if u.Webhooks == nil {
+		return web.NotFound()
+	}
+	r, err := u.Webhooks.Rotate(web.Context(c), id, "", nil)
+	if errors.Is(err, webhook.ErrRotations) {
+		return web.NewProblem(409, "conflict", "%s", sentence(err.Error())+".")
+	}
+	if err != nil {
+		return err
+	}
+	if err := u.Host.Audit(web.Context(c), web.Who(c), "webhook.rotated", id, "done", nil); err != nil {
+		return err
+	}
+	return u.write(c, "settings", "rotated", r)
 }

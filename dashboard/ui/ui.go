@@ -136,4 +136,7 @@ func (u *UI) Register(app *web.App) {
 	page("/ui/settings", u.settings)
 	do("/ui/webhooks", u.createWebhook)
 	do("/ui/webhooks/:webhookId/delete", u.deleteWebhook)
+	do("/ui/webhooks/:webhookId/test", u.testWebhook)
+	do("/ui/webhooks/:webhookId/rotate", u.rotateWebhook)
+	do("/ui/webhooks/:webhookId/deliveries/:deliveryId/redeliver", u.redeliver)
 }

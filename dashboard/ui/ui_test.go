@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/sluicehost/sluice/dashboard/stream"
 	"github.com/sluicehost/sluice/dashboard/ui"
 	"github.com/sluicehost/sluice/dashboard/web"
+	"github.com/sluicehost/sluice/dashboard/webhook"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
 )
@@ -61,7 +63,18 @@ func open(t *testing.T) *site {
 	}
 	hub := stream.New(st, stream.Options{})
 	s.hub = hub
-	pages, err := ui.New(ui.Options{Host: s.host, Store: st, Streams: hub, Version: "1.2.3"})
+	hooks, err := webhook.Open(ctx, webhook.Options{
+		Store: st, Secrets: signing{}, AllowLoopback: true, Forbidden: func(netip.Addr) string { return "there is no network" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := hooks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	pages, err := ui.New(ui.Options{Host: s.host, Store: st, Streams: hub, Webhooks: hooks, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

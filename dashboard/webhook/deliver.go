@@ -48,11 +48,11 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 		}
 		return step{lane: l, kept: l.Done && err == nil, err: err}
 	}
-	status, err := f.attempt(ctx, *e)
+	a, err := f.attempt(ctx, *e, l.Attempts+1)
 	if err != nil && ctx.Err() != nil {
 		return step{lane: l, err: ctx.Err()} // this process ends, which is nobody's failure
 	}
-	s := step{lane: l, more: true, attempted: true, status: status, err: err}
+	s := step{lane: l, more: true, attempted: true, status: a.Status, err: err}
 	if err == nil {
 		s.lane.passed(*e)
 	} else {
@@ -63,6 +63,9 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 	} else {
 		// The attempt counts; where the lane stands is known to this process only.
 		f.log.Warn("webhook: cursor not stored; a delivery may be repeated after a restart", "webhook", f.hook.ID, "error", err)
+	}
+	if err := note(ctx, f.store, f.hook.ID, a); err != nil && !errors.Is(err, store.ErrNotFound) {
+		f.log.Warn("webhook: attempt not written down", "webhook", f.hook.ID, "error", err)
 	}
 	return s
 }
@@ -143,20 +146,19 @@ type body struct {
 	Data      timeline.Doc  `json:"data"`
 }
 
-// attempt delivers one event; any 2xx is success (A240).
-func (f *follower) attempt(ctx context.Context, e store.Event) (int, error) {
+func eventBody(e store.Event) ([]byte, error) {
 	doc := timeline.Document(e)
-	b, err := json.Marshal(body{doc.Type, doc.Timestamp, doc})
+	return json.Marshal(body{doc.Type, doc.Timestamp, doc})
+}
+
+// attempt delivers one event.
+func (f *follower) attempt(ctx context.Context, e store.Event, number int) (Attempt, error) {
+	a := attemptFor(f.hook.ID, ForEvent, e, number)
+	b, err := eventBody(e)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
-	m := message{url: f.hook.URL, id: messageID(f.hook.ID, e), at: time.Now(), body: b}
-	m.signature = sign(f.key, m.id, m.at, b)
-	status, err := f.post(ctx, m)
-	if err == nil && status/100 != 2 {
-		err = answered(status)
-	}
-	return status, err
+	return (&sender{url: f.hook.URL, keys: *f.keys.Load(), post: f.post}).send(ctx, a, b)
 }
 
 // answered is the status of an answer that is no success.

@@ -3,7 +3,8 @@
 //
 // Whoever calls has checked that the principal may (A28). The server behind a
 // URL is hostile: addresses are checked whenever one is dialled (A241), nothing
-// of its answer is kept but the status, and all that it can use up is bounded.
+// of its answer is kept or told but the status and a kind of failure, and all that
+// it can use up is bounded.
 //
 // Every webhook has a cursor for each run, so nothing is lost while its server
 // or this process is down. A run knows nothing of its webhooks and never waits

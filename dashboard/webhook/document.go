@@ -24,8 +24,9 @@ func (h *Hooks) all(ctx context.Context) ([]*stored, error) {
 	return out, nil
 }
 
-// change rewrites what is stored of a webhook; store.ErrNotFound.
-func change(ctx context.Context, st store.Store, id string, edit func(*stored)) error {
+// change rewrites what is stored of a webhook, with other writes in the same commit;
+// store.ErrNotFound.
+func change(ctx context.Context, st store.Store, id string, edit func(*stored), with ...store.Write) error {
 	for {
 		d, err := st.Document(ctx, store.Webhooks, id)
 		if err != nil {
@@ -40,8 +41,8 @@ func change(ctx context.Context, st store.Store, id string, edit func(*stored)) 
 		if err != nil {
 			return err
 		}
-		err = st.Write(ctx, store.Write{Kind: store.Webhooks, ID: id, Data: data, If: &d.Revision})
-		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) {
+		err = st.Write(ctx, append([]store.Write{{Kind: store.Webhooks, ID: id, Data: data, If: &d.Revision}}, with...)...)
+		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) || conflict.Kind != store.Webhooks {
 			return err
 		}
 	}

@@ -24,8 +24,8 @@ const (
 // A follower serves one webhook. One goroutine, loop, owns what has no comment;
 // advance runs on others and gets a lane by value.
 type follower struct {
-	hook    stored // what never changes of it, and its failures
-	key     []byte
+	hook    stored                                   // what never changes of it, and its failures
+	keys    atomic.Pointer[func(time.Time) [][]byte] // what deliveries are signed with; Rotate replaces it
 	store   store.Store
 	post    func(context.Context, message) (int, error)
 	room    chan struct{} // host-wide: one for each attempt, and what it reads

@@ -143,12 +143,12 @@ func (h *Hooks) load(ctx context.Context) error {
 // resume serves a webhook whose secret can be had. One whose cannot waits for a
 // host that can: nothing of it is lost, and nothing is sent unsigned.
 func (h *Hooks) resume(ctx context.Context, s *stored) error {
-	secret, err := h.o.Secrets.Get(s.ID)
+	_, k, err := h.signing(ctx, s.ID)
 	if err != nil {
 		h.o.Log.Error("webhook_unsigned", "webhook", s.ID, "error", err, "next", "restore the vault's key, or delete this webhook and make it again")
 		return nil
 	}
-	return h.serve(ctx, s, secret)
+	return h.serve(ctx, s, k)
 }
 
 // sweep erases what a deletion that was cut short left behind.
@@ -168,15 +168,16 @@ func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
 	}
 }
 
-func (h *Hooks) serve(ctx context.Context, s *stored, secret []byte) error {
-	key, err := keyOf(string(secret))
+func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
+	keys, err := k.keys()
 	if err != nil {
 		return fmt.Errorf("webhook %s: %w", s.ID, err)
 	}
 	f := &follower{
-		hook: *s, key: key, store: h.o.Store, post: h.post, room: h.room, most: h.o.most, again: h.again,
+		hook: *s, store: h.o.Store, post: h.post, room: h.room, most: h.o.most, again: h.again,
 		log: h.o.Log, observe: h.o.Observed, audit: h.o.Disabled,
 	}
+	f.keys.Store(&keys)
 	if err := f.load(ctx); err != nil {
 		return err
 	}

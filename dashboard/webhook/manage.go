@@ -41,7 +41,7 @@ func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w
 	}); err != nil {
 		return Webhook{}, "", err
 	}
-	if err := h.serve(ctx, s, key); err != nil && !errors.Is(err, store.ErrClosed) {
+	if err := h.serve(ctx, s, signing{Current: key}); err != nil && !errors.Is(err, store.ErrClosed) {
 		return Webhook{}, "", err
 	}
 	h.again()

@@ -33,6 +33,9 @@ func keyOf(secret string) ([]byte, error) {
 	if len(secret) > maxSecret {
 		return nil, refuse("secret", "is longer than %d bytes", maxSecret)
 	}
+	if strings.HasPrefix(secret, rotatedMark) {
+		return nil, refuse("secret", "begins as no secret may")
+	}
 	key := []byte(secret)
 	if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {
 		var err error
@@ -52,6 +55,15 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	_, _ = m.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
 	_, _ = m.Write(body)
 	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
+}
+
+// signAll is the header of a delivery: one signature for every key (A239).
+func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
+	all := make([]string, len(keys))
+	for i, key := range keys {
+		all[i] = sign(key, id, at, body)
+	}
+	return strings.Join(all, " ")
 }
 
 // messageID names the delivery of one event to one webhook. It is the same in

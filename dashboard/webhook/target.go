@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -72,16 +73,21 @@ func (g *gate) parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// errNowhere is all that is told of a name without an address that deliveries may go
+// to. Whether it has none or forbidden ones is nobody's to learn: it would say which
+// names and addresses there are in the network of the host.
+var errNowhere = errors.New("names no server that deliveries may go to: it is not found, or not at a public address")
+
 // resolve looks a host up once and checks every address; one that is forbidden
-// refuses all. plain is for http.
+// refuses all, with errNowhere. plain is for http.
 func (g *gate) resolve(ctx context.Context, host string, plain bool) ([]netip.Addr, error) {
 	addresses, err := g.lookup(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range addresses {
-		if why := g.check(a, plain); why != "" {
-			return nil, fmt.Errorf("leads to an address that deliveries may not go to: %s", why)
+		if g.check(a, plain) != "" {
+			return nil, errNowhere
 		}
 	}
 	return addresses, nil
@@ -96,7 +102,7 @@ func (g *gate) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	}
 	list, err := g.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(list) == 0 || len(list) > maxAddresses {
-		return nil, fmt.Errorf("names a server that cannot be found")
+		return nil, errNowhere
 	}
 	return list, nil
 }
@@ -139,8 +145,8 @@ func (g *gate) dialer(plain bool) func(ctx context.Context, network, address str
 			if err != nil {
 				return err
 			}
-			if why := g.check(to.Addr(), plain); why != "" {
-				return fmt.Errorf("dial refused: %s", why)
+			if g.check(to.Addr(), plain) != "" {
+				return errNowhere
 			}
 			return nil
 		}}

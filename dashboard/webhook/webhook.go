@@ -39,6 +39,10 @@ type Webhook struct {
 	Status    string   `json:"status"`
 	Failures  int      `json:"failures"` // attempts that failed since one succeeded
 	CreatedAt string   `json:"createdAt"`
+	// LastError is the newest attempt that failed, also when others succeeded since.
+	LastError *Attempt `json:"lastError,omitempty"`
+	// PreviousUntil is until when deliveries are signed with a replaced secret too.
+	PreviousUntil string `json:"previousSecretUntil,omitempty"`
 
 	Because    string    `json:"-"` // it was disabled; "" while active
 	DisabledAt time.Time `json:"-"`
@@ -57,12 +61,21 @@ type stored struct {
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Because      string    `json:"because,omitempty"`
 	DisabledAt   time.Time `json:"disabled_at,omitzero"`
+	Attempts     []Attempt `json:"attempts,omitempty"` // oldest first
+	LastError    *Attempt  `json:"last_error,omitempty"`
+	// Rotations is how often the secret was replaced; see signing.
+	Rotations     int       `json:"rotations,omitempty"`
+	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
 
 func (s *stored) shown() Webhook {
 	w := Webhook{
 		ID: s.ID, URL: s.URL, Events: slices.Clone(s.Events), Tags: append([]string{}, s.Tags...), Status: Active,
 		Failures: s.Failures, CreatedAt: store.Time(s.CreatedAt), Because: s.Because, DisabledAt: s.DisabledAt,
+		LastError: s.LastError,
+	}
+	if time.Now().Before(s.PreviousUntil) {
+		w.PreviousUntil = store.Time(s.PreviousUntil)
 	}
 	if s.Because != "" {
 		w.Status = Disabled

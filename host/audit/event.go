@@ -41,6 +41,9 @@ const (
 	WebhookCreated      Action = "webhook.created"
 	WebhookDeleted      Action = "webhook.deleted"
 	WebhookDisabled     Action = "webhook.disabled"
+	WebhookRotated      Action = "webhook.rotated"
+	WebhookTested       Action = "webhook.tested"
+	WebhookRedelivered  Action = "webhook.redelivered"
 	ScopeDenied         Action = "scope.denied"
 	ScheduleChanged     Action = "schedule.changed"
 	ScheduleDeleted     Action = "schedule.deleted"
@@ -65,7 +68,7 @@ var Actions = []Action{
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
-	ArtifactRead,
+	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }
 
 // An Outcome is how it ended.

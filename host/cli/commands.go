@@ -17,7 +17,7 @@ func (c *command) addCommands(root *cobra.Command) {
 		root.AddCommand(commands...)
 	}
 	group("collect", "Collect, and see what came of it:", c.demo(), c.run(), c.records(), c.export(), c.runs(), c.show(), c.events(), c.trace(), c.connections(), c.state())
-	group("service", "Leave it running:", c.serve(), c.login(), c.schedule(), c.answer(), c.cancel(), c.pause(), c.resume(), c.keys())
+	group("service", "Leave it running:", c.serve(), c.login(), c.schedule(), c.answer(), c.cancel(), c.pause(), c.resume(), c.keys(), c.webhooks())
 	group("grant", "Give, and take back:", c.inspect(), c.connect(), c.grant(), c.revoke(), c.secret(), c.audit())
 	group("connectors", "Get and make connectors:", c.install(), c.connectors(), c.uninstall(), c.verify(), c.newConnector(), c.build(), c.check(), c.sign(), c.conformance())
 	group("upkeep", "Upkeep:", c.doctor(), c.backup(), c.restore(), c.version())
@@ -48,6 +48,7 @@ var habits = map[string][]string{
 	"schedule":    {"cron", "schedules", "every"},
 	"keys":        {"key", "token", "tokens", "apikey"},
 	"connect":     {"setup", "link"},
+	"webhooks":    {"webhook", "hooks", "notify"},
 }
 
 // args checks the number of arguments; want names them in the refusal.

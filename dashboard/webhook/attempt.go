@@ -1,0 +1,158 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// What an attempt was made for.
+const (
+	ForEvent      = "event"
+	ForTest       = "test"
+	ForRedelivery = "redelivery"
+)
+
+// What went wrong with an attempt. The list is all that is told of a failure: no
+// text of a server, a resolver or the system gets out.
+const (
+	FailedStatus  = "status"  // the server answered with no 2xx
+	FailedURL     = "url"     // the URL is not one that this host delivers to any more
+	FailedAddress = "address" // the name leads to no address that deliveries may go to, or to none at all
+	FailedConnect = "connect" // no connection
+	FailedTLS     = "tls"     // no trusted TLS connection
+	FailedTimeout = "timeout" // no whole answer in time
+	FailedAnswer  = "answer"  // the connection ended, or the answer was none
+)
+
+// keptAttempts is how many attempts of one webhook are kept.
+const keptAttempts = 50
+
+// An Attempt is one try to deliver something, as it is kept. Nothing of the answer
+// is but its status.
+type Attempt struct {
+	ID         string        `json:"deliveryId"`
+	MessageID  string        `json:"messageId"` // the webhook-id header; all attempts of one event have the same
+	Cause      string        `json:"cause" enum:"event|test|redelivery"`
+	Type       string        `json:"type"` // of the event
+	RunID      store.RunID   `json:"runId,omitempty"`
+	EventID    store.EventID `json:"eventId,omitempty"`
+	Sequence   *uint64       `json:"sequence,omitempty"`
+	Number     int           `json:"attempt"`          // for this event, from 1; a test and a redelivery are 1
+	Status     int           `json:"status,omitempty"` // of the answer, if there was one
+	Error      string        `json:"error,omitempty" enum:"status|url|address|connect|tls|timeout|answer"`
+	DurationMS int64         `json:"durationMs"`
+	At         string        `json:"at"`
+}
+
+// Outcome says in words what came of an attempt.
+func (a Attempt) Outcome() string {
+	switch a.Error {
+	case "":
+		return fmt.Sprintf("delivered (%d)", a.Status)
+	case FailedStatus:
+		return strings.TrimSpace(fmt.Sprintf("answered %d %s", a.Status, http.StatusText(a.Status)))
+	case FailedURL:
+		return "the address is not one that this host delivers to"
+	case FailedAddress:
+		return "the server is not found, or not at a public address"
+	case FailedConnect:
+		return "no connection to the server"
+	case FailedTLS:
+		return "no trusted TLS connection to the server"
+	case FailedTimeout:
+		return fmt.Sprintf("no answer in %v", attemptTime)
+	}
+	return "the connection ended without an answer"
+}
+
+// attemptFor begins the record of an attempt to deliver an event.
+func attemptFor(webhook, cause string, e store.Event, number int) Attempt {
+	sequence := e.Sequence
+	return Attempt{
+		MessageID: messageID(webhook, e), Cause: cause, Type: e.Type, RunID: e.RunID, EventID: e.ID, Sequence: &sequence, Number: number,
+	}
+}
+
+// A sender signs and posts for one webhook.
+type sender struct {
+	url  string
+	keys func(at time.Time) [][]byte
+	post func(context.Context, message) (int, error)
+}
+
+// send makes the attempt; any 2xx is success (A240).
+func (s *sender) send(ctx context.Context, a Attempt, body []byte) (Attempt, error) {
+	m := message{url: s.url, id: a.MessageID, at: time.Now(), body: body}
+	m.signature = signAll(s.keys(m.at), m.id, m.at, body)
+	status, err := s.post(ctx, m)
+	if err == nil && status/100 != 2 {
+		err = answered(status)
+	}
+	a.ID, a.At, a.Status = "del_"+ulid.Make().String(), store.Time(m.at), status
+	a.DurationMS, a.Error = time.Since(m.at).Milliseconds(), classOf(err)
+	return a, err
+}
+
+// classOf is what may be told of an error; "" for none.
+func classOf(err error) string {
+	var status answered
+	var refused *Refusal
+	var timeout net.Error
+	var dial *net.OpError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &status):
+		return FailedStatus
+	case errors.Is(err, errNowhere):
+		return FailedAddress
+	case errors.As(err, &refused):
+		return FailedURL
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return FailedTimeout
+	case isTLS(err):
+		return FailedTLS
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return FailedConnect
+	}
+	return FailedAnswer
+}
+
+func isTLS(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	return errors.As(err, &certificate) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid) ||
+		errors.As(err, &record) || errors.As(err, &alert)
+}
+
+// note keeps an attempt, instead of the oldest when there are enough.
+func (s *stored) note(a Attempt) {
+	if s.Attempts = append(s.Attempts, a); len(s.Attempts) > keptAttempts {
+		s.Attempts = s.Attempts[len(s.Attempts)-keptAttempts:]
+	}
+	if a.Error != "" {
+		s.LastError = &a
+	}
+}
+
+// note stores an attempt, also while this process ends.
+func note(ctx context.Context, st store.Store, webhook string, a Attempt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return change(ctx, st, webhook, func(s *stored) { s.note(a) })
+}

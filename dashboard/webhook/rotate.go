@@ -1,0 +1,98 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// ErrRotations: too many secrets of the webhook are in use.
+var ErrRotations = fmt.Errorf("the secret was replaced %d times in %s; wait until the oldest is over", maxReplaced, Overlap)
+
+// A Rotation is the answer to a new secret. Secret is "" when it was given.
+type Rotation struct {
+	WebhookID     string `json:"webhookId"`
+	Secret        string `json:"secret,omitempty"`
+	PreviousUntil string `json:"previousSecretUntil"`
+	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+}
+
+// Rotate replaces the secret of a webhook, by the one given or one that is made,
+// which nothing returns again. Until PreviousUntil deliveries are signed with both,
+// the new one first. with is as in Create. *Refusal, ErrRotations,
+// store.ErrNotFound, or what Secrets says.
+func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation) []store.Write) (Rotation, error) {
+	made := ""
+	if given == "" {
+		made = newSecret()
+	}
+	secret := cmp.Or(given, made)
+	if _, err := keyOf(secret); err != nil {
+		return Rotation{}, err
+	}
+	h.create.Lock()
+	defer h.create.Unlock()
+	s, old, err := h.signing(ctx, id)
+	if err != nil {
+		return Rotation{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	next, ok := old.rotated([]byte(secret), now)
+	if !ok {
+		return Rotation{}, ErrRotations
+	}
+	r := Rotation{WebhookID: s.ID, Secret: made, PreviousUntil: store.Time(next.until(now))}
+	if err := h.o.Secrets.Set(id, next.encode()); err != nil {
+		return Rotation{}, err
+	}
+	// The document is what makes it so: see signing.Rotations.
+	if err := h.rotated(ctx, id, next, with, r); err != nil {
+		return Rotation{}, errors.Join(err, h.o.Secrets.Set(id, old.encode()))
+	}
+	keys, err := next.keys()
+	if err != nil {
+		return Rotation{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.serves[id]; f != nil {
+		f.keys.Store(&keys)
+	}
+	return r, nil
+}
+
+// rotated writes down that there is a new secret.
+func (h *Hooks) rotated(ctx context.Context, id string, next signing, with func(Rotation) []store.Write, r Rotation) error {
+	var writes []store.Write
+	if with != nil {
+		writes = with(r)
+	}
+	return change(ctx, h.o.Store, id, func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(time.Now()) }, writes...)
+}
+
+// signing reads what a webhook's deliveries are signed with.
+func (h *Hooks) signing(ctx context.Context, id string) (*stored, signing, error) {
+	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
+	if err != nil {
+		return nil, signing{}, err
+	}
+	s, err := read(d)
+	if err != nil {
+		return nil, signing{}, err
+	}
+	kept, err := h.o.Secrets.Get(id)
+	if err != nil {
+		return nil, signing{}, err
+	}
+	k, err := decodeSigning(kept, s.Rotations)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		err = fmt.Errorf("the secret of webhook %s is damaged", id)
+	}
+	return s, k, err
+}
