@@ -33,7 +33,7 @@ func TestMemFDIsSealed(t *testing.T) {
 			t.Errorf("resize to %d: %v", size, err)
 		}
 	}
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_EXEC); !errors.Is(err, syscall.EPERM) {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); !errors.Is(err, syscall.EPERM) {
 		t.Errorf("add a seal: %v", err)
 	}
 }
