@@ -212,6 +212,18 @@ type TextMessage struct {
 	Meta  Value // of the line; absent if it is no object
 }
 
+// A RequestMessage is a REQUEST line of the stdio profile: one request to a server.
+// Others have functions for it.
+type RequestMessage struct {
+	ID string
+	// Frame is what the request function takes; its body has no limit yet.
+	Frame []byte
+}
+
+// A ReadMessage is a READ line of the stdio profile: it wants the next piece of the
+// body that the last REQUEST was answered with.
+type ReadMessage struct{ ID string }
+
 // AssistanceStatusMessage is an ASSISTANCE_STATUS.
 type AssistanceStatusMessage struct {
 	ID      string `json:"assistance_request_id"`
@@ -260,6 +272,8 @@ func (*AssistanceMessage) Type() string       { return "ASSISTANCE" }
 func (*AssistanceStatusMessage) Type() string { return "ASSISTANCE_STATUS" }
 func (*DoneMessage) Type() string             { return "DONE" }
 func (*TextMessage) Type() string             { return "MESSAGE" }
+func (*RequestMessage) Type() string          { return "REQUEST" }
+func (*ReadMessage) Type() string             { return "READ" }
 
 func (*RecordMessage) message()           {}
 func (*StateMessage) message()            {}
@@ -273,3 +287,5 @@ func (*AssistanceMessage) message()       {}
 func (*AssistanceStatusMessage) message() {}
 func (*DoneMessage) message()             {}
 func (*TextMessage) message()             {}
+func (*RequestMessage) message()          {}
+func (*ReadMessage) message()             {}

@@ -324,6 +324,10 @@ func readerOf(typ string) func(*reader) Message {
 		return readDone
 	case "MESSAGE":
 		return readText
+	case "REQUEST":
+		return readRequest
+	case "READ":
+		return readRead
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, o
 	if q.Replay != nil {
 		return network.NewReplay(q.Replay.recording), nil
 	}
-	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) {
+	if q.Record == nil && !q.Connector.networked() {
 		return nil, nil
 	}
 	p, err := policyOf(plan.Connection.Approved.Hosts)

@@ -442,6 +442,13 @@ func guestMounts(m *abi.Manifest, approved []store.Mount) (roots []filesystem.Ro
 
 func mode(writable bool) string { return filesystem.Mount{Writable: writable}.Mode() }
 
+// networked reports whether a connector can ask for requests: by functions that it
+// imports, or by lines, if its manifest has the binding.
+func (l *Loaded) networked() bool {
+	_, declared := l.Manifest.Bindings[abi.BindingNetwork]
+	return l.Module.Uses(abi.ModuleNetwork) || declared && l.Module.Transport == sandbox.TransportStdio
+}
+
 func usesABI(m sandbox.Module) bool {
 	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
 }

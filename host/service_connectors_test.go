@@ -89,7 +89,7 @@ func TestInstallConnector(t *testing.T) {
 	}
 	if c.Name != "mail" || c.Version != "1" || c.ModuleDigest != digestOf(wasm) || c.Description != "Collects mail" || c.InstalledBy != somebody.ID || c.Source.Type != "upload" ||
 		c.Signature.Status != "unsigned" || c.Size != int64(len(wasm)) || c.Revision != 1 || c.ABI.Family != "stdio" || !slices.Equal(c.Requested.Streams, []string{"mail", "rows"}) ||
-		len(c.Warnings) != 1 || c.Warnings[0].Code != "network_not_imported" {
+		len(c.Warnings) != 0 { // it may reach its server by lines
 		t.Errorf("%+v", c)
 	}
 	if b, err := json.Marshal(c.Requested); err != nil || string(b) != `{"bindings":{"network":{"required":true,"hosts":["a.example"]}},"secrets":[],"streams":["mail","rows"],"interactionKinds":[]}` {

@@ -8,6 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -45,6 +46,9 @@ func able(l *host.Loaded) []string {
 		used := slices.ContainsFunc(l.Module.Imports, func(i host.Import) bool {
 			return slices.ContainsFunc(a.prefixes, func(p string) bool { return strings.HasPrefix(i.String(), p) })
 		})
+		if _, declared := l.Manifest.Bindings[abi.BindingNetwork]; a.prefixes[0] == abi.ModuleNetwork+"." && declared && l.Module.Transport == sandbox.TransportStdio {
+			used = true // by lines
+		}
 		if used {
 			out = append(out, a.words)
 		}

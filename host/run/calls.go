@@ -64,8 +64,7 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
 		kept = r.sideCall(in)
 	case abi.CallStdout:
-		r.stdout(in.Payload)
-		r.reply(in.ID, nil)
+		kept = r.lines(in, in.Payload)
 	case abi.CallStdin:
 		r.stdin(in)
 	case abi.CallStdinEnd:
@@ -124,6 +123,8 @@ func (r *run) handle(m abi.Message, call uint32) {
 		r.assistStatus(m)
 	case *abi.TextMessage:
 		r.message(m.Chunk, m.Last, m.Meta)
+	case *abi.RequestMessage, *abi.ReadMessage:
+		r.stdio.exchange.line = m // its turn is when the line is done with
 	case *abi.DoneMessage:
 		if r.hold.on { // a drain point, unprocessed until resume (R223)
 			r.hold.done, r.hold.doneCall = m, call
@@ -367,6 +368,10 @@ func (r *run) finishCall(f finishedCall) {
 		if f.errno == abi.EDENIED {
 			r.denied(f.reply)
 		}
+	}
+	if r.stdio.exchange.id != "" {
+		r.lineAnswered(f)
+		return
 	}
 	if r.cancel != nil {
 		f.errno = abi.ECANCELED

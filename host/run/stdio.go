@@ -18,11 +18,13 @@ type stdio struct {
 	read   uint32 // the read that waits; valid when reading
 	room   int
 	wants  bool
+
+	exchange exchange
 }
 
 // A part is one line on its way to the guest.
 type part struct {
-	name string // start or interaction_response
+	name string // start, interaction_response or response
 	left int
 }
 
@@ -34,8 +36,8 @@ func (s *stdio) feed(line []byte, name string) {
 
 // undelivered names the line the guest has not read, for connector_stdin_closed.
 func (s *stdio) undelivered() string {
-	if !s.closed || len(s.parts) == 0 {
-		return ""
+	if !s.closed || len(s.parts) == 0 || s.parts[0].name == "response" {
+		return "" // what a server said may go unread
 	}
 	return s.parts[0].name
 }
@@ -73,9 +75,9 @@ func (r *run) serveStdin() {
 	}
 }
 
-// stdout takes what the guest wrote to fd 1 and processes every line that is
-// complete (R36). The write returns when they are (R38).
-func (r *run) stdout(p []byte) {
+// lines takes p of what the guest wrote to fd 1 and processes every line that is
+// complete (R36). The write returns when they are (R38): kept says that it waits.
+func (r *run) lines(in sandbox.Inbound, p []byte) (kept bool) {
 	s := &r.stdio
 	for r.latched == nil && r.cancel == nil {
 		i := bytes.IndexByte(p, '\n')
@@ -90,15 +92,23 @@ func (r *run) stdout(p []byte) {
 		p = p[i+1:]
 		r.line(line)
 		s.line = s.line[:0]
+		if m := s.exchange.line; m != nil {
+			s.exchange.line = nil
+			if r.request(in, m, p) {
+				return true
+			}
+		}
 	}
+	defer r.reply(in.ID, nil)
 	if len(s.line)+len(p) > r.plan.Limits.FrameBytes+1 { // one byte for a CR
 		r.violate(r.proto.Fault(abi.VFrameTooLarge, "", "limit "+itoa(r.plan.Limits.FrameBytes)))
-		return
+		return false
 	}
 	s.line = append(s.line, p...)
 	if phase := r.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
 		r.violate(r.proto.Step(abi.StepMessage)) // it need not be a whole line (R217)
 	}
+	return false
 }
 
 // line processes one line without its line feed.

@@ -47,6 +47,7 @@ func TestWarnings(t *testing.T) {
 			[]string{sandbox.WarnNetworkNotImported, sandbox.WarnBrowserNotImported}},
 		{"optional and not imported", plain, map[string]bool{"network": false, "browser": false},
 			[]string{sandbox.WarnOptionalUnused, sandbox.WarnOptionalUnused}},
+		{"by lines", sandbox.Module{Transport: sandbox.TransportStdio}, map[string]bool{"network": true, "browser": true}, []string{sandbox.WarnBrowserNotImported}},
 		{"without a module of its own", plain, map[string]bool{"filesystem": true, "interactive": true}, nil},
 	}
 	for _, tt := range tests {

@@ -4,10 +4,16 @@ package languages_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -120,5 +126,75 @@ func compile(t *testing.T, program string, args ...string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil { // #nosec G204: of this test
 		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+}
+
+// A module without the SDK collects from a server (G20): examples/fetch, in plain C,
+// under the same policy as any other.
+func TestFetch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fetch.wasm")
+	need(t, "wasm-ld", "lld")
+	compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", file, "../../examples/fetch/fetch.c")
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		if r.URL.Path == "/long" {
+			_, _ = io.WriteString(w, strings.Repeat("ä and a line\n", 50_000))
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%s %s \"welcome\"", r.Method, r.Header.Get("Accept"))
+	}))
+	defer site.Close()
+	h, err := host.Open(t.Context(), host.Options{Store: "memory:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	connector, err := h.Embed(t.Context(), file, "../../examples/fetch/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path string
+		hosts      []string
+		status     string
+		body       func(string) bool
+	}{
+		{"approved", "/", []string{site.URL}, abi.Succeeded, func(b string) bool { return b == `GET text/plain "welcome"` }},
+		{"long", "/long", []string{site.URL}, abi.Succeeded, func(b string) bool {
+			return len(b) > 100_000 && len(b) <= 128<<10 && strings.HasPrefix(b, "ä and a line\n") && utf8.ValidString(b)
+		}},
+		{"not approved", "/", nil, abi.Failed, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := h.Start(t.Context(), host.RunRequest{
+				Connector: connector, Connection: store.ConnectionID(strings.ReplaceAll(c.name, " ", "-")),
+				Approved: store.Approved{Hosts: c.hosts}, Config: json.RawMessage(`{"url":"` + site.URL + c.path + `"}`),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := r.Do(t.Context())
+			if err != nil || result.Status != c.status {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			page, err := h.Store.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID(strings.ReplaceAll(c.name, " ", "-")), Stream: "answers", Limit: 10})
+			if err != nil || c.body == nil && len(page.Records) > 0 || c.body != nil && len(page.Records) != 1 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			if c.body == nil {
+				return
+			}
+			var got struct {
+				Status int
+				Body   string
+			}
+			if err := json.Unmarshal(page.Records[0].Data, &got); err != nil || got.Status != 200 || !c.body(got.Body) {
+				t.Errorf("%d, %d bytes, %.80q, %v", got.Status, len(got.Body), got.Body, err)
+			}
+		})
 	}
 }
