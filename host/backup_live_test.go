@@ -24,6 +24,8 @@ type liveWriter struct {
 	step  chan struct{} // one for every step, as long as somebody takes them
 }
 
+const liveRun = store.RunID("run_01K9W3C7RZ5D1N8V5X9M2QH4TB")
+
 func (w *liveWriter) write(t *testing.T, n int) error {
 	name := fmt.Sprintf("n%06d", n)
 	if err := w.v.Set(fmt.Sprint("live", n/50), name, []byte(name)); err != nil {
@@ -65,7 +67,8 @@ func TestBackupUnderWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &liveWriter{h: h, step: make(chan struct{})}
-	if w.lease, err = h.Store.Acquire(t.Context(), store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "live", Status: "active", StartedAt: time.Now()}, "host", "boot", time.Hour); err != nil {
+	run := store.Run{ID: liveRun, ConnectionID: "live", Status: "active", StartedAt: time.Now()}
+	if w.lease, err = h.Store.Acquire(t.Context(), run, "host", "boot", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if w.v, err = vault.Open(h.DataDir); err != nil {
@@ -137,7 +140,7 @@ func oneInstant(t *testing.T, dir string) int {
 	}
 	records, events, documents := int(stats[0].Live), 0, 0
 	for from := uint64(0); ; {
-		page, err := h.Store.Events(t.Context(), "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", from, 500)
+		page, err := h.Store.Events(t.Context(), liveRun, from, 500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -493,7 +493,8 @@ func TestBackupsAtTheSocket(t *testing.T) {
 	s.do("POST", "/v1/backups", object{"out": "b.tar", "plain": true}).want(400, "validation_error")
 	s.do("POST", "/v1/backups", "{}").want(400, "validation_error") // for nobody
 	a := s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(201)
-	if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 || a.text("file") != file || a.number("size") != float64(fi.Size()) || a.member("verified") != true {
+	fi, err := os.Stat(file)
+	if err != nil || fi.Mode().Perm() != 0o600 || a.text("file") != file || a.number("size") != float64(fi.Size()) || a.member("verified") != true {
 		t.Errorf("%s %v", a.body, err)
 	}
 	s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(400, "validation_error")

@@ -44,7 +44,8 @@ func (a *API) webhookRoutes() []route {
 			rule: "A236", summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
 		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true, Handle: a.listDeliveries},
 			rule: "A236", summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
-		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.redeliver},
+		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver", Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.redeliver},
 			rule: "A236", summary: "Make one attempt more for what an attempt was for, and say what came of it", answer: webhook.Attempt{}},
 	}
 }

@@ -65,7 +65,8 @@ func TestWebhookPage(t *testing.T) {
 		t.Errorf("%d %s", rotated.status, rotated.body)
 	}
 	page = s.page("/ui/settings")
-	if !strings.Contains(page, "delivered (204)") || !strings.Contains(page, "signed with the old secret too") || strings.Contains(page, "private-page") || strings.Contains(page, "whsec_") {
+	if !strings.Contains(page, "delivered (204)") || !strings.Contains(page, "signed with the old secret too") ||
+		strings.Contains(page, "private-page") || strings.Contains(page, "whsec_") {
 		t.Errorf("%s", page)
 	}
 	for _, path := range []string{"/ui/webhooks/whk_none/test", "/ui/webhooks/whk_none/rotate", one + "/deliveries/del_none/redeliver"} {

@@ -23,15 +23,21 @@ wrong. They are made on the page Settings or over the API; docs/operating.md say
 		},
 	}
 	cmd.AddCommand(
-		c.webhookCommand("list", 0, "List webhooks with their last error", "Lists webhooks, never a secret. With --json: one array.", "sluice webhooks list", c.listWebhooks),
+		c.webhookCommand("list", 0, "List webhooks with their last error",
+			"Lists webhooks, never a secret. With --json: one array.", "sluice webhooks list", c.listWebhooks),
 		c.webhookCommand("deliveries WEBHOOK", 1, "List the last attempts to deliver",
-			"Lists the last attempts of a webhook, newest first, with the status of the answer\nor the kind of failure. With --json: one array.", "sluice webhooks deliveries whk_01J9ZKM3", c.listDeliveries),
-		c.webhookCommand("ping WEBHOOK", 1, "Deliver a test now", "Delivers a signed test and says what came of it. One that failed ends with code 1.\nWith --json: one object.",
+			"Lists the last attempts of a webhook, newest first, with the status of the answer\nor the kind of failure. With --json: one array.",
+			"sluice webhooks deliveries whk_01J9ZKM3", c.listDeliveries),
+		c.webhookCommand("ping WEBHOOK", 1, "Deliver a test now",
+			"Delivers a signed test and says what came of it. One that failed ends with code 1.\nWith --json: one object.",
 			"sluice webhooks ping whk_01J9ZKM3", c.pingWebhook),
 		c.webhookCommand("redeliver WEBHOOK DELIVERY", 2, "Deliver something again",
-			"Makes one attempt more for what an attempt was for, under the same webhook-id, and\nsays what came of it. One that failed ends with code 1. With --json: one object.", "sluice webhooks redeliver whk_01J9ZKM3 del_01J9ZKP0", c.redeliver),
+			"Makes one attempt more for what an attempt was for, under the same webhook-id, and\n"+
+				"says what came of it. One that failed ends with code 1. With --json: one object.",
+			"sluice webhooks redeliver whk_01J9ZKM3 del_01J9ZKP0", c.redeliver),
 		c.webhookCommand("rotate WEBHOOK", 1, "Replace the signing secret; it is shown once",
-			"Makes a new secret and prints it, once. For 24 hours deliveries are signed with the\nold one too, so that receivers can switch. With --json: one object.", "sluice webhooks rotate whk_01J9ZKM3", c.rotateWebhook),
+			"Makes a new secret and prints it, once. For 24 hours deliveries are signed with the\nold one too, so that receivers can switch. With --json: one object.",
+			"sluice webhooks rotate whk_01J9ZKM3", c.rotateWebhook),
 	)
 	return cmd
 }
@@ -91,7 +97,9 @@ func (c *command) listDeliveries(ctx context.Context, k *client.Client, a []stri
 	}
 	var rows [][]string
 	for _, d := range all {
-		rows = append(rows, []string{d.ID, c.when(d.At), d.Cause, d.Type, strconv.Itoa(d.Attempt), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID)})
+		rows = append(rows, []string{
+			d.ID, c.when(d.At), d.Cause, d.Type, strconv.Itoa(d.Attempt), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
+		})
 	}
 	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
 }
