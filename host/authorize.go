@@ -89,7 +89,8 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 	if h.DataDir == "" {
 		return nil, ErrNoVault
 	}
-	conn, err := h.connection(ctx, RunRequest{Connector: q.Connector, Connection: q.Connection, Config: q.Config})
+	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Config: q.Config}
+	conn, err := h.connection(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +117,9 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 		now.Settings = q.Config
 	}
 	a, err := h.authorization(m, o, now, q.Secret, policy)
+	if err == nil {
+		conn, err = h.made(ctx, who)
+	}
 	if err != nil || len(all) == len(conn.Approved.Hosts) {
 		return a, err
 	}

@@ -61,6 +61,9 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	if _, err := policyOf(q.Approved.Hosts); err != nil {
 		return c, err
 	}
+	if c, err = h.made(ctx, who); err != nil {
+		return c, err
+	}
 	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
 			c.Grant = q.Terms.grant()

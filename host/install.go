@@ -264,16 +264,16 @@ func (h *Host) uninstall(ctx context.Context, c store.Connector) error {
 	return h.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)), func() error { return h.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }
 
-// connector looks a name up as R17 does: the id, the name derived from it.
-// Installed comes before bundled.
-func (h *Host) connector(ctx context.Context, key string, bundled bool) (store.Connector, bool, error) {
+// connector looks a name up in one of the two sets as R17 does: the id, the name
+// derived from it, then what a manifest adds.
+func (h *Host) connector(ctx context.Context, key string, bundled bool, more ...string) (store.Connector, bool, error) {
 	all, err := h.Store.Connectors(ctx)
 	if err != nil {
 		return store.Connector{}, false, fmt.Errorf("list connectors: %w", err)
 	}
-	for _, k := range []string{key, abi.SlugOf(key)} {
+	for _, k := range append([]string{key, abi.SlugOf(key)}, more...) {
 		for _, c := range all {
-			if c.Bundled == bundled && (string(c.ID) == k || c.Name == k) {
+			if k != "" && c.Bundled == bundled && (string(c.ID) == k || c.Name == k) {
 				return c, true, nil
 			}
 		}
@@ -281,20 +281,62 @@ func (h *Host) connector(ctx context.Context, key string, bundled bool) (store.C
 	return store.Connector{}, false, nil
 }
 
-// installed loads a connector from the data directory (R17, R18): installed
-// ones before bundled ones.
+// installed loads a connector from the data directory (R17, R18): of an installed
+// and a bundled one, the one that has the fingerprint of the sidecar, else the installed
+// one. One whose module is missing or changed gives way to the other.
 func (h *Host) installed(ctx context.Context, name, sidecar string) (*Loaded, error) {
+	var raw []byte
+	var more []string
+	var wanted string
+	if sidecar != "" {
+		var err error
+		if raw, err = readSidecar(sidecar); err != nil {
+			return nil, err
+		}
+		m, err := abi.ReadManifest(raw)
+		if err != nil {
+			return nil, manifestRefusal(err)
+		}
+		more, wanted = []string{m.ConnectorID, m.ConnectorKey}, fingerprint(m)
+	}
+	var found []store.Connector
 	for _, bundled := range []bool{false, true} {
-		c, ok, err := h.connector(ctx, name, bundled)
+		c, ok, err := h.connector(ctx, name, bundled, more...)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			continue
+		if ok {
+			found = append(found, c)
 		}
-		return h.loadListed(c, sidecar)
 	}
-	return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
+	if len(found) == 0 {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
+	}
+	if len(found) == 2 && has(found[1], wanted) && !has(found[0], wanted) {
+		slices.Reverse(found)
+	}
+	l, err := h.loadListed(found[0], raw)
+	if err != nil && len(found) == 2 {
+		if other, no := h.loadListed(found[1], raw); no == nil {
+			return other, nil
+		}
+	}
+	return l, err
+}
+
+// fingerprint is the version and the stream names in byte order (runtime.md §4).
+func fingerprint(m *abi.Manifest) string {
+	names := make([]string, len(m.Streams))
+	for i, s := range m.Streams {
+		names[i] = s.Name
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%q %q", m.Version, names)
+}
+
+func has(c store.Connector, wanted string) bool {
+	m, err := abi.ReadManifest(c.Manifest)
+	return err == nil && fingerprint(m) == wanted
 }
 
 func prepareRefusal(err error) error {

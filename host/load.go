@@ -32,6 +32,9 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	fi, err := os.Stat(arg)
 	switch {
 	case err == nil && fi.IsDir():
+		if err := h.ambiguous(ctx, arg); err != nil {
+			return nil, err
+		}
 		wasm, err := Build(ctx, arg)
 		if err != nil {
 			return nil, err
@@ -51,6 +54,24 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("no module or source directory at %s", arg))
 	}
 	return h.installed(ctx, arg, sidecar)
+}
+
+// ambiguous refuses a directory that has the name of an installed connector: what
+// runs must not depend on where the command was given.
+func (h *Host) ambiguous(ctx context.Context, dir string) error {
+	if filepath.Base(dir) != dir || dir == "." || dir == ".." {
+		return nil
+	}
+	for _, bundled := range []bool{false, true} {
+		c, ok, err := h.connector(ctx, dir, bundled)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return refusal("connector_not_runnable", fmt.Errorf("%s is a directory here and an installed connector; write ./%s for the directory, or %s for the connector", dir, dir, c.ID))
+		}
+	}
+	return nil
 }
 
 // Embed is Load of a module or source directory with another manifest, which becomes

@@ -156,6 +156,16 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isNew(conn) {
+		made, err := h.made(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if made.Revision > 1 || made.Digest != conn.Digest { // somebody else made it, and did more
+			return h.prepare(ctx, q)
+		}
+		conn.CreatedAt = made.CreatedAt
+	}
 	session, err := h.network(q, plan, policy, obtained, trace)
 	if err != nil {
 		return nil, err
@@ -285,29 +295,44 @@ func (q RunRequest) connectionID() store.ConnectionID {
 	return q.Connection
 }
 
-// connection finds the connection, or makes one with the connector's name
-// (R1). A connection belongs to one connector.
+// made is the connection of a request, which is stored if it is new.
+func (h *Host) made(ctx context.Context, q RunRequest) (store.Connection, error) {
+	h.creating.Lock()
+	defer h.creating.Unlock()
+	c, err := h.connection(ctx, q)
+	if err != nil || !isNew(c) {
+		return c, err
+	}
+	c.Revision = 1
+	return c, h.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(c.ID), Outcome: audit.Done}),
+		func() error { return h.Store.PutConnection(ctx, c) })
+}
+
+// isNew reports whether a connection is not stored yet.
+func isNew(c store.Connection) bool { return c.Revision == 0 }
+
+// connection finds the connection of a request, or describes the new one that it
+// would have (R1). A connection belongs to one connector.
 func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, error) {
 	l, id := q.Connector, q.connectionID()
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, refusal("connection_not_found", fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80)))
 	}
-	h.creating.Lock()
-	defer h.creating.Unlock()
 	c, err := h.Store.Connection(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && q.Existing:
 		return c, refusal("connection_not_found", fmt.Errorf("there is no connection %s", id))
 	case errors.Is(err, store.ErrNotFound):
+		if other, err := h.keptFor(ctx, id); err != nil || other != "" && other != l.Connector.ID {
+			return c, cmp.Or(err, error(refusal("connection_not_found", fmt.Errorf("what connector %s collected is kept as %s; name another with --connection", other, id))))
+		}
 		now := time.Now()
 		settings := q.Config
 		if q.Replay != nil { // whoever made the recording chose them
 			settings = nil
 		}
-		c = store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
-			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now, Revision: 1}
-		return c, h.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(id), Outcome: audit.Done}),
-			func() error { return h.Store.PutConnection(ctx, c) })
+		return store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
+			Digest: l.Connector.Digest, CreatedAt: now, UpdatedAt: now}, nil
 	case err != nil:
 		return c, fmt.Errorf("load connection %s: %w", id, err)
 	case c.ConnectorID != l.Connector.ID:
@@ -315,7 +340,18 @@ func (h *Host) connection(ctx context.Context, q RunRequest) (store.Connection, 
 	case !c.Enabled:
 		return c, refusal("connection_disabled", fmt.Errorf("connection %s is disabled", id))
 	}
+	c.Revision = max(c.Revision, 1)
 	return c, nil
+}
+
+// keptFor is the connector whose data is kept under the id of a connection that
+// was deleted, "" for none.
+func (h *Host) keptFor(ctx context.Context, id store.ConnectionID) (store.ConnectorID, error) {
+	runs, err := h.Store.Runs(ctx, id, "", 1)
+	if err != nil || len(runs) == 0 {
+		return "", err
+	}
+	return runs[0].ConnectorID, nil
 }
 
 // idle is check 2 of §6.1, for a clear answer before any work is done; the

@@ -23,6 +23,9 @@ type ServiceOptions struct {
 	Accepted int           // how many may be active, whatever they do (A253); 64
 	Share    int           // how many of them one key may have; 0 is the controller's usual part
 	Grace    time.Duration // how long Close waits for active runs (R190); 30 s
+	// ShortestInterval is the least interval of a schedule that is saved; 0 is
+	// schedule.DefaultShortest.
+	ShortestInterval time.Duration
 	// Store is what runs commit to, for metrics; nil is the host's own.
 	Store store.Store
 	// Count is told what happens to runs, for metrics; nil for nobody.

@@ -17,7 +17,7 @@ import (
 // to itself (A242): a grant of scope null, nothing approved, and the run's inputs
 // as settings. Asking needs no approval beyond the desk.
 func (s *Service) ofConformance(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
-	l, err := s.host.loadListed(listed, "")
+	l, err := s.host.loadListed(listed, nil)
 	if err != nil {
 		return workflow{}, err
 	}

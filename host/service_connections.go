@@ -139,11 +139,11 @@ func (h *Host) create(ctx context.Context, c store.Connection) error {
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	runs, err := h.Store.Runs(ctx, c.ID, "", 1)
+	kept, err := h.keptFor(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if len(runs) > 0 && runs[0].ConnectorID != c.ConnectorID {
+	if kept != "" && kept != c.ConnectorID {
 		return control.Refuse("conflict", "what another connector collected is kept under this id; choose another id")
 	}
 	return h.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(c.ID), Outcome: audit.Done}),

@@ -26,7 +26,7 @@ func (s *Service) startSchedules(ctx context.Context, o ServiceOptions) error {
 }
 
 func (s *Service) scheduler(o ServiceOptions) *schedule.Scheduler {
-	d := schedule.Deps{Store: s.host.Store, Starter: automatic{s}, Source: automatic{s}, Log: s.log}
+	d := schedule.Deps{Store: s.host.Store, Starter: automatic{s}, Source: automatic{s}, Log: s.log, Shortest: o.ShortestInterval}
 	if o.Ticked != nil {
 		d.Done = func(t schedule.Tick) { o.Ticked(control.Tick(t)) }
 	}

@@ -117,26 +117,23 @@ func (h *Host) LoadFor(ctx context.Context, c store.Connection) (*Loaded, error)
 	}
 	for _, listed := range all { // installed before bundled
 		if listed.ID == c.ConnectorID && listed.Digest == c.Digest {
-			return h.loadListed(listed, "")
+			return h.loadListed(listed, nil)
 		}
 	}
 	return h.installed(ctx, string(c.ConnectorID), "")
 }
 
-// loadListed loads a module that the store lists, with a manifest file instead
-// of the one that it was installed with, "" for none.
-func (h *Host) loadListed(c store.Connector, sidecar string) (*Loaded, error) {
+// loadListed loads a module that the store lists, with a manifest instead of the
+// one that it was installed with, nil for none.
+func (h *Host) loadListed(c store.Connector, manifest []byte) (*Loaded, error) {
 	wasm, err := h.openModule(c)
 	if err != nil {
 		return nil, err
 	}
-	raw := []byte(c.Manifest)
-	if sidecar != "" {
-		if raw, err = readSidecar(sidecar); err != nil {
-			return nil, err
-		}
+	if manifest == nil {
+		manifest = c.Manifest
 	}
-	l, err := h.LoadBytes(wasm, raw)
+	l, err := h.LoadBytes(wasm, manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type configFile struct {
 	RequireIsolation string   `yaml:"require_isolation"`
 	RequireSignature bool     `yaml:"require_signature"`
 	Quiet            bool     `yaml:"quiet"`
+	ShortestInterval *span    `yaml:"shortest_interval"`
 
 	Runs    runsConfig    `yaml:"runs"`
 	Limits  limitsConfig  `yaml:"limits"`
@@ -233,6 +234,9 @@ func (c *configFile) check() error {
 	if err := c.Browser.check(); err != nil {
 		return err
 	}
+	if d := c.ShortestInterval; d != nil && (time.Duration(*d) < time.Second || time.Duration(*d) > 24*time.Hour) {
+		return errors.New("shortest_interval: want 1s to 1d")
+	}
 	if p := c.Pace.PerSecond; p != nil && (*p <= 0 || *p > 10_000) {
 		return errors.New("pace.per_second: want more than 0, at most 10000")
 	}
@@ -280,6 +284,9 @@ func (c *configFile) options() daemon.Options {
 	}}
 	c.Limits.apply(&o)
 	o.Service.Runs, o.Service.Accepted, o.Service.Share = c.Runs.AtOnce, c.Runs.Accepted, c.Runs.Share
+	if c.ShortestInterval != nil {
+		o.Service.ShortestInterval = time.Duration(*c.ShortestInterval)
+	}
 	if c.Runs.Grace != nil {
 		o.Service.Grace = time.Duration(*c.Runs.Grace)
 	}

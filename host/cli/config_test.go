@@ -53,7 +53,7 @@ func TestConfigDocumented(t *testing.T) {
 		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != dashboard.DefaultPerAddress || r.Connections != dashboard.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
 		t.Errorf("limits are documented otherwise: %+v, %+v", r, s)
 	}
-	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 {
+	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 || s.ShortestInterval.Seconds() != 10 {
 		t.Errorf("runs are documented otherwise: %+v", s)
 	}
 }

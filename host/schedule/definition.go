@@ -39,8 +39,9 @@ const (
 )
 
 // define checks a request. The error is an *Error with schedule_invalid and the
-// field; a cron that does not fire after now within five years is refused (S110).
-func define(q Request, now time.Time) (Definition, error) {
+// field; a cron that does not fire after now within five years is refused (S110),
+// and an interval below shortest.
+func define(q Request, now time.Time, shortest time.Duration) (Definition, error) {
 	d := Definition{Cron: q.Cron, Timezone: q.Timezone, Enabled: true, CatchUp: true, MaxRetries: defaultRetries}
 	if q.Enabled != nil {
 		d.Enabled = *q.Enabled
@@ -59,8 +60,8 @@ func define(q Request, now time.Time) (Definition, error) {
 		return d, invalid("intervalSeconds", "A schedule has a cron expression or an interval, not both.")
 	case q.Cron == "" && q.IntervalSeconds == nil:
 		return d, invalid("cron", "A schedule wants a cron expression, such as 0 6 * * *, or an interval in seconds.")
-	case q.IntervalSeconds != nil && (*q.IntervalSeconds < 1 || *q.IntervalSeconds > maxInterval):
-		return d, invalid("intervalSeconds", "An interval is from 1 second to a year (%d seconds).", maxInterval)
+	case q.IntervalSeconds != nil && (*q.IntervalSeconds < int64(shortest/time.Second) || *q.IntervalSeconds > maxInterval):
+		return d, invalid("intervalSeconds", "An interval is from %d seconds (the setting shortest_interval) to a year (%d seconds).", shortest/time.Second, maxInterval)
 	case q.IntervalSeconds != nil && q.Timezone != "":
 		return d, invalid("timezone", "An interval has no time zone; use a cron expression.")
 	case d.JitterSeconds < 0 || d.JitterSeconds > maxJitter:

@@ -13,7 +13,7 @@ import (
 // schedule_invalid, schedule_ineligible; store.ErrNotFound without a connection.
 func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q Request, revision *uint64) (out Schedule, created bool, err error) {
 	now := s.now()
-	def, err := define(q, now)
+	def, err := define(q, now, s.d.Shortest)
 	if err != nil {
 		return out, false, err
 	}

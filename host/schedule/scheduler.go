@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,14 @@ type Deps struct {
 	Log     *slog.Logger             // nil: none
 	Done    func(Tick)               // after each history record is durable (R208); nil for none
 	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
+	// Shortest is the least interval of a schedule that is saved, in whole seconds
+	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
+	Shortest time.Duration
 }
+
+// DefaultShortest is the least interval unless the owner sets another: a run
+// starts a worker and may start a browser.
+const DefaultShortest = 10 * time.Second
 
 // Times of the loop.
 const (
@@ -141,6 +149,7 @@ func New(d Deps) *Scheduler {
 	if d.Done == nil {
 		d.Done = func(Tick) {}
 	}
+	d.Shortest = cmp.Or(d.Shortest, DefaultShortest)
 	if d.Changed == nil {
 		d.Changed = func(store.ConnectionID) {}
 	}

@@ -398,15 +398,16 @@ func TestPut(t *testing.T) {
 			t.Errorf("no connection: %v", err)
 		}
 		for field, q := range map[string]schedule.Request{
-			"cron":             {},
-			"intervalSeconds":  {Cron: "0 0 * * *", IntervalSeconds: int64p(5)},
-			"intervalSeconds ": {IntervalSeconds: int64p(0)},
-			"cron ":            {Cron: "0 0 30 2 *"},
-			"cron  ":           {Cron: "TZ=UTC 0 0 * * *"},
-			"timezone":         {Cron: "0 0 * * *", Timezone: "Mars"},
-			"timezone ":        {IntervalSeconds: int64p(5), Timezone: "UTC"},
-			"jitterSeconds":    {Cron: "0 0 * * *", JitterSeconds: int64p(-1)},
-			"maxRetries":       {Cron: "0 0 * * *", MaxRetries: int64p(11)},
+			"cron":              {},
+			"intervalSeconds":   {Cron: "0 0 * * *", IntervalSeconds: int64p(60)},
+			"intervalSeconds ":  {IntervalSeconds: int64p(0)},
+			"intervalSeconds  ": {IntervalSeconds: int64p(9)},
+			"cron ":             {Cron: "0 0 30 2 *"},
+			"cron  ":            {Cron: "TZ=UTC 0 0 * * *"},
+			"timezone":          {Cron: "0 0 * * *", Timezone: "Mars"},
+			"timezone ":         {IntervalSeconds: int64p(60), Timezone: "UTC"},
+			"jitterSeconds":     {Cron: "0 0 * * *", JitterSeconds: int64p(-1)},
+			"maxRetries":        {Cron: "0 0 * * *", MaxRetries: int64p(11)},
 		} {
 			_, _, err := s.Put(t.Context(), conn, q, nil)
 			var e *schedule.Error

@@ -27,8 +27,12 @@ func serve(t *testing.T, dir string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("shortest_interval: 1s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c := &child{Client: served.Socket(filepath.Join(dir, daemon.SocketName))}
-	c.cmd = exec.Command(os.Args[0], "serve", "--listen", "127.0.0.1:0", "--store", "badger:"+dir, "--json", "--quiet")
+	c.cmd = exec.Command(os.Args[0], "serve", "--config", config, "--listen", "127.0.0.1:0", "--store", "badger:"+dir, "--json", "--quiet")
 	c.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache)
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
