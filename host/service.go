@@ -60,7 +60,8 @@ type Service struct {
 	leftovers bool                            // some could not be deleted
 	closing   sync.Once                       // of Close
 
-	names sync.Map // module digest to Named
+	names  sync.Map // module digest to Named
+	putOff sync.Map // connection id to why its scheduled run was put off
 }
 
 var (

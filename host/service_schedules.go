@@ -52,7 +52,12 @@ func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.
 		Request: store.Request{CatchUp: q.CatchUp},
 	}, branch{automation: q.AutomationMode})
 	var no *control.Refusal
-	if errors.As(err, &no) && no.Code != "unavailable" && no.Code != "rate_limited" {
+	a.service.putOff.Delete(q.Connection)
+	if errors.As(err, &no) && (no.Code == "unavailable" || no.Code == "rate_limited") {
+		a.service.putOff.Store(q.Connection, "Put off: "+no.Message+".")
+		return rec, err
+	}
+	if errors.As(err, &no) {
 		return rec, &schedule.Refused{Code: startCode(no), Message: no.Message, Err: err}
 	}
 	return rec, err
@@ -124,7 +129,7 @@ func (s *Service) PutSchedule(ctx context.Context, who control.Principal, id sto
 	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
 		var one schedule.Schedule
 		one, created, err = s.schedules.Put(ctx, id, schedule.Request(d), revision)
-		out = shownSchedule(one)
+		out = s.shownSchedule(one)
 		return err
 	})
 	return out, created, err
@@ -133,7 +138,7 @@ func (s *Service) PutSchedule(ctx context.Context, who control.Principal, id sto
 // Schedule implements control.Schedules (A197).
 func (s *Service) Schedule(ctx context.Context, id store.ConnectionID) (control.Schedule, error) {
 	one, err := s.schedules.Schedule(ctx, id)
-	return shownSchedule(one), scheduleError(err)
+	return s.shownSchedule(one), scheduleError(err)
 }
 
 // Schedules implements control.Schedules (A198, R192).
@@ -148,7 +153,7 @@ func (s *Service) Schedules(ctx context.Context) ([]control.Schedule, error) {
 	}
 	out := make([]control.Schedule, 0, len(all))
 	for _, one := range all {
-		out = append(out, shownSchedule(one))
+		out = append(out, s.shownSchedule(one))
 	}
 	return out, nil
 }
@@ -166,7 +171,7 @@ func (s *Service) ResumeSchedule(ctx context.Context, who control.Principal, id 
 func (s *Service) switched(ctx context.Context, who control.Principal, id store.ConnectionID, to func(context.Context, store.ConnectionID) (schedule.Schedule, bool, error), code string) (out control.Schedule, err error) {
 	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
 		one, changed, err := to(ctx, id)
-		if out = shownSchedule(one); err == nil && !changed {
+		if out = s.shownSchedule(one); err == nil && !changed {
 			return errNoChange
 		}
 		return err
@@ -232,7 +237,27 @@ func scheduleError(err error) error {
 	return &control.Refusal{Code: no.Code, Message: no.Message, Details: no.Details}
 }
 
-func shownSchedule(s schedule.Schedule) control.Schedule {
+// heldUp says what keeps the run of a schedule from starting or going on.
+func (s *Service) heldUp(one schedule.Schedule) string {
+	if one.ActiveRunID != "" {
+		live, _ := s.LiveRun(one.ActiveRunID)
+		return live.HeldUp
+	}
+	if one.EffectiveMode != schedule.Automatic {
+		return ""
+	}
+	why, _ := s.putOff.Load(one.ConnectionID)
+	text, _ := why.(string)
+	return text
+}
+
+func (s *Service) shownSchedule(one schedule.Schedule) control.Schedule {
+	out := scheduleOf(one)
+	out.HeldUp = s.heldUp(one)
+	return out
+}
+
+func scheduleOf(s schedule.Schedule) control.Schedule {
 	return control.Schedule{
 		ConnectionID: string(s.ConnectionID), Revision: s.Revision,
 		Cron: s.Cron, IntervalSeconds: s.IntervalSeconds, Timezone: s.Timezone, JitterSeconds: s.JitterSeconds,

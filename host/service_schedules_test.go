@@ -139,6 +139,39 @@ func TestSchedulesOfOwners(t *testing.T) {
 	}
 }
 
+// A schedule whose run finds no room says so, and so does the host.
+func TestHeldUp(t *testing.T) {
+	h := serviceHost(t)
+	s := openService(t, h, host.ServiceOptions{Runs: 1, Accepted: 1})
+	l := installAs(t, h, askModule(t, bySelf...), nil)
+	for _, id := range []store.ConnectionID{"one", "two", "ask"} {
+		connect(t, h, l, id, oneCode)
+	}
+	for _, id := range []string{"one", "two"} { // they wait for their owner: there are twice as many as may run
+		rec, err := s.StartRun(t.Context(), owner, control.StartRun{WorkflowID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parked(t, h, rec.ID)
+	}
+	if _, _, err := s.PutSchedule(t.Context(), owner, "ask", control.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a schedule that is held up", func() bool {
+		got, err := s.Schedule(t.Context(), "ask")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.HasPrefix(got.HeldUp, "Put off: ")
+	})
+	if n := s.Info(t.Context()).Runs; n.Standing != 2 || n.Accepted != 2 || n.Limit != 1 || n.AtOnce != 1 {
+		t.Errorf("%+v", n)
+	}
+	if got, err := s.PauseSchedule(t.Context(), owner, "ask"); err != nil || got.HeldUp != "" {
+		t.Errorf("a schedule that is paused is held up: %q, %v", got.HeldUp, err)
+	}
+}
+
 // R186, S112: a start that is refused is a run of one event, and the schedule
 // moves on in the same commit; one that lost a race leaves nothing.
 func TestRefusedScheduledStart(t *testing.T) {

@@ -30,6 +30,8 @@ func (s *Service) Info(ctx context.Context) control.Info {
 		Sandbox: control.SandboxInfo{Engine: engine, EngineVersion: version, Isolation: json.RawMessage("null")},
 	}
 	out.Browser = h.browserInfo(ctx)
+	n := s.runs.Stats()
+	out.Runs = control.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted, AtOnce: n.Runs, Limit: n.Limit}
 	if h.DataDir != "" {
 		out.Store = "badger:" + h.DataDir
 	}

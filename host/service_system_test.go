@@ -13,7 +13,8 @@ import (
 
 // A230.
 func TestInfo(t *testing.T) {
-	s, h := service(t)
+	h := openHost(t)
+	s := openService(t, h, host.ServiceOptions{})
 	i := s.Info(t.Context())
 	if i.HostID != h.ID || i.BootEpoch != h.Epoch || i.StartedAt.IsZero() || i.Store != "badger:"+h.DataDir || i.Limits["module.bytes"] != 32<<20 || i.Limits["guest.memory"] != 256<<20 ||
 		i.Sandbox.Engine != "wazero" || i.Sandbox.EngineVersion == "" || !strings.Contains(string(i.Sandbox.Isolation), `"level":`) {

@@ -275,6 +275,7 @@ type Schedule struct {
 	LastSuccessfulAt       *time.Time `json:"lastSuccessfulAt,omitempty"`
 	NextDueAt              *time.Time `json:"nextDueAt,omitempty"`
 	ActiveRunID            string     `json:"activeRunId,omitempty"`
+	HeldUp                 string     `json:"heldUp,omitempty"` // what keeps a run that is due from starting or going on, as a sentence
 	TicksSkippedOverlap    int64      `json:"ticksSkippedOverlap"`
 	MinimumIntervalWarning bool       `json:"minimumIntervalWarning"`
 	SchedulerBackoff       *Backoff   `json:"schedulerBackoff,omitempty"`
@@ -337,6 +338,17 @@ type Info struct {
 	HostID    string           `json:"hostId"`
 	BootEpoch string           `json:"bootEpoch"`
 	Browser   BrowserInfo      `json:"browser"`
+	Runs      RunsInfo         `json:"runs"`
+}
+
+// RunsInfo says how many runs there are, and how many there may be.
+type RunsInfo struct {
+	Running  int `json:"running"`  // execute, of AtOnce
+	Queued   int `json:"queued"`   // wait for a place to execute
+	Standing int `json:"standing"` // wait for their owner, or are paused; they take no place
+	Accepted int `json:"accepted"` // active at all
+	AtOnce   int `json:"atOnce"`
+	Limit    int `json:"limit"` // beyond this many that are not standing a start is refused
 }
 
 // BrowserInfo says which browser runs are lent, or why none.

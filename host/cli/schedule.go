@@ -220,6 +220,7 @@ func (c *command) printSchedules(all []control.Schedule, one bool) error {
 		if s.HumanAttentionNeeded {
 			why = join(", ", why, "needs you")
 		}
+		why = join(", ", why, abi.Clean(s.HeldUp))
 		rows = append(rows, []string{s.ConnectionID, when, s.EffectiveMode, next, s.LastErrorCode, why})
 	}
 	return c.table([]string{"connection", "when", "mode", "next", "last error", "held by"}, rows)
