@@ -92,6 +92,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 func (s *Service) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		s.schedules.Quiesce()
+		s.views.Quiesce()
 		s.runs.Shutdown(ctx)
 		s.schedules.Stop(ctx)
 		s.views.Close()

@@ -144,6 +144,9 @@ func (v *Views) end(s *session, code int, reason string) bool {
 		v.mu.Unlock()
 		return false
 	}
+	if v.stopping && reason == ReasonEnded {
+		code, reason = CloseGoing, ReasonStopping
+	}
 	s.over, s.reason = true, reason
 	w := s.viewer
 	s.viewer = nil

@@ -234,6 +234,10 @@ func TestEnds(t *testing.T) {
 				r.t.Error("revoke")
 			}
 		}, view.CloseDone, view.ReasonRevoked},
+		"answered while the host stops": {func(r *room, _ string) {
+			r.views.Quiesce()
+			r.run.Answered("i1", view.ReasonEnded)
+		}, view.CloseGoing, view.ReasonStopping},
 		"host stops": {func(r *room, _ string) { r.views.Close() }, view.CloseGoing, view.ReasonStopping},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,7 @@ type Views struct {
 	tokens   map[digest]*session
 	resumes  map[digest]*session
 	replays  map[replay]*session
+	stopping bool // Quiesce
 	closed   bool
 
 	viewers sync.WaitGroup // those that are connected
@@ -39,6 +40,14 @@ func New() *Views {
 	v := &Views{runs: map[string]*Run{}, sessions: map[string]*session{}, tokens: map[digest]*session{}, resumes: map[digest]*session{}, replays: map[replay]*session{}}
 	_, _ = rand.Read(v.key[:]) // it never fails
 	return v
+}
+
+// Quiesce says that the host is about to stop: a session whose question ends from
+// here on is told that reason.
+func (v *Views) Quiesce() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stopping = true
 }
 
 // Close ends every session and waits until their connections have been left.
