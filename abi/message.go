@@ -153,6 +153,29 @@ const (
 	KindClarification = "clarification"
 )
 
+// What an owner can decide about an approval (R221). The first two are always
+// offered, the others where the connector offers them.
+const (
+	DecisionAccept = "accept"
+	DecisionReject = "reject"
+	DecisionRefine = "refine"      // ask again, with what the comment says
+	DecisionEdit   = "edit-accept" // accept what the owner made of the text
+)
+
+// Draft is the text that an approval's owner may edit: the default of the field
+// edited in its schema; "" for none.
+func Draft(schema []byte) string {
+	v, _ := Parse(schema, ParseOptions{})
+	for _, name := range []string{"properties", "edited", "default"} {
+		v, _ = v.Member(name)
+	}
+	text, _ := v.Text()
+	return text
+}
+
+// Decisions are those of an approval, in the order in which they are offered.
+var Decisions = []string{DecisionAccept, DecisionReject, DecisionRefine, DecisionEdit}
+
 // InteractionKinds is the closed list of kinds.
 var InteractionKinds = []string{KindCredentials, KindOTP, KindManualAction, KindApproval, KindClarification}
 

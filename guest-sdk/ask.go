@@ -30,7 +30,9 @@ type Login struct {
 
 // A Decision is what Approve returns.
 type Decision struct {
-	Accepted bool
+	Accepted bool   // as it was, or as Edited
+	Refine   bool   // the owner wants it otherwise, as Comment says (Refinable)
+	Edited   string // the owner's version of the text (Editable); "" when it was accepted as it was
 	Comment  string
 }
 
@@ -70,13 +72,22 @@ func (r *Run) ManualAction(ctx context.Context, message string, options ...Optio
 }
 
 // Approve asks for a decision. A rejection is an answer and no error (R221).
-// Options: OnStream, Timeout, RequestID.
+// Options: OnStream, Timeout, RequestID, Refinable, Editable.
 func (r *Run) Approve(ctx context.Context, message string, options ...Option) (Decision, error) {
 	a, err := r.ask(ctx, abi.KindApproval, message, optionsOf(options))
 	if err != nil {
 		return Decision{}, err
 	}
-	return Decision{Accepted: a.Text("action") == "accept", Comment: a.Text("comment")}, nil
+	d := Decision{Comment: a.Text("comment")}
+	switch a.Text("action") {
+	case abi.DecisionAccept:
+		d.Accepted = true
+	case abi.DecisionEdit:
+		d.Accepted, d.Edited = true, a.Text("edited")
+	case abi.DecisionRefine:
+		d.Refine = true
+	}
+	return d, nil
 }
 
 // Clarify asks a question with a Form, or with one field called answer.
@@ -93,7 +104,9 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 		return Answer{}, ErrNotInteractive
 	}
 	m := &abi.InteractionMessage{RequestID: o.id, Kind: kind, Message: message, Stream: o.stream}
-	if len(o.fields) > 0 {
+	if kind == abi.KindApproval {
+		m.Schema = o.decisions()
+	} else if len(o.fields) > 0 {
 		m.Schema = schemaOf(o.fields)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -123,6 +136,22 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 }
 
 // schemaOf is the schema of a form (§9.6).
+// decisions is the schema of an approval that offers more than accept and reject.
+func (o options) decisions() json.RawMessage {
+	if !o.refinable && o.draft == nil {
+		return nil
+	}
+	b := []byte(`{"type":"object","properties":{"action":{"enum":["accept","reject"`)
+	if o.refinable {
+		b = append(b, `,"refine"`...)
+	}
+	if o.draft != nil {
+		b = append(b, `,"edit-accept"]},"edited":{"type":"string","default":`...)
+		return append(abi.AppendQuote(b, *o.draft), `}}}`...)
+	}
+	return append(b, `]}}}`...)
+}
+
 func schemaOf(fields []Field) json.RawMessage {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []string

@@ -52,6 +52,16 @@ func TestQuestions(t *testing.T) {
 			func(ctx context.Context, run *guest.Run) (any, error) { return run.Approve(ctx, "May I?") }, guest.Decision{Accepted: true, Comment: "ok"}},
 		{"reject", `{"status":"success","data":{"action":"reject"}}`, `interact {"request_id":"approval-1","kind":"approval","message":"May I?"}`,
 			func(ctx context.Context, run *guest.Run) (any, error) { return run.Approve(ctx, "May I?") }, guest.Decision{}},
+		{"refine", `{"status":"success","data":{"action":"refine","comment":"shorter"}}`,
+			`interact {"request_id":"approval-1","kind":"approval","message":"May I?","schema":{"type":"object","properties":{"action":{"enum":["accept","reject","refine"]}}}}`,
+			func(ctx context.Context, run *guest.Run) (any, error) {
+				return run.Approve(ctx, "May I?", guest.Refinable())
+			}, guest.Decision{Refine: true, Comment: "shorter"}},
+		{"edit", `{"status":"success","data":{"action":"edit-accept","edited":"Mine"}}`,
+			`interact {"request_id":"approval-1","kind":"approval","message":"May I?","schema":{"type":"object","properties":{"action":{"enum":["accept","reject","refine","edit-accept"]},"edited":{"type":"string","default":"\"Yours\""}}}}`,
+			func(ctx context.Context, run *guest.Run) (any, error) {
+				return run.Approve(ctx, "May I?", guest.Refinable(), guest.Editable(`"Yours"`))
+			}, guest.Decision{Accepted: true, Edited: "Mine"}},
 		{"clarification", `{"status":"success","data":{"n":2,"s":["a"],"answer":"red"}}`,
 			`interact {"request_id":"clarification-1","kind":"clarification","message":"Which?","schema":{"type":"object","properties":{"answer":{"type":"string","enum":["red","blue"]}},"required":["answer"]}}`,
 			func(ctx context.Context, run *guest.Run) (any, error) {

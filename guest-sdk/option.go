@@ -18,6 +18,8 @@ type options struct {
 	node         string
 	last         bool
 	meta         json.RawMessage
+	refinable    bool
+	draft        *string
 	err          error
 }
 
@@ -48,6 +50,14 @@ func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d }
 
 // Form asks for these fields in place of the kind's own.
 func Form(fields ...Field) Option { return func(o *options) { o.fields = fields } }
+
+// Refinable lets the owner of an Approve ask for something else, with a comment
+// that says what.
+func Refinable() Option { return func(o *options) { o.refinable = true } }
+
+// Editable shows the owner of an Approve the text that it is about, of at most
+// 8000 bytes, and lets them accept a version of their own.
+func Editable(text string) Option { return func(o *options) { o.draft = &text } }
 
 // RequestID names the question, for connectors that have a name for it.
 func RequestID(id string) Option { return func(o *options) { o.id = id } }

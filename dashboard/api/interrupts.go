@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -187,21 +189,32 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 func readDecision(in timeline.Interrupt, v abi.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
-	if action != "accept" && action != "reject" {
-		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action", Rule: "accept or reject"})
+	if action == "edit" { // the other spelling (A105)
+		action = abi.DecisionEdit
+	}
+	offered := abi.Decisions // of which the question has its own
+	if in.InteractionKind == abi.KindManualAction {
+		offered = []string{abi.DecisionAccept, abi.DecisionReject}
+	}
+	if !slices.Contains(offered, action) {
+		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action", Rule: "one of " + strings.Join(offered, ", ")})
 	}
 	if in.InteractionKind == abi.KindManualAction {
-		if action == "reject" {
+		if action == abi.DecisionReject {
 			return abi.AnswerCancelled, nil, nil
 		}
 		return abi.AnswerSuccess, nil, nil
 	}
 	data = map[string]json.RawMessage{"action": abi.AppendQuote(nil, action)}
-	if m, ok := v.Member("comment"); ok && !m.Absent() {
-		if !m.Is(abi.KindString) {
-			return "", nil, web.Invalid(web.Field{Path: "resumeValue.comment", Rule: "a text"})
+	for _, name := range []string{"comment", "edited"} {
+		m, ok := v.Member(name)
+		if !ok || m.Absent() {
+			continue
 		}
-		data["comment"] = append(json.RawMessage(nil), m.Raw...)
+		if !m.Is(abi.KindString) {
+			return "", nil, web.Invalid(web.Field{Path: "resumeValue." + name, Rule: "a text"})
+		}
+		data[name] = append(json.RawMessage(nil), m.Raw...)
 	}
 	return abi.AnswerSuccess, data, nil
 }

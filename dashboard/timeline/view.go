@@ -16,7 +16,7 @@ const (
 	StateNone       State = 0  // nothing is open
 	StateA          State = 1  // an approval made elsewhere
 	StateB          State = 2  // a value is needed
-	StateBDecision  State = 3  // accept or reject
+	StateBDecision  State = 3  // accept, reject, or what else is offered
 	StateC          State = 4  // a step in the browser, which can be shown
 	StateCNoSurface State = 5  // a step in a browser that cannot be shown
 	StateD          State = 6  // retries on its own
@@ -40,7 +40,7 @@ func (s State) String() string {
 // the page at all.
 type Controls struct {
 	Form         bool // fields of Fields, and submit
-	Accept       bool // accept and reject, with an optional comment
+	Accept       bool // View.Choices, with an optional comment
 	Cancel       bool
 	OpenView     bool // the live view, with Surface
 	Done         bool // "I am done", in the browser that is shown
@@ -55,11 +55,16 @@ type View struct {
 	Item     Item // the zero Item in StateNone
 	Controls Controls
 	Fields   []FormField // for Controls.Form, by name (R134)
-	Decision string      // for Controls.Accept: the field that takes accept or reject
+	Decision string      // for Controls.Accept: the field that takes the decision
+	Choices  []string    // of Decision: accept, reject, and which of abi.Decisions are offered beside
 	Comment  bool        // a field comment goes with the decision
+	Edited   bool        // a field edited takes the owner's version of the text
 	Surface  string      // ref of the surface that is available
 	Reason   string      // why there is none (R122)
 }
+
+// Offers reports whether a decision is offered.
+func (v View) Offers(decision string) bool { return slices.Contains(v.Choices, decision) }
 
 // A FormField is one field of a form (R134).
 type FormField struct {
@@ -159,7 +164,9 @@ func (v *View) form() {
 		i := slices.IndexFunc(v.Fields, func(f FormField) bool { return f.Name == required[0] })
 		if i >= 0 && isDecision(v.Fields[i]) {
 			v.State, v.Controls.Accept, v.Decision = StateBDecision, true, required[0]
+			v.Choices = v.Fields[i].Enum
 			v.Comment = slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "comment" && !f.Secret })
+			v.Edited = slices.Contains(v.Choices, abi.DecisionEdit) && slices.ContainsFunc(v.Fields, func(f FormField) bool { return f.Name == "edited" && !f.Secret })
 			v.Fields = nil
 			return
 		}
@@ -170,7 +177,8 @@ func (v *View) form() {
 }
 
 func isDecision(f FormField) bool {
-	return !f.Secret && slices.Equal(slices.Sorted(slices.Values(f.Enum)), []string{"accept", "reject"})
+	return !f.Secret && slices.Contains(f.Enum, abi.DecisionAccept) && slices.Contains(f.Enum, abi.DecisionReject) &&
+		!slices.ContainsFunc(f.Enum, func(d string) bool { return !slices.Contains(abi.Decisions, d) })
 }
 
 // maxFields is how many fields a reduced schema may have (R129).

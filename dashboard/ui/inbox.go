@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/dashboard/web"
@@ -26,6 +27,7 @@ type ask struct {
 	Connection string // display name, or the id
 	Raw        *control.RawAssistance
 	Links      []link
+	Draft      string // the text that its owner may edit, for View.Edited
 }
 
 // open are the requests of active runs that want something of the owner, oldest
@@ -85,6 +87,9 @@ func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask
 		a.Raw = &raw
 		if a.Controls.Links {
 			a.Links = linksOf(raw.Attachments)
+		}
+		if a.Edited {
+			a.Draft = abi.Draft(raw.Schema)
 		}
 	case !known || p.Code != "not_found" && p.Code != "no_pending_interaction":
 		return a, err

@@ -95,6 +95,7 @@ func TestControlsOfStates(t *testing.T) {
 		return store.Event{Type: "run.assistance_requested", InteractionID: "q", Data: data(d)}
 	}
 	decision := map[string]any{"input_schema": json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject"]},"comment":{"type":"string"}},"required":["action"]}`)}
+	more := map[string]any{"input_schema": json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject","refine","edit-accept"]},"comment":{"type":"string"},"edited":{"type":"string"}},"required":["action"]}`)}
 	surface := func(status, reason string) map[string]any { // B234: and nothing more
 		return map[string]any{"attachments": []map[string]string{{"kind": "browser_surface", "role": "streaming_companion", "ref": "sf_1", "status": status, "reason": reason}}}
 	}
@@ -113,6 +114,7 @@ func TestControlsOfStates(t *testing.T) {
 		{requested("running", "act_elsewhere", "none", surface("available", "")), nil, []string{"data-view-open"}, true},
 		{requested("waiting_retry", "none", "none", nil), []string{"tries again by itself"}, []string{"/answer"}, false},
 		{requested("running", "none", "none", nil), []string{"A message of the connector"}, []string{"/answer"}, false},
+		{requested("blocked", "provide_value", "response_required", more), []string{`<textarea name="f.edited"`, `value="edit-accept"`, `value="refine"`, `name="f.comment"`}, []string{"Hand over"}, true},
 	} {
 		id := store.RunID("run_" + string(rune('a'+i)))
 		s.run(id, store.ConnectionID("c"+string(rune('a'+i))), store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "x"})}, c.event)
@@ -160,6 +162,27 @@ func TestCodeField(t *testing.T) {
 	} {
 		if !strings.Contains(got, `type="password"`) || !strings.Contains(got, `autocomplete="off"`) || strings.Contains(got, "numeric") {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// R221: what a decision needs is asked for at its field, and only what it says goes along.
+func TestDecisionForm(t *testing.T) {
+	s := open(t)
+	schema := json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject","refine","edit-accept"]},"comment":{"type":"string"},"edited":{"type":"string"}},"required":["action"]}`)
+	s.run("run_a", "mail", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "x"})}, store.Event{Type: "run.assistance_requested", InteractionID: "q", Data: data(map[string]any{
+		"assistance_request_id": "q", "kind": "approval", "progress_posture": "blocked", "owner_action": "provide_value", "response_obligation": "response_required", "message": "?", "sensitivity": "non_secret", "input_schema": schema})})
+	decide := func(action, comment string) answer {
+		return s.post("/ui/runs/run_a/answer", map[string][]string{"interactionId": {"q"}, "status": {"success"}, "f.action": {action}, "f.comment": {comment}, "f.edited": {"Mine"}})
+	}
+	if a := decide("refine", ""); a.status != 400 || !strings.Contains(a.body, `"path":"f.comment"`) || len(s.host.answers) != 0 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	for action, want := range map[string]int{"refine": 2, "edit-accept": 3, "accept": 2} {
+		decide(action, "why")
+		got := s.host.answers[len(s.host.answers)-1].Data
+		if _, edited := got["edited"]; len(got) != want || edited != (action == "edit-accept") || string(got["action"]) != `"`+action+`"` {
+			t.Errorf("%s: %s", action, got)
 		}
 	}
 }

@@ -51,7 +51,12 @@ func (a *asker) approval(ctx context.Context, q question) (outcome, error) {
 		return declined(err)
 	}
 	o := outcome{Outcome: "rejected", Text: d.Comment}
-	if d.Accepted {
+	switch {
+	case d.Refine: // a connector with something to change would, and ask again
+		o.Outcome = "to be refined"
+	case d.Edited != "":
+		o.Outcome, o.Text = "accepted", d.Edited
+	case d.Accepted:
 		o.Outcome = "accepted"
 	}
 	return o, nil

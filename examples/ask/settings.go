@@ -20,6 +20,7 @@ type question struct {
 	Message string   `json:"message"`
 	Timeout float64  `json:"timeout_seconds"`
 	Choices []string `json:"choices"` // of a clarification
+	Draft   string   `json:"draft"`   // of an approval: a text that its owner may change, or have changed
 	Polls   int      `json:"polls"`   // until an external approval is seen, or a back-off is over
 	Never   bool     `json:"never"`   // the external approval does not come
 }
@@ -57,6 +58,9 @@ func (q question) options() []guest.Option {
 	options := []guest.Option{guest.OnStream(stream)}
 	if q.Timeout > 0 {
 		options = append(options, guest.Timeout(time.Duration(q.Timeout*float64(time.Second))))
+	}
+	if q.Draft != "" {
+		options = append(options, guest.Refinable(), guest.Editable(q.Draft))
 	}
 	return options
 }

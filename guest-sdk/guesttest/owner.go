@@ -37,6 +37,16 @@ func Accept(comment string) Answer { return decision("accept", comment) }
 // Reject is Accept's opposite.
 func Reject(comment string) Answer { return decision("reject", comment) }
 
+// Refine answers an Approve that is Refinable.
+func Refine(comment string) Answer { return decision(abi.DecisionRefine, comment) }
+
+// AcceptEdited answers an Approve that is Editable with the owner's version.
+func AcceptEdited(text string) Answer {
+	a := decision(abi.DecisionEdit, "")
+	a.Data["edited"] = text
+	return a
+}
+
 func decision(action, comment string) Answer {
 	a := Answer{Kind: abi.KindApproval, Data: map[string]any{"action": action}}
 	if comment != "" {

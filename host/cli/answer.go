@@ -141,9 +141,12 @@ func questionFrom(a client.Assistance) *run.Question {
 		q.Fields = append(q.Fields, run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required, Sealed: f.Sealed, Enum: f.Enum})
 	}
 	if v.Decision != "" {
-		q.Fields = append(q.Fields, run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: []string{"accept", "reject"}})
+		q.Fields = append(q.Fields, run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: v.Choices})
 		if v.Comment {
 			q.Fields = append(q.Fields, run.Field{Name: "comment", Shown: "comment", Type: "string"})
+		}
+		if v.Edited {
+			q.Fields = append(q.Fields, run.Field{Name: "edited", Shown: "edited", Type: "string"})
 		}
 	}
 	return q

@@ -51,8 +51,8 @@ func (s scriptedAnswer) check() error {
 	switch {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
 		return nil
-	case s.kind == abi.KindApproval && s.value != "accept" && s.value != "reject" && !isDecision(s.value):
-		return usagef("--answer approval=%s: want accept, reject, cancelled or timeout", abi.Cut(s.value, 20))
+	case s.kind == abi.KindApproval && s.value != abi.DecisionAccept && s.value != abi.DecisionReject && !isDecision(s.value):
+		return usagef(`--answer approval=%s: want accept, reject, cancelled, timeout, or an object such as {"action":"refine","comment":"shorter"}`, abi.Cut(s.value, 20))
 	case s.kind == abi.KindManualAction && s.value != "done":
 		return usagef("--answer manual_action=%s: want done, cancelled or timeout", abi.Cut(s.value, 20))
 	case s.kind == abi.KindCredentials && !isObject(s.value), s.kind == abi.KindClarification && !isObject(s.value):
@@ -61,14 +61,23 @@ func (s scriptedAnswer) check() error {
 	return nil
 }
 
-// isDecision is an approval in full, with its comment.
+// isDecision is an approval in full, with the comment or the text that it needs.
 func isDecision(s string) bool {
 	v, err := abi.Parse([]byte(s), abi.ParseOptions{})
 	if err != nil {
 		return false
 	}
 	action, _ := v.Member("action")
-	return action.Equal("accept") || action.Equal("reject")
+	text, _ := action.Text()
+	comment, _ := v.Member("comment")
+	edited, _ := v.Member("edited")
+	switch text {
+	case abi.DecisionRefine:
+		return comment.Is(abi.KindString)
+	case abi.DecisionEdit:
+		return edited.Is(abi.KindString)
+	}
+	return slices.Contains(abi.Decisions, text)
 }
 
 func isObject(s string) bool {

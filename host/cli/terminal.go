@@ -96,7 +96,23 @@ func (t terminal) ask(q run.Question) run.Answer {
 		return out
 	}
 	data := map[string]json.RawMessage{}
+	if draft := abi.Draft(q.RawSchema); draft != "" && q.Kind == abi.KindApproval {
+		t.say("   The text:")
+		for _, line := range strings.Split(abi.CleanLines(draft), "\n") {
+			t.say("   │ %s", line)
+		}
+	}
 	for _, f := range q.Fields {
+		if q.Kind == abi.KindApproval {
+			switch action := abi.String(data["action"]); f.Name {
+			case "comment":
+				f.Required = action == abi.DecisionRefine
+			case "edited":
+				if f.Required = true; action != abi.DecisionEdit {
+					continue
+				}
+			}
+		}
 		value, ok := t.field(f)
 		if !ok {
 			return out

@@ -76,7 +76,26 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 	if known != len(data) {
 		return nil, invalid("data", "the question has no such field")
 	}
+	if q.Kind == abi.KindApproval {
+		return own, checkDecision(own)
+	}
 	return own, nil
+}
+
+// checkDecision: what a decision says has to come with it, and nothing that it
+// does not say (R221).
+func checkDecision(data map[string]json.RawMessage) error {
+	action, comment := abi.String(data["action"]), abi.String(data["comment"])
+	_, edited := data["edited"]
+	switch {
+	case action == abi.DecisionRefine && strings.TrimSpace(comment) == "":
+		return invalid("comment", "to refine, say what should be different")
+	case action == abi.DecisionEdit && !edited:
+		return invalid("edited", "to accept an edited text, give the text")
+	case action != abi.DecisionEdit && edited:
+		return invalid("edited", "an edited text goes with the decision edit-accept")
+	}
+	return nil
 }
 
 // admits reports whether v has the type of a schema. A type that JSON Schema

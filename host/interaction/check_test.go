@@ -74,3 +74,49 @@ func TestValues(t *testing.T) {
 		})
 	}
 }
+
+// R221: a decision comes with what it needs, and is one that was offered.
+func TestDecisions(t *testing.T) {
+	text := func(name string) run.Field { return run.Field{Name: name, Shown: name, Type: "string"} }
+	offered := func(enum ...string) run.Question {
+		return run.Question{RunID: string(runID), InteractionID: "q", Kind: "approval",
+			Fields: []run.Field{{Name: "action", Shown: "action", Type: "string", Required: true, Enum: enum}, text("comment"), text("edited")}}
+	}
+	all, two := offered("accept", "reject", "refine", "edit-accept"), offered("accept", "reject")
+	for _, c := range []struct {
+		q     run.Question
+		data  map[string]json.RawMessage
+		wrong string // the field; "" is taken
+	}{
+		{all, values("action", `"refine"`, "comment", `"shorter"`), ""},
+		{all, values("action", `"refine"`), "comment"},
+		{all, values("action", `"refine"`, "comment", `" "`), "comment"},
+		{all, values("action", `"edit-accept"`, "edited", `""`), ""},
+		{all, values("action", `"edit-accept"`), "edited"},
+		{all, values("action", `"accept"`, "edited", `"x"`), "edited"},
+		{two, values("action", `"refine"`, "comment", `"shorter"`), "action"},
+		{two, values("action", `"edit-accept"`, "edited", `"x"`), "action"},
+	} {
+		st := newMemory(runID)
+		d := interaction.New(st)
+		a := ask(t, d, st, c.q)
+		done := make(chan error, 1)
+		go func() { done <- d.Answer(t.Context(), runID, "q", "success", c.data, "") }()
+		if c.wrong != "" {
+			if err := <-done; code(err) != "invalid_request" || detail(err, "field") != c.wrong {
+				t.Errorf("%s: %v", c.data, err)
+			}
+			continue
+		}
+		select {
+		case err := <-done:
+			t.Errorf("%s: %v", c.data, err)
+		case got := <-a.got:
+			st.commit(runID)
+			got.Settled(nil)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

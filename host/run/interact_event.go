@@ -48,7 +48,7 @@ func (r *run) questionEvents(a *asking) []store.Event {
 	} else {
 		events = append(events, r.nodeEvent("approval.requested", "started", data{
 			"interruptId": a.interruptID, "artifactId": a.interruptID, "artifactType": payload["artifactType"],
-			"title": message, "actions": []string{"accept", "reject"},
+			"title": message, "actions": a.decisions("edit"),
 		}))
 	}
 	events = append(events,
@@ -78,7 +78,7 @@ func (r *run) interruptData(a *asking, message string) (kind string, payload map
 		}
 		return "approval", map[string]any{
 			"artifactId": a.interruptID, "artifactType": typ, "title": message,
-			"actions": []string{"accept", "reject"}, "requiredApprovals": 1,
+			"actions": a.decisions(abi.DecisionEdit), "requiredApprovals": 1,
 		}
 	}
 	questions := []map[string]any{}
@@ -91,6 +91,23 @@ func (r *run) interruptData(a *asking, message string) (kind string, payload map
 		questions = append(questions, map[string]any{"id": name, "question": text, "schema": f})
 	}
 	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
+}
+
+// decisions are those that are offered; edit is what openwop calls the editing one
+// there (A105).
+func (a *asking) decisions(edit string) []string {
+	if a.schema == nil { // a manual action
+		return []string{abi.DecisionAccept, abi.DecisionReject}
+	}
+	var out []string
+	for _, e := range a.schema.Properties["action"].Enum {
+		if d := abi.String(e); d == abi.DecisionEdit {
+			out = append(out, edit)
+		} else {
+			out = append(out, d)
+		}
+	}
+	return out
 }
 
 func (a *asking) sensitivity() string {
@@ -157,17 +174,18 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	return q.mark(events)
 }
 
-// approvalValue is the logged decision (R222, A112). Whoever cancels, rejects.
+// approvalValue is the logged decision (R222, A112), without the text that an
+// owner edited. Whoever cancels, rejects.
 func (r *run) approvalValue(kind string, a answer) map[string]any {
-	value := map[string]any{"action": "accept"}
+	value := map[string]any{"action": abi.DecisionAccept}
 	if a.Status != abi.AnswerSuccess {
-		value["action"] = "reject"
+		value["action"] = abi.DecisionReject
 	}
 	if kind == abi.KindManualAction {
 		return value
 	}
-	if text, ok := textOf(a.Data["action"]); ok && text == "reject" {
-		value["action"] = "reject"
+	if text, ok := textOf(a.Data["action"]); ok && slices.Contains(abi.Decisions, text) {
+		value["action"] = text
 	}
 	if text, ok := textOf(a.Data["comment"]); ok && text != "" {
 		value["comment"] = r.assistanceText(text, 200)

@@ -68,7 +68,7 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 // assistance (§15.3, R129). Names outside of the pattern become field_<n>.
 func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
-		return approvalSchema()
+		return r.approvalSchema(raw)
 	}
 	schema, err := abi.Parse(raw, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
@@ -120,11 +120,31 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 	return f
 }
 
-func approvalSchema() *reducedSchema {
-	return &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{
-		"action":  {Type: "string", Enum: []json.RawMessage{json.RawMessage(`"accept"`), json.RawMessage(`"reject"`)}},
-		"comment": {Type: "string"},
-	}}
+// approvalSchema has the decisions that the connector offers beyond accept and
+// reject, and a field for the text if its owner may edit it (R221). Nothing else
+// of the connector's schema counts.
+func (r *run) approvalSchema(raw json.RawMessage) *reducedSchema {
+	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
+	schema, _ := abi.Parse(raw, abi.ParseOptions{})
+	props, _ := schema.Member("properties")
+	spec, _ := props.Member("action")
+	enum, _ := spec.Member("enum")
+	var action schemaField
+	for _, d := range abi.Decisions {
+		offered := d == abi.DecisionAccept || d == abi.DecisionReject
+		for item := range enum.Items() {
+			offered = offered || item.Equal(d)
+		}
+		if offered {
+			action.Enum = append(action.Enum, abi.AppendQuote(nil, d))
+		}
+		if offered && d == abi.DecisionEdit {
+			out.Properties["edited"] = schemaField{Type: "string"}
+		}
+	}
+	action.Type = "string"
+	out.Properties["action"] = action
+	return out
 }
 
 // defaultSchema is the default fields of §15.3; nil for manual_action.
