@@ -82,6 +82,7 @@ func (t *Tab) Happened(since page.Mark) page.Happened {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.past.since(since)
-	h.Writing, h.Sent = t.network.writing(since), t.network.told(since)
+	h.Writing, h.Asking = t.network.pending(since)
+	h.Sent = t.network.told(since)
 	return h
 }

@@ -32,12 +32,13 @@ type traffic struct {
 }
 
 type seen struct {
-	after page.Mark
-	ends  bool   // it is of a kind that does
-	write bool   // a script's, and may change something
-	main  bool   // the next document of the main frame
-	tells bool   // it may tell its server something new
-	asked string // the sum of the whole address, of one that asks
+	after  page.Mark
+	ends   bool   // it is of a kind that does
+	script bool   // asked for by a script
+	write  bool   // and may change something
+	main   bool   // the next document of the main frame
+	tells  bool   // it may tell its server something new
+	asked  string // the sum of the whole address, of one that asks
 	// answered is when the answer began; zero is not yet.
 	answered time.Time
 	page.RequestSeen
@@ -78,7 +79,7 @@ func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 	if path == "" {
 		path = "/"
 	}
-	r := &seen{after: t.past.last, ends: ends(ev.Type), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r := &seen{after: t.past.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
 	r.asked, r.tells = t.network.tells(ev)
 	if len(t.network.seen) >= requestsKept {
 		t.network.seen = t.network.seen[1:]
@@ -186,28 +187,30 @@ func (n *traffic) told(since page.Mark) (count int) {
 	return count
 }
 
-// writes reports whether a request is a script's and of a method that changes things.
-func writes(ev *cdpnetwork.EventRequestWillBeSent) bool {
-	if ev.Type != cdpnetwork.ResourceTypeXHR && ev.Type != cdpnetwork.ResourceTypeFetch {
-		return false
-	}
-	switch ev.Request.Method {
-	case "POST", "PUT", "PATCH", "DELETE":
-		return true
-	}
-	return false
+// scripted reports whether a request is one that a page's script made and waits for.
+func scripted(ev *cdpnetwork.EventRequestWillBeSent) bool {
+	return ev.Type == cdpnetwork.ResourceTypeXHR || ev.Type == cdpnetwork.ResourceTypeFetch
 }
 
-// writing counts the requests of a script since a mark that may change something and
-// are not answered. mu is held.
-func (n *traffic) writing(since page.Mark) (count int) {
+// writes reports whether a request is a script's and of a method that changes things.
+func writes(ev *cdpnetwork.EventRequestWillBeSent) bool {
+	return scripted(ev) && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, ev.Request.Method)
+}
+
+// pending counts requests of scripts since a mark that are not answered: those that may
+// change something, and those that ask for something new. mu is held.
+func (n *traffic) pending(since page.Mark) (writing, asking int) {
 	for _, r := range n.flying {
 		streams := !r.answered.IsZero() && time.Since(r.answered) > streaming
-		if r.write && r.after >= since && !streams {
-			count++
+		switch {
+		case r.after < since || streams:
+		case r.write:
+			writing++
+		case r.script && r.tells:
+			asking++
 		}
 	}
-	return count
+	return writing, asking
 }
 
 // streaming is how long the rest of an answer may take, for it not to be one that has

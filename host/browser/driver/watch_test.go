@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -57,4 +58,57 @@ func waves(t *testing.T, ctx context.Context, tab page.Tab) (n int) {
 		}
 	}
 	return n
+}
+
+// What is in the middle of something says so: marked busy, or moved or faded by an
+// animation that ends. What only changes its colour, or never ends, is not.
+func TestWorking(t *testing.T) {
+	for name, c := range map[string]struct {
+		change string
+		want   bool
+	}{
+		"still":                   {``, false},
+		"busy":                    {`n.ariaBusy = "true"`, true},
+		"in something busy":       {`document.body.ariaBusy = "true"`, true},
+		"moved":                   {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], 6e4)`, true},
+		"moved for ever":          {`n.animate([{transform: "none"}, {transform: "translateX(9px)"}], {duration: 6e4, iterations: Infinity})`, false},
+		"coloured":                {`n.animate([{color: "red"}, {color: "blue"}], 6e4)`, false},
+		"faded by a transition":   {`n.style.transition = "opacity 60s"; getComputedStyle(n).opacity; n.style.opacity = .1`, true},
+		"coloured by one":         {`n.style.transition = "color 60s"; getComputedStyle(n).color; n.style.color = "red"`, false},
+		"methods that were taken": {`Element.prototype.getAnimations = () => []; n.animate([{opacity: 0}, {opacity: 1}], 6e4)`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab, ctx := open(t, written(`<div class=a id=n>one</div>`))
+			if err := shared.browser.Activate(ctx, tab.ID()); err != nil {
+				t.Fatal(err)
+			}
+			eval(t, shared.browser, `(() => { `+c.change+` })(), 1`)
+			o, err := tab.Read(ctx, page.Query{Selectors: []page.Selector{{CSS: ".a"}}, Again: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := slices.IndexFunc(o.Nodes, func(n page.Node) bool { return len(n.Matches) > 0 }); i < 0 || o.Nodes[i].Working != c.want {
+				t.Errorf("working: %+v", o.Nodes)
+			}
+		})
+	}
+}
+
+// Text that is different from one look to the next says so.
+func TestChanged(t *testing.T) {
+	tab, ctx := open(t, written(`<div class=a id=n>0</div>`))
+	for i, want := range []bool{false, false, true, false} {
+		if want {
+			eval(t, shared.browser, `n.textContent = "1", 1`)
+		}
+		o, err := tab.Read(ctx, page.Query{Selectors: []page.Selector{{CSS: ".a"}}, Again: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range o.Nodes {
+			if len(n.Matches) > 0 && n.Changed != want {
+				t.Errorf("look %d: changed %t", i, n.Changed)
+			}
+		}
+	}
 }

@@ -111,6 +111,7 @@ type Engine struct {
 	known   map[string]bool                // tabs of the last reply
 	marks   map[string]page.Mark           // of the last reply, by tab
 	history map[string]*observe.History    // by tab
+	calm    map[string]*calmness           // by tab
 	worked  map[string]page.Ref            // the control that was worked last, by tab
 	claims  []*claim                       // what was verified, the oldest first
 	open    *deferred                      // waits for its expect (B53)
@@ -131,6 +132,6 @@ func New(o Options) *Engine {
 	}
 	o.Threshold = min(max(o.Threshold, 0.3), 0.9)
 	return &Engine{opt: o, clock: newClock(), lost: o.Browser.Lost(), filled: map[string]map[page.Ref]sealed{},
-		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*observe.History{},
+		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*observe.History{}, calm: map[string]*calmness{},
 		late: map[string]lateDownload{}, offers: map[string]bool{}}
 }

@@ -71,6 +71,7 @@ type assertion struct {
 	base    *past     // what it compares with, or nil
 	now     *observe.Look
 	verdict *observe.Verdict
+	held    bool // in the latest look
 	self    page.Ref
 	target  *action.Target
 }
@@ -89,7 +90,7 @@ func (v *verb) expect() (any, *action.Refusal) {
 		v.tracer.id = id
 	}
 	from := v.now()
-	r := v.decided(x.set, x.unanswered, x.once)
+	r := v.decided(x.set, wait{x.unanswered, x.working}, x.once)
 	for r.outcome != holds && r.outcome != cut && v.now()-from < v.req.ExpectArgs.Timeout {
 		r = x.once()
 	}
@@ -130,7 +131,9 @@ func (x *assertion) once() run {
 		if x.self != "" {
 			refs = append(refs, x.self)
 		}
-		l, err := x.look([]*action.Target{x.target}, []*action.Predicate{x.req.Expect}, refs...)
+		q := x.want([]*action.Target{x.target}, []*action.Predicate{x.req.Expect}, refs...)
+		q.Again = true
+		l, err := x.lookFor(q)
 		if l == nil {
 			return nil, false, err
 		}
@@ -143,8 +146,15 @@ func (x *assertion) once() run {
 			s.Before, s.Happened = x.base.before, x.tab.Happened(x.base.mark)
 		}
 		x.verdict = s.Evaluate(x.req.Expect)
-		return l, x.verdict.Truth == observe.True && !x.unanswered(), nil
+		match := x.verdict.Truth == observe.True && !x.unanswered() && !x.working()
+		x.held = match
+		return l, match, nil
 	})
+}
+
+// working reports an assertion of what is still in the middle of something.
+func (x *assertion) working() bool {
+	return x.base != nil && x.base.act != nil && x.verb.working(x.verdict, x.held, x.base.act.sentAt, x.set)
 }
 
 // unanswered reports an assertion of what an action may show in advance of an answer.

@@ -26,6 +26,7 @@ const (
 	detailUntrusted = "no_trusted_events"
 	detailAlready   = "already_true_before"
 	detailAbsent    = "delta_target_absent"
+	detailRestless  = "changes_by_itself"
 	detailNever     = "never_verified"
 	detailUnread    = "state_unavailable"
 )

@@ -45,6 +45,9 @@ func (a *act) choose(f *fault) (strategy string, permitted bool) {
 	a.note(f)
 	row := a.situation(f).Permitted()
 	why := "none_permitted"
+	if f.detail == detailRestless { // further looks see more of the same
+		row = nil
+	}
 	if len(row) > 0 {
 		strategy, why = a.pick(f, row)
 	}

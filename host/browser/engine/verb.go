@@ -136,5 +136,6 @@ func (v *verb) noted(o *page.Observation) {
 	}
 	if o.Digests != (page.Digests{}) {
 		h.Add(o)
+		v.changes(o.Digests)
 	}
 }

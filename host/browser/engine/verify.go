@@ -20,7 +20,7 @@ func (a *act) seen(l *observe.Look) {
 func (a *act) scene(now *observe.Look) *observe.Scene {
 	s := &observe.Scene{Now: now, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
 	if a.dispatches > 0 {
-		s.Before, s.Happened = a.before, a.tab.Happened(a.mark)
+		s.Before, s.Happened, s.Restless = a.before, a.tab.Happened(a.mark), a.restless
 	}
 	return s
 }
@@ -53,6 +53,12 @@ func (a *act) judge(now *observe.Look) bool {
 		holds = v.Turned(before)
 	}
 	return holds && !a.unanswered()
+}
+
+// working reports a page that is in the middle of something, as far as what the delta is
+// about shows: it may be different once that is over.
+func (a *act) working() bool {
+	return a.dispatches > 0 && a.verb.working(a.verdict, a.streak > 0, a.sentAt, a.set)
 }
 
 // unanswered reports a delta that may be shown in advance of an answer.
@@ -151,6 +157,8 @@ func (a *act) unproved() *fault {
 	switch {
 	case a.req.Verb == action.Adjust && a.origin == observe.Default:
 		f.code = action.ConvergenceFailed
+	case len(a.restless) > 0:
+		f.detail = detailRestless
 	case scrolls && w.unchanged:
 		f.detail = "scroll_no_change"
 	case a.verdict != nil && a.verdict.Absent():
@@ -182,7 +190,7 @@ func (a *act) proved() {
 
 // stabilised runs the routine on the delta and writes it down.
 func (a *act) stabilised() run {
-	r := a.decided(a.set, a.unanswered, a.proof)
+	r := a.decided(a.set, wait{a.unanswered, a.working}, a.proof)
 	a.res.Verification.Stability = stability(a.set, r)
 	return r
 }
@@ -200,7 +208,12 @@ func (a *act) proof() run {
 			return l, false, nil
 		}
 		a.seen(l)
-		return l, a.steady(a.judge(l)), nil
+		match := a.judge(l)
+		if match && a.working() {
+			a.streak = 0
+			return l, false, nil
+		}
+		return l, a.steady(match), nil
 	})
 }
 

@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"slices"
 	"time"
 
+	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -12,6 +14,15 @@ const (
 	TextChange    = "text_change"
 	StateChange   = "state_change"
 )
+
+// ChangeKinds are all kinds, the widest first.
+var ChangeKinds = []string{HierarchyDiff, TextChange, StateChange}
+
+// ByChange reports a predicate that any change of the page could make true.
+func ByChange(p *action.Predicate) bool {
+	return p != nil && (p.Kind == "any_change" || p.Kind == "fingerprint" && p.ChangedFrom != "" ||
+		slices.ContainsFunc(p.Of, func(of action.Predicate) bool { return ByChange(&of) }))
+}
 
 // Changes are the kinds in which two reads differ, the widest first.
 func Changes(before, now page.Digests) []string {

@@ -93,6 +93,9 @@ func (s *Scene) fingerprint(p *action.Predicate) reading {
 	case now == "":
 		return unread
 	case p.ChangedFrom != "":
+		if slices.ContainsFunc(ChangeKinds, s.restless) {
+			return is(false, now)
+		}
 		return is(now != p.ChangedFrom, now)
 	case p.String == nil:
 		return unread
@@ -107,13 +110,17 @@ func (s *Scene) anyChange(p *action.Predicate) reading {
 	if s.Now.Digests == (page.Digests{}) || s.Before.Digests == (page.Digests{}) {
 		return unread
 	}
-	changed := Changes(s.Before.Digests, s.Now.Digests)
-	for _, c := range changed {
-		if len(p.Kinds) == 0 || slices.Contains(p.Kinds, c) {
+	for _, c := range Changes(s.Before.Digests, s.Now.Digests) {
+		if (len(p.Kinds) == 0 || slices.Contains(p.Kinds, c)) && !s.restless(c) {
 			return is(true, c)
 		}
 	}
 	return is(false, nil)
+}
+
+// restless reports a kind of change that comes by itself; in a new document it did not.
+func (s *Scene) restless(kind string) bool {
+	return len(s.Happened.Loaders) == 0 && slices.Contains(s.Restless, kind)
 }
 
 func (s *Scene) download(p *action.Predicate) reading {
@@ -136,6 +143,7 @@ func (s *Scene) ofElements(p *action.Predicate, v *Verdict) reading {
 	v.leaf.Matched, v.absent = len(nodes), len(nodes) == 0
 	for _, n := range nodes {
 		v.waves += n.Waves
+		v.changed, v.working = v.changed || n.Changed, v.working || n.Working
 	}
 	if r, ok := presence(p, nodes); ok {
 		v.readable = true

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"slices"
+
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -26,6 +28,9 @@ type Scene struct {
 	Before *Look
 	// Happened is what the tab went through since the dispatch.
 	Happened page.Happened
+	// Restless are the kinds in which the page changes by itself, where a change proves
+	// nothing.
+	Restless []string
 	// Self is the element of the action, meant by predicates without a target;
 	// Target describes it, for when its node is gone.
 	Self   page.Ref
@@ -44,6 +49,19 @@ type Verdict struct {
 	readable bool // some element shows what a leaf asks for
 	absent   bool // no element matches
 	waves    int  // of the elements that a leaf is about
+	changed  bool // one of them did since the look before
+	working  bool // one of them is, as page.Node.Working says
+}
+
+// Changed reports whether an element that v is about says something else than at the
+// look before, Working whether one is in the middle of something (page.Node).
+func (v *Verdict) Changed() bool {
+	return v.changed || slices.ContainsFunc(v.Of, (*Verdict).Changed)
+}
+
+// Working is as Changed.
+func (v *Verdict) Working() bool {
+	return v.working || slices.ContainsFunc(v.Of, (*Verdict).Working)
 }
 
 // Waves is how often what v is about has gone and come back (page.Node.Waves).

@@ -103,6 +103,10 @@ type Node struct {
 	// Waves counts how often it said something else and then the same again between
 	// looks that are made again and again ([Query.Again]).
 	Waves int `json:"waves,omitempty"`
+	// Changed: it says something else than at the last such look. Working: it, or what
+	// it is in, is marked busy, or is moved or faded by an animation that ends.
+	Changed bool `json:"changed,omitempty"`
+	Working bool `json:"working,omitempty"`
 }
 
 // State is what an element exposes; a nil member could not be read and asserts

@@ -179,6 +179,9 @@ type Happened struct {
 	// Writing counts requests of the page's scripts that may change something, begun
 	// since the mark and not answered yet; an answer that goes on and on counts as one.
 	Writing int
+	// Asking counts requests of the page's scripts that ask for something that was not
+	// asked for before, begun since the mark and not answered yet.
+	Asking int
 	// Sent counts what went to servers since the mark: requests but for those of a
 	// page's make-up, and but for repetitions of one that asks, as by a page that polls;
 	// messages of sockets count as one.

@@ -1,5 +1,10 @@
 package corpus_test
 
+import "strings"
+
+// anyChange is a click that is to change the page in whatever way.
+const anyChange = `{"verb":"click","target":{"selector":{"role":"button","name":"Save"}},"expect":{"kind":"any_change"}}`
+
 // Nothing on these pages is ever verified, and nothing is done twice (P3, P5).
 var lies = []hazard{
 	{"no-op button", `<button>Save</button>`, "", "VERIFICATION_FAILED", truth{}},
@@ -28,5 +33,15 @@ var lies = []hazard{
 	{"box that unticks itself", `<label><input type=checkbox onchange="setTimeout(()=>this.checked=false)">Terms</label>`, `{"verb":"check","target":{"selector":{"label":"Terms"}},"checked":true}`, "VERIFICATION_FAILED", nil},
 	{"select that falls back", `<label>Theme <select onchange="setTimeout(()=>this.value='l',40)"><option value=l>Light<option value=d>Dark</select></label>`, `{"verb":"select","target":{"selector":{"label":"Theme"}},"option":{"label":"Dark"}}`, "VERIFICATION_FAILED", nil},
 	{"slider that falls back", `<label>Volume <input type=range min=0 max=100 value=10 oninput="setTimeout(()=>this.value=10,30)"></label>`, `{"verb":"adjust","target":{"selector":{"label":"Volume"}},"value":80}`, "CONTROL_CONVERGENCE_FAILED", nil},
+	{"taken back by the answer to a question", `<button onclick="tell('saved');say('Saved');fetch('/fails/KEY?after=600ms').then(r=>r.ok||say('idle'))">Save</button>`,
+		"", "VERIFICATION_FAILED", truth{"saved": 1, "posted": 1}},
+	{"busy, and then not", `<button onclick="tell('saved');const s=$('#status');s.ariaBusy='true';say('Saved');setTimeout(()=>{s.ariaBusy='false';say('idle')},900)">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
+	{"in a busy part, and then not", `<div id=d></div><button onclick="tell('saved');d.append($('#status'));d.ariaBusy='true';say('Saved');setTimeout(()=>{d.ariaBusy='false';say('idle')},900)">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
+	{"fades in, and out again", `<button onclick="tell('saved');say('Saved');$('#status').animate([{opacity:.4},{opacity:1}],900).onfinish=()=>say('idle')">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
+	{"slides by a transition, and back", `<style>#status{transition:transform 900ms}</style><button onclick="tell('saved');say('Saved');$('#status').style.transform='translateX(90px)';$('#status').ontransitionend=()=>say('idle')">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
+	{"counts, and then fails", `<button onclick="tell('saved');let n=0;const i=setInterval(()=>{say(n++<20?'Saved '+n+' of 20':'idle');n>20&&clearInterval(i)},45)">Save</button>`,
+		strings.Replace(save, `"op":"equals"`, `"op":"contains"`, 1), "VERIFICATION_FAILED", truth{"saved": 1}},
+	{"a clock is no change of a click", `<button onclick="tell('saved')">Save</button><p id=c></p><script>setInterval(()=>c.textContent=Math.random(),400)</script>`, anyChange, "VERIFICATION_FAILED changes_by_itself", truth{"saved": 1}},
+	{"a clock with seconds is none", `<button onclick="tell('saved')">Save</button><p id=c></p><script>setInterval(()=>c.textContent=Math.random(),1000)</script>`, anyChange, "VERIFICATION_FAILED changes_by_itself", truth{"saved": 1}},
 	{"any change is not the delta", `<button onclick="tell('saved');document.body.append('Saved')">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
 }

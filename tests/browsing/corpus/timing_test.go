@@ -1,5 +1,7 @@
 package corpus_test
 
+import "strings"
+
 // Pages that can be worked are, in the first call, however they come and go (P4).
 var timing = []hazard{
 	{"late render", `<div id=root></div><script>setTimeout(()=>root.innerHTML="<button onclick=done()>Save</button>",800)</script>`, "", "verified", truth{"saved": 1}},
@@ -14,6 +16,11 @@ var timing = []hazard{
 	{"hidden at first", `<button style="visibility:hidden" id=b onclick="done()">Save</button><script>setTimeout(()=>b.style.visibility="",500)</script>`, "", "verified", truth{"saved": 1}},
 	{"slow to show it", `<button onclick="tell('saved');setTimeout(()=>say('Saved'),1400)">Save</button>`, "", "verified", truth{"saved": 1}},
 	{"busy before it shows it", `<button onclick="tell('saved');this.setAttribute('aria-busy','true');setTimeout(()=>{this.removeAttribute('aria-busy');say('Saved')},2500)">Save</button>`, "", "verified", truth{"saved": 1}},
+	{"a change of a page that is still", `<button onclick="done()">Save</button>`, anyChange, "verified", truth{"saved": 1}},
+	{"a new part of a page with a clock", `<button onclick="tell('saved');document.body.append(document.createElement('hr'))">Save</button><p id=c></p><script>setInterval(()=>c.textContent=Math.random(),400)</script>`, anyChange, "verified", truth{"saved": 1}},
+	{"polls while it shows it", `<button onclick="done();fetch('/never/KEY?a')">Save</button>`, "", "verified", truth{"saved": 1, "asked": 1}},
+	{"busy for ever", `<button onclick="done()">Save</button><script>document.body.ariaBusy="true"</script>`, "", "verified", truth{"saved": 1}},
+	{"a clock beside it", `<button onclick="tell('saved');const s=$('#status');setInterval(()=>s.textContent='Saved at '+Date.now()%1e6,1000);say('Saved at')">Save</button>`, strings.Replace(save, `"op":"equals"`, `"op":"contains"`, 1), "verified", truth{"saved": 1}},
 	{"shown, then drawn again", `<button onclick="done();setTimeout(()=>{const s=$('#status'),c=s.cloneNode(true);s.replaceWith(c)},20)">Save</button>`, "", "verified", truth{"saved": 1}},
 	{"freezes before", `<button onclick="done()">Save</button><script>setTimeout(()=>{const e=Date.now()+2000;while(Date.now()<e);},20)</script>`, "", "verified", truth{"saved": 1}},
 	{"freezes for 3 s in the click", `<button onclick="tell('saved');const e=Date.now()+3000;while(Date.now()<e);say('Saved')">Save</button>`, "", "verified", truth{"saved": 1}},

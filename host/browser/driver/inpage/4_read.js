@@ -367,7 +367,12 @@ const read = (q) => {
     n.ordinal = w.ordinals[i];
     const on = matched.flatMap((m, k) => (m && m.has(i) ? [k] : []));
     if (on.length) n.matches = on;
-    if (q.again && w.ends[i] - w.starts[i] <= maxWatchedText) n.waves = wave(w.els[i]) || undefined;
+    if (q.again && w.ends[i] - w.starts[i] <= maxWatchedText) {
+      const { waves, changed } = wave(w.els[i]);
+      n.waves = waves || undefined;
+      n.changed = changed || undefined;
+      n.working = working(w.els[i]) || undefined;
+    }
     const f = framers.get(ownerDocument(w.els[i]));
     if (f) n.frame = String(numberOf(f));
     nodes.push(n);

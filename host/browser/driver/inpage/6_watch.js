@@ -7,21 +7,39 @@ const maxWatching = 256, maxWatchedText = 4096, maxWatchWork = 5000, watchTime =
 const watchedStates = [...ariaStates, "disabled", "hidden", "value"];
 const says = (e) => watchedStates.map((k) => attr(e, k) ?? "").join("\n") + "\n" + textContent(e);
 
+// working reports whether an element, or what it is in, is marked busy or is being moved
+// or faded by an animation that ends.
+const working = (e) => {
+  for (let n = e, i = 0; n && i < 64; n = parentNode(n), i++) {
+    if (nodeType(n) === 1 && (attr(n, "aria-busy") === "true" || animationsOf(n).some(ending))) return true;
+  }
+  return false;
+};
+const colours = /color|shadow|outline|background|fill|stroke|^(offset|computedOffset|easing|composite)$/i;
+const ending = (a) => {
+  if (playState(a) !== "running") return false;
+  if (a instanceof CSSTransition) return !colours.test(transitionProperty(a));
+  const effect = effectOf(a);
+  return effect instanceof KeyframeEffect && computedTiming(effect).endTime < Infinity &&
+    keyframesOf(effect).slice(0, 8).some((k) => Object.keys(k).some((name) => !colours.test(name)));
+};
+
 // wave is how often an element has said something else and then the same again, since
-// it is watched.
+// it is watched, and whether it says something else than at the last look.
 const wave = (e) => {
   if (watcher) moved(watcher.takeRecords());
   const said = says(e);
   let w = watching.get(e);
   if (!w) {
-    if (watching.size >= maxWatching) return 0;
+    if (watching.size >= maxWatching) return { waves: 0, changed: false };
     if (!watcher) { watcher = new MutationObserver(moved); watchWork = 0; later(unwatch, watchTime); }
     watching.set(e, (w = { says: said, away: false, waves: 0 }));
     watcher.observe(getRootNode(e), { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: watchedStates });
   }
-  if (w.says !== said) { w.says = said; w.away = false; }
+  const changed = w.says !== said;
+  if (changed) { w.says = said; w.away = false; }
   watchEnds = now() + watchTime;
-  return w.waves;
+  return { waves: w.waves, changed };
 };
 const moved = (records) => {
   const touched = new Set();

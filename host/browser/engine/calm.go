@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+const (
+	// calm is how long a page has to be as it is before an action, for any change of it to
+	// be the action's: a clock with seconds changes within that time.
+	calm = 1100 * time.Millisecond
+	// restless is how long it is waited for.
+	restless = 3 * time.Second
+)
+
+// A calmness is since when a document says the same, by the kinds of changes.
+type calmness struct {
+	document string
+	digests  page.Digests
+	since    map[string]time.Duration
+}
+
+// changes notes what is different from the look before.
+func (v *verb) changes(now page.Digests) {
+	c := v.calm[v.tab.ID()]
+	changed := observe.ChangeKinds
+	if document := v.tab.Facts().Document; c == nil || c.document != document {
+		c = &calmness{document: document, since: map[string]time.Duration{}}
+		v.calm[v.tab.ID()] = c
+	} else {
+		changed = observe.Changes(c.digests, now)
+	}
+	for _, kind := range changed {
+		c.since[kind] = v.now()
+	}
+	c.digests = now
+}
+
+// uncalm are the kinds in which the page changed a short time ago.
+func (v *verb) uncalm() (kinds []string) {
+	c := v.calm[v.tab.ID()]
+	for _, kind := range observe.ChangeKinds {
+		if c == nil || v.now()-c.since[kind] < calm {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// calmed waits until the page stays as it is, before an action that any change would
+// prove. In what goes on changing by itself a change proves nothing.
+func (a *act) calmed() *fault {
+	if a.dispatches > 0 || !observe.ByChange(a.delta) {
+		return nil
+	}
+	until := min(a.now()+restless, a.latest(a.set))
+	for len(a.uncalm()) > 0 && a.now() < until {
+		if err := a.sleep(2 * a.set.Interval); err != nil {
+			return rawFault(err, action.StageResolve)
+		}
+		l, err := a.lookFor(a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...))
+		if err != nil {
+			return rawFault(err, action.StageResolve)
+		}
+		if l != nil {
+			a.seen(l)
+		}
+	}
+	if a.restless = a.uncalm(); len(a.restless) > 0 {
+		a.details["changes_by_itself"] = slices.Clone(a.restless)
+	}
+	return nil
+}
