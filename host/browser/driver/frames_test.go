@@ -129,7 +129,7 @@ func TestRefs(t *testing.T) {
 		t.Error("a reference came back")
 	}
 	for _, r := range []page.Ref{"", "1", "1.", ".1", "1.-1", "9.9", page.Ref(strings.Repeat("1", 99))} {
-		if err := tab.ScrollTo(ctx, r, page.Middle); err == nil {
+		if err := tab.ScrollTo(ctx, r, page.Middle, page.Center); err == nil {
 			t.Errorf("%q is a node", r)
 		}
 	}

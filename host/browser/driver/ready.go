@@ -111,10 +111,10 @@ func (t *Tab) around(w *world) (o owner, main bool) {
 	return o, false
 }
 
-// ScrollTo brings a node into the viewport at once.
-func (t *Tab) ScrollTo(ctx context.Context, node page.Ref, to page.Place) error {
+// ScrollTo brings a node, and a point of it, into the viewport at once.
+func (t *Tab) ScrollTo(ctx context.Context, node page.Ref, to page.Place, point page.Point) error {
 	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error {
-		if err := w.said(ctx, "show", n, string(to)); err != nil || w.session == t.session {
+		if err := w.said(ctx, "show", n, string(to), point.X, point.Y); err != nil || w.session == t.session {
 			return err
 		}
 		return pause(ctx, foreignLag)

@@ -300,7 +300,7 @@ func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	if err != nil {
 		return err
 	}
-	if err := t.ScrollTo(ctx, node, page.Middle); err != nil {
+	if err := t.ScrollTo(ctx, node, page.Middle, page.Center); err != nil {
 		return err
 	}
 	r, err := t.Ready(ctx, node, page.Point{X: 0.5, Y: 0.5})

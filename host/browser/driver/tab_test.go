@@ -282,7 +282,7 @@ func TestClick(t *testing.T) {
 		}
 	}
 	for _, i := range []int{3, 4} {
-		if err := tab.ScrollTo(ctx, n[i].Ref, page.Middle); err != nil {
+		if err := tab.ScrollTo(ctx, n[i].Ref, page.Middle, page.Center); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := tab.Ready(ctx, n[i].Ref, page.Point{X: 0.5, Y: 0.5}); err != nil || r.Fault != "" {

@@ -190,9 +190,7 @@ func (a *act) gesture(w *adjusting) (page.Delivery, error) {
 	if err != nil || worked {
 		return g.all, err
 	}
-	d, err := a.tab.Drag(a.ctx, w.path(a.req.Adjust.Value))
-	g.all.Sent = g.all.Sent || d.Sent
-	return g.all, err
+	return g.all, g.slide()
 }
 
 // coordinate clicks where the value is, and corrects what is left by keys (B144).
@@ -285,7 +283,7 @@ func (k *keys) read() (float64, error) {
 	}
 	k.after = l
 	if n := l.Node(k.node()); n != nil && n.State.Value != nil {
-		k.w.now = *n.State.Value
+		k.w.now, k.w.node = *n.State.Value, *n
 	}
 	return k.w.now, nil
 }
@@ -304,14 +302,70 @@ func (w *adjusting) point(value float64) page.Point {
 	return page.Point{X: b.X + min(max(along, 1), b.W-1), Y: b.Y + b.H/2}
 }
 
-// path is a drag from the value now to another one.
-func (w *adjusting) path(value float64) []page.Point {
-	from := w.now
-	if math.IsNaN(from) {
-		from = value
+// grip is where a control is taken to drag it: a thumb in its middle, a track where the
+// value is.
+func (w *adjusting) grip() page.Point {
+	if w.isThumb() || math.IsNaN(w.now) {
+		return w.node.Bounds.Center()
 	}
-	a, b := w.point(from), w.point(value)
-	return []page.Point{a, {X: (a.X + b.X) / 2, Y: (a.Y + b.Y) / 2}, b}
+	return w.point(w.now)
+}
+
+// isThumb reports a control that is no more than what is dragged; its track is another
+// element.
+func (w *adjusting) isThumb() bool { return max(w.node.Bounds.W, w.node.Bounds.H) <= maxThumb }
+
+const (
+	maxThumb = 48 // pixels
+	probe    = 24 // pixels, of the first drag of a thumb, which shows what a pixel is worth
+	maxDrags = 8
+)
+
+// slide drags the control to the value. What a drag came to says how far the next one
+// has to go.
+func (k *keys) slide() error {
+	w, target := k.w, k.req.Adjust.Value
+	upright, perUnit := w.node.Bounds.H > w.node.Bounds.W, 0.0
+	if !w.isThumb() && w.limits != nil && w.limits.Max > w.limits.Min {
+		perUnit = (max(w.node.Bounds.W, w.node.Bounds.H) - thumb) / (w.limits.Max - w.limits.Min)
+	}
+	for n := 0; n < maxDrags && !(math.Abs(w.now-target) <= w.tolerance); n++ {
+		by := (target - w.now) * perUnit
+		if perUnit == 0 || math.IsNaN(by) {
+			by = math.Copysign(probe, target-w.now)
+		}
+		was := w.now
+		if err := k.drag(by, upright); err != nil {
+			return err
+		}
+		switch moved := w.now - was; {
+		case moved != 0 && !math.IsNaN(moved):
+			perUnit = by / moved
+		case perUnit == 0 && !upright:
+			upright = true // it goes up and down
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// drag drags the control by pixels, to the right or up, and reads what that came to.
+func (k *keys) drag(by float64, upright bool) error {
+	from := k.w.grip()
+	at := func(part float64) page.Point {
+		if upright {
+			return page.Point{X: from.X, Y: from.Y - by*part}
+		}
+		return page.Point{X: from.X + by*part, Y: from.Y}
+	}
+	d, err := k.tab.Drag(k.ctx, []page.Point{from, at(0.5), at(1)})
+	k.all.Sent = k.all.Sent || d.Sent
+	if err != nil {
+		return err
+	}
+	_, err = k.read()
+	return err
 }
 
 func same64(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }

@@ -25,7 +25,7 @@ func selectFits(a *act, n *page.Node) *fault {
 	if a.req.Select.Many != nil {
 		return a.several(n)
 	}
-	if n.Multiple {
+	if n.Multiple && n.Tag == "select" {
 		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
 	}
 	c := choice{native: n.Tag == "select", previous: n.State.Selected}
@@ -53,10 +53,10 @@ func selectFits(a *act, n *page.Node) *fault {
 
 // several finds the options of a control of many.
 func (a *act) several(n *page.Node) *fault {
-	if n.Tag != "select" || !n.Multiple {
+	if !n.Multiple || n.Tag != "select" && n.Role != "listbox" {
 		return &fault{code: action.SemanticMismatch, detail: "one_choice", stage: action.StageResolve}
 	}
-	c := choice{native: true, many: []int{}}
+	c := choice{native: n.Tag == "select", many: []int{}}
 	for _, want := range a.req.Select.Many {
 		o := observe.Choice(want, n)
 		if o == nil {
@@ -97,6 +97,9 @@ func (a *act) asked() page.Option {
 // selectSend sets a native control, and clicks the option of another one.
 func selectSend(a *act) (page.Delivery, error) {
 	c, _ := a.work.(choice)
+	if c.many != nil && !c.native {
+		return a.toggles()
+	}
 	if c.many != nil {
 		return a.tab.Set(a.ctx, a.node(), page.Setting{Indices: c.many})
 	}
@@ -112,17 +115,86 @@ func selectSend(a *act) (page.Delivery, error) {
 			return d, err
 		}
 	}
-	r, err := a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
+	d, err := a.clickOption(c.option.Ref, nil)
+	d.Sent = d.Sent || c.closed
+	return d, err
+}
+
+// clickOption clicks an option where it can be seen.
+func (a *act) clickOption(ref page.Ref, modifiers []string) (page.Delivery, error) {
+	r, err := a.tab.Ready(a.ctx, ref, page.Center)
 	if err == nil && r.Fault == "outside_viewport" {
-		if err = a.tab.ScrollTo(a.ctx, c.option.Ref, page.Middle); err == nil {
-			r, err = a.tab.Ready(a.ctx, c.option.Ref, page.Point{X: 0.5, Y: 0.5})
+		if err = a.tab.ScrollTo(a.ctx, ref, page.Middle, page.Center); err == nil {
+			r, err = a.tab.Ready(a.ctx, ref, page.Center)
 		}
 	}
 	if err != nil || r.Fault != "" {
 		a.blocked = r.Fault
-		return page.Delivery{Sent: c.closed, Trusted: -1}, err
+		return page.Delivery{Trusted: -1}, err
 	}
-	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1})
+	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Modifiers: modifiers})
+}
+
+// toggles clicks the options of a page's own list until those that are wanted are
+// chosen, and no other. A list in which a click takes the others away wants Control.
+func (a *act) toggles() (page.Delivery, error) {
+	all := page.Delivery{Trusted: -1}
+	var modifiers []string
+	n, err := a.options(nil)
+	for clicks := 0; err == nil && n != nil && clicks <= 2*len(n.Options); clicks++ {
+		i := slices.IndexFunc(n.Options, func(o page.Option) bool { return o.Selected != a.wants(&o, n) })
+		if i < 0 {
+			break
+		}
+		d, failed := a.clickOption(n.Options[i].Ref, modifiers)
+		all.Sent = all.Sent || d.Sent
+		if failed != nil || a.blocked != "" {
+			return all, failed
+		}
+		was := n
+		if n, err = a.options(was); n != nil && differences(was.Options, n.Options) > 1 {
+			modifiers = []string{"Control"}
+		}
+	}
+	return all, err
+}
+
+// options is the list as it is, once it is otherwise than it was; nil if it does not
+// become so.
+func (a *act) options(was *page.Node) (*page.Node, error) {
+	for from := a.now(); a.now()-from <= maxOpening; {
+		l, err := a.look([]*action.Target{a.req.Target}, nil, a.node())
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			if n := l.Node(a.node()); n != nil && (was == nil || differences(was.Options, n.Options) > 0) {
+				return n, nil
+			}
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// wants reports whether an option is one of several that are asked for.
+func (a *act) wants(o *page.Option, n *page.Node) bool {
+	return slices.ContainsFunc(a.req.Select.Many, func(s action.SelectArgs) bool {
+		chosen := observe.Choice(s, n)
+		return chosen != nil && *chosen == *o
+	})
+}
+
+// differences are how many options are chosen in one list and not in the other.
+func differences(was, is []page.Option) (n int) {
+	for i := range is {
+		if i < len(was) && was[i].Selected != is[i].Selected {
+			n++
+		}
+	}
+	return n
 }
 
 // maxOpening is how long a control is given to show its options.

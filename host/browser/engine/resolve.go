@@ -264,7 +264,7 @@ func (t *try) reach() (*fault, error) {
 			break
 		}
 		scrolled = true
-		if err = t.tab.ScrollTo(t.ctx, ref, to); err == nil {
+		if err = t.tab.ScrollTo(t.ctx, ref, to, t.aim()); err == nil {
 			r, err = t.check(ref)
 		}
 	}

@@ -36,7 +36,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 	if a.found == nil {
 		return all, nil
 	}
-	err := a.tab.ScrollTo(a.ctx, a.node(), page.Middle)
+	err := a.tab.ScrollTo(a.ctx, a.node(), page.Middle, page.Center)
 	w.steps++
 	all.Sent = all.Sent || err == nil || !unsent(err)
 	return all, err

@@ -226,7 +226,7 @@ func (s *site) Ready(ctx context.Context, ref page.Ref, at page.Point) (page.Rea
 	return r, nil
 }
 
-func (s *site) ScrollTo(ctx context.Context, ref page.Ref, _ page.Place) error {
+func (s *site) ScrollTo(ctx context.Context, ref page.Ref, _ page.Place, _ page.Point) error {
 	if err := s.call(ctx, "scrollto"); err != nil {
 		return err
 	}

@@ -26,6 +26,16 @@ func (m matched) tied() bool {
 	return m.collides || m.found[0].score-m.found[1].score <= tie
 }
 
+// delegated takes what is passive by itself for what it says, where the document listens:
+// it may do so for this element, and what comes of a click has to be shown anyway.
+func (m *matched) delegated() {
+	hears := func(c Candidate) bool { return c.Node.Delegated && c.Node.Visible }
+	if slices.ContainsFunc(m.passive, hears) {
+		m.found = slices.DeleteFunc(slices.Clone(m.passive), func(c Candidate) bool { return !hears(c) })
+		m.passive = slices.DeleteFunc(m.passive, hears)
+	}
+}
+
 func candidate(n *page.Node, m mark) Candidate {
 	return Candidate{Node: n, score: m.score, Score: float64(m.score) / 1000, Reason: m.reason}
 }

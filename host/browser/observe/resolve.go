@@ -93,6 +93,9 @@ func (l *Look) Resolve(id *Identity, t *action.Target, o Options) (*Found, *Miss
 		slices.SortStableFunc(m.found, inDocument)
 		m.found = []Candidate{m.found[*i]}
 	}
+	if len(m.found) == 0 && o.Verb == action.Click {
+		m.delegated()
+	}
 	switch {
 	case len(m.found) == 0 && len(m.passive) > 0 && o.acts():
 		return nil, l.miss(id, action.ActionRejected, "not_executable", m.passive)
@@ -174,7 +177,7 @@ func (l *Look) byID(id *Identity, elementID string, o Options) (*Found, *Miss) {
 // labels or what acts for it is taken, as for a selector.
 func (l *Look) exactly(id *Identity, n *page.Node, o Options) (*Found, *Miss) {
 	c, ok := l.promote(candidate(n, mark{1000, "exact_element", false}), o)
-	if !ok {
+	if !ok && (o.Verb != action.Click || !c.Node.Delegated) {
 		return nil, l.miss(id, action.ActionRejected, "not_executable", []Candidate{c})
 	}
 	return l.found(id, matched{found: []Candidate{c}}), nil

@@ -61,12 +61,14 @@ type Node struct {
 	// editable content; Listens an own or inherited pointer or key listener below
 	// body; Cursor cursor:pointer; Tabbable a tabindex; Labels the control that it
 	// labels.
-	Native   bool `json:"native,omitempty"`
-	Listens  bool `json:"listens,omitempty"`
-	OwnHear  bool `json:"own_hear,omitempty"` // the listener is its own
-	Cursor   bool `json:"cursor,omitempty"`
-	Tabbable bool `json:"tabbable,omitempty"`
-	Labels   Ref  `json:"labels,omitempty"`
+	Native  bool `json:"native,omitempty"`
+	Listens bool `json:"listens,omitempty"`
+	OwnHear bool `json:"own_hear,omitempty"` // the listener is its own
+	// Delegated: nothing below body listens, and body or the document does, maybe for it.
+	Delegated bool `json:"delegated,omitempty"`
+	Cursor    bool `json:"cursor,omitempty"`
+	Tabbable  bool `json:"tabbable,omitempty"`
+	Labels    Ref  `json:"labels,omitempty"`
 
 	// What a click on it does by its own nature (B49).
 	Submits  bool   `json:"submits,omitempty"`  // submit or image input, button of a form, formaction
@@ -80,7 +82,7 @@ type Node struct {
 	Multiline    bool   `json:"multiline,omitempty"`
 	ReadOnly     bool   `json:"read_only,omitempty"`
 	Disabled     bool   `json:"disabled,omitempty"` // itself, its fieldset or aria-disabled
-	Multiple     bool   `json:"multiple,omitempty"` // a select of many, a file input of many
+	Multiple     bool   `json:"multiple,omitempty"` // a select or list of many, a file input of many
 	Secret       bool   `json:"secret,omitempty"`   // a password field
 	Autocomplete string `json:"autocomplete,omitempty"`
 

@@ -21,8 +21,9 @@ type Tab interface {
 	// events that arrive there (B139).
 	Ready(ctx context.Context, node Ref, at Point) (Readiness, error)
 	// ScrollTo brings a node into the viewport at once: to its middle, or to the end of
-	// it that is named, since something may lie over the others.
-	ScrollTo(ctx context.Context, node Ref, to Place) error
+	// it that is named, since something may lie over the others. Of a node that is larger
+	// than what shows it, the point (fractions of its box) comes into view.
+	ScrollTo(ctx context.Context, node Ref, to Place, point Point) error
 
 	Click(ctx context.Context, c Click) (Delivery, error)
 	Hover(ctx context.Context, at Point) (Delivery, error)
@@ -79,6 +80,9 @@ type Tab interface {
 	Focus(ctx context.Context) error
 	Close(ctx context.Context) error
 }
+
+// Center is the middle of a box, in fractions of it.
+var Center = Point{X: 0.5, Y: 0.5}
 
 // A Place is where in the viewport something is brought.
 type Place string

@@ -28,7 +28,7 @@ var traffic = []hazard{
 	{"link within an application", `<a href="/next" onclick="event.preventDefault();history.pushState({},'','/next');say('Saved')">Next</a>`,
 		`{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"all":[{"kind":"url","op":"contains","value":"/next"},{"kind":"text","target":` + status + `,"op":"equals","value":"Saved"}]}}`, "verified", truth{}},
 	{"link that leads round", `<a href="/loop/KEY">Next</a>`, `{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"url","op":"contains","value":"/inner"}}`, "VERIFICATION_FAILED", truth{}},
-	{"address that leads round", `x`, `{"verb":"navigate","url":"SITE/loop/KEY"}`, "VERIFICATION_FAILED navigation_no_change", truth{}},
+	{"address that leads round", `x`, `{"verb":"navigate","url":"SITE/loop/KEY","deadline_ms":30000}`, "VERIFICATION_FAILED navigation_no_change", truth{}},
 	{"address that is not allowed", `x`, `{"verb":"navigate","url":"http://elsewhere.test/"}`, "ACTION_REJECTED host_denied", truth{}},
 	{"address of a file", `x`, `{"verb":"navigate","url":"file:///etc/passwd"}`, "ACTION_REJECTED scheme_denied", truth{}},
 	{"link to where nobody may go", `<a href="http://elsewhere.test/">Next</a>`, `{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"navigation"}}`, "ACTION_REJECTED host_denied", truth{}},

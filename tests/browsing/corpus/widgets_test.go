@@ -1,5 +1,7 @@
 package corpus_test
 
+import "strings"
+
 // option is a click on an option of a list, which has to leave text in a field.
 func option(name, field, text string) string {
 	return `{"verb":"click","target":{"selector":{"role":"option","name":"` + name + `"}},"expect":{"kind":"text_value","target":{"selector":{"label":"` + field + `"}},"equals":"` + text + `"}}`
@@ -44,6 +46,25 @@ const dragged = `<div id=s role=slider aria-label=Level tabindex=0 aria-valuemin
 	const set=n=>{v=Math.max(0,Math.min(100,Math.round(n)));s.setAttribute("aria-valuenow",v);h.style.left=v*3.84+"px";tell("model",v)};set(10);
 	const at=e=>set((e.clientX-s.getBoundingClientRect().left-8)/3.84);s.onmousedown=e=>{at(e);document.onmousemove=at;document.onmouseup=()=>document.onmousemove=document.onmouseup=null}</script>`
 
+// pointed are the two thumbs of one slider, which hear the pointer alone and cannot
+// pass each other.
+const pointed = `<div id=track style="position:absolute;top:150px;left:40px;width:400px;height:6px;background:#ccc"></div><script>
+	const v={Least:20,Most:80},all={};const draw=()=>{for(const k in v){all[k].style.left=(40+v[k]*4-10)+"px";all[k].setAttribute("aria-valuenow",v[k])}};
+	for(const k in v){const t=all[k]=document.createElement("div");t.role="slider";t.tabIndex=0;t.setAttribute("aria-label",k);t.setAttribute("aria-valuemin",0);t.setAttribute("aria-valuemax",100);
+		t.style.cssText="position:absolute;top:143px;width:20px;height:20px;border-radius:10px;background:#07c";document.body.append(t);
+		t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);const off=e.clientX-(50+v[k]*4-10);t.onpointermove=e=>{let n=Math.round((e.clientX-off-40)/4);n=k==="Least"?Math.max(0,Math.min(n,v.Most)):Math.min(100,Math.max(n,v.Least));if(n!==v[k]){v[k]=n;draw();tell(k,String(n))}};t.onpointerup=()=>t.onpointermove=null}}
+	draw()</script>`
+
+// upright is a thumb that goes up and down, most at the top.
+const upright = `<div style="position:absolute;top:60px;left:60px;width:6px;height:200px;background:#ccc"></div><div id=t role=slider aria-label=Volume aria-orientation=vertical tabindex=0 aria-valuemin=0 aria-valuemax=100 style="position:absolute;left:53px;width:20px;height:20px;background:#07c"></div><script>
+	let v=10;const draw=()=>{t.style.top=(60+(100-v)*2-10)+"px";t.setAttribute("aria-valuenow",v)};draw();
+	t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);t.onpointermove=e=>{v=Math.max(0,Math.min(100,Math.round(100-(e.clientY-60)/2)));draw();tell("Volume",String(v))};t.onpointerup=()=>t.onpointermove=null}</script>`
+
+// many is a list of a page's own, of which several are chosen by a click each.
+const many = `<ul id=l role=listbox aria-label=Topics aria-multiselectable=true tabindex=0 style="width:200px">` +
+	`<li role=option aria-selected=false>News</li><li role=option aria-selected=true>Music</li><li role=option aria-selected=true>Art</li><li role=option aria-selected=false>Sports</li></ul>` +
+	`<script>l.onclick=e=>{const o=e.target.closest("[role=option]");if(o){o.setAttribute("aria-selected",o.getAttribute("aria-selected")!=="true");tell("chosen",[...l.children].filter(o=>o.getAttribute("aria-selected")==="true").map(o=>o.textContent).join(","))}}</script>`
+
 // toggled is a switch that shows its new state at once, and the old one again when the
 // server says no.
 func toggled(path string) string {
@@ -60,6 +81,21 @@ func count(text string) string {
 
 // What pages of today are made of.
 var widgets = []hazard{
+	{"click that an ancestor hears", `<ul id=l><li class=row><span>First</span></li><li class=row><span>Save</span></li></ul><script>document.addEventListener("click",e=>{const r=e.target.closest(".row");if(r&&r.textContent==="Save")done()})</script>`,
+		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"click that a list hears", `<ul id=l><li class=row><span>First</span></li><li class=row><span>Save</span></li></ul><script>l.addEventListener("click",e=>{const r=e.target.closest(".row");if(r&&r.textContent==="Save")done()})</script>`,
+		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"a place in a large map", `<div style="width:500px;height:300px;overflow:auto"><div id=map role=application aria-label=Map tabindex=0 style="width:3000px;height:2000px" onclick="tell('at',Math.round(event.offsetX)+','+Math.round(event.offsetY));say('Saved')"></div></div>`,
+		`{"verb":"click","target":{"selector":{"label":"Map"}},"position":{"x":0.9,"y":0.8},` + saved + `}`, "verified", truth{"at": "2700,1600"}},
+	{"a place in a page that is larger than its window", `<div id=map role=application aria-label=Map tabindex=0 style="width:3000px;height:4000px" onclick="tell('at',Math.round(event.offsetX)+','+Math.round(event.offsetY));say('Saved')"></div>`,
+		`{"verb":"click","target":{"selector":{"label":"Map"}},"position":{"x":0.9,"y":0.8},` + saved + `}`, "verified", truth{"at": "2700,3200"}},
+	{"slider of a thumb that hears the pointer alone", pointed, `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Least"}},"value":35}`, "verified", truth{"Least": "35"}},
+	{"the other thumb of two", pointed, `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Most"}},"value":62}`, "verified", truth{"Most": "62"}},
+	{"two thumbs, one after the other", pointed, `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Most"}},"value":90}` + "\n" + `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Least"}},"value":85}`, "verified", truth{"Most": "90", "Least": "85"}},
+	{"thumb that stands upright", upright, `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Volume"}},"value":75}`, "verified", truth{"Volume": "75"}},
+	{"list of many, of which a click leaves one", strings.Replace(many, "const o=", "if(!event.ctrlKey)for(const c of l.children)c.setAttribute('aria-selected',false);const o=", 1), `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
+	{"list of many that takes its time", strings.NewReplacer("l.onclick=e=>{", "l.onclick=e=>setTimeout(()=>{", "}}</script>", "}},200)</script>").Replace(many), `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
+	{"list of many", many, `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
 	{"a list that follows what is typed", cities, keys("City", "Ber") + "\n" + option("Bern", "City", "Bern"), "verified", truth{"asked": 1, "city": "Bern"}},
 	{"and is filled in one step", cities, fill("City", "Be") + "\n" + option("Bergen", "City", "Bergen"), "verified", truth{"asked": 1, "city": "Bergen"}},
 	{"and has no such entry", cities, fill("City", "Be") + "\n" + `{"verb":"click","target":{"selector":{"role":"option","name":"Oslo"}},"actionable_timeout_ms":600}`, "ELEMENT_NOT_FOUND", truth{"asked": 1}},

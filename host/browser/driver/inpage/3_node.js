@@ -194,6 +194,9 @@ const inherits = (e) => {
 };
 const hears = (e) => listenersOn.has(e) || has(e, "onclick") || has(e, "onmousedown") || has(e, "onpointerdown") || has(e, "onkeydown");
 
+// delegated reports a document that hears for what is in it.
+const delegated = (doc) => [doc, documentBody(doc), documentElement(doc)].some((n) => n && (listenersOn.has(n) || nodeType(n) === 1 && has(n, "onclick")));
+
 const describe = (e, look, wanted, textOf) => {
   const tag = localName(e), html = isHTML(e), role = roleOf(e, tag);
   const b = look.box(e), visible = area(b) > 0 && look.sight.sees(e), style = styleOf(e);
@@ -221,11 +224,13 @@ const describe = (e, look, wanted, textOf) => {
   set("native", native(e, tag));
   set("own_hear", hears(e));
   set("listens", n.own_hear || inherits(e));
+  set("delegated", !n.listens && delegated(ownerDocument(e)));
   set("cursor", style.cursor === "pointer");
   set("tabbable", has(e, "tabindex") || (html && native(e, tag) && tabIndex(e) >= 0));
   const control = controlOf(e, tag);
   if (control) n.labels = String(numberOf(control));
   set("disabled", off);
+  if (role === "listbox") set("multiple", attr(e, "aria-multiselectable") === "true");
   set("popup", has(e, "aria-haspopup") && attr(e, "aria-haspopup") !== "false");
   set("autocomplete", cut(attr(e, "autocomplete") || "", 100));
   if (html) describeHTML(e, tag, n, set);

@@ -174,11 +174,24 @@ const scroll = (number, dx, dy) => {
   scrollBy(e, { left: dx * w, top: dy * h, behavior: "instant" });
   return { fault: "", x: scrollLeft(e) - x, y: scrollTop(e) - y };
 };
-const show = (number, to) => {
+const show = (number, to, fx, fy) => {
   const e = nodeOf(number);
   if (!e) return "gone";
   scrollIntoView(e, { block: to, inline: "nearest", behavior: "instant" });
+  if (fx !== 0.5 || fy !== 0.5) showPoint(e, fx, fy);
   return "";
+};
+// showPoint scrolls what holds an element until a point of it is in sight, which the
+// middle of a large one says nothing about.
+const showPoint = (e, fx, fy) => {
+  const doc = ownerDocument(e), all = scrollingElement(doc), view = defaultView(doc);
+  for (let n = up(e), i = 0; n && i < 200; n = up(n), i++) {
+    if (nodeType(n) !== 1 || ownerDocument(n) !== doc || n !== all && !scrollable(n)) continue;
+    const box = rect(e), x = box.left + fx * box.width, y = box.top + fy * box.height;
+    const v = n === all ? { left: 0, top: 0, width: view.innerWidth, height: view.innerHeight } : rect(n);
+    const off = (at, from, size) => (at > from + size * 0.1 && at < from + size * 0.9 ? 0 : at - from - size / 2);
+    scrollBy(n, { left: off(x, v.left, v.width), top: off(y, v.top, v.height), behavior: "instant" });
+  }
 };
 const boxesOf = (list) => {
   const look = newLook();
@@ -234,6 +247,6 @@ const frameAt = (x, y) => {
   return e && isFrame(e) && inner(e) === null ? { n: numberOf(e), ...frameFacts(e, 0, 0, newLook()) } : null;
 };
 const mark = (...list) => {
-  for (const e of list) if (e && nodeType(e) === 1) listenersOn.add(e);
+  for (const e of list) if (e && (nodeType(e) === 1 || nodeType(e) === 9)) listenersOn.add(e);
 };
 const nameFrame = (e) => ({ n: numberOf(e), open: inner(e) !== null });
