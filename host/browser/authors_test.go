@@ -16,6 +16,8 @@ import (
 var authored = map[string]string{
 	"/upload": `<input type=file id=f><button id=b onclick="const r=new FileReader();r.onload=()=>out.textContent='read '+r.result;
 		r.onerror=()=>out.textContent='gone';r.readAsText(f.files[0])">Read</button><p id=out></p>`,
+	"/chooser": `<button id=f onclick="const i=document.createElement('input');i.type='file';i.onchange=()=>{const r=new FileReader();r.onload=()=>out.textContent='read '+r.result;
+		r.readAsText(i.files[0])};i.click()">Attach</button><button id=none>Nothing</button><p id=out></p>`,
 	"/frames": `<iframe name=shop id=one srcdoc="<button onclick=&quot;this.textContent='bought'&quot;>Buy</button>"></iframe>
 		<iframe id=two srcdoc="<button onclick=&quot;this.textContent='sold'&quot;>Buy</button>"></iframe>`,
 	"/sheet": `<div style="position:fixed;left:0;right:0;top:20%;bottom:20%;background:#ccc">We use cookies</div>
@@ -75,6 +77,11 @@ func TestAuthoredPages(t *testing.T) {
 	d.goTo(t, "/upload")
 	d.done(t, `{"verb":"upload","target":{"selector":{"id":"f"}},"files":[{"path":"/data/a.txt"}]}`)
 	d.done(t, `{"verb":"click","target":{"selector":{"id":"b"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"read hello"}}`)
+	d.goTo(t, "/chooser")
+	d.done(t, `{"verb":"upload","target":{"selector":{"role":"button","name":"Attach"}},"files":[{"path":"/data/a.txt"}],"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"read hello"}}`)
+	if out := d.ok(t, `{"verb":"upload","target":{"selector":{"id":"none"}},"files":[{"path":"/data/a.txt"}],"recovery":{"max_recovery_attempts":0}}`); out["detail"] != "no_file_chooser" {
+		t.Errorf("a button that opens no chooser: %v %v", out["failure_code"], out["detail"])
+	}
 	d.goTo(t, "/frames")
 	for frame, says := range map[string]string{"shop": "bought", "two": "sold"} {
 		d.done(t, `{"verb":"click","target":{"selector":{"role":"button","frame":"`+frame+`"}},"expect":{"kind":"text","op":"equals","value":"`+says+`","target":{"selector":{"css":"button","frame":"`+frame+`"}}}}`)

@@ -2,7 +2,9 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
@@ -133,6 +135,29 @@ func (t *Tab) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.P
 		return wrongs(moved.Fault)
 	})
 	return page.Point{X: moved.X, Y: moved.Y}, d, err
+}
+
+// opening is how long a page may take to open a chooser after a click.
+const opening = 3 * time.Second
+
+// Choose clicks and gives the files to the chooser that opens.
+func (t *Tab) Choose(ctx context.Context, c page.Click, paths []string) (page.Delivery, error) {
+	if err := t.chosen(ctx, nil); err != nil && !errors.Is(err, page.ErrGone) { // one of before gets nothing
+		return page.Delivery{Trusted: -1}, err
+	}
+	d, err := t.Click(ctx, c)
+	if err != nil || d.Turned {
+		return d, err
+	}
+	wait, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	if err := t.until(wait, func() bool { return t.screen.chooser != nil }); err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = page.ErrKind
+		}
+		return d, err
+	}
+	return d, t.chosen(ctx, paths)
 }
 
 // Files chooses files of the host's disk in a file input. The browser's user must be

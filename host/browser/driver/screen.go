@@ -368,6 +368,11 @@ func (s *Screen) Choose(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
+	return t.chosen(ctx, paths)
+}
+
+// chosen is Screen.Choose on one tab.
+func (t *Tab) chosen(ctx context.Context, paths []string) error {
 	t.mu.Lock()
 	c := t.screen.chooser
 	t.screen.chooser = nil

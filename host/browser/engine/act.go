@@ -80,7 +80,7 @@ func (v *verb) newAct() *act {
 // settle settles the delta from the element as it is before the dispatch (B52).
 func (a *act) settle(n *page.Node) {
 	p, origin := observe.Delta(a.req, n)
-	if staged, ok := a.work.([]StagedFile); ok && origin == observe.Default {
+	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == observe.Default {
 		p.Names = names(staged)
 	}
 	if a.declare(p, origin); origin == observe.Declared {

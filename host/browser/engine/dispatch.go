@@ -70,6 +70,11 @@ func (a *act) sent(d page.Delivery, err error) *fault {
 	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
 		return a.executed(f, d)
 	}
+	if a.req.Verb == action.Upload && a.blocked != "" {
+		f := a.reject(a.blocked)
+		f.stage = action.StageDispatch
+		return a.executed(f, d)
+	}
 	if a.kind.input && a.found != nil && d.Trusted == 0 && err == nil {
 		return a.executed(&fault{code: action.ActionRejected, detail: detailUntrusted, stage: action.StageDispatch}, d)
 	}

@@ -349,6 +349,10 @@ func (s *site) Files(ctx context.Context, ref page.Ref, paths []string) (page.De
 	return s.use(ctx, "files", ref, func(n *page.Node) { n.Files = []string{"a.pdf"} })
 }
 
+func (s *site) Choose(ctx context.Context, c page.Click, paths []string) (page.Delivery, error) {
+	return s.use(ctx, "choose", "", nil)
+}
+
 func (s *site) Navigate(ctx context.Context, url, until string) (page.Navigation, error) {
 	_, err := s.use(ctx, "navigate", "navigate", nil)
 	if err == nil {

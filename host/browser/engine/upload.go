@@ -1,21 +1,23 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
+// fileInput reports a control that takes files; anything else may open a chooser when
+// it is clicked.
+func fileInput(n *page.Node) bool { return n.Tag == "input" && n.Type == "file" }
+
 // uploadFits stages the files, once.
 func uploadFits(a *act, n *page.Node) *fault {
-	if n.Tag != "input" || n.Type != "file" {
-		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
-	}
 	if n.Disabled {
 		return a.reject("disabled")
 	}
-	if len(a.req.Upload) > 1 && !n.Multiple {
+	if fileInput(n) && len(a.req.Upload) > 1 && !n.Multiple {
 		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
 	}
 	if a.work != nil {
@@ -126,7 +128,24 @@ func uploadSend(a *act) (page.Delivery, error) {
 	for i, f := range staged {
 		paths[i] = f.Path
 	}
-	return a.tab.Files(a.ctx, a.node(), paths)
+	if fileInput(a.found.State()) {
+		return a.tab.Files(a.ctx, a.node(), paths)
+	}
+	r, err := a.tab.Ready(a.ctx, a.found.Node.Ref, page.Center)
+	if err == nil && r.Fault == "outside_viewport" {
+		if err = a.tab.ScrollTo(a.ctx, a.found.Node.Ref, page.Middle, page.Center); err == nil {
+			r, err = a.tab.Ready(a.ctx, a.found.Node.Ref, page.Center)
+		}
+	}
+	if err != nil || r.Fault != "" {
+		a.blocked = r.Fault
+		return page.Delivery{Trusted: -1}, err
+	}
+	d, err := a.tab.Choose(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Aimed: true}, paths)
+	if errors.Is(err, page.ErrKind) {
+		a.blocked, err = "no_file_chooser", nil
+	}
+	return d, err
 }
 
 func uploadTell(a *act) { a.details["files"] = a.work }

@@ -76,6 +76,9 @@ func defaultDelta(r *action.Request, n *page.Node) *action.Predicate {
 	case action.Hover:
 		return &action.Predicate{Kind: "hovered", Bool: &yes}
 	case action.Upload:
+		if n != nil && n.Type != "file" {
+			return nil // a chooser's input may be nowhere on the page: an expect proves it
+		}
 		return &action.Predicate{Kind: "files", Names: fileNames(r.Upload)}
 	}
 	return nil

@@ -52,6 +52,9 @@ type Tab interface {
 	Scroll(ctx context.Context, node Ref, dx, dy float64) (moved Point, d Delivery, err error)
 	// Files chooses files of the host's disk in a file input.
 	Files(ctx context.Context, node Ref, paths []string) (Delivery, error)
+	// Choose clicks and gives the files to the chooser that the page opens because of it.
+	// ErrKind: it opened none.
+	Choose(ctx context.Context, c Click, paths []string) (Delivery, error)
 
 	// Navigate loads an address; History goes back, forward or reloads. They return
 	// when until (commit, dom or load) is reached. ErrScheme and ErrHost for what
