@@ -231,7 +231,19 @@ func (b *Browser) Hover(ctx context.Context, t Target, options ...PageOption) (*
 	return b.local(ctx, request{"verb": "hover", "target": t}, options)
 }
 
-// Upload chooses files of the connector's mounts in a file input.
+// Drag presses on an element, moves it to the middle of another one and lets it go.
+// Like a click it wants an expectation.
+func (b *Browser) Drag(ctx context.Context, t, to Target, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "drag", "target": t, "to": to}, options)
+}
+
+// DragBy is Drag by so many CSS pixels to the right and down.
+func (b *Browser) DragBy(ctx context.Context, t Target, x, y float64, options ...PageOption) (*Action, error) {
+	return b.act(ctx, request{"verb": "drag", "target": t, "by": map[string]float64{"x": x, "y": y}}, options)
+}
+
+// Upload chooses files of the connector's mounts in a file input, or in the chooser
+// that opens when the element is clicked; that one wants an expectation.
 func (b *Browser) Upload(ctx context.Context, t Target, paths []string, options ...PageOption) (*Action, error) {
 	files := make([]map[string]string, len(paths))
 	for i, p := range paths {

@@ -205,6 +205,7 @@ var verbWords = map[string][2]string{
 	"check":    {"Set a check box", "Setting a check box failed"},
 	"adjust":   {"Adjusted a control", "Adjusting a control failed"},
 	"scroll":   {"Scrolled", "Scrolling failed"},
+	"drag":     {"Dragged something", "Dragging something failed"},
 	"hover":    {"Pointed at something", "Pointing at something failed"},
 	"upload":   {"Sent a file to the page", "Sending a file to the page failed"},
 }

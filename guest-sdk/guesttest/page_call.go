@@ -94,7 +94,7 @@ func (p *Pages) answer(q *pageRequest) (any, error) {
 		return p.extract(q), nil
 	case "snapshot":
 		return p.snapshot(), nil
-	case "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload":
+	case "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "drag", "upload":
 		return p.act(q), nil
 	}
 	return nil, guest.NewError(abi.ENOTSUP, "unknown_verb", fmt.Sprintf("the fake has no %q", q.Verb))
@@ -182,7 +182,7 @@ func (p *Pages) dispatch(q *pageRequest, a *action) bool {
 func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 	reject := func(code string) bool { a.Code = code; return false }
 	switch q.Verb {
-	case "click", "press", "hover", "scroll", "upload":
+	case "click", "press", "hover", "scroll", "drag", "upload":
 		react := map[string]func(*Pages){"click": e.OnClick, "scroll": e.OnScroll}[q.Verb]
 		if react != nil {
 			react(p)

@@ -31,6 +31,8 @@ func (p *parser) own() {
 		p.adjust()
 	case Scroll:
 		p.scroll()
+	case Drag:
+		p.drag()
 	case Upload:
 		p.upload()
 	case Wait:
@@ -215,6 +217,21 @@ func (p *parser) scroll() {
 		a.Direction = p.word("direction", "down", "up", "left", "right")
 	}
 	p.r.Scroll = a
+}
+
+// maxDrag is how far something is dragged, in CSS pixels either way.
+const maxDrag = 10_000
+
+func (p *parser) drag() {
+	to := target(p.object, "to", 1)
+	by, moved := p.object.object("by")
+	switch {
+	case (to != nil) == moved && p.bad.code == "":
+		p.refuse("to", "exactly one of to and by")
+	case moved:
+		p.r.Drag.By = &page.Point{X: clamp(by.float("x", 0), -maxDrag, maxDrag), Y: clamp(by.float("y", 0), -maxDrag, maxDrag)}
+	}
+	p.r.Drag.To = to
 }
 
 // maxFiles of one upload.

@@ -24,6 +24,7 @@ const (
 	Adjust     Verb = "adjust"
 	Scroll     Verb = "scroll"
 	Hover      Verb = "hover"
+	Drag       Verb = "drag"
 	Upload     Verb = "upload"
 	Wait       Verb = "wait"
 	Expect     Verb = "expect"
@@ -59,6 +60,7 @@ type Request struct {
 	MaxRetryDepth int
 	Navigate      NavigateArgs
 	Click         ClickArgs
+	Drag          DragArgs
 	Type          TypeArgs
 	Press         PressArgs
 	Select        SelectArgs
@@ -144,6 +146,12 @@ type ClickArgs struct {
 	Modifiers []string
 	Position  page.Point    // fractions of the box
 	Hold      time.Duration // between press and release
+}
+
+// DragArgs of drag: exactly one is set.
+type DragArgs struct {
+	To *Target     // the middle of which the target is dropped on
+	By *page.Point // CSS pixels from where it is
 }
 
 // TypeArgs of type, fill and clear. Sealed is a handle; Plain may be empty.

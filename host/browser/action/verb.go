@@ -29,6 +29,7 @@ var verbs = map[Verb]struct {
 	Adjust:     {category: ControlAdjustment, annotation: LocalState, idempotent: true, target: required},
 	Scroll:     {category: Gesture, annotation: LocalState, idempotent: true, target: optional},
 	Hover:      {category: Gesture, annotation: LocalState, idempotent: true, target: required},
+	Drag:       {category: Gesture, annotation: SideEffect, target: required},
 	Upload:     {category: Input, annotation: SideEffect, target: required},
 	Wait:       {target: optional},
 	Expect:     {target: optional},

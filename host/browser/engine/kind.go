@@ -38,6 +38,7 @@ func init() {
 		action.Adjust:   {hits: true, settles: true, leaves: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
 		action.Scroll:   {settles: true, send: scrollSend, tell: scrollTell},
 		action.Hover:    {hits: true, input: true, send: hoverSend, tell: hoverTell},
+		action.Drag:     {hits: true, input: true, send: dragSend, tell: clickTell},
 		action.Upload:   {fits: uploadFits, send: uploadSend, tell: uploadTell},
 	}
 }

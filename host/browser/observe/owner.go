@@ -25,7 +25,9 @@ func owns(n *page.Node) bool {
 
 // passiveTarget reports the verbs that need no element that answers: the browser scrolls
 // to, and the pointer rests on, anything that is seen.
-func passiveTarget(v action.Verb) bool { return v == action.Scroll || v == action.Hover }
+func passiveTarget(v action.Verb) bool {
+	return v == action.Scroll || v == action.Hover || v == action.Drag
+}
 
 // owner is the element that acts when n is clicked (B121), and why it was chosen. It
 // is nil for one that is passive and within nothing that acts, and for the label of

@@ -60,6 +60,11 @@ const upright = `<div style="position:absolute;top:60px;left:60px;width:6px;heig
 	let v=10;const draw=()=>{t.style.top=(60+(100-v)*2-10)+"px";t.setAttribute("aria-valuenow",v)};draw();
 	t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);t.onpointermove=e=>{v=Math.max(0,Math.min(100,Math.round(100-(e.clientY-60)/2)));draw();tell("Volume",String(v))};t.onpointerup=()=>t.onpointermove=null}</script>`
 
+// sorted is a card that follows the pointer, and a list that takes it.
+const sorted = `<div id=card style="width:160px;height:30px;background:#ffd">Task</div><div id=to data-testid=done style="width:200px;height:100px;margin-top:40px;background:#eee"></div><script>
+	card.onpointerdown=e=>{card.setPointerCapture(e.pointerId);const x=e.clientX,y=e.clientY;let moves=0;card.onpointermove=e=>{moves++;card.style.transform="translate("+(e.clientX-x)+"px,"+(e.clientY-y)+"px)"};
+	card.onpointerup=e=>{card.onpointermove=null;const b=to.getBoundingClientRect();card.style.transform="";if(moves>2&&e.clientX>b.left&&e.clientX<b.right&&e.clientY>b.top&&e.clientY<b.bottom){to.append(card);done()}}}</script>`
+
 // many is a list of a page's own, of which several are chosen by a click each.
 const many = `<ul id=l role=listbox aria-label=Topics aria-multiselectable=true tabindex=0 style="width:200px">` +
 	`<li role=option aria-selected=false>News</li><li role=option aria-selected=true>Music</li><li role=option aria-selected=true>Art</li><li role=option aria-selected=false>Sports</li></ul>` +
@@ -95,6 +100,12 @@ var widgets = []hazard{
 	{"thumb that stands upright", upright, `{"verb":"adjust","target":{"selector":{"role":"slider","name":"Volume"}},"value":75}`, "verified", truth{"Volume": "75"}},
 	{"list of many, of which a click leaves one", strings.Replace(many, "const o=", "if(!event.ctrlKey)for(const c of l.children)c.setAttribute('aria-selected',false);const o=", 1), `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
 	{"list of many that takes its time", strings.NewReplacer("l.onclick=e=>{", "l.onclick=e=>setTimeout(()=>{", "}}</script>", "}},200)</script>").Replace(many), `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
+	{"dragged from list to list", sorted, `{"verb":"drag","target":{"selector":{"text":"Task"}},"to":{"selector":{"test_id":"done"}},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"dragged as files are", `<p id=a draggable=true ondragstart="event.dataTransfer.setData('text/plain','x')">Task</p><div data-testid=done style="width:200px;height:80px;background:#eee" ondragover="event.preventDefault()" ondrop="event.preventDefault();tell('dropped',event.dataTransfer.getData('text/plain'));done()"></div>`,
+		`{"verb":"drag","target":{"selector":{"text":"Task"}},"to":{"selector":{"test_id":"done"}},` + saved + `}`, "verified", truth{"dropped": "x", "saved": 1}},
+	{"dragged to what is below", `<div style="height:900px"></div>` + sorted + `<div style="height:900px"></div>`, `{"verb":"drag","target":{"selector":{"text":"Task"}},"to":{"selector":{"test_id":"done"}},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"dragged by so much", sorted, `{"verb":"drag","target":{"selector":{"text":"Task"}},"by":{"x":0,"y":90},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"dragged to nowhere", sorted, `{"verb":"drag","target":{"selector":{"text":"Task"}},"to":{"selector":{"test_id":"elsewhere"}},` + saved + `,"recovery":{"max_recovery_attempts":0}}`, "ACTION_REJECTED no_drop_target", truth{}},
 	{"list of many", many, `{"verb":"select","target":{"selector":{"role":"listbox","name":"Topics"}},"options":[{"label":"Sports"},{"label":"Music"}]}`, "verified", truth{"chosen": "Music,Sports"}},
 	{"a list that follows what is typed", cities, keys("City", "Ber") + "\n" + option("Bern", "City", "Bern"), "verified", truth{"asked": 1, "city": "Bern"}},
 	{"and is filled in one step", cities, fill("City", "Be") + "\n" + option("Bergen", "City", "Bergen"), "verified", truth{"asked": 1, "city": "Bergen"}},
