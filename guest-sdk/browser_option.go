@@ -38,6 +38,13 @@ func AnswerPrompt(text string) PageOption {
 	return func(q request) { q["on_dialog"], q["dialog_text"] = "accept", text }
 }
 
+// HTTPLogin answers the server of a Navigate when it asks for a login by HTTP. The
+// values may be handles of sealed secrets whose destination is the server's whole
+// origin, with the placement header:authorization (§18).
+func HTTPLogin(username, password string) PageOption {
+	return pageOption("http_auth", map[string]any{"username": valueOf(username), "password": valueOf(password)})
+}
+
 // Held keeps the button of a click pressed for as long, at most 5 s.
 func Held(d time.Duration) PageOption { return pageOption("hold_ms", d.Milliseconds()) }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
 )
 
@@ -28,6 +29,7 @@ var authored = map[string]string{
 	"/empty": `<p>nothing here</p>`,
 	"/many": `<select multiple id=s onchange="out.textContent=[...s.selectedOptions].map(o=>o.value)+'|'+event.isTrusted"><option value=a selected>Apple<option value=b>Pear
 		<option value=c>Plum<option value=d disabled>Fig</select><p id=out></p>`,
+	"/private": `<p id=out></p><script>fetch('/private/data').then(r=>out.textContent=r.status)</script>`, "/private/data": `data`,
 	"/prompt": `<button onclick="out.textContent='Hello '+prompt('Name?','you')">Ask</button><p id=out></p>`,
 	"/tabs":   `<a href=/empty target=_blank>Statement</a><button onclick="setTimeout(()=>window.open('/empty'),300)">Later</button>`,
 	"/near":   `<label for=u>Username:</label><input id=u><button>Sign in now</button>`,
@@ -40,6 +42,12 @@ var authored = map[string]string{
 func author(t *testing.T, change func(*browser.SessionOptions)) *realDesk {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, pass, _ := r.BasicAuth(); strings.HasPrefix(r.URL.Path, "/private") && (user != "ada" || pass != "correct horse") {
+			w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = fmt.Fprint(w, "<!doctype html><p id=out>not you</p>")
+			return
+		}
 		_, _ = fmt.Fprint(w, "<!doctype html><title>t</title>", authored[r.URL.Path])
 	}))
 	t.Cleanup(server.Close)
@@ -166,4 +174,33 @@ func TestAuthorsNearMissesHoldsAndGrids(t *testing.T) {
 	if got := fmt.Sprint(out["items"]); got != "map[t:map[columns:[Day Sum] rows:[[Mon 5] [Tue 7]]]]" {
 		t.Errorf("a table by its roles: %s", got)
 	}
+}
+
+// A server that asks for a login by HTTP gets one, of values that may go there, and no
+// other; what it was given is in no answer.
+func TestAuthorsHTTPLogin(t *testing.T) {
+	d := author(t, nil)
+	says := func(text string) string {
+		return `"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"contains","value":"` + text + `"},"recovery":{"max_recovery_attempts":0}}`
+	}
+	d.goTo(t, "/empty")
+	d.done(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"plain":"wrong"}},`+says("not you"))
+	for name, c := range map[string]struct {
+		to   []abi.Destination
+		code string
+	}{
+		"nowhere":           {nil, "sealed_destination_denied"},
+		"a part of it":      {[]abi.Destination{{Origin: d.site, PathPrefix: "/private", Placements: []string{"header:authorization"}}}, "sealed_placement_denied"},
+		"into fields alone": {fillAt(d.site), "sealed_placement_denied"},
+	} {
+		h := "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbb" + string(rune('a'+len(name)%26))
+		d.Seal("password", h, "correct horse", nil, c.to)
+		d.refused(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+h+`"}}}`, c.code)
+	}
+	d.Seal("password", handle, "correct horse", nil, []abi.Destination{{Origin: d.site, Placements: []string{"header:authorization"}}})
+	out := d.done(t, `{"verb":"navigate","url":"SITE/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+handle+`"}},`+says("200"))
+	if strings.Contains(fmt.Sprint(out), "correct horse") {
+		t.Error("the reply has the password")
+	}
+	d.goTo(t, "/private/data") // the browser knows it by now
 }

@@ -15,10 +15,14 @@ import (
 // placementFill is the placement of values that may be typed (R160).
 const placementFill = "browser_fill"
 
+// placementLogin is the placement of a login by HTTP, which the browser sends to all of
+// an origin.
+const placementLogin = "header:authorization"
+
 // seals are the sealed values of one run, where each may be typed, and how each is
 // found in what a page says. They are safe for concurrent use.
 type seals struct {
-	used func(field, origin string) // told of each fill
+	used func(field, origin, placement string) // told of each use
 
 	mu    sync.Mutex // guards what follows
 	by    map[string]sealed
@@ -31,9 +35,10 @@ type sealed struct {
 	field, value string
 	known        []string // origins that are approved for another placement
 	to           []string
+	login        []string // origins that may get it as a login by HTTP
 }
 
-func newSeals(used func(field, origin string)) *seals {
+func newSeals(used func(field, origin, placement string)) *seals {
 	return &seals{used: used, by: map[string]sealed{}, refs: map[page.Ref]bool{}}
 }
 
@@ -41,6 +46,9 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 	v := sealed{field: field, value: value}
 	for _, d := range to {
 		origin, err := network.SealedOrigin(d.Origin)
+		if err == nil && d.PathPrefix == "" && slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementLogin) }) {
+			v.login = append(v.login, origin)
+		}
 		switch {
 		case err != nil: // it leads nowhere
 		case slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementFill) }):
@@ -102,8 +110,28 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 	s.refs[field.Ref] = true
 	s.mu.Unlock()
 	origin, _ := network.SealedOrigin(frameOrigin)
-	s.used(v.field, origin)
+	s.used(v.field, origin, placementFill)
 	return v.value, nil
+}
+
+// login is what a handle stands for, if it may go to the whole of an origin in the
+// header that a browser answers a server's question for a login with.
+func (s *seals) login(handle, origin string) (string, *action.Refusal) {
+	s.mu.Lock()
+	v, known := s.by[handle]
+	s.mu.Unlock()
+	if !known {
+		return "", deniedSeal("sealed_handle_unknown", "a handle is not one of this run")
+	}
+	canonical, err := network.SealedOrigin(origin)
+	switch {
+	case err == nil && slices.Contains(v.login, canonical):
+		s.used(v.field, canonical, placementLogin)
+		return v.value, nil
+	case err == nil && (slices.Contains(v.known, canonical) || slices.Contains(v.to, canonical)):
+		return "", deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be sent there as a login by HTTP: that is "+placementLogin+", of the whole origin")
+	}
+	return "", deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be sent to that origin")
 }
 
 // filled are the fields that values were typed into (B220).

@@ -13,6 +13,11 @@ func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) 
 	return x.s.seals.value(handle, pageOrigin, frameOrigin, field)
 }
 
+// Login implements engine.Secrets.
+func (x secrets) Login(handle, origin string) (string, *action.Refusal) {
+	return x.s.seals.login(handle, origin)
+}
+
 // Hide implements engine.Secrets.
 func (x secrets) Hide(text string) string { return x.s.seals.hideText(text) }
 

@@ -66,7 +66,7 @@ type worker interface {
 
 func newSession(h *Host, o SessionOptions) *Session {
 	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: nobody{}}
-	s.seals = newSeals(func(field, origin string) { s.back.SealedUsed(field, origin, placementFill) })
+	s.seals = newSeals(func(field, origin, placement string) { s.back.SealedUsed(field, origin, placement) })
 	s.shelf = newShelf()
 	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
 	s.life, s.cancel = context.WithCancel(context.Background())

@@ -62,7 +62,29 @@ func (p *parser) navigate() {
 	default:
 		a.URL = p.must("url", maxURL)
 	}
+	if o, ok := p.object.object("http_auth"); ok {
+		if a.URL == "" {
+			p.refuse("http_auth", "a login is for a url")
+		}
+		a.Auth = &HTTPAuth{Username: secretValue(o, "username"), Password: secretValue(o, "password")}
+	}
 	p.r.Navigate = a
+}
+
+// secretValue reads a value that is given as it is, or as a handle.
+func secretValue(in object, name string) Value {
+	o, ok := in.object(name)
+	if !ok {
+		in.wrong("object", name)
+		return Value{}
+	}
+	switch plain, sealed := o.has("plain"), o.has("sealed"); {
+	case plain == sealed:
+		in.refuse(name, "exactly one of plain and sealed")
+	case sealed:
+		return Value{Sealed: o.must("sealed", maxName)}
+	}
+	return Value{Plain: o.text("plain", maxField)}
 }
 
 func (p *parser) click() {

@@ -137,7 +137,16 @@ type Predicate struct {
 }
 
 // NavigateArgs: either URL or History.
-type NavigateArgs struct{ URL, History, Until string }
+type NavigateArgs struct {
+	URL, History, Until string
+	Auth                *HTTPAuth // of a URL: for when its server asks for a login
+}
+
+// HTTPAuth answers a server that asks for a login by HTTP.
+type HTTPAuth struct{ Username, Password Value }
+
+// A Value is given as it is, or as a handle.
+type Value struct{ Plain, Sealed string }
 
 // ClickArgs of click.
 type ClickArgs struct {

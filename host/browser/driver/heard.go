@@ -2,6 +2,7 @@ package driver
 
 import (
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/log"
 	cdpnetwork "github.com/chromedp/cdproto/network"
 	cdpage "github.com/chromedp/cdproto/page"
@@ -27,6 +28,10 @@ func (t *Tab) heard(s *chromedp.Target, ev any) {
 		t.threw(ev)
 	case *log.EventEntryAdded:
 		t.noted(ev)
+	case *fetch.EventAuthRequired:
+		t.askedLogin(ev)
+	case *fetch.EventRequestPaused:
+		t.heldUp(ev)
 	case *cdpage.EventScreencastFrame:
 		t.pictured(s, ev)
 	case *target.EventAttachedToTarget:

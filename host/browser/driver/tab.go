@@ -63,6 +63,7 @@ type Tab struct {
 	network traffic
 	screen  screenState
 	looks   looks
+	login   *login // nil: servers that ask get no answer
 }
 
 var _ page.Tab = (*Tab)(nil)

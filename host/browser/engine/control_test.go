@@ -133,6 +133,11 @@ func (v *vault) Value(handle, pageOrigin, frameOrigin string, _ page.Node) (stri
 	return password, v.refuse
 }
 
+func (v *vault) Login(handle, origin string) (string, *action.Refusal) {
+	v.page = origin
+	return password, v.refuse
+}
+
 func (v *vault) Hide(text string) string {
 	return strings.ReplaceAll(text, password, "sluice-sealed-v1-x")
 }

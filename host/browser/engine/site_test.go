@@ -353,6 +353,11 @@ func (s *site) Choose(ctx context.Context, c page.Click, paths []string) (page.D
 	return s.use(ctx, "choose", "", nil)
 }
 
+func (s *site) Login(ctx context.Context, origin, username, password string) (func(), error) {
+	s.call(ctx, "login "+origin+" "+username+" "+password)
+	return func() { s.call(context.Background(), "logout") }, nil
+}
+
 func (s *site) Navigate(ctx context.Context, url, until string) (page.Navigation, error) {
 	_, err := s.use(ctx, "navigate", "navigate", nil)
 	if err == nil {

@@ -62,6 +62,11 @@ type Tab interface {
 	Navigate(ctx context.Context, url, until string) (Navigation, error)
 	History(ctx context.Context, direction, until string) (Navigation, error)
 
+	// Login answers the server of an origin, https://shop.example, when it asks for a
+	// login by HTTP, once for each request, until release is called. Other servers and
+	// proxies get no answer.
+	Login(ctx context.Context, origin, username, password string) (release func(), err error)
+
 	// Happened is what came to pass on this tab since the mark, which Mark returns.
 	Mark() Mark
 	Happened(since Mark) Happened
