@@ -227,13 +227,32 @@
     }
   };
 
+  // While a button of the pointer is down nothing is replaced: a press that ends on
+  // another element than it began on is no click.
+  let pressing = false;
+  const waiting = [];
+  const released = () => setTimeout(() => { pressing = false; waiting.splice(0).forEach((tell) => tell()); });
+  addEventListener('pointerdown', () => { pressing = true; }, true);
+  for (const end of ['pointerup', 'pointercancel', 'blur', 'dragend']) addEventListener(end, released, true);
+  const held = (stream) => {
+    const gates = new Map();
+    const { addEventListener: add, removeEventListener: remove } = stream;
+    stream.addEventListener = (type, handle, ...more) => {
+      const gate = (e) => { if (pressing && e.type !== 'error') waiting.push(() => handle(e)); else handle(e); };
+      gates.set(handle, gate);
+      add.call(stream, type, gate, ...more);
+    };
+    stream.removeEventListener = (type, handle, ...more) => remove.call(stream, type, gates.get(handle) ?? handle, ...more);
+    return stream;
+  };
+
   // The stream of the page. After a break it goes on behind the newest line.
   let source = null;
   const open = (address) => {
     const url = new URL(address, location.href);
     const newest = $('#events li[data-seq]')?.dataset.seq;
     if (newest !== undefined) url.searchParams.set('after', String(Number(newest) + 1));
-    source = new EventSource(url);
+    source = held(new EventSource(url));
     return source;
   };
   let lost = 0;
