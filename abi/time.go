@@ -1,6 +1,9 @@
 package abi
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 const (
 	microsPerSecond = 1_000_000
@@ -55,6 +58,21 @@ func epochMillis(raw []byte) (micros int64, ok bool) {
 //
 // Digits after the sixth of a fraction are dropped. It does not allocate.
 func ParseTime(text string) (micros int64, ok bool) { return parseTime(text) }
+
+// Instant reads a time of RFC 3339, to the microsecond, in UTC. A leap second is the
+// beginning of the day that it precedes.
+func Instant(text string) (time.Time, bool) {
+	const shortest = len("2006-01-02T15:04:05Z")
+	if len(text) < shortest {
+		return time.Time{}, false
+	}
+	_, zoned := parseOffset(text, len(text)-1)
+	if !zoned && len(text) >= shortest+len("+00:00")-1 {
+		_, zoned = parseOffset(text, len(text)-len("+00:00"))
+	}
+	micros, ok := ParseTime(text)
+	return time.UnixMicro(micros).UTC(), ok && zoned
+}
 
 func parseTime[T string | []byte](s T) (int64, bool) {
 	year, ok := digitsAt(s, 0, 4)

@@ -212,7 +212,7 @@ func (s *Service) ScheduleStatistics(ctx context.Context, id store.ConnectionID)
 		return control.Statistics{}, err
 	}
 	sums, err := s.schedules.Statistics(ctx, id)
-	out := control.Statistics{TotalRuns: sums.TotalRuns, Succeeded: sums.Succeeded, Failed: sums.Failed, Cancelled: sums.Cancelled,
+	out := control.Statistics{TotalRuns: sums.TotalRuns, Succeeded: sums.Succeeded, Partial: sums.Partial, Failed: sums.Failed, Cancelled: sums.Cancelled,
 		Skipped: sums.Skipped, TotalRecords: sums.TotalRecords}
 	if sums.LastRun != nil {
 		last := control.Tick(*sums.LastRun)

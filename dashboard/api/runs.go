@@ -77,6 +77,7 @@ func (a *API) runRoutes() []route {
 				{name: "connectionId", typ: "string", text: "Only runs of a connection."},
 				{name: "connectorName", typ: "string", text: "Only runs of a connector."},
 				{name: "status", typ: "string", text: "Only runs that stand there.", words: statusNames(), repeat: true},
+				{name: "outcome", typ: "string", text: "Only runs that came out so; partial: something was left out.", words: outcomes},
 				{name: "triggerKind", typ: "string", text: "Only runs started so.", words: triggers},
 				{name: "tag", typ: "string", text: "Only runs with a tag."},
 				{name: "createdAfter", typ: "string", text: "RFC 3339."},
@@ -469,15 +470,19 @@ func (a *API) listRuns(c *fiber.Ctx) error {
 type runFilter struct {
 	connection              store.ConnectionID
 	connector, trigger, tag string
+	outcome                 string
 	statuses                []string
 	after, before           time.Time
 }
+
+// outcomes are how runs come out (R10).
+var outcomes = []string{"complete", timeline.Partial, "failed", "cancelled"}
 
 func runFilterOf(c *fiber.Ctx) (runFilter, error) {
 	q := web.QueryOf(c)
 	f := runFilter{
 		connection: store.ConnectionID(q.Text("connectionId", 64)), connector: q.Text("connectorName", 128), tag: q.Text("tag", 1024),
-		trigger: q.OneOf("triggerKind", "", triggers...), after: q.Time("createdAfter"), before: q.Time("createdBefore"),
+		trigger: q.OneOf("triggerKind", "", triggers...), outcome: q.OneOf("outcome", "", outcomes...), after: q.Time("createdAfter"), before: q.Time("createdBefore"),
 	}
 	for _, s := range c.Context().QueryArgs().PeekMulti("status") {
 		f.statuses = append(f.statuses, string(s))
@@ -500,7 +505,7 @@ func (f runFilter) row(r store.Run) bool {
 }
 
 func (f runFilter) snapshot(s timeline.Snapshot) bool {
-	return (f.connector == "" || s.Sluice.ConnectorName == f.connector) && (len(f.statuses) == 0 || slices.Contains(f.statuses, string(s.Status)))
+	return (f.outcome == "" || s.Sluice.Outcome == f.outcome) && (f.connector == "" || s.Sluice.ConnectorName == f.connector) && (len(f.statuses) == 0 || slices.Contains(f.statuses, string(s.Status)))
 }
 
 func (a *API) cancelRun(c *fiber.Ctx) error {

@@ -630,13 +630,13 @@ func TestListRuns(t *testing.T) {
 	if n != 3 {
 		t.Errorf("%d runs", n)
 	}
-	for q, want := range map[string]int{"&status=completed": 3, "&status=failed": 0, "&status=failed&status=completed": 3, "&triggerKind=scheduled": 0,
+	for q, want := range map[string]int{"&status=completed": 3, "&outcome=complete": 3, "&outcome=partial": 0, "&status=failed": 0, "&status=failed&status=completed": 3, "&triggerKind=scheduled": 0,
 		"&triggerKind=manual": 3, "&connectorName=conformance-noop": 3, "&connectorName=ask": 0, "&createdAfter=2000-01-01T00:00:00Z": 3, "&createdBefore=2000-01-01T00:00:00Z": 0} {
 		if a := c.do("GET", "/v1/runs?tag="+t.Name()+q, nil).want(200); len(a.list("data")) != want {
 			t.Errorf("%s: %d", q, len(a.list("data")))
 		}
 	}
-	for _, q := range []string{"status=odd", "triggerKind=x", "createdAfter=x", "limit=501", "cursor=x"} {
+	for _, q := range []string{"status=odd", "outcome=odd", "triggerKind=x", "createdAfter=x", "limit=501", "cursor=x"} {
 		if a := c.do("GET", "/v1/runs?"+q, nil); a.status != http.StatusBadRequest {
 			t.Errorf("%s: %d", q, a.status)
 		}

@@ -294,7 +294,8 @@ type Backoff struct {
 // Tick is a history record (R211).
 type Tick struct {
 	Attempt                int             `json:"attempt"`
-	Status                 string          `json:"status"` // succeeded, failed, cancelled, skipped
+	Status                 string          `json:"status"`            // succeeded, failed, cancelled, skipped
+	Outcome                string          `json:"outcome,omitempty"` // of a run: complete, partial, failed, cancelled
 	ConnectorID            string          `json:"connectorId"`
 	ConnectionID           string          `json:"connectionId"`
 	Source                 json.RawMessage `json:"source,omitempty"`
@@ -319,6 +320,7 @@ type Tick struct {
 type Statistics struct {
 	TotalRuns    int64 `json:"totalRuns"`
 	Succeeded    int64 `json:"succeeded"`
+	Partial      int64 `json:"partial"` // of those that succeeded, left something out
 	Failed       int64 `json:"failed"`
 	Cancelled    int64 `json:"cancelled"`
 	Skipped      int64 `json:"skipped"`

@@ -22,7 +22,7 @@ const (
 )
 
 // runStates are the states that runs can be listed by.
-var runStates = []string{"active", "completed", "failed", "cancelled"}
+var runStates = []string{"active", "completed", timeline.Partial, "failed", "cancelled"}
 
 // runsBody is a page of runs.
 type runsBody struct {
@@ -81,12 +81,17 @@ func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 				break
 			}
 			looked, before = looked+1, r.ID
-			if status := timeline.RowStatus(r); b.Status == "active" && status.Terminal() || b.Status != "" && b.Status != "active" && string(status) != b.Status {
+			status := timeline.RowStatus(r)
+			wanted := b.Status == "" || b.Status == string(status) || b.Status == "active" && !status.Terminal() || b.Status == timeline.Partial && status == timeline.Completed
+			if !wanted {
 				continue
 			}
 			s, err := u.Streams.Brief(ctx, r)
 			if err != nil {
 				return b, err
+			}
+			if b.Status == timeline.Partial && s.Sluice.Outcome != timeline.Partial {
+				continue
 			}
 			b.Runs = append(b.Runs, s)
 		}

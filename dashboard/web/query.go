@@ -106,8 +106,8 @@ func (q *Query) Time(name string) time.Time {
 	if !q.Has(name) {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, q.Text(name, 40))
-	if err != nil {
+	t, ok := abi.Instant(q.Text(name, 40))
+	if !ok {
 		q.wrong(name, "a time of RFC 3339")
 	}
 	return t

@@ -197,6 +197,21 @@ func TestOwnerNeeded(t *testing.T) {
 	})
 }
 
+// LeftOut tells of runs that left something out, and not of those that did not.
+func TestLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, r := newMemory(), &receiver{}
+		h := open(t, options(m, r))
+		defer closed(t, h)
+		create(t, h, webhook.Definition{Events: []string{webhook.LeftOut}})
+		whole, part := m.begin(), m.begin()
+		m.say(whole, "run.started", "run.completed complete")
+		m.say(part, "run.started", "run.completed partial")
+		settle()
+		check(t, "deliveries", r.got(t), []string{string(part) + " run.completed"})
+	})
+}
+
 // A237: only runs that carry one of the tags.
 func TestTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

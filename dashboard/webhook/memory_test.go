@@ -162,7 +162,7 @@ func (m *memory) say(id store.RunID, types ...string) {
 	defer m.mu.Unlock()
 	for _, t := range types {
 		typ, action, _ := strings.Cut(t, " ")
-		data, _ := json.Marshal(map[string]string{"owner_action": action})
+		data, _ := json.Marshal(map[string]string{"owner_action": action, "outcome": action})
 		n := uint64(len(m.events[id]))
 		m.events[id] = append(m.events[id], store.Event{
 			ID: store.EventID(fmt.Sprintf("evt_%016x", n)), Type: typ, Sequence: n, RunID: id, Data: data,

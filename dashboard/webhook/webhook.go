@@ -25,7 +25,7 @@ const (
 // A Definition is what a new webhook shall be (A233).
 type Definition struct {
 	URL    string   `json:"url"`
-	Events []string `json:"events"`           // A237, and OwnerNeeded
+	Events []string `json:"events"`           // A237, OwnerNeeded and LeftOut
 	Secret string   `json:"secret,omitempty"` // "" has one made
 	Tags   []string `json:"tags,omitempty"`   // only runs that carry one of them; none is all
 }

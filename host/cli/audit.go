@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
@@ -86,10 +87,11 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t, nil
+	}
+	if t, ok := abi.Instant(text); ok {
+		return t, nil
 	}
 	if n, ok := spanOfDays(text); ok {
 		return now.AddDate(0, 0, -n), nil

@@ -122,8 +122,8 @@ func (f *grantFlags) terms(now time.Time) (*host.Terms, error) {
 
 // parseWhen reads a time, the end of a day, or a span from now on.
 func parseWhen(text string, now time.Time) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at.UTC(), nil
+	if at, ok := abi.Instant(text); ok {
+		return at, nil
 	}
 	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return day.AddDate(0, 0, 1).UTC(), nil

@@ -47,6 +47,30 @@ func TestHistory(t *testing.T) {
 	})
 }
 
+// What a run left out is in its record, and counted.
+func TestPartialCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		partial := true
+		w.play = func(schedule.Start) play {
+			p := play{result: `,"outcome":"complete"`}
+			if partial {
+				p.result, partial = `,"outcome":"partial"`, false
+			}
+			return p
+		}
+		s, stop := w.start()
+		defer stop()
+		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		pass(49 * time.Hour)
+		sums, err := s.Statistics(t.Context(), conn)
+		w.must(err)
+		equal(t, "sums", sums.Partial, 1)
+		page := w.history(s)
+		equal(t, "records", page[len(page)-1].Outcome+" "+page[0].Outcome, "partial complete")
+	})
+}
+
 // TestRecord: R211. The values of the runtime, unchanged; a state that is too
 // large as its digest.
 func TestRecord(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // A result is what a schedule looks at in the result value of a run (R10).
 type result struct {
 	Status                 string          `json:"status"`
+	Outcome                string          `json:"outcome"`
 	TerminalReason         *string         `json:"terminal_reason"`
 	Failure                *failure        `json:"failure"`
 	RecordsEmitted         *int64          `json:"records_emitted"`
@@ -89,7 +90,7 @@ func tickOf(run store.Run, r result) (Tick, error) {
 		return Tick{}, fmt.Errorf("read result of run %s: %w", run.ID, err)
 	}
 	t := Tick{
-		Attempt: run.Attempt, Status: r.Status, ConnectorID: string(run.ConnectorID), ConnectionID: string(run.ConnectionID),
+		Attempt: run.Attempt, Status: r.Status, Outcome: r.Outcome, ConnectorID: string(run.ConnectorID), ConnectionID: string(run.ConnectionID),
 		Source: sourceOf(run.ConnectorID), RunID: string(run.ID), TraceID: string(run.TraceID), StartedAt: run.StartedAt,
 		RecordsEmitted: r.RecordsEmitted, CheckpointSummary: bounded(present(r.CheckpointSummary)), KnownGaps: bounded(present(parts.KnownGaps)),
 		ConnectorError: bounded(present(parts.ConnectorError)), FailureReason: r.failureReason(), TerminalReason: r.reason(),

@@ -16,7 +16,8 @@ import (
 // A Tick is a history record (R211): one due time, or why it was skipped.
 type Tick struct {
 	Attempt                int             `json:"attempt"`
-	Status                 string          `json:"status"` // succeeded, failed, cancelled, skipped
+	Status                 string          `json:"status"`            // succeeded, failed, cancelled, skipped
+	Outcome                string          `json:"outcome,omitempty"` // of a run: complete, partial, failed, cancelled
 	ConnectorID            string          `json:"connector_id"`
 	ConnectionID           string          `json:"connection_id"`
 	Source                 json.RawMessage `json:"source,omitempty"`
@@ -41,6 +42,7 @@ type Tick struct {
 type Statistics struct {
 	TotalRuns    int64 `json:"total_runs"`
 	Succeeded    int64 `json:"succeeded"`
+	Partial      int64 `json:"partial"` // of those that succeeded, left something out
 	Failed       int64 `json:"failed"`
 	Cancelled    int64 `json:"cancelled"`
 	Skipped      int64 `json:"skipped"`
@@ -52,6 +54,9 @@ func (t *Statistics) add(k Tick) {
 	switch k.Status {
 	case "succeeded":
 		t.Succeeded++
+		if k.Outcome == "partial" {
+			t.Partial++
+		}
 	case "failed":
 		t.Failed++
 	case "cancelled":
