@@ -40,18 +40,25 @@ func Main(args []string) int {
 func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
+	c, err := execute(ctx, args, in, out, errs)
+	if c.started(ctx, err) {
+		c, err = execute(ctx, args, in, out, errs)
+	}
+	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags behind a wrong one are not read
+	if err != nil && ctx.Err() != nil && !c.ran {
+		err = interrupted{err}
+	}
+	return c.exit(err)
+}
+
+func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) (*command, error) {
 	c := &command{in: in, out: out, errs: errs, screen: newScreen(errs)}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(ctx)
-	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags behind a wrong one are not read
-	if err != nil && ctx.Err() != nil && !c.ran {
-		err = interrupted{err}
-	}
-	return c.exit(err)
+	return c, root.ExecuteContext(ctx)
 }
 
 // interrupted marks what came of an interrupt, unless a run has taken it.

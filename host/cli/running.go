@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/client"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/store"
 )
 
 // running finds the host that a command is for: the one that --url names, or the
@@ -44,6 +48,37 @@ func (c *command) running(ctx context.Context) (*client.Client, error) {
 		c.found = k
 	}
 	return c.found, nil // a socket that nobody answers is what a host left that was killed
+}
+
+// starting is how long a host that has the store and does not listen yet is waited for.
+const starting = 10 * time.Second
+
+// started reports whether a command was refused because a host has the store that only
+// just began, and which serves it by now. Nothing was done yet, so it can be given to
+// that host.
+func (c *command) started(ctx context.Context, err error) bool {
+	var busy *store.BusyError
+	if !errors.As(err, &busy) || c.found != nil || c.ran || !serves(busy.PID) {
+		return false
+	}
+	for end := time.Now().Add(starting); time.Now().Before(end); {
+		if k, err := c.running(ctx); err != nil || k != nil {
+			return k != nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// serves reports whether a process was started to serve, as far as its system tells.
+func serves(pid int) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	args := strings.Split(string(line), "\x00")
+	return err == nil && len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
 }
 
 // remote is the host that --url or SLUICE_URL names, with the key of --key-file
