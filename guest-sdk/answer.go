@@ -27,6 +27,10 @@ func (a Answer) Text(name string) string {
 	return string(v.Raw)
 }
 
+// File is the file of a field with the format file, of at most abi.MaxAnswerFile bytes.
+// Its name and media type are what the owner's browser says.
+func (a Answer) File(name string) (abi.AnswerFile, error) { return abi.ParseAnswerFile(a.Text(name)) }
+
 // Has reports whether a field was given.
 func (a Answer) Has(name string) bool {
 	v, ok := a.data.Member(name)

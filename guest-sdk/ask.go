@@ -14,7 +14,8 @@ type Field struct {
 	Name     string
 	Title    string   // the label; Name without one
 	Type     string   // string (the default), number, integer, boolean
-	Format   string   // such as email or password
+	Format   string   // such as email, password or file, see Answer.File
+	Accept   string   // of a file: extensions and media types, such as .csv,text/csv
 	Enum     []string // the choices, when there are only some
 	Secret   bool     // masked, and never shown again
 	Optional bool
@@ -186,6 +187,9 @@ func (f Field) append(b []byte) []byte {
 	}
 	if f.Format != "" {
 		b = abi.AppendQuote(append(b, `,"format":`...), f.Format)
+	}
+	if f.Accept != "" {
+		b = abi.AppendQuote(append(b, `,"accept":`...), f.Accept)
 	}
 	if f.Secret {
 		b = append(b, `,"secret":true`...)

@@ -76,6 +76,8 @@ type FormField struct {
 	Secret   bool // masked, no autocompletion
 	Sealed   bool // the connector gets a handle
 	Required bool
+	File     bool   // the value is an abi.AnswerFile
+	Accept   string // of a file
 }
 
 // View is the run's current assistance (R132): the newest request without an
@@ -198,6 +200,9 @@ func fieldsOf(schema members, required []string) []FormField {
 		}
 		if f.Label == "" {
 			f.Label = name
+		}
+		if f.File = f.Format == abi.FormatFile && f.Type == "string"; f.File {
+			f.Accept = p.text("accept")
 		}
 		var enum []json.RawMessage
 		if json.Unmarshal(p["enum"], &enum) == nil {

@@ -85,8 +85,9 @@ func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask
 	switch p, known := web.ProblemOf(err); {
 	case err == nil:
 		a.Raw = &raw
-		if a.Controls.Links {
-			a.Links = linksOf(raw.Attachments)
+		a.Links = linksOf(raw.Attachments)
+		if !a.Controls.Links { // nothing to open, and the rest is shown all the same
+			a.Links = slices.DeleteFunc(a.Links, func(l link) bool { return !l.Only })
 		}
 		if a.Edited {
 			a.Draft = abi.Draft(raw.Schema)

@@ -20,6 +20,7 @@ type link struct {
 	Plain bool // http: others can read along
 	Text  string
 	Image *picture // of a QR code
+	Only  bool     // Text is all that there is: a file, or a fixture
 }
 
 // maxLink bounds what is shown of a target, and maxQR what is drawn as a code.
@@ -47,6 +48,9 @@ func linksOf(attachments []control.LiveAttachment) []link {
 				continue
 			}
 			l.Text = abi.Cut(abi.CleanLines(l.Text), maxLink)
+		case "file", "fixture":
+			l.Text = abi.Cut(abi.CleanLines(strings.Join(strings.Fields(a.Kind+" "+a.Ref+" "+a.Accept+" "+a.Status), " ")), maxLink)
+			l.Only = true
 		default:
 			continue
 		}

@@ -39,3 +39,21 @@ func TestLinks(t *testing.T) {
 		t.Error("a file is shown as a link")
 	}
 }
+
+// A file or a fixture that assistance is about is named, also where there is nothing to
+// open, and is no link.
+func TestFilesAreNamed(t *testing.T) {
+	s := open(t)
+	s.host.raw = &control.RawAssistance{Message: "m", Attachments: []control.LiveAttachment{{Kind: "file", Label: "Statement", Accept: ".csv", URL: "https://bank.example/file"}, {Kind: "fixture", Ref: "mail-2"}, {Kind: "url", URL: "https://bank.example/ok"}}}
+	s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
+		store.Event{Type: "run.assistance_requested", Data: data(map[string]any{"assistance_request_id": "q", "progress_posture": "blocked", "owner_action": "operate_attachment", "response_obligation": "none", "message": "m"})})
+	page := s.page("/ui/runs/run_1")
+	for _, want := range []string{"Statement", "file .csv", "fixture mail-2"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(page, "bank.example") || strings.Contains(page, "not a plain web address") {
+		t.Error("something is offered to be opened")
+	}
+}

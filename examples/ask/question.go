@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
@@ -64,9 +65,20 @@ func (a *asker) approval(ctx context.Context, q question) (outcome, error) {
 
 func (a *asker) clarification(ctx context.Context, q question) (outcome, error) {
 	field := guest.Field{Name: "answer", Title: "Your answer", Enum: q.Choices}
+	if q.File != "" {
+		field.Format, field.Accept = "file", q.File
+	}
 	answer, err := a.run.Clarify(ctx, q.Message, append(q.options(), guest.Form(field))...)
 	if err != nil {
 		return declined(err)
 	}
-	return outcome{Outcome: "given", Given: []string{"answer"}, Text: answer.Text("answer")}, nil
+	o := outcome{Outcome: "given", Given: []string{"answer"}, Text: answer.Text("answer")}
+	if q.File != "" {
+		f, err := answer.File("answer")
+		if err != nil {
+			return outcome{}, err
+		}
+		o.Text = fmt.Sprintf("%s, %d bytes", f.Name, len(f.Data))
+	}
+	return o, nil
 }

@@ -20,6 +20,7 @@ type question struct {
 	Message string   `json:"message"`
 	Timeout float64  `json:"timeout_seconds"`
 	Choices []string `json:"choices"` // of a clarification
+	File    string   `json:"file"`    // of a clarification: a file is asked for, of this kind
 	Draft   string   `json:"draft"`   // of an approval: a text that its owner may change, or have changed
 	Polls   int      `json:"polls"`   // until an external approval is seen, or a back-off is over
 	Never   bool     `json:"never"`   // the external approval does not come

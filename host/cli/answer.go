@@ -138,7 +138,7 @@ func questionFrom(a client.Assistance) *run.Question {
 	}
 	v := timeline.ViewOf(a.Item)
 	for _, f := range v.Fields {
-		q.Fields = append(q.Fields, run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required, Sealed: f.Sealed, Enum: f.Enum})
+		q.Fields = append(q.Fields, run.Field{Name: f.Name, Shown: f.Name, Title: f.Label, Type: f.Type, Secret: f.Secret, Required: f.Required, Sealed: f.Sealed, Enum: f.Enum, File: f.File, Accept: f.Accept})
 	}
 	if v.Decision != "" {
 		q.Fields = append(q.Fields, run.Field{Name: v.Decision, Shown: v.Decision, Type: "string", Required: true, Enum: v.Choices})

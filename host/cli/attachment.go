@@ -62,6 +62,11 @@ func opened(attachments []abi.Attachment) (lines []string) {
 			if text, what = a.Payload, "Scan"; text == "" {
 				text = a.URL
 			}
+		case "file", "fixture":
+			text, what = join(" ", a.Ref, a.Accept, a.Status), "It is about a "+a.Kind
+			if text == "" {
+				text = "see the message"
+			}
 		}
 		if text == "" {
 			continue

@@ -3,11 +3,17 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -111,7 +117,7 @@ func (s *scripted) take(q run.Question) (run.Answer, bool) {
 			return run.Answer{}, false
 		}
 	}
-	return a, true
+	return a, s.withFiles(q, a)
 }
 
 // unused tells of the answers that no question came for: the first of them kept
@@ -126,6 +132,44 @@ func (s *scripted) unused() {
 			s.warn("--answer %s was not used either", a.kind)
 		}
 	}
+}
+
+// fileAnswer is a file as a question is answered with it.
+func fileAnswer(path string) (json.RawMessage, error) {
+	f, err := os.Open(host.Home(path))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	data, err := io.ReadAll(io.LimitReader(f, abi.MaxAnswerFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > abi.MaxAnswerFile {
+		return nil, fmt.Errorf("%s has more than 512 KiB", path)
+	}
+	media := mime.TypeByExtension(filepath.Ext(path))
+	if i := strings.IndexByte(media, ';'); i >= 0 {
+		media = media[:i]
+	}
+	return quoted(abi.AnswerFile{Name: filepath.Base(path), Media: media, Data: data}.String()), nil
+}
+
+// withFiles reads the files that are meant by @PATH.
+func (s *scripted) withFiles(q run.Question, a run.Answer) bool {
+	for _, f := range q.Fields {
+		path, named := strings.CutPrefix(abi.String(a.Data[f.Name]), "@")
+		if !f.File || !named {
+			continue
+		}
+		value, err := fileAnswer(path)
+		if err != nil {
+			s.warn("--answer %s was not used: %s", q.Kind, abi.Clean(err.Error()))
+			return false
+		}
+		a.Data[f.Name] = value
+	}
+	return true
 }
 
 func (s scriptedAnswer) answer(q run.Question) run.Answer {

@@ -144,6 +144,8 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 		label += " (secret; the connector gets a handle, not the value)"
 	case f.Secret:
 		label += " (secret; the connector will see it; used for this run only)"
+	case f.File:
+		label += " (the path of a file)"
 	case !f.Required:
 		label += " (optional)"
 	}
@@ -159,6 +161,12 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 			t.say("   A value is needed; Ctrl-D gives up.")
 		case len(f.Enum) > 0 && !slices.Contains(f.Enum, text):
 			t.say("   One of %s, please.", abi.Clean(strings.Join(f.Enum, ", ")))
+		case f.File:
+			value, err := fileAnswer(text)
+			if err == nil {
+				return value, true
+			}
+			t.say("   %s", abi.Clean(err.Error()))
 		default:
 			return typed(f.Type, text), true
 		}

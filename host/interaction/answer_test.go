@@ -64,7 +64,7 @@ func TestChecksInOrder(t *testing.T) {
 	}{
 		{"1 before 2", runID, " \t", "timeout", nil, "invalid_request", "field", "interactionId"},
 		{"1: too long an id", runID, strings.Repeat("x", 401), "success", nil, "invalid_request", "field", "interactionId"},
-		{"1: too much data before 2", runID, "login#2", "timeout", values("field_1", `"`+strings.Repeat("x", 8<<10)+`"`), "invalid_request", "field", "data"},
+		{"1: too much data before 2", runID, "login#2", "timeout", values("field_1", `"`+strings.Repeat("x", 8<<17)+`"`), "invalid_request", "field", "data"},
 		{"2: an owner sends no timeout, before 3", "run_none", "login#2", "timeout", nil, "invalid_status", "", nil},
 		{"3", "run_none", "login#2", "success", nil, "not_found", "", nil},
 		{"4", "run_over", "login", "success", nil, "no_pending_interaction", "outcome", "never_asked"},

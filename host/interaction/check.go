@@ -15,6 +15,8 @@ const (
 	maxFields = 32
 	maxValue  = 8 * abi.KiB
 	maxName   = 200 // bytes of an interaction id
+	// maxFiles bounds an answer with files, which are texts that are a third longer.
+	maxFiles = maxAnswer + abi.MaxAnswerFile/3*4
 )
 
 func invalid(field, message string) error {
@@ -31,13 +33,10 @@ func checkShape(interactionID, status string, data map[string]json.RawMessage) e
 	}
 	total := 0
 	for name, value := range data {
-		if len(value) > maxValue {
-			return invalid("data", "a value of an answer has at most 8 KiB")
-		}
 		total += len(name) + len(value)
 	}
-	if total > maxAnswer {
-		return invalid("data", "an answer has at most 64 KiB")
+	if total > maxFiles {
+		return invalid("data", "an answer has at most 64 KiB, and 512 KiB of files")
 	}
 	if status != abi.AnswerSuccess && status != abi.AnswerCancelled {
 		return &run.Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
@@ -50,7 +49,7 @@ func checkShape(interactionID, status string, data map[string]json.RawMessage) e
 // the connector's own names; the values are still the caller's. null is no value.
 func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := make(map[string]json.RawMessage, len(data))
-	known := 0
+	known, total := 0, 0
 	for _, f := range q.Fields {
 		raw, given := data[f.Shown]
 		if given {
@@ -64,6 +63,10 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 			return nil, invalid(f.Shown, "this field is required")
 		case v.Absent():
 			continue
+		case f.File && !isFile(v):
+			return nil, invalid(f.Shown, abi.ErrAnswerFile.Error())
+		case !f.File && len(raw) > maxValue:
+			return nil, invalid(f.Shown, "a value of an answer has at most 8 KiB")
 		case !admits(f.Type, v):
 			return nil, invalid(f.Shown, "this field has another type: want "+f.Type)
 		}
@@ -71,15 +74,26 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 		if !ok {
 			return nil, invalid(f.Shown, "this field takes one of the choices that were offered")
 		}
-		own[f.Name] = chosen
+		if own[f.Name] = chosen; !f.File {
+			total += len(f.Shown) + len(raw)
+		}
 	}
 	if known != len(data) {
 		return nil, invalid("data", "the question has no such field")
+	}
+	if total > maxAnswer {
+		return nil, invalid("data", "an answer has at most 64 KiB, but for files")
 	}
 	if q.Kind == abi.KindApproval {
 		return own, checkDecision(own)
 	}
 	return own, nil
+}
+
+func isFile(v abi.Value) bool {
+	text, _ := v.Text()
+	_, err := abi.ParseAnswerFile(text)
+	return err == nil
 }
 
 // checkDecision: what a decision says has to come with it, and nothing that it

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -111,6 +112,46 @@ func TestDecisions(t *testing.T) {
 		select {
 		case err := <-done:
 			t.Errorf("%s: %v", c.data, err)
+		case got := <-a.got:
+			st.commit(runID)
+			got.Settled(nil)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A field of a file takes a file, larger than other values, and nothing else does.
+func TestFileAnswer(t *testing.T) {
+	file := run.Field{Name: "f", Shown: "f", Type: "string", File: true}
+	text := run.Field{Name: "t", Shown: "t", Type: "string"}
+	large := string(abi.AppendQuote(nil, abi.AnswerFile{Name: "a.csv", Data: make([]byte, abi.MaxAnswerFile)}.String()))
+	for _, c := range []struct {
+		data  map[string]json.RawMessage
+		wrong string
+	}{
+		{values("f", large), ""},
+		{values("f", `"data:;base64,AAAA"`, "t", `"x"`), ""},
+		{values("f", `"hello"`), "f"},
+		{values("f", `{"name":"a"}`), "f"},
+		{values("t", large), "t"},
+		{values("f", large, "t", large), "data"},
+	} {
+		st := newMemory(runID)
+		d := interaction.New(st)
+		a := ask(t, d, st, run.Question{RunID: string(runID), InteractionID: "q", Kind: "clarification", Fields: []run.Field{file, text}})
+		done := make(chan error, 1)
+		go func() { done <- d.Answer(t.Context(), runID, "q", "success", c.data, "") }()
+		if c.wrong != "" {
+			if err := <-done; code(err) != "invalid_request" || detail(err, "field") != c.wrong {
+				t.Errorf("%.60s: %v", c.data, err)
+			}
+			continue
+		}
+		select {
+		case err := <-done:
+			t.Errorf("%.60s: %v", c.data, err)
 		case got := <-a.got:
 			st.commit(runID)
 			got.Settled(nil)

@@ -170,6 +170,9 @@ func (r *run) fields(a *asking) []Field {
 			f.Name = name
 			f.Sealed = deliveryOf(r.plan.manifest, a.message.Kind, name, s.Secret) == "sealed"
 		}
+		if s.isFile() {
+			f.File, f.Accept, f.Sealed = true, s.Accept, false
+		}
 		for _, e := range s.Enum {
 			f.Enum = append(f.Enum, abi.String(e))
 		}

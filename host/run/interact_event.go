@@ -203,7 +203,7 @@ func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
 			continue
 		}
 		out[f.Shown] = "[REDACTED]"
-		if q.message.Kind != abi.KindClarification || f.Secret || f.Sealed {
+		if q.message.Kind != abi.KindClarification || f.Secret || f.Sealed || f.File {
 			continue
 		}
 		if text, isText := textOf(raw); isText {

@@ -48,6 +48,8 @@ type Field struct {
 	Required bool
 	Sealed   bool // the connector gets a handle instead of the value
 	Enum     []string
+	File     bool   // the value is an abi.AnswerFile; never sealed, and in no event
+	Accept   string // of a file: what a page's chooser shows, such as .csv,text/csv
 }
 
 // An Answer is what the owner said. Data has the connector's field names.

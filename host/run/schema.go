@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,11 +19,18 @@ type reducedSchema struct {
 type schemaField struct {
 	Type     string            `json:"type,omitempty"`
 	Format   string            `json:"format,omitempty"`
+	Accept   string            `json:"accept,omitempty"` // of a file
 	Title    string            `json:"title,omitempty"`
 	Secret   bool              `json:"secret,omitempty"`
 	Delivery string            `json:"delivery,omitempty"`
 	Enum     []json.RawMessage `json:"enum,omitempty"`
 }
+
+// isFile reports a field that is answered with a file.
+func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type == "string" }
+
+// acceptable is what the accept of a file may say: extensions and media types.
+var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
 // secretNames are the parts of a field's name that make it secret (R130).
 var secretNames = []string{
@@ -106,6 +114,12 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 	if t, _ := spec.Member("title"); t.Is(abi.KindString) {
 		text, _ := t.Text()
 		f.Title = r.assistanceText(text, 80)
+	}
+	if accept, _ := spec.Member("accept"); f.isFile() {
+		f.Secret = false // its content is in no event anyway
+		if text, ok := accept.Text(); ok && acceptable.MatchString(text) {
+			f.Accept = text
+		}
 	}
 	if f.Secret && kind != "" {
 		f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)

@@ -205,6 +205,28 @@
   });
   document.addEventListener('htmx:sendError', (e) => failed(formOf(e.detail.elt), 'Sluice cannot be reached. Nothing was changed; try again.'));
 
+  // A file that a question is answered with goes along as a text.
+  const mostOfFile = 512 * 1024;
+  document.addEventListener('change', (e) => {
+    const name = e.target.dataset?.file;
+    if (!name) return;
+    const form = e.target.form;
+    const [file] = e.target.files;
+    const place = all('input[type=hidden]', form).find((x) => x.name === name);
+    place.value = '';
+    e.target.setCustomValidity(file && file.size > mostOfFile ? 'At most 512 KiB' : '');
+    if (!file || file.size > mostOfFile) { e.target.reportValidity(); return; }
+    e.target.setCustomValidity('It is being read');
+    const reader = new FileReader();
+    reader.onload = () => {
+      const media = /^[\w.+-]+\/[\w.+-]+$/.test(file.type) ? file.type : '';
+      place.value = `data:${media};name=${encodeURIComponent(file.name)};base64,${String(reader.result).split(',')[1] ?? ''}`;
+      e.target.setCustomValidity('');
+    };
+    reader.onerror = () => e.target.setCustomValidity('It cannot be read');
+    reader.readAsDataURL(file);
+  });
+
   // Times, in the time zone of the reader.
   const units = [['day', 86400], ['hour', 3600], ['minute', 60]];
   const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always' });
