@@ -64,8 +64,8 @@ func opened(attachments []abi.Attachment) (lines []string) {
 			}
 		case "file", "fixture":
 			text, what = join(" ", a.Ref, a.Accept, a.Status), "It is about a "+a.Kind
-			if text == "" {
-				text = "see the message"
+			if text == "" && a.Label != "" {
+				text = "see what it says"
 			}
 		}
 		if text == "" {

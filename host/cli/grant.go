@@ -283,7 +283,7 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		done, err := taken()
 		if errors.Is(err, store.ErrNotFound) {
-			return usagef("no connection %q; sluice connections lists them", string(id))
+			return missingf("connection_not_found", "no connection %q; sluice connections lists them", string(id))
 		}
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/client"
 	"github.com/sluicehost/sluice/host/jail"
+	"github.com/sluicehost/sluice/host/run"
 )
 
 // Main runs the command line and returns the exit code. In a worker process it
@@ -139,6 +140,12 @@ type usage struct{ error }
 func (u usage) Unwrap() error { return u.error }
 
 func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
+
+// missingf is of a name that nothing has, or a mode that there is not, with the code
+// that the API has for it.
+func missingf(code, format string, args ...any) error {
+	return &run.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
+}
 
 // open opens the host for a command.
 func (c *command) open(ctx context.Context, o host.Options) (*host.Host, error) {

@@ -50,7 +50,7 @@ func prefixedRun(ctx context.Context, src source, arg string) (store.Run, error)
 	case err != nil:
 		return store.Run{}, err
 	case prefix == "" || len(found) == 0:
-		return store.Run{}, usagef("no run %q; sluice runs lists them, last is the newest", arg)
+		return store.Run{}, missingf("not_found", "no run %q; sluice runs lists them, last is the newest", arg)
 	case len(found) > 1:
 		return store.Run{}, usagef("more than one run begins with %q, such as %s and %s", arg, found[0], found[1])
 	}
@@ -71,7 +71,7 @@ func findConnection(ctx context.Context, src source, arg string) (store.Connecti
 	for _, c := range all {
 		names = append(names, string(c.ID))
 	}
-	return conn, usagef("no connection %q; there are: %s", arg, orNone(names))
+	return conn, missingf("connection_not_found", "no connection %q; there are: %s", arg, orNone(names))
 }
 
 // namespace is the grant namespace of a connection's state (R11).
@@ -97,7 +97,7 @@ func findStreams(ctx context.Context, src source, id store.ConnectionID, name st
 		for _, s := range all {
 			names = append(names, string(s.Stream))
 		}
-		return nil, usagef("no stream %q is stored for %s; there are: %s", name, id, orNone(names))
+		return nil, missingf("not_found", "no stream %q is stored for %s; there are: %s", name, id, orNone(names))
 	}
 	return all[i : i+1], nil
 }

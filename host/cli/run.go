@@ -275,7 +275,7 @@ func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
 		*v.into = json.RawMessage(text)
 	}
 	if f.mode != "" && f.mode != abi.FullRefresh && f.mode != abi.Incremental {
-		return q, usagef("--mode %s: want %s or %s", abi.Clean(f.mode), abi.FullRefresh, abi.Incremental)
+		return q, missingf("collection_mode_invalid", "--mode %s: want %s or %s", abi.Clean(f.mode), abi.FullRefresh, abi.Incremental)
 	}
 	if f.reset && f.state != "" {
 		return q, usagef("--reset-state and --state contradict each other")

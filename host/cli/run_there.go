@@ -159,7 +159,7 @@ func (s served) workflow(ctx context.Context, name, connection string) (*abi.Man
 	}
 	if err != nil && !k.Conformance {
 		if len(k.Connections) == 0 || connection != "" {
-			return nil, "", usagef("there is no connection %s; sluice connect %s makes one", abi.Clean(string(id)), abi.Clean(k.Name))
+			return nil, "", missingf("connection_not_found", "there is no connection %s; sluice connect %s makes one", abi.Clean(string(id)), abi.Clean(k.Name))
 		}
 		id = store.ConnectionID(k.Name) // its only one, or the host says which there are
 		if len(k.Connections) == 1 {
