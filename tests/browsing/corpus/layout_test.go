@@ -27,6 +27,8 @@ var layout = []hazard{
 	{"div with a listener", `<div id=b class=box><span>Save</span></div><script>b.addEventListener("click",done)</script>`,
 		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},
 	{"listener on the body only", `<div class=box><span>Save</span></div><script>document.body.addEventListener("click",e=>tell("hit"))</script>`,
+		`{"verb":"click","target":{"selector":{"text":"Save"}},"actionable_timeout_ms":300,` + saved + `}`, "VERIFICATION_FAILED", truth{"hit": 1}}, // it may hear for this element, and it did not
+	{"nothing that listens", `<div class=box><span>Save</span></div>`,
 		`{"verb":"click","target":{"selector":{"text":"Save"}},"actionable_timeout_ms":300,` + saved + `}`, "ACTION_REJECTED not_executable", truth{}},
 	{"display contents", `<button style="display:contents" onclick="done()">Save</button>`, also(`"actionable_timeout_ms":300`), "ACTION_REJECTED zero_size", truth{}},
 	{"clipped away", `<div style="overflow:hidden;height:10px;width:300px;position:relative"><button style="position:absolute;top:40px" onclick="done()">Save</button></div>`, also(`"actionable_timeout_ms":600`), "verified", truth{"saved": 1}},
