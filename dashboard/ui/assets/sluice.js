@@ -253,9 +253,16 @@
   // another element than it began on is no click.
   let pressing = false;
   const waiting = [];
-  const released = () => setTimeout(() => { pressing = false; waiting.splice(0).forEach((tell) => tell()); });
-  addEventListener('pointerdown', () => { pressing = true; }, true);
-  for (const end of ['pointerup', 'pointercancel', 'blur', 'dragend']) addEventListener(end, released, true);
+  const longest = 3000; // of a press whose end nobody hears
+  let release = 0;
+  const released = () => { clearTimeout(release); release = setTimeout(() => { pressing = false; waiting.splice(0).forEach((tell) => tell()); }); };
+  addEventListener('pointerdown', (e) => {
+    if (e.button !== 0) return;
+    pressing = true;
+    clearTimeout(release);
+    release = setTimeout(released, longest);
+  }, true);
+  for (const end of ['pointerup', 'pointercancel', 'contextmenu', 'dragend', 'blur']) addEventListener(end, released, true);
   const held = (stream) => {
     const gates = new Map();
     const { addEventListener: add, removeEventListener: remove } = stream;

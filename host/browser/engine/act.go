@@ -43,6 +43,7 @@ type act struct {
 	flips      int      // how often the delta held and then did not
 	streak     int      // looks in a row in which it held
 	waves      int      // what the verdict before counted
+	late       bool     // the target has had its time to come
 	restless   []string // kinds in which the page changes by itself
 	resume     page.Ref // what keys go to that go nowhere
 	sends      bool     // the page sent something because of it

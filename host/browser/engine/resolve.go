@@ -24,6 +24,10 @@ const maxUnstable = 10
 // many.
 const inCycle = 500 * time.Millisecond
 
+// settled is how long a control that acts by itself is waited for, before a text is taken
+// that the document may listen for.
+const settled = time.Second
+
 // resolve finds the target and waits until it can be acted on. Each try that fails
 // is a step; the last one's fault is the action's (B135, B138).
 func (a *act) resolve() *fault {
@@ -39,6 +43,7 @@ func (a *act) resolve() *fault {
 	}
 	t := try{act: a}
 	for i := 0; ; i++ {
+		a.late = a.now()-from >= min(limit/2, settled)
 		f, err := t.once()
 		if errors.Is(err, page.ErrSelector) && a.dispatches == 0 {
 			a.refused = a.unselected()
@@ -195,7 +200,8 @@ func (t *try) forgotten() bool {
 // find resolves the target in a look (section 5.2).
 func (a *act) find(l *observe.Look) *fault {
 	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
-	found, miss := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip, Hidden: a.req.Verb == action.Upload})
+	found, miss := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
+		Hidden: a.req.Verb == action.Upload, Delegated: a.late && a.req.Verb == action.Click})
 	if miss != nil {
 		a.found = nil
 		a.res.Target.Resolved, a.res.Target.Resolution = nil, &miss.Resolution

@@ -16,6 +16,9 @@ type Options struct {
 	Rebind bool
 	// Skip are elements that recovery has tried (alternate_candidate, B94).
 	Skip map[page.Ref]bool
+	// Delegated takes a passive match that a listener of the document may be for, where
+	// nothing else matches.
+	Delegated bool
 	// Owner resolves a passive match to what acts for it even when nothing will be
 	// dispatched: the clickable wait, and predicates about state.
 	Owner bool
@@ -93,7 +96,7 @@ func (l *Look) Resolve(id *Identity, t *action.Target, o Options) (*Found, *Miss
 		slices.SortStableFunc(m.found, inDocument)
 		m.found = []Candidate{m.found[*i]}
 	}
-	if len(m.found) == 0 && o.Verb == action.Click {
+	if len(m.found) == 0 && o.Delegated {
 		m.delegated()
 	}
 	switch {
@@ -177,7 +180,7 @@ func (l *Look) byID(id *Identity, elementID string, o Options) (*Found, *Miss) {
 // labels or what acts for it is taken, as for a selector.
 func (l *Look) exactly(id *Identity, n *page.Node, o Options) (*Found, *Miss) {
 	c, ok := l.promote(candidate(n, mark{1000, "exact_element", false}), o)
-	if !ok && (o.Verb != action.Click || !c.Node.Delegated) {
+	if !ok && !(o.Delegated && c.Node.Delegated) {
 		return nil, l.miss(id, action.ActionRejected, "not_executable", []Candidate{c})
 	}
 	return l.found(id, matched{found: []Candidate{c}}), nil

@@ -88,6 +88,8 @@ func count(text string) string {
 var widgets = []hazard{
 	{"click that an ancestor hears", `<ul id=l><li class=row><span>First</span></li><li class=row><span>Save</span></li></ul><script>document.addEventListener("click",e=>{const r=e.target.closest(".row");if(r&&r.textContent==="Save")done()})</script>`,
 		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},
+	{"control that comes after its heading", `<h2>Save</h2><div id=root></div><script>document.addEventListener("click",()=>tell("heard"));setTimeout(()=>root.innerHTML="<button onclick=done()>Save</button>",700)</script>`,
+		"{\"verb\":\"click\",\"target\":{\"selector\":{\"text\":\"Save\"}}," + saved + "}", "verified", truth{"saved": 1, "heard": 1}},
 	{"click that a list hears", `<ul id=l><li class=row><span>First</span></li><li class=row><span>Save</span></li></ul><script>l.addEventListener("click",e=>{const r=e.target.closest(".row");if(r&&r.textContent==="Save")done()})</script>`,
 		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},
 	{"a place in a large map", `<div style="width:500px;height:300px;overflow:auto"><div id=map role=application aria-label=Map tabindex=0 style="width:3000px;height:2000px" onclick="tell('at',Math.round(event.offsetX)+','+Math.round(event.offsetY));say('Saved')"></div></div>`,
