@@ -262,7 +262,8 @@
     clearTimeout(release);
     release = setTimeout(released, longest);
   }, true);
-  for (const end of ['pointerup', 'pointercancel', 'contextmenu', 'dragend', 'blur']) addEventListener(end, released, true);
+  for (const end of ['pointerup', 'pointercancel', 'contextmenu', 'dragend']) addEventListener(end, released, true);
+  addEventListener('blur', released); // of the window, not of what is in it
   const held = (stream) => {
     const gates = new Map();
     const { addEventListener: add, removeEventListener: remove } = stream;
