@@ -47,7 +47,10 @@ func ParseAnswerFile(text string) (f AnswerFile, err error) {
 			if name, err = url.PathUnescape(name); err != nil {
 				return f, ErrAnswerFile
 			}
-			f.Name = Cut(Clean(path.Base(strings.ReplaceAll(name, `\`, "/"))), 255)
+			f.Name = Cut(path.Base("/"+strings.ReplaceAll(Clean(name), `\`, "/")), 255)
+			if f.Name == "/" || f.Name == "." || f.Name == ".." {
+				f.Name = ""
+			}
 		} else if i == 0 {
 			f.Media = Clean(part)
 		}

@@ -17,7 +17,7 @@ func TestAnswerFile(t *testing.T) {
 			t.Errorf("%.40s: %q %q %d %v", f.String(), got.Name, got.Media, len(got.Data), err)
 		}
 	}
-	for text, name := range map[string]string{"data:;name=..%2F..%2Fetc%2Fpasswd;base64,": "passwd", `data:;name=C%3A%5Cx.txt;base64,`: "x.txt", "data:;name=a%0Ab;base64,": abi.Clean("a\nb")} {
+	for text, name := range map[string]string{"data:;name=..%2F..%2Fetc%2Fpasswd;base64,": "passwd", `data:;name=C%3A%5Cx.txt;base64,`: "x.txt", "data:;name=a%0Ab;base64,": abi.Clean("a\nb"), "data:;name=;base64,": "", "data:;name=..;base64,": "", "data:;name=%2F;base64,": "", "data:;name=a%2F..;base64,": "", "data:;name=.;base64,": ""} {
 		if f, err := abi.ParseAnswerFile(text); err != nil || f.Name != name {
 			t.Errorf("%s: %q %v", text, f.Name, err)
 		}

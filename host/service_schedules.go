@@ -243,7 +243,7 @@ func (s *Service) heldUp(one schedule.Schedule) string {
 		live, _ := s.LiveRun(one.ActiveRunID)
 		return live.HeldUp
 	}
-	if one.EffectiveMode != schedule.Automatic {
+	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(time.Now()) {
 		return ""
 	}
 	why, _ := s.putOff.Load(one.ConnectionID)

@@ -19,6 +19,8 @@ var authored = map[string]string{
 		r.onerror=()=>out.textContent='gone';r.readAsText(f.files[0])">Read</button><p id=out></p>`,
 	"/chooser": `<button id=f onclick="const i=document.createElement('input');i.type='file';i.onchange=()=>{const r=new FileReader();r.onload=()=>out.textContent='read '+r.result;
 		r.readAsText(i.files[0])};i.click()">Attach</button><button id=none>Nothing</button><p id=out></p>`,
+	"/covered": `<div id=o style="position:fixed;inset:0;background:#fff"></div><button id=f onclick="const i=document.createElement('input');i.type='file';i.onchange=()=>out.textContent='got '+i.files.length;i.click()">Attach</button><p id=out></p>
+		<script>setTimeout(()=>o.remove(),1500)</script>`,
 	"/frames": `<iframe name=shop id=one srcdoc="<button onclick=&quot;this.textContent='bought'&quot;>Buy</button>"></iframe>
 		<iframe id=two srcdoc="<button onclick=&quot;this.textContent='sold'&quot;>Buy</button>"></iframe>`,
 	"/sheet": `<div style="position:fixed;left:0;right:0;top:20%;bottom:20%;background:#ccc">We use cookies</div>
@@ -90,6 +92,8 @@ func TestAuthoredPages(t *testing.T) {
 	if out := d.ok(t, `{"verb":"upload","target":{"selector":{"id":"none"}},"files":[{"path":"/data/a.txt"}],"recovery":{"max_recovery_attempts":0}}`); out["detail"] != "no_file_chooser" {
 		t.Errorf("a button that opens no chooser: %v %v", out["failure_code"], out["detail"])
 	}
+	d.goTo(t, "/covered")
+	d.done(t, `{"verb":"upload","target":{"selector":{"id":"f"}},"files":[{"path":"/data/a.txt"}],"deadline_ms":30000,"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"got 1"}}`)
 	d.goTo(t, "/frames")
 	for frame, says := range map[string]string{"shop": "bought", "two": "sold"} {
 		d.done(t, `{"verb":"click","target":{"selector":{"role":"button","frame":"`+frame+`"}},"expect":{"kind":"text","op":"equals","value":"`+says+`","target":{"selector":{"css":"button","frame":"`+frame+`"}}}}`)
@@ -203,4 +207,9 @@ func TestAuthorsHTTPLogin(t *testing.T) {
 		t.Error("the reply has the password")
 	}
 	d.goTo(t, "/private/data") // the browser knows it by now
+
+	// An origin that is written in another way is the same one.
+	upper := author(t, nil)
+	upper.Seal("password", handle, "correct horse", nil, []abi.Destination{{Origin: upper.site, Placements: []string{"header:authorization"}}})
+	upper.done(t, `{"verb":"navigate","url":"`+strings.Replace(upper.site, "http://", "HTTP://", 1)+`/private","http_auth":{"username":{"plain":"ada"},"password":{"sealed":"`+handle+`"}},`+says("200"))
 }

@@ -114,24 +114,30 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 	return v.value, nil
 }
 
-// login is what a handle stands for, if it may go to the whole of an origin in the
+// login is what handles stand for, if each may go to the whole of an origin in the
 // header that a browser answers a server's question for a login with.
-func (s *seals) login(handle, origin string) (string, *action.Refusal) {
-	s.mu.Lock()
-	v, known := s.by[handle]
-	s.mu.Unlock()
-	if !known {
-		return "", deniedSeal("sealed_handle_unknown", "a handle is not one of this run")
-	}
+func (s *seals) login(origin string, handles []string) ([]string, *action.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
-	switch {
-	case err == nil && slices.Contains(v.login, canonical):
-		s.used(v.field, canonical, placementLogin)
-		return v.value, nil
-	case err == nil && (slices.Contains(v.known, canonical) || slices.Contains(v.to, canonical)):
-		return "", deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be sent there as a login by HTTP: that is "+placementLogin+", of the whole origin")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var fields, values []string
+	for _, h := range handles {
+		v, known := s.by[h]
+		switch {
+		case !known:
+			return nil, deniedSeal("sealed_handle_unknown", "a handle is not one of this run")
+		case err == nil && slices.Contains(v.login, canonical):
+			fields, values = append(fields, v.field), append(values, v.value)
+		case err == nil && (slices.Contains(v.known, canonical) || slices.Contains(v.to, canonical)):
+			return nil, deniedSeal("sealed_placement_denied", "the secret "+v.field+" may not be sent there as a login by HTTP: that is "+placementLogin+", of the whole origin")
+		default:
+			return nil, deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be sent to that origin")
+		}
 	}
-	return "", deniedSeal("sealed_destination_denied", "the secret "+v.field+" may not be sent to that origin")
+	for _, field := range fields {
+		s.used(field, canonical, placementLogin)
+	}
+	return values, nil
 }
 
 // filled are the fields that values were typed into (B220).

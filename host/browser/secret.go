@@ -14,8 +14,8 @@ func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) 
 }
 
 // Login implements engine.Secrets.
-func (x secrets) Login(handle, origin string) (string, *action.Refusal) {
-	return x.s.seals.login(handle, origin)
+func (x secrets) Login(origin string, handles ...string) ([]string, *action.Refusal) {
+	return x.s.seals.login(origin, handles)
 }
 
 // Hide implements engine.Secrets.

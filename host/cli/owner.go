@@ -75,13 +75,16 @@ func isDecision(s string) bool {
 	}
 	action, _ := v.Member("action")
 	text, _ := action.Text()
-	comment, _ := v.Member("comment")
-	edited, _ := v.Member("edited")
+	says := func(name string) bool {
+		m, _ := v.Member(name)
+		text, _ := m.Text()
+		return strings.TrimSpace(text) != ""
+	}
 	switch text {
 	case abi.DecisionRefine:
-		return comment.Is(abi.KindString)
+		return says("comment")
 	case abi.DecisionEdit:
-		return edited.Is(abi.KindString)
+		return says("edited")
 	}
 	return slices.Contains(abi.Decisions, text)
 }

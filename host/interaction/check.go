@@ -65,7 +65,7 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 			continue
 		case f.File && !isFile(v):
 			return nil, invalid(f.Shown, abi.ErrAnswerFile.Error())
-		case !f.File && len(raw) > maxValue:
+		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // a letter has its line breaks
 			return nil, invalid(f.Shown, "a value of an answer has at most 8 KiB")
 		case !admits(f.Type, v):
 			return nil, invalid(f.Shown, "this field has another type: want "+f.Type)
@@ -99,12 +99,13 @@ func isFile(v abi.Value) bool {
 // checkDecision: what a decision says has to come with it, and nothing that it
 // does not say (R221).
 func checkDecision(data map[string]json.RawMessage) error {
-	action, comment := abi.String(data["action"]), abi.String(data["comment"])
+	blank := func(name string) bool { return strings.TrimSpace(abi.String(data[name])) == "" }
+	action := abi.String(data["action"])
 	_, edited := data["edited"]
 	switch {
-	case action == abi.DecisionRefine && strings.TrimSpace(comment) == "":
+	case action == abi.DecisionRefine && blank("comment"):
 		return invalid("comment", "to refine, say what should be different")
-	case action == abi.DecisionEdit && !edited:
+	case action == abi.DecisionEdit && blank("edited"):
 		return invalid("edited", "to accept an edited text, give the text")
 	case action != abi.DecisionEdit && edited:
 		return invalid("edited", "an edited text goes with the decision edit-accept")

@@ -2,6 +2,7 @@ package interaction_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
@@ -92,7 +93,8 @@ func TestDecisions(t *testing.T) {
 		{all, values("action", `"refine"`, "comment", `"shorter"`), ""},
 		{all, values("action", `"refine"`), "comment"},
 		{all, values("action", `"refine"`, "comment", `" "`), "comment"},
-		{all, values("action", `"edit-accept"`, "edited", `""`), ""},
+		{all, values("action", `"edit-accept"`, "edited", `"`+strings.Repeat(`\\n`, 8000)+`x"`), ""},
+		{all, values("action", `"edit-accept"`, "edited", `" "`), "edited"},
 		{all, values("action", `"edit-accept"`), "edited"},
 		{all, values("action", `"accept"`, "edited", `"x"`), "edited"},
 		{two, values("action", `"refine"`, "comment", `"shorter"`), "action"},

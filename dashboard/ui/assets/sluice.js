@@ -217,13 +217,16 @@
     e.target.setCustomValidity(file && file.size > mostOfFile ? 'At most 512 KiB' : '');
     if (!file || file.size > mostOfFile) { e.target.reportValidity(); return; }
     e.target.setCustomValidity('It is being read');
+    const input = e.target;
     const reader = new FileReader();
+    const still = () => input.files[0] === file; // and not another one meanwhile
     reader.onload = () => {
+      if (!still()) return;
       const media = /^[\w.+-]+\/[\w.+-]+$/.test(file.type) ? file.type : '';
       place.value = `data:${media};name=${encodeURIComponent(file.name)};base64,${String(reader.result).split(',')[1] ?? ''}`;
-      e.target.setCustomValidity('');
+      input.setCustomValidity('');
     };
-    reader.onerror = () => e.target.setCustomValidity('It cannot be read');
+    reader.onerror = () => { if (still()) input.setCustomValidity('It cannot be read'); };
     reader.readAsDataURL(file);
   });
 

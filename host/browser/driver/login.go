@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
+	"golang.org/x/net/idna"
 
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -24,18 +25,20 @@ const maxGiven = 1000
 // Login implements page.Tab. While it lasts the requests to the origin are held up for a
 // moment each, since the browser asks only about those.
 func (t *Tab) Login(ctx context.Context, origin, username, password string) (release func(), err error) {
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || strings.ContainsAny(u.Host, "*?\\") {
+	origin, ok := plainOrigin(origin)
+	if !ok {
 		return nil, page.ErrScheme
 	}
 	t.mu.Lock()
-	t.login = &login{origin: strings.ToLower(origin), username: username, password: password, given: map[fetch.RequestID]bool{}}
+	t.login = &login{origin: origin, username: username, password: password, given: map[fetch.RequestID]bool{}}
 	t.mu.Unlock()
 	release = func() {
 		t.mu.Lock()
 		t.login = nil
 		t.mu.Unlock()
-		t.spawn(func(ctx context.Context) { _, _ = cdp.Call(ctx, t.session, fetch.Disable, cdp.Empty{}) })
+		ctx, cancel := context.WithTimeout(t.ctx, spawned)
+		defer cancel()
+		_, _ = cdp.Call(ctx, t.session, fetch.Disable, cdp.Empty{}) // before the next login enables it
 	}
 	err = t.call(ctx, func(ctx context.Context) error {
 		_, err := cdp.Call(ctx, t.session, fetch.Enable, fetch.EnableParams{
@@ -74,20 +77,27 @@ func (t *Tab) heldUp(ev *fetch.EventRequestPaused) {
 	})
 }
 
-// sameOrigin compares origins; the port of a scheme may be left out.
-func sameOrigin(a, b string) bool {
-	plain := func(s string) string {
-		u, err := url.Parse(strings.ToLower(s))
-		if err != nil {
-			return s
-		}
-		port := u.Port()
-		if port == "" && u.Scheme == "https" {
-			port = "443"
-		} else if port == "" {
-			port = "80"
-		}
-		return u.Scheme + "://" + u.Hostname() + ":" + port
+// plainOrigin is an origin as the browser writes it: the scheme and the host in lower case
+// and ASCII, without the port that the scheme has anyway. false for none.
+func plainOrigin(origin string) (string, bool) {
+	u, err := url.Parse(strings.ToLower(origin))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(u.Host, "*?\\") {
+		return "", false
 	}
-	return plain(a) == plain(b)
+	host, port := u.Hostname(), u.Port()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	} else if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii
+	}
+	if port != "" && (u.Scheme != "http" || port != "80") && (u.Scheme != "https" || port != "443") {
+		host += ":" + port
+	}
+	return u.Scheme + "://" + host, true
+}
+
+// sameOrigin compares origins, of which the second is canonical.
+func sameOrigin(a, b string) bool {
+	a, ok := plainOrigin(a)
+	return ok && a == b
 }

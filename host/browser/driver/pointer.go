@@ -121,18 +121,17 @@ func (t *Tab) Drag(ctx context.Context, path []page.Point) (page.Delivery, error
 		if err := a.mouse(ctx, p); err != nil {
 			return err
 		}
-		var moved error
 		for _, at := range path[1:] {
-			p.X, p.Y, p.Type, p.ClickCount = at.X, at.Y, input.DispatchMouseEventTypeMouseMoved, 0
-			if moved = a.mouse(ctx, p); moved != nil {
-				break
+			next := p
+			next.X, next.Y, next.Type, next.ClickCount = at.X, at.Y, input.DispatchMouseEventTypeMouseMoved, 0
+			if err := a.mouse(ctx, next); err != nil { // what was pressed is let go in any case
+				p.Type, p.Buttons, p.ClickCount = input.DispatchMouseEventTypeMouseReleased, 0, 1
+				return errors.Join(err, a.send(context.WithoutCancel(ctx), p))
 			}
+			p = next
 		}
 		p.Type, p.Buttons, p.ClickCount = input.DispatchMouseEventTypeMouseReleased, 0, 1
-		if err := a.mouse(ctx, p); moved == nil {
-			moved = err
-		}
-		return moved
+		return a.mouse(ctx, p)
 	})
 }
 

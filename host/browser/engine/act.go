@@ -38,15 +38,17 @@ type act struct {
 	sentAt  time.Duration // when the latest dispatch began, by the clock
 
 	dispatches int
-	trusted    int      // events that arrived
-	turned     bool     // the latest dispatch was turned away from another element
-	flips      int      // how often the delta held and then did not
-	streak     int      // looks in a row in which it held
-	waves      int      // what the verdict before counted
-	late       bool     // the target has had its time to come
-	restless   []string // kinds in which the page changes by itself
-	resume     page.Ref // what keys go to that go nowhere
-	sends      bool     // the page sent something because of it
+	trusted    int       // events that arrived
+	turned     bool      // the latest dispatch was turned away from another element
+	flips      int       // how often the delta held and then did not
+	streak     int       // looks in a row in which it held
+	waves      int       // what the verdict before counted
+	login      [2]string // for the server of an address, by HTTP
+	late       bool      // the target has had its time to come
+	calmly     bool      // calmed has waited
+	restless   []string  // kinds in which the page changes by itself
+	resume     page.Ref  // what keys go to that go nowhere
+	sends      bool      // the page sent something because of it
 	refused    *action.Refusal
 	release    func() // staged files
 	document   string // that was given them
@@ -145,8 +147,10 @@ func (a *act) pass() *fault {
 		if done, f := a.already(); done || f != nil {
 			return f
 		}
-		if f := a.calmed(); f != nil {
+		if waited, f := a.calmed(); f != nil {
 			return f
+		} else if waited && n < maxTurned { // it may be somewhere else by now
+			continue
 		}
 		f := a.dispatch()
 		switch {

@@ -319,6 +319,7 @@ const (
 	maxThumb = 48 // pixels
 	probe    = 24 // pixels, of the first drag of a thumb, which shows what a pixel is worth
 	maxDrags = 8
+	maxSlide = 10_000 // pixels, of one drag
 )
 
 // slide drags the control to the value. What a drag came to says how far the next one
@@ -334,6 +335,7 @@ func (k *keys) slide() error {
 		if perUnit == 0 || math.IsNaN(by) {
 			by = math.Copysign(probe, target-w.now)
 		}
+		by = min(max(by, -maxSlide), maxSlide) // what a pixel is worth is the page's to say
 		was := w.now
 		if err := k.drag(by, upright); err != nil {
 			return err

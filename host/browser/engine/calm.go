@@ -52,19 +52,22 @@ func (v *verb) uncalm() (kinds []string) {
 }
 
 // calmed waits until the page stays as it is, before an action that any change would
-// prove. In what goes on changing by itself a change proves nothing.
-func (a *act) calmed() *fault {
-	if a.dispatches > 0 || !observe.ByChange(a.delta) {
-		return nil
+// prove; it is done once, and says whether it took time. In what goes on changing by itself
+// a change proves nothing.
+func (a *act) calmed() (waited bool, f *fault) {
+	if a.calmly || a.dispatches > 0 || !observe.ByChange(a.delta) {
+		return false, nil
 	}
+	a.calmly = true
 	until := min(a.now()+restless, a.latest(a.set))
 	for len(a.uncalm()) > 0 && a.now() < until {
+		waited = true
 		if err := a.sleep(2 * a.set.Interval); err != nil {
-			return rawFault(err, action.StageResolve)
+			return true, rawFault(err, action.StageResolve)
 		}
 		l, err := a.lookFor(a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...))
 		if err != nil {
-			return rawFault(err, action.StageResolve)
+			return true, rawFault(err, action.StageResolve)
 		}
 		if l != nil {
 			a.seen(l)
@@ -73,5 +76,5 @@ func (a *act) calmed() *fault {
 	if a.restless = a.uncalm(); len(a.restless) > 0 {
 		a.details["changes_by_itself"] = slices.Clone(a.restless)
 	}
-	return nil
+	return waited, nil
 }

@@ -23,6 +23,9 @@ func (a *act) dispatch() *fault {
 	if a.refused = a.spells(); a.refused != nil {
 		return nil
 	}
+	if a.refused = a.identify(); a.refused != nil {
+		return nil
+	}
 	if a.dispatches == 0 {
 		a.mark = a.tab.Mark()
 		a.remembered()
@@ -31,6 +34,7 @@ func (a *act) dispatch() *fault {
 	a.submits()
 	a.tracer.attempts++
 	a.sentAt = a.now()
+	a.blocked = "" // of an attempt before
 	d, err := a.kind.send(a)
 	if err == nil && d.Sent && !d.Turned {
 		a.leave()

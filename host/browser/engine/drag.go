@@ -26,48 +26,58 @@ func dragSend(a *act) (page.Delivery, error) {
 	return a.delivered(a.tab.Drag(a.ctx, append(path, to)))
 }
 
-// dragged is where a drag begins and where it ends. Both have to be in sight at once:
-// where the end is not, it is scrolled to, and the beginning looked at again.
+// dragged is where a drag begins and where it ends, looked at just before it: both have
+// to be in sight at once, and where the end is not, it is scrolled to.
 func (a *act) dragged() (from, to page.Point, err error) {
-	if by := a.req.Drag.By; by != nil {
-		return a.point, page.Point{X: a.point.X + by.X, Y: a.point.Y + by.Y}, nil
+	by := a.req.Drag.By
+	for scrolled := false; ; scrolled = true {
+		var end *page.Node
+		if by == nil {
+			if end, err = a.dropPlace(); err != nil || a.blocked != "" {
+				return from, to, err
+			}
+		}
+		r, err := a.tab.Ready(a.ctx, a.found.Node.Ref, a.aim())
+		if a.blocked = r.Fault; err != nil || r.Fault != "" {
+			return from, to, err
+		}
+		switch {
+		case by != nil:
+			return r.Point, page.Point{X: r.Point.X + by.X, Y: r.Point.Y + by.Y}, nil
+		case end.InView:
+			return r.Point, end.Bounds.Center(), nil
+		case scrolled:
+			a.blocked = "drop_outside_viewport"
+			return from, to, nil
+		}
+		if err := a.tab.ScrollTo(a.ctx, end.Ref, page.Middle, page.Center); err != nil {
+			return from, to, err
+		}
 	}
-	end, err := a.dropPlace()
-	if err != nil || end == nil {
-		return from, to, err
-	}
-	if end.InView {
-		return a.point, end.Bounds.Center(), nil
-	}
-	if err := a.tab.ScrollTo(a.ctx, end.Ref, page.Middle, page.Center); err != nil {
-		return from, to, err
-	}
-	r, err := a.tab.Ready(a.ctx, a.found.Node.Ref, a.aim())
-	if err != nil {
-		return from, to, err
-	}
-	if a.blocked = r.Fault; r.Fault != "" {
-		return from, to, nil
-	}
-	if end, err = a.dropPlace(); err != nil || end == nil {
-		return from, to, err
-	}
-	if !end.InView {
-		a.blocked = "drop_outside_viewport"
-	}
-	return r.Point, end.Bounds.Center(), nil
 }
 
-// dropPlace is the element that the target is dropped on; nil, and blocked, for none.
+// dropPlace is the element that the target is dropped on; a.blocked says why there is
+// none.
 func (a *act) dropPlace() (*page.Node, error) {
-	l, err := a.look([]*action.Target{a.req.Target, a.req.Drag.To}, nil, a.node())
-	if err != nil || l == nil {
-		return nil, err
+	for from := a.now(); ; {
+		l, err := a.look([]*action.Target{a.req.Target, a.req.Drag.To}, nil, a.node())
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, observe.Options{Verb: action.Hover})
+			if miss == nil {
+				return found.Node, nil
+			}
+			a.blocked = "no_drop_target"
+			return nil, nil
+		}
+		if a.now()-from > maxOpening { // a page that does not answer
+			a.blocked = "drop_unread"
+			return nil, nil
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return nil, err
+		}
 	}
-	found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, observe.Options{Verb: action.Hover})
-	if miss != nil {
-		a.blocked = "no_drop_target"
-		return nil, nil
-	}
-	return found.Node, nil
 }

@@ -27,9 +27,9 @@ type Secrets interface {
 	// origins are approved destinations and the field fits (B38). Else it is one of
 	// the sealed_* refusals.
 	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal)
-	// Login is what a handle stands for, if it may be sent to the origin as a login by
-	// HTTP; else as Value.
-	Login(handle, origin string) (string, *action.Refusal)
+	// Login is what handles stand for, if all of them may be sent to the origin as a login
+	// by HTTP; else as Value.
+	Login(origin string, handles ...string) ([]string, *action.Refusal)
 	// Hide puts handles in the place of sealed values in a text (B39).
 	Hide(text string) string
 	// Submitted is told of the first side effect on a page that a sealed value was

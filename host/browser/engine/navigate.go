@@ -17,8 +17,8 @@ func navigateSend(a *act) (page.Delivery, error) {
 		until = "dom"
 	}
 	if r.Auth != nil {
-		release, err := a.login(r)
-		if err != nil || a.refused != nil {
+		release, err := a.tab.Login(a.ctx, origin(r.URL), a.login[0], a.login[1])
+		if err != nil {
 			return page.Delivery{}, err
 		}
 		defer release()
@@ -34,24 +34,36 @@ func navigateSend(a *act) (page.Delivery, error) {
 	return page.Delivery{Sent: err == nil || !unsent(err), Trusted: -1}, err
 }
 
-// login has the browser answer the server of the address, with values that may go there.
-func (a *act) login(r action.NavigateArgs) (release func(), err error) {
-	to := origin(r.URL)
-	var text [2]string
-	for i, v := range []action.Value{r.Auth.Username, r.Auth.Password} {
-		if text[i] = v.Plain; v.Sealed == "" {
-			continue
-		}
-		if a.opt.Secrets == nil {
-			a.refused = &action.Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
-			return nil, nil
-		}
-		if text[i], a.refused = a.opt.Secrets.Login(v.Sealed, to); a.refused != nil {
-			a.refused.Verb = a.req.Verb
-			return nil, nil
+// identify settles the login for an address before anything is done, of values that may
+// go there.
+func (a *act) identify() *action.Refusal {
+	auth := a.req.Navigate.Auth
+	if a.req.Verb != action.Navigate || auth == nil {
+		return nil
+	}
+	var handles []string
+	for i, v := range []action.Value{auth.Username, auth.Password} {
+		if a.login[i] = v.Plain; v.Sealed != "" {
+			handles = append(handles, v.Sealed)
 		}
 	}
-	return a.tab.Login(a.ctx, to, text[0], text[1])
+	if len(handles) == 0 {
+		return nil
+	}
+	if a.opt.Secrets == nil {
+		return &action.Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
+	}
+	values, refused := a.opt.Secrets.Login(origin(a.req.Navigate.URL), handles...)
+	if refused != nil {
+		refused.Verb = a.req.Verb
+		return refused
+	}
+	for i, v := range []action.Value{auth.Username, auth.Password} {
+		if v.Sealed != "" {
+			a.login[i], values = values[0], values[1:]
+		}
+	}
+	return nil
 }
 
 func navigateTell(a *act) {

@@ -170,7 +170,7 @@ func (t *try) once() (*fault, error) {
 	if f := t.suits(); f != nil || t.refused != nil {
 		return f, nil
 	}
-	if !t.kind.hits {
+	if !t.kind.hits && !t.opensChooser() {
 		return nil, nil
 	}
 	return t.reach()

@@ -12,6 +12,11 @@ import (
 // it is clicked.
 func fileInput(n *page.Node) bool { return n.Tag == "input" && n.Type == "file" }
 
+// opensChooser reports an upload to something that is clicked for it.
+func (a *act) opensChooser() bool {
+	return a.req.Verb == action.Upload && a.found != nil && !fileInput(a.found.State())
+}
+
 // uploadFits stages the files, once.
 func uploadFits(a *act, n *page.Node) *fault {
 	if n.Disabled {
@@ -128,20 +133,10 @@ func uploadSend(a *act) (page.Delivery, error) {
 	for i, f := range staged {
 		paths[i] = f.Path
 	}
-	if fileInput(a.found.State()) {
+	if !a.opensChooser() {
 		return a.tab.Files(a.ctx, a.node(), paths)
 	}
-	r, err := a.tab.Ready(a.ctx, a.found.Node.Ref, page.Center)
-	if err == nil && r.Fault == "outside_viewport" {
-		if err = a.tab.ScrollTo(a.ctx, a.found.Node.Ref, page.Middle, page.Center); err == nil {
-			r, err = a.tab.Ready(a.ctx, a.found.Node.Ref, page.Center)
-		}
-	}
-	if err != nil || r.Fault != "" {
-		a.blocked = r.Fault
-		return page.Delivery{Trusted: -1}, err
-	}
-	d, err := a.tab.Choose(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Aimed: true}, paths)
+	d, err := a.tab.Choose(a.ctx, page.Click{At: a.point, Button: "left", Count: 1, Aimed: true}, paths)
 	if errors.Is(err, page.ErrKind) {
 		a.blocked, err = "no_file_chooser", nil
 	}
