@@ -149,7 +149,7 @@ func (c *campaign) atRest(t *testing.T) {
 // run starts one case and returns how it was refused or how it ended.
 func (c *campaign) run(t *testing.T, attack corpus.Case) (*run.Refusal, *run.Result) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	l, err := c.host.Load(ctx, filepath.Join(c.modules, attack.Name+".wasm"), "")
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
-	"golang.org/x/net/idna"
 
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -77,8 +76,8 @@ func (t *Tab) heldUp(ev *fetch.EventRequestPaused) {
 	})
 }
 
-// plainOrigin is an origin as the browser writes it: the scheme and the host in lower case
-// and ASCII, without the port that the scheme has anyway. false for none.
+// plainOrigin is an origin as the browser writes it: the scheme and the host in lower case,
+// without the port that the scheme has anyway. false for none.
 func plainOrigin(origin string) (string, bool) {
 	u, err := url.Parse(strings.ToLower(origin))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(u.Host, "*?\\") {
@@ -87,8 +86,6 @@ func plainOrigin(origin string) (string, bool) {
 	host, port := u.Hostname(), u.Port()
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
-	} else if ascii, err := idna.Lookup.ToASCII(host); err == nil {
-		host = ascii
 	}
 	if port != "" && (u.Scheme != "http" || port != "80") && (u.Scheme != "https" || port != "443") {
 		host += ":" + port
