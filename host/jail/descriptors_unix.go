@@ -46,6 +46,9 @@ func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
 	if err = errors.Join(err, sendErr); err != nil {
 		return fmt.Errorf("send descriptors: %w", err)
 	}
+	if sent == len(data) { // whoever got it may be gone already
+		return nil
+	}
 	if _, err = socket.Write(data[sent:]); err != nil {
 		return fmt.Errorf("send descriptors: %w", err)
 	}
