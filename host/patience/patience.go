@@ -19,7 +19,7 @@ const (
 	// most is how many times its length a budget can have.
 	most = 8
 	// longest is what no budget grows beyond; one that is longer does not grow.
-	longest = 2 * time.Minute
+	longest = 5 * time.Minute
 )
 
 // A load is how many tasks want a processor, and how many processors there are.

@@ -22,7 +22,7 @@ func TestBudgetsGrow(t *testing.T) {
 		{"8.00 2.00 1.00 3/200 77\n", 2, 5 * time.Second, 20 * time.Second},
 		{"0.50 0.20 0.30 12/200 77\n", 2, 5 * time.Second, 30 * time.Second}, // busy since a moment ago
 		{"90.0 80.0 70.0 95/200 77\n", 2, 5 * time.Second, 40 * time.Second},
-		{"90.0 80.0 70.0 95/200 77\n", 2, time.Minute, 2 * time.Minute},
+		{"90.0 80.0 70.0 95/200 77\n", 2, time.Minute, 5 * time.Minute},
 		{"90.0 80.0 70.0 95/200 77\n", 2, 10 * time.Minute, 10 * time.Minute},
 		{"8.00 2.00 1.00 3/200 77\n", 16, 5 * time.Second, 5 * time.Second},
 		{"", 2, 5 * time.Second, 5 * time.Second},
