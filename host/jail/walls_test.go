@@ -289,7 +289,7 @@ func TestSealForbidsMachineCode(t *testing.T) {
 }
 
 // wait waits for a worker that is to end by itself.
-func wait(t *testing.T, w *worker) jail.Exit {
+func wait(t testing.TB, w *worker) jail.Exit {
 	t.Helper()
 	select {
 	case <-w.Done():
