@@ -162,6 +162,13 @@ const (
 	DecisionEdit   = "edit-accept" // accept what the owner made of the text
 )
 
+// Decisions are those of an approval, in the order in which they are offered.
+var Decisions = []string{DecisionAccept, DecisionReject, DecisionRefine, DecisionEdit}
+
+// MaxDraft is how long a text may be that an approval's owner may edit, in bytes; a
+// longer one is not offered for it.
+const MaxDraft = 8000
+
 // Draft is the text that an approval's owner may edit: the default of the field
 // edited in its schema; "" for none.
 func Draft(schema []byte) string {
@@ -172,9 +179,6 @@ func Draft(schema []byte) string {
 	text, _ := v.Text()
 	return text
 }
-
-// Decisions are those of an approval, in the order in which they are offered.
-var Decisions = []string{DecisionAccept, DecisionReject, DecisionRefine, DecisionEdit}
 
 // InteractionKinds is the closed list of kinds.
 var InteractionKinds = []string{KindCredentials, KindOTP, KindManualAction, KindApproval, KindClarification}

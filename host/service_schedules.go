@@ -187,6 +187,7 @@ var errNoChange = errors.New("no change")
 
 // DeleteSchedule implements control.Schedules (A200).
 func (s *Service) DeleteSchedule(ctx context.Context, who control.Principal, id store.ConnectionID) error {
+	s.putOff.Delete(id)
 	return s.scheduled(ctx, who, audit.ScheduleDeleted, id, func() error { return s.schedules.Delete(ctx, id) })
 }
 

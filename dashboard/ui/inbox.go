@@ -90,7 +90,7 @@ func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask
 			a.Links = slices.DeleteFunc(a.Links, func(l link) bool { return !l.Only })
 		}
 		if a.Edited {
-			a.Draft = abi.Draft(raw.Schema)
+			a.Draft = abi.CleanLines(abi.Draft(raw.Schema))
 		}
 	case !known || p.Code != "not_found" && p.Code != "no_pending_interaction":
 		return a, err

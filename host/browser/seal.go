@@ -118,11 +118,11 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 // header that a browser answers a server's question for a login with.
 func (s *seals) login(origin string, handles []string) ([]string, *action.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var fields, values []string
 	for _, h := range handles {
+		s.mu.Lock()
 		v, known := s.by[h]
+		s.mu.Unlock()
 		switch {
 		case !known:
 			return nil, deniedSeal("sealed_handle_unknown", "a handle is not one of this run")

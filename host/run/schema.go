@@ -76,7 +76,7 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 // assistance (§15.3, R129). Names outside of the pattern become field_<n>.
 func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
-		return r.approvalSchema(raw)
+		return approvalSchema(raw)
 	}
 	schema, err := abi.Parse(raw, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
@@ -137,7 +137,7 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 // approvalSchema has the decisions that the connector offers beyond accept and
 // reject, and a field for the text if its owner may edit it (R221). Nothing else
 // of the connector's schema counts.
-func (r *run) approvalSchema(raw json.RawMessage) *reducedSchema {
+func approvalSchema(raw json.RawMessage) *reducedSchema {
 	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
 	schema, _ := abi.Parse(raw, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
@@ -147,7 +147,7 @@ func (r *run) approvalSchema(raw json.RawMessage) *reducedSchema {
 	for _, d := range abi.Decisions {
 		offered := d == abi.DecisionAccept || d == abi.DecisionReject
 		for item := range enum.Items() {
-			offered = offered || item.Equal(d)
+			offered = offered || item.Equal(d) && (d != abi.DecisionEdit || len(abi.Draft(raw)) <= abi.MaxDraft)
 		}
 		if offered {
 			action.Enum = append(action.Enum, abi.AppendQuote(nil, d))

@@ -357,6 +357,7 @@ const read = (q) => {
   const look = newLook(), until = now() + q.budget;
   const place = new Map(); // entry -> number of its node
   const nodes = [];
+  const atWork = new Map();
   let truncated = w.truncated || chosen.truncated;
   for (const i of list) {
     if ((nodes.length & 31) === 31 && now() > until) { truncated = true; break; }
@@ -371,7 +372,7 @@ const read = (q) => {
       const { waves, changed } = wave(w.els[i]);
       n.waves = waves || undefined;
       n.changed = changed || undefined;
-      n.working = working(w.els[i]) || undefined;
+      n.working = working(w.els[i], atWork) || undefined;
     }
     const f = framers.get(ownerDocument(w.els[i]));
     if (f) n.frame = String(numberOf(f));

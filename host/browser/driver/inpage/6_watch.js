@@ -8,12 +8,17 @@ const watchedStates = [...ariaStates, "disabled", "hidden", "value"];
 const says = (e) => watchedStates.map((k) => attr(e, k) ?? "").join("\n") + "\n" + textContent(e);
 
 // working reports whether an element, or what it is in, is marked busy or is being moved
-// or faded by an animation that ends.
-const working = (e) => {
-  for (let n = e, i = 0; n && i < 64; n = parentNode(n), i++) {
-    if (nodeType(n) === 1 && (attr(n, "aria-busy") === "true" || animationsOf(n).some(ending))) return true;
+// or faded by an animation that ends. known has what was found in the same look.
+const working = (e, known) => {
+  const path = [];
+  let found = false;
+  for (let n = e, i = 0; n && i < 64 && !found; n = parentNode(n), i++) {
+    if (known.has(n)) { found = known.get(n); break; }
+    path.push(n);
+    found = nodeType(n) === 1 && (attr(n, "aria-busy") === "true" || animationsOf(n).some(ending));
   }
-  return false;
+  for (const n of path) known.set(n, found);
+  return found;
 };
 const colours = /color|shadow|outline|background|fill|stroke|^(offset|computedOffset|easing|composite)$/i;
 const ending = (a) => {
