@@ -100,26 +100,32 @@ func TestDecisions(t *testing.T) {
 		{two, values("action", `"refine"`, "comment", `"shorter"`), "action"},
 		{two, values("action", `"edit-accept"`, "edited", `"x"`), "action"},
 	} {
-		st := newMemory(runID)
-		d := interaction.New(st)
-		a := ask(t, d, st, c.q)
-		done := make(chan error, 1)
-		go func() { done <- d.Answer(t.Context(), runID, "q", "success", c.data, "") }()
-		if c.wrong != "" {
-			if err := <-done; code(err) != "invalid_request" || detail(err, "field") != c.wrong {
-				t.Errorf("%s: %v", c.data, err)
-			}
-			continue
+		answered(t, c.q, c.data, c.wrong)
+	}
+}
+
+// answered gives an answer that is taken, or refused for a field.
+func answered(t *testing.T, q run.Question, data map[string]json.RawMessage, wrong string) {
+	t.Helper()
+	st := newMemory(runID)
+	d := interaction.New(st)
+	a := ask(t, d, st, q)
+	done := make(chan error, 1)
+	go func() { done <- d.Answer(t.Context(), runID, "q", "success", data, "") }()
+	if wrong != "" {
+		if err := <-done; code(err) != "invalid_request" || detail(err, "field") != wrong {
+			t.Errorf("%.60s: %v", data, err)
 		}
-		select {
-		case err := <-done:
-			t.Errorf("%s: %v", c.data, err)
-		case got := <-a.got:
-			st.commit(runID)
-			got.Settled(nil)
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+		return
+	}
+	select {
+	case err := <-done:
+		t.Errorf("%.60s: %v", data, err)
+	case got := <-a.got:
+		st.commit(runID)
+		got.Settled(nil)
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -140,26 +146,6 @@ func TestFileAnswer(t *testing.T) {
 		{values("t", large), "t"},
 		{values("f", large, "t", large), "data"},
 	} {
-		st := newMemory(runID)
-		d := interaction.New(st)
-		a := ask(t, d, st, run.Question{RunID: string(runID), InteractionID: "q", Kind: "clarification", Fields: []run.Field{file, text}})
-		done := make(chan error, 1)
-		go func() { done <- d.Answer(t.Context(), runID, "q", "success", c.data, "") }()
-		if c.wrong != "" {
-			if err := <-done; code(err) != "invalid_request" || detail(err, "field") != c.wrong {
-				t.Errorf("%.60s: %v", c.data, err)
-			}
-			continue
-		}
-		select {
-		case err := <-done:
-			t.Errorf("%.60s: %v", c.data, err)
-		case got := <-a.got:
-			st.commit(runID)
-			got.Settled(nil)
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
+		answered(t, run.Question{RunID: string(runID), InteractionID: "q", Kind: "clarification", Fields: []run.Field{file, text}}, c.data, c.wrong)
 	}
 }
