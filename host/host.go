@@ -2,406 +2,258 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
-	"log/slog"
-	"os"
-	"path/filepath"
-	"runtime/debug"
-	"strings"
-	"sync"
+	"encoding/json"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/filesystem"
-	"github.com/sluicehost/sluice/host/jail"
-	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/sandbox"
-	"github.com/sluicehost/sluice/host/worker"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/badger"
 )
 
-// Options configure a Host. The zero value uses the user's data directory.
-type Options struct {
-	// Store is badger:DIR or memory:; "" is badger: and the default directory.
-	Store string
-	// CacheDir holds compiled modules; "" is DIR/cache, or the user's cache
-	// directory for memory:.
-	CacheDir string
-	// Require is the least isolation: "", partial or full (S21).
-	Require        string
-	AllowNetworkFS bool
-	AcceptLoss     bool
-	Log            *slog.Logger
+// Host is everything at once, as the wiring hands it on. Users declare the part
+// that they need. All methods may be called concurrently; an error that is a
+// *Refusal is for whoever asked, store.ErrNotFound is 404, anything else is
+// internal.
+type Host interface {
+	Runs
+	Artifacts
+	Questions
+	Connectors
+	Connections
+	Secrets
+	Schedules
+	Backups
+	System
+	Views
+}
 
-	Limits  abi.Limits
-	Budgets run.Budgets
-	Quotas  filesystem.Quotas
-	Module  sandbox.ModuleLimits
-	// Pace is how fast each server is asked; the zero value is the default.
-	Pace network.Pace
-	// MemoryBytes caps a guest's linear memory; 0 is 256 MiB.
-	MemoryBytes uint64
-	// Prespawn is how many blank workers wait; -1 for none.
-	Prespawn int
-	// Walls are for benchmarks of the price of the jail; the zero value is all.
-	Walls jail.Walls
-	// NoSandbox opens the store alone, for commands that run nothing.
-	NoSandbox bool
-	// Browser configures the browsers of this machine (browser.*); their data is the
-	// host's.
-	Browser browser.Options
-	// Browsers lends browsers to runs; nil lends those of this machine. The host closes
+// Runs starts and steers runs (run-api.md section 6).
+type Runs interface {
+	// StartRun makes the checks of runtime.md §6.1 and answers once the run row is
+	// durable, without waiting for the guest (A68).
+	StartRun(ctx context.Context, who Principal, q StartRun) (store.Run, error)
+	// ForkRun starts a branch of a run that is over (A77 to A80).
+	ForkRun(ctx context.Context, who Principal, q ForkRun) (store.Run, error)
+	// CancelRun returns cancelling, cancelled, or the status of a run that had ended
+	// (A72). It does not wait for the guest longer than a moment.
+	CancelRun(ctx context.Context, who Principal, id store.RunID, reason string) (status string, err error)
+	// PauseRun asks for a pause (A73); policy is drain-current-node or immediate.
+	PauseRun(ctx context.Context, who Principal, id store.RunID, policy, reason string) (at time.Time, err error)
+	ResumeRun(ctx context.Context, who Principal, id store.RunID, reason string) (at time.Time, err error)
+	// LiveRun is what is known of a run of this process and stands in no event;
+	// false when it is not active here.
+	LiveRun(id store.RunID) (LiveRun, bool)
+}
+
+// StartRun is a start as the API, the dashboard or a schedule asks for it.
+type StartRun struct {
+	// WorkflowID is a connection id, or a connector name (A63).
+	WorkflowID string
+	Mode       string          // full_refresh, incremental or ""
+	Scope      json.RawMessage // nil: the grant's
+	Narrow     bool            // stored records may lose fields that Scope leaves out
+	NoPersist  bool
+	Trace      bool // of what is done in a browser
+	// Inputs are laid over the settings of a conformance connector (A65).
+	Inputs  json.RawMessage
+	Budgets map[string]int64 // of runtime.md §19.1, in ms; they only lower
+	Trigger string           // manual, scheduled or retry; "" is manual
+	Attempt int              // 0 is 1
+	RetryOf store.RunID
+	Request store.Request // Transport and By are set from the Principal
+	// Dedup refuses the start while a run with the same Request.ScopeID is active:
+	// run_already_active (A64).
+	Dedup bool
+	// With is called with the run that was accepted, and what it returns is written
+	// in the same commit (A51, S112); nil for nothing. It neither blocks nor uses
+	// the store.
+	With func(store.Run) []store.Write
+}
+
+// ForkRun is a branch as it is asked for (A77).
+type ForkRun struct {
+	Source  store.RunID
+	FromSeq uint64
+	Start   StartRun // the overlay: Mode, Scope, NoPersist, Budgets, Request, With
+}
+
+// LiveRun is the state of a run that is in memory only.
+type LiveRun struct {
+	Phase           string // preparing, running, waiting, finishing, committing
+	Queued          bool   // it waits for a slot of host.runs
+	PauseRequested  bool
+	Paused          bool
+	CancelRequested bool
+	HeldUp          string // what keeps it from going on, as a sentence; "" for nothing
+	Usage           Usage
+}
+
+// Usage is what a guest has used so far.
+type Usage struct {
+	CPU         time.Duration
+	MemoryBytes uint64 // resident, of the worker
+	HostCalls   uint64
+	BytesIn     uint64
+}
+
+// Questions is the desk where questions meet answers (run-api.md section 9).
+type Questions interface {
+	// Answer submits a response to a pending interaction; the checks are those of
+	// runtime.md §16.3, in their order. It returns once the end of the interaction
+	// is durable. Data belongs to the callee, which wipes it.
+	Answer(ctx context.Context, who Principal, a Answer) error
+	// RawAssistance is what only those who may answer see of an open item (A163):
+	// the connector's own text and schema, and targets of url and qr attachments.
+	// store.ErrNotFound when it is not open here.
+	RawAssistance(ctx context.Context, run store.RunID, requestID string) (RawAssistance, error)
+}
+
+// Answer is what an owner says to a question.
+type Answer struct {
+	RunID         store.RunID
+	InteractionID string
+	Status        string                     // success or cancelled
+	Data          map[string]json.RawMessage // by the names that the question showed
+}
+
+// RawAssistance is the pending record of an item (R144).
+type RawAssistance struct {
+	Message     string            `json:"message"`
+	Schema      json.RawMessage   `json:"schema,omitempty"`
+	Attachments []LiveAttachment  `json:"attachments"`
+	Fields      map[string]string `json:"-"` // shown name to the connector's own
+	Page        *OpenPage         `json:"page,omitempty"`
+}
+
+// OpenPage is what the browser of the run shows when its owner is asked (browser.md
+// B193).
+type OpenPage struct {
+	Title   string `json:"title,omitempty"` // absent: it was not to be had in time
+	URLHost string `json:"urlHost,omitempty"`
+}
+
+// LiveAttachment has the live extras of R116, which are in no event.
+type LiveAttachment struct {
+	Kind    string `json:"kind"`
+	Role    string `json:"role,omitempty"`
+	Label   string `json:"label,omitempty"`
+	Ref     string `json:"ref,omitempty"`
+	Status  string `json:"status,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Payload string `json:"payload,omitempty"`
+	Accept  string `json:"accept,omitempty"`
+}
+
+// Connectors installs modules (§10.1).
+type Connectors interface {
+	// InstallConnector reports created false when this digest is installed already.
+	InstallConnector(ctx context.Context, who Principal, q InstallConnector) (c Connector, created bool, err error)
+	InspectConnector(ctx context.Context, q InstallConnector) (Inspection, error)
+	Connectors(ctx context.Context) ([]Connector, error)
+	Connector(ctx context.Context, name string) (Connector, error)
+	// UninstallConnector removes all versions, or one. connector_in_use with
+	// connectionIds when a connection needs it.
+	UninstallConnector(ctx context.Context, who Principal, name, version string) error
+}
+
+// InstallConnector is a module to install; either Module or Digest.
+type InstallConnector struct {
+	Module         []byte
+	Digest         string // of bytes that the store holds (A170)
+	Manifest       []byte // nil: the embedded one
+	Signature      []byte // minisign, nil for none
+	ExpectedDigest string
+	// Force goes through with what S141 wants a second look at.
+	Force bool
+	// Conformance marks a connector of A242, under its reserved name.
+	Conformance bool
+}
+
+// Connections configures connectors and says what they may do (§10.2).
+type Connections interface {
+	CreateConnection(ctx context.Context, who Principal, q NewConnection) (Connection, error)
+	Connections(ctx context.Context) ([]Connection, error)
+	Connection(ctx context.Context, id store.ConnectionID) (Connection, error)
+	// ChangeConnection applies to the next run. If revision is not nil it must be
+	// the current one: precondition_failed.
+	ChangeConnection(ctx context.Context, who Principal, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
+	// DeleteConnection keeps what was collected, or erases it. run_already_active.
+	DeleteConnection(ctx context.Context, who Principal, id store.ConnectionID, erase bool) error
+	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
+	// GrantConnection replaces the active grant (A187).
+	GrantConnection(ctx context.Context, who Principal, id store.ConnectionID, q GrantTerms) (Grant, error)
+	// RevokeGrant ends the active run too (A188); "" is the current grant.
+	RevokeGrant(ctx context.Context, who Principal, id store.ConnectionID, grant string) error
+	// ApproveBindings replaces what the connection may use (A189).
+	ApproveBindings(ctx context.Context, who Principal, id store.ConnectionID, q Bindings) (Bindings, error)
+	// ResetState forgets the cursor of one stream, or all with "" (A217).
+	ResetState(ctx context.Context, who Principal, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
+	// DismissAttention clears the mark of R202.
+	DismissAttention(ctx context.Context, who Principal, id store.ConnectionID) error
+}
+
+// Secrets are write-only (A194).
+type Secrets interface {
+	// SetSecret takes 1 byte to 16 KiB. The value belongs to the callee, which wipes
 	// it.
-	Browsers Browsers
-	// RequireSignature refuses to install unsigned modules (S140).
-	RequireSignature bool
+	SetSecret(ctx context.Context, who Principal, id store.ConnectionID, name string, value []byte) error
+	Secrets(ctx context.Context, id store.ConnectionID) ([]Secret, error)
+	RemoveSecret(ctx context.Context, who Principal, id store.ConnectionID, name string) error
 }
 
-// A Host is one open data directory with everything that works on it.
-type Host struct {
-	Store   store.Store
-	Sandbox *sandbox.Sandbox
-	// DataDir is "" for memory:.
-	DataDir string
-	Options Options
-	ID      string // of this installation
-	Epoch   string // of this start (R189)
-	pace    *network.Governor
-	active  *active
-	temp    string // scratch space of a memory: host
-	stop    func() // ends what watches in the background
-
-	started   time.Time
-	creating  sync.Mutex // held while a connection is made: there is one of each id
-	isolation isolation
-	checks    checks
-	attention Attention  // nil for none
-	listing   sync.Mutex // held while a connector is put on the list
-	backing   sync.Mutex // held while a backup is made
-
-	refusals *audit.Limited  // nil for memory:
-	requests *audit.Requests // nil for memory:
+// Schedules says when connections run by themselves (§10.3, runtime.md §22).
+type Schedules interface {
+	PutSchedule(ctx context.Context, who Principal, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
+	Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
+	Schedules(ctx context.Context) ([]Schedule, error)
+	PauseSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
+	ResumeSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
+	DeleteSchedule(ctx context.Context, who Principal, id store.ConnectionID) error
+	// ScheduleHistory lists newest first; before "" starts at the newest, and next is
+	// "" on the last page.
+	ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick, next string, err error)
+	ScheduleStatistics(ctx context.Context, id store.ConnectionID) (Statistics, error)
 }
 
-// Over is the same host with another store, which is closed by whoever opened
-// it. Runs of the two know nothing of each other.
-func (h *Host) Over(st store.Store) *Host {
-	return &Host{
-		Store: st, Sandbox: h.Sandbox, DataDir: h.DataDir, Options: h.Options, ID: h.ID, Epoch: h.Epoch, pace: h.pace, active: &active{},
-		temp: h.temp, started: h.started, refusals: h.refusals, requests: h.requests,
-	}
+// Backups are made of everything, while the host runs.
+type Backups interface {
+	// Backup writes a file on the host's machine, as the user that the host runs as,
+	// and restores it once, unless the drill is left out. It takes as long as that;
+	// when ctx ends there is no file.
+	Backup(ctx context.Context, who Principal, q NewBackup) (Backup, error)
 }
 
-// DefaultDataDir is where a user's data lives unless a store is named.
-func DefaultDataDir() (string, error) {
-	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
-		return filepath.Join(d, "sluice"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find data directory: %w; name one with --store badger:DIR", err)
-	}
-	return filepath.Join(home, ".local", "share", "sluice"), nil
+// NewBackup says where a backup goes and who can open it. Paths are absolute.
+type NewBackup struct {
+	To          []string `json:"to,omitempty"`          // age recipients, beside those that are kept
+	NewIdentity string   `json:"newIdentity,omitempty"` // a file for a fresh identity, whose recipient is kept
+	Plain       bool     `json:"plain,omitempty"`       // not encrypted
+	Out         string   `json:"out,omitempty"`         // "" is a name in the data directory
+	NoDrill     bool     `json:"noDrill,omitempty"`     // leave it unverified
 }
 
-// Open opens the store, reconciles runs that an earlier host left behind
-// (R188) and starts the sandbox.
-func Open(ctx context.Context, o Options) (*Host, error) {
-	o = o.settled()
-	restrictUmask()
-	h := &Host{Options: o, Epoch: randomID("boot_"), pace: network.NewGovernor(o.Pace), active: &active{}, started: time.Now()}
-	if err := h.openStore(); err != nil {
-		return nil, err
-	}
-	if err := h.openRest(ctx); err != nil {
-		return nil, errors.Join(err, h.Close())
-	}
-	return h, nil
+// A Backup is one that was made.
+type Backup struct {
+	File      string    `json:"file"`
+	Created   time.Time `json:"created"`
+	Size      int64     `json:"size"`
+	SHA256    string    `json:"sha256"`
+	Encrypted bool      `json:"encrypted"`
+	Verified  bool      `json:"verified"`
+	Records   uint64    `json:"records"`
+	Streams   int       `json:"streams"`
+	Modules   int       `json:"modules"`
+	Secrets   int       `json:"secrets"`
+	Recipient string    `json:"recipient,omitempty"` // of a new identity
 }
 
-func (o Options) settled() Options {
-	if o.Limits == (abi.Limits{}) {
-		o.Limits = abi.DefaultLimits()
-	}
-	if o.Budgets == (run.Budgets{}) {
-		o.Budgets = run.DefaultBudgets()
-	}
-	if o.Quotas == (filesystem.Quotas{}) {
-		o.Quotas = filesystem.DefaultQuotas()
-	}
-	if o.Module == (sandbox.ModuleLimits{}) {
-		o.Module = sandbox.DefaultModuleLimits()
-	}
-	if o.Pace == (network.Pace{}) {
-		o.Pace = network.DefaultPace()
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
-}
-
-// DataDir is the directory that a store's name means, "" for memory:. It need
-// not exist.
-func DataDir(store string) (string, error) {
-	h := &Host{Options: Options{Store: store}}
-	_, err := h.locate()
-	return h.DataDir, err
-}
-
-// ErrStoreURL: the store's name is not one that this build understands.
-var ErrStoreURL = errors.New("want memory: or badger:DIR")
-
-// Home is a path whose leading ~ is the home of the user who runs this process.
-func Home(path string) string { return filesystem.Home(path) }
-
-// locate settles which store is meant, and the data directory.
-func (h *Host) locate() (url string, err error) {
-	url = h.Options.Store
-	if url == "" {
-		dir, err := DefaultDataDir()
-		if err != nil {
-			return "", err
-		}
-		url = "badger:" + dir
-	}
-	scheme, rest, _ := strings.Cut(url, ":")
-	dir, query, _ := strings.Cut(rest, "?")
-	switch {
-	case scheme == "badger" && dir != "":
-		abs, err := filepath.Abs(Home(dir))
-		if err != nil {
-			return "", fmt.Errorf("store %s: %w", url, err)
-		}
-		if fi, err := os.Stat(abs); err == nil && !fi.IsDir() {
-			return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
-		}
-		h.DataDir = abs
-		if url = "badger:" + abs; query != "" {
-			url += "?" + query
-		}
-	case scheme != "memory" || dir != "":
-		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
-	}
-	return url, nil
-}
-
-func (h *Host) openStore() error {
-	url, err := h.locate()
-	if err != nil {
-		return err
-	}
-	return h.openURL(url)
-}
-
-// ballast is as much as the store needs to be closed in order (S125).
-const ballast = 64 << 20
-
-func (h *Host) openURL(url string) error {
-	s, err := badger.OpenURL(url, badger.Options{
-		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
-		Ballast: ballast,
-	})
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", h.DataDir, err)
-	}
-	if err != nil {
-		return err
-	}
-	h.Store = s
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(s.MemoryLimit()) // of the process, as the umask is
-	}
-	return nil
-}
-
-func (h *Host) openRest(ctx context.Context) error {
-	if err := h.openLogs(); err != nil {
-		return err
-	}
-	if err := h.reconcile(ctx); err != nil {
-		return err
-	}
-	if err := h.takeRevocations(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {
-		return err
-	}
-	if h.Options.NoSandbox {
-		return nil
-	}
-	if err := h.identify(); err != nil {
-		return err
-	}
-	if err := h.clearScratch(); err != nil {
-		return err
-	}
-	if err := h.sweepTraces(ctx); err != nil {
-		h.Options.Log.Warn("traces_not_swept", "error", err)
-	}
-	if err := h.openSandbox(ctx); err != nil {
-		return err
-	}
-	if h.Options.Browsers == nil {
-		h.Options.Browsers = newBrowsers(h)
-	}
-	if h.DataDir != "" {
-		h.watch()
-	}
-	return nil
-}
-
-// watch begins what goes on until the host is closed.
-func (h *Host) watch() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() { h.watchRevocations(ctx) })
-	h.stop = func() {
-		cancel()
-		watching.Wait()
-	}
-}
-
-// reconcile closes the runs that an earlier start left active (R188), so that
-// whoever looks sees how they ended. The lock of the data directory says that
-// nobody else has them.
-func (h *Host) reconcile(ctx context.Context) error {
-	if err := run.Reconcile(ctx, h.Store, "", h.Epoch); err != nil && !errors.Is(err, store.ErrReadOnly) {
-		return fmt.Errorf("close runs of an earlier start: %w", err)
-	}
-	return nil
-}
-
-func (h *Host) openSandbox(ctx context.Context) error {
-	cache, err := h.cacheDir()
-	if err != nil {
-		return err
-	}
-	wire := abi.DefaultWireLimits()
-	h.Sandbox, err = sandbox.Open(ctx, sandbox.Options{
-		CacheDir: cache, BuildID: worker.BuildID(), Engine: worker.EngineVersion(), Jail: jail.Options{Walls: h.Options.Walls},
-		Require: h.Options.Require, Prespawn: h.Options.Prespawn, Limits: wire, Log: h.Options.Log,
-		Audit: func(event string, details map[string]string) { h.Options.Log.Warn(event, "details", details) },
-	})
-	return err
-}
-
-// identify reads or makes the id of this installation. What is no id, as a power
-// cut or a bad disk leaves it, is replaced: nothing stored refers to it.
-func (h *Host) identify() error {
-	if h.DataDir == "" {
-		h.ID = randomID("host_")
-		return nil
-	}
-	path := filepath.Join(h.DataDir, "host-id")
-	b, err := os.ReadFile(path)
-	if h.ID = strings.TrimSpace(string(b)); err == nil && isID("host_", h.ID) {
-		return nil
-	}
-	if err == nil {
-		h.Options.Log.Warn("installation_id_replaced", "was", abi.Cut(abi.Clean(h.ID), 80))
-	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		h.ID = randomID("host_")
-		err = writeWhole(path, []byte(h.ID), 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("read installation id: %w", err)
-	}
-	return nil
-}
-
-func (h *Host) cacheDir() (string, error) {
-	switch {
-	case h.Options.CacheDir != "":
-		return h.Options.CacheDir, nil
-	case h.DataDir != "":
-		return filepath.Join(h.DataDir, "cache"), nil
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find cache directory: %w; set SLUICE_CACHE to one", err)
-	}
-	return filepath.Join(dir, "sluice"), nil
-}
-
-// scratchDir holds the /tmp directories of runs; they are erased at boot
-// (S60, S149).
-func (h *Host) scratchDir() string {
-	if h.DataDir != "" {
-		return filepath.Join(h.DataDir, "runs")
-	}
-	return h.temp
-}
-
-func (h *Host) clearScratch() error {
-	if h.DataDir == "" {
-		dir, err := os.MkdirTemp("", "sluice-runs-")
-		h.temp = dir
-		return err
-	}
-	if err := os.RemoveAll(h.scratchDir()); err != nil {
-		return fmt.Errorf("clear scratch space: %w", err)
-	}
-	return nil
-}
-
-// Close ends all workers and closes the store.
-func (h *Host) Close() error {
-	var errs []error
-	if h.stop != nil {
-		h.stop()
-	}
-	if h.Sandbox != nil {
-		errs = append(errs, h.Sandbox.Close())
-	}
-	if b := h.Options.Browsers; b != nil {
-		errs = append(errs, b.Close(context.Background()))
-	}
-	errs = append(errs, h.closeLogs())
-	if h.Store != nil {
-		errs = append(errs, h.Store.Close())
-	}
-	if h.temp != "" {
-		errs = append(errs, os.RemoveAll(h.temp))
-	}
-	return errors.Join(errs...)
-}
-
-func randomID(prefix string) string {
-	var b [8]byte
-	rand.Read(b[:])
-	return prefix + hex.EncodeToString(b[:])
-}
-
-// isID reports whether randomID could have made id.
-func isID(prefix, id string) bool {
-	digits, ok := strings.CutPrefix(id, prefix)
-	b, err := hex.DecodeString(digits)
-	return ok && err == nil && len(b) == 8
-}
-
-// writeWhole replaces a file as one step, which is on the device when it
-// returns: a power cut leaves the old file or the new one.
-func writeWhole(path string, data []byte, perm fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	return err
+// System is what is known of the host itself (§10.8).
+type System interface {
+	Info(ctx context.Context) Info
+	// Ready names the checks of A228 that fail; empty when the host is ready.
+	Ready(ctx context.Context) (failed []string)
+	// Audit writes one entry (A168). details are counts, digests and codes, never
+	// values.
+	Audit(ctx context.Context, who Principal, action, target, outcome string, details map[string]string) error
+	// AuditEntries lists newest first; before 0 starts at the newest.
+	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host/timeline"
 )
 
 // TestEveryEventTypeHasAnEmitter: the descriptions offer the types of the

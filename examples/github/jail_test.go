@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
 // The test binary is the worker, too.
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -142,7 +142,7 @@ func TestDeniedInTheJail(t *testing.T) {
 	other := httptest.NewServer(f)
 	defer other.Close()
 	for _, approved := range [][]string{{j.server.URL}, {j.server.URL, other.URL}} {
-		r, err := j.host.Start(context.Background(), host.RunRequest{
+		r, err := j.host.Start(context.Background(), app.RunRequest{
 			Connector: j.loaded, Approved: store.Approved{Hosts: approved}, Config: json.RawMessage(`{"api":"` + other.URL + `"}`), Secrets: map[string]string{"token": token},
 		})
 		if err != nil {
@@ -173,7 +173,7 @@ func TestReplayInTheJail(t *testing.T) {
 		t.Skip("builds and compiles go-github for wasm")
 	}
 	j := jail(t, recorded(t))
-	j.record = host.NewRecorder()
+	j.record = app.NewRecorder()
 	result := j.collect()
 	text, review, err := j.record.Finish(result)
 	if err != nil || review.Exchanges < 5 || bytes.Contains(text, []byte(token)) {
@@ -185,11 +185,11 @@ func TestReplayInTheJail(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.server.Close()
-	recording, err := host.OpenRecording(path)
+	recording, err := app.OpenRecording(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := j.host.Start(context.Background(), host.RunRequest{Connector: j.loaded, Connection: "again", Replay: recording})
+	r, err := j.host.Start(context.Background(), app.RunRequest{Connector: j.loaded, Connection: "again", Replay: recording})
 	if err != nil {
 		t.Fatal(err)
 	}

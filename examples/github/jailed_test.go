@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -27,10 +27,10 @@ const token = "github_pat_11REAL0TOKEN0aB3dE5gH7jK9"
 // A jailed connector runs as owners run it.
 type jailed struct {
 	connection store.ConnectionID
-	record     *host.Recorder // nil for none
+	record     *app.Recorder // nil for none
 	t          *testing.T
-	host       *host.Host
-	loaded     *host.Loaded
+	host       *app.Host
+	loaded     *app.Loaded
 	data       string
 	log        bytes.Buffer
 	server     *httptest.Server
@@ -57,14 +57,14 @@ func jail(t *testing.T, f *fake) *jailed {
 		t.Fatal(err)
 	}
 	var err error
-	j.host, err = host.Open(context.Background(), host.Options{
+	j.host, err = app.Open(context.Background(), app.Options{
 		Store: "badger:" + j.data + "?memory=small", CacheDir: cache, Log: slog.New(slog.NewTextHandler(&j.log, nil)),
 		Pace: network.Pace{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wasm, err := host.Build(context.Background(), ".")
+	wasm, err := app.Build(context.Background(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (j *jailed) ended() *run.Result {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	r, err := j.host.Start(context.Background(), host.RunRequest{
+	r, err := j.host.Start(context.Background(), app.RunRequest{
 		Connector: j.loaded, Approved: store.Approved{Hosts: j.approved}, Config: config, Secrets: map[string]string{"token": token},
 		Record: j.record,
 	})

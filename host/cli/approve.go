@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
 // approve fills in what the owner gives a run or a connection: by flags, by
 // --yes, and by answers on the terminal.
-func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest, f *runFlags) (err error) {
+func (c *command) approve(ctx context.Context, h *app.Host, q *app.RunRequest, f *runFlags) (err error) {
 	known, err := h.Store.Connection(ctx, connectionOf(*q))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("load connection: %w", err)
@@ -44,7 +44,7 @@ func (c *command) approve(ctx context.Context, h *host.Host, q *host.RunRequest,
 
 // acts is whether the connector may act in a browser: by --browser, --yes, or an
 // answer on the terminal.
-func (c *command) acts(known store.Connection, q *host.RunRequest, f *runFlags) (bool, error) {
+func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
 	m := q.Connector.Manifest
 	_, asks := m.Bindings[abi.BindingBrowser]
 	switch {
@@ -62,8 +62,8 @@ func (c *command) acts(known store.Connection, q *host.RunRequest, f *runFlags) 
 
 // accept asks about a version that wants more than the one that was approved, or
 // that the publisher did not sign.
-func (c *command) accept(known store.Connection, l *host.Loaded, doubts []string, f *runFlags) bool {
-	added := host.Added(known, l)
+func (c *command) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
+	added := app.Added(known, l)
 	if known.Digest == l.Connector.Digest {
 		doubts = nil // it ran before
 	}
@@ -107,7 +107,7 @@ func (c *command) narrows(err error) bool {
 
 // plain are the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked (R155). --yes does not agree.
-func (c *command) plain(known store.Connection, q *host.RunRequest, f *runFlags) ([]string, error) {
+func (c *command) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -30,7 +30,7 @@ func (s stored) artifacts(ctx context.Context, id store.RunID) (kept []timeline.
 		more = len(events) == page
 	}
 	for _, a := range f.Artifacts() {
-		there, err := control.KeptArtifact(ctx, s.host, id, a.ArtifactType, a.Size)
+		there, err := host.KeptArtifact(ctx, s.host, id, a.ArtifactType, a.Size)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
 )
 
@@ -57,9 +57,9 @@ func (c *command) listAuditThere(ctx context.Context, f audit.Filter) error {
 	if err != nil {
 		return err
 	}
-	var all []control.AuditEntry
-	q := control.AuditQuery{Action: f.Action, Target: f.Target, Actor: f.Actor, From: f.Since, Until: f.Until}
-	err = k.Audit(ctx, q, func(e control.AuditEntry) (bool, error) {
+	var all []host.AuditEntry
+	q := host.AuditQuery{Action: f.Action, Target: f.Target, Actor: f.Actor, From: f.Since, Until: f.Until}
+	err = k.Audit(ctx, q, func(e host.AuditEntry) (bool, error) {
 		all = append(all, e)
 		return true, nil
 	})
@@ -107,7 +107,7 @@ func (c *command) listAudit(ctx context.Context, f audit.Filter) error {
 	if c.url != "" {
 		return c.listAuditThere(ctx, f)
 	}
-	l, err := host.OpenAudit(c.store)
+	l, err := app.OpenAudit(c.store)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ elsewhere, it shows that, too.`,
 }
 
 func (c *command) doVerifyAudit(ctx context.Context) error {
-	l, err := host.OpenAudit(c.store)
+	l, err := app.OpenAudit(c.store)
 	if err != nil {
 		return err
 	}

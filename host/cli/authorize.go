@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -47,10 +47,10 @@ says, by a code, also on another machine; with --browser in the browser of this 
 }
 
 func (c *command) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
-	if _, err := host.OpenVault(c.store); err != nil {
+	if _, err := app.OpenVault(c.store); err != nil {
 		return err // before anything is asked
 	}
-	q := host.AuthorizationRequest{Connection: store.ConnectionID(f.connection), Secret: name}
+	q := app.AuthorizationRequest{Connection: store.ConnectionID(f.connection), Secret: name}
 	config, err := valueOrFile("--config", f.config)
 	if err != nil {
 		return err
@@ -61,13 +61,13 @@ func (c *command) doAuthorize(ctx context.Context, connector, name string, f *au
 		}
 		q.Config = json.RawMessage(config)
 	}
-	var a *host.Authorization
+	var a *app.Authorization
 	flow := ""
-	err = c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+	err = c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
 		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
 			return err
 		}
-		o, err := host.Authorizable(q.Connector.Manifest, name)
+		o, err := app.Authorizable(q.Connector.Manifest, name)
 		if err != nil {
 			return err
 		}
@@ -123,17 +123,17 @@ func (c *command) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name strin
 }
 
 // tokenHosts are those that the owner lets the tokens come from, as hosts are.
-func (c *command) tokenHosts(ctx context.Context, h *host.Host, q *host.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+func (c *command) tokenHosts(ctx context.Context, h *app.Host, q *app.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
-		if err := host.CheckHost(text); err != nil {
+		if err := app.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)
 		}
 	}
-	known, err := h.Store.Connection(ctx, connectionOf(host.RunRequest{Connector: q.Connector, Connection: q.Connection}))
+	known, err := h.Store.Connection(ctx, connectionOf(app.RunRequest{Connector: q.Connector, Connection: q.Connection}))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("load connection: %w", err)
 	}
-	wanted, err := host.WantedTokenHosts(o, slices.Concat(known.Approved.Hosts, f.hosts))
+	wanted, err := app.WantedTokenHosts(o, slices.Concat(known.Approved.Hosts, f.hosts))
 	if err != nil || len(wanted) == 0 {
 		return f.hosts, err
 	}
@@ -151,11 +151,11 @@ func (c *command) tokenHosts(ctx context.Context, h *host.Host, q *host.Authoriz
 }
 
 // authorize shows what the owner has to do, and waits for it.
-func (c *command) authorize(ctx context.Context, a *host.Authorization, flow string) error {
+func (c *command) authorize(ctx context.Context, a *app.Authorization, flow string) error {
 	c.warnf("  as the client %s", abi.Clean(a.ClientID()))
 	var err error
 	if flow == abi.OAuthDevice {
-		err = a.Device(ctx, func(d host.DeviceCode) {
+		err = a.Device(ctx, func(d app.DeviceCode) {
 			c.warnf("Open this page, of %s, and enter the code there, if you asked for it:", d.Host)
 			c.warnf("  %s", d.URL)
 			c.warnf("  code %s", d.Code)

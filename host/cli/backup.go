@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/backup"
-	"github.com/sluicehost/sluice/host/client"
 )
 
 func (c *command) backup() *cobra.Command {
-	var o host.BackupOptions
+	var o app.BackupOptions
 	list := false
 	cmd := &cobra.Command{
 		Use: "backup", Short: "Copy everything into one encrypted file, and try it",
@@ -54,11 +54,11 @@ protects nothing.`,
 	return cmd
 }
 
-func (c *command) doBackup(ctx context.Context, o host.BackupOptions) error {
+func (c *command) doBackup(ctx context.Context, o app.BackupOptions) error {
 	if c.url != "" {
 		return usagef("a backup is made where the host runs, not over --url")
 	}
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (c *command) doBackup(ctx context.Context, o host.BackupOptions) error {
 		return err
 	}
 	if k == nil {
-		return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
+		return c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
 			r, err := h.Backup(ctx, o)
 			return c.madeBackup(o, r, dir, err)
 		})
@@ -81,7 +81,7 @@ func (c *command) doBackup(ctx context.Context, o host.BackupOptions) error {
 }
 
 // backupThere has the running host make a backup.
-func backupThere(ctx context.Context, k *client.Client, o host.BackupOptions) (r host.BackupResult, err error) {
+func backupThere(ctx context.Context, k *client.Client, o app.BackupOptions) (r app.BackupResult, err error) {
 	for _, path := range []*string{&o.Out, &o.NewIdentity} {
 		if *path == "" {
 			continue
@@ -90,11 +90,11 @@ func backupThere(ctx context.Context, k *client.Client, o host.BackupOptions) (r
 			return r, err
 		}
 	}
-	b, err := k.Backup(ctx, control.NewBackup{To: o.To, NewIdentity: o.NewIdentity, Plain: o.Plain, Out: o.Out, NoDrill: o.NoDrill})
+	b, err := k.Backup(ctx, host.NewBackup{To: o.To, NewIdentity: o.NewIdentity, Plain: o.Plain, Out: o.Out, NoDrill: o.NoDrill})
 	if err != nil {
 		return r, err
 	}
-	return host.BackupResult{
+	return app.BackupResult{
 		Entry: backup.Entry{
 			File: b.File, Created: b.Created, Size: b.Size, SHA256: b.SHA256, Encrypted: b.Encrypted, Verified: b.Verified, Records: b.Records,
 		},
@@ -102,7 +102,7 @@ func backupThere(ctx context.Context, k *client.Client, o host.BackupOptions) (r
 	}, nil
 }
 
-func (c *command) madeBackup(o host.BackupOptions, r host.BackupResult, dir string, err error) error {
+func (c *command) madeBackup(o app.BackupOptions, r app.BackupResult, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
 		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
 	}
@@ -117,7 +117,7 @@ func (c *command) madeBackup(o host.BackupOptions, r host.BackupResult, dir stri
 }
 
 // tellBackup says what was made and what it lacks.
-func (c *command) tellBackup(r host.BackupResult, data string) {
+func (c *command) tellBackup(r app.BackupResult, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))
 	state := "verified: restored once, everything agrees"
@@ -141,7 +141,7 @@ type backupLine struct {
 }
 
 func (c *command) listBackups() error {
-	all, err := host.Backups(c.store)
+	all, err := app.Backups(c.store)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 func (c *command) build() *cobra.Command {
@@ -45,7 +45,7 @@ language that makes WebAssembly, gets its manifest. Nothing is run then.`,
 
 // buildFrom makes a module of a source directory, or of a compiled module and a
 // manifest.
-func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest string) (*host.Loaded, error) {
+func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest string) (*app.Loaded, error) {
 	dir := "."
 	if len(a) == 1 {
 		dir = a[0]
@@ -64,8 +64,8 @@ func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest stri
 	return l, err
 }
 
-func (c *command) embedded(ctx context.Context, wasm, manifest string) (l *host.Loaded, err error) {
-	err = c.withFiles(func(h *host.Host) error {
+func (c *command) embedded(ctx context.Context, wasm, manifest string) (l *app.Loaded, err error) {
+	err = c.withFiles(func(h *app.Host) error {
 		l, err = h.Embed(ctx, wasm, manifest)
 		return err
 	})
@@ -81,7 +81,7 @@ type built struct {
 
 // writeModule writes the module under another name first, so that a file that
 // exists is whole.
-func (c *command) writeModule(l *host.Loaded, path string) error {
+func (c *command) writeModule(l *app.Loaded, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return usagef("-o: %w", err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/export"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,7 +22,7 @@ type streamChange struct {
 }
 
 // connectionOf is the connection that a request is about (R1).
-func connectionOf(q host.RunRequest) store.ConnectionID {
+func connectionOf(q app.RunRequest) store.ConnectionID {
 	if q.Connection != "" {
 		return q.Connection
 	}

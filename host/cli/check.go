@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -55,7 +55,7 @@ secrets, are not used. Exit codes are those of sluice run.`,
 
 // strictly is a connector all of whose records are checked against its manifest,
 // whether or not it asks hosts to.
-func strictly(l *host.Loaded) *host.Loaded {
+func strictly(l *app.Loaded) *app.Loaded {
 	m, out := *l.Manifest, *l
 	m.Streams = slices.Clone(m.Streams)
 	for i := range m.Streams {
@@ -101,7 +101,7 @@ func (r *checkReport) finish() error {
 
 // static reports what loading has proved: a module or manifest that fails does
 // not come this far.
-func (r *checkReport) static(l *host.Loaded) {
+func (r *checkReport) static(l *app.Loaded) {
 	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
 	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(able(l), "; "))
 	r.add("manifest", "ok", "%s %s, %s", l.Manifest.Name(), l.Manifest.Version, counted(len(l.Manifest.Streams), "stream"))
@@ -114,8 +114,8 @@ func (r *checkReport) static(l *host.Loaded) {
 }
 
 // try runs the connector twice.
-func (c *command) try(ctx context.Context, report *checkReport, q host.RunRequest, f *runFlags) (err error) {
-	h, err := host.Open(ctx, host.Options{Store: "memory:", CacheDir: cacheDir(), Require: f.require})
+func (c *command) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) (err error) {
+	h, err := app.Open(ctx, app.Options{Store: "memory:", CacheDir: cacheDir(), Require: f.require})
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *command) try(ctx context.Context, report *checkReport, q host.RunReques
 }
 
 // tryOnce does one run and reports on it.
-func (c *command) tryOnce(ctx context.Context, h *host.Host, q host.RunRequest, report *checkReport, name string) (*run.Result, error) {
+func (c *command) tryOnce(ctx context.Context, h *app.Host, q app.RunRequest, report *checkReport, name string) (*run.Result, error) {
 	watch := &conformance{}
 	q.Watch = watch.event
 	r, err := h.Start(ctx, q)

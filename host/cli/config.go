@@ -12,10 +12,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/web/server"
 )
 
 // configFile is the file of sluice serve --config, YAML or JSON. Absent members
@@ -101,7 +101,7 @@ type browserConfig struct {
 
 // options are the settings of browsers.
 func (c browserConfig) options() browser.Options {
-	o := browser.Options{Path: host.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
+	o := browser.Options{Path: app.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
 	if c.Linger != nil {
 		o.Linger = time.Duration(*c.Linger)
 	}
@@ -165,7 +165,7 @@ const maxConfig = abi.MiB
 
 // readConfig reads a configuration. The error is usage and names what is wrong.
 func readConfig(path string) (*configFile, error) {
-	f, err := os.Open(host.Home(path))
+	f, err := os.Open(app.Home(path))
 	if err != nil {
 		return nil, usagef("--config: %w", err)
 	}
@@ -252,7 +252,7 @@ func given(n *int) int {
 
 // options are the settings of a host, with the defaults where there are none.
 func (c *configFile) options() daemon.Options {
-	h := host.DefaultOptions()
+	h := app.DefaultOptions()
 	h.Browser = c.Browser.options()
 	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
@@ -279,8 +279,8 @@ func (c *configFile) options() daemon.Options {
 	if n := given(c.Pace.AtOnce); n > 0 {
 		h.Pace.AtOnce = n
 	}
-	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: dashboard.Options{
-		Listen: c.Listen, Expose: c.Expose, Cert: host.Home(c.TLS.Cert), Key: host.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
+	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: server.Options{
+		Listen: c.Listen, Expose: c.Expose, Cert: app.Home(c.TLS.Cert), Key: app.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
 	}}
 	c.Limits.apply(&o)
 	o.Service.Runs, o.Service.Accepted, o.Service.Share = c.Runs.AtOnce, c.Runs.Accepted, c.Runs.Share

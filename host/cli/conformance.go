@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 func (c *command) conformance() *cobra.Command {
@@ -62,16 +62,16 @@ func (c *command) installConformance(ctx context.Context) error {
 		return err
 	}
 	if k != nil {
-		return c.withFiles(func(h *host.Host) error { return c.uploadConformance(ctx, h, k, dirs) })
+		return c.withFiles(func(h *app.Host) error { return c.uploadConformance(ctx, h, k, dirs) })
 	}
-	return c.with(ctx, host.Options{}, func(h *host.Host) error {
+	return c.with(ctx, app.Options{}, func(h *app.Host) error {
 		for _, dir := range dirs {
 			c.building(dir)
 			l, err := h.Load(ctx, dir, "")
 			if err != nil {
 				return err
 			}
-			if _, err := h.Install(ctx, l, host.InstallOptions{Conformance: true}); err != nil {
+			if _, err := h.Install(ctx, l, app.InstallOptions{Conformance: true}); err != nil {
 				return err
 			}
 		}
@@ -79,14 +79,14 @@ func (c *command) installConformance(ctx context.Context) error {
 	})
 }
 
-func (c *command) uploadConformance(ctx context.Context, h *host.Host, k *client.Client, dirs []string) error {
+func (c *command) uploadConformance(ctx context.Context, h *app.Host, k *client.Client, dirs []string) error {
 	for _, dir := range dirs {
 		c.building(dir)
 		l, err := h.Load(ctx, dir, "")
 		if err != nil {
 			return err
 		}
-		if _, err := k.InstallConnector(ctx, control.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
+		if _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
 			return fmt.Errorf("install %s: %w", l.Connector.Name, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -67,11 +67,11 @@ func (c *command) doConnect(ctx context.Context, connector, name string, f *gran
 		return err
 	}
 	// What can be wrong with it is looked at before there is a connection.
-	wanted, err := c.bindings(k, control.Bindings{}, &q, &f.runFlags)
+	wanted, err := c.bindings(k, host.Bindings{}, &q, &f.runFlags)
 	if err != nil {
 		return err
 	}
-	conn, err := k.CreateConnection(ctx, control.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config})
+	conn, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *command) showConnection(ctx context.Context, k *client.Client, id store
 }
 
 // bindings are what a connection has, and what flags and the owner add.
-func (c *command) bindings(k *client.Client, have control.Bindings, q *host.RunRequest, f *runFlags) (control.Bindings, error) {
+func (c *command) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
 	known := store.Connection{Approved: approvedFrom(have)}
 	m := q.Connector.Manifest
 	var err error
@@ -116,7 +116,7 @@ func (c *command) bindings(k *client.Client, have control.Bindings, q *host.RunR
 		return have, err
 	}
 	if k.Local() {
-		err = c.withFiles(func(h *host.Host) (err error) {
+		err = c.withFiles(func(h *app.Host) (err error) {
 			q.Approved.Mounts, err = c.mounts(h, known, m, f)
 			return err
 		})
@@ -139,8 +139,8 @@ func (c *command) bindings(k *client.Client, have control.Bindings, q *host.RunR
 }
 
 // withFiles opens a host that has nothing but the files of this machine.
-func (c *command) withFiles(do func(*host.Host) error) error {
-	h, err := host.Open(context.Background(), host.Options{Store: "memory:", NoSandbox: true})
+func (c *command) withFiles(do func(*app.Host) error) error {
+	h, err := app.Open(context.Background(), app.Options{Store: "memory:", NoSandbox: true})
 	if err != nil {
 		return err
 	}
@@ -163,9 +163,9 @@ func mountsThere(args []string) ([]store.Mount, error) {
 }
 
 // merged adds approvals to bindings; one of a directory replaces that of its name.
-func merged(b control.Bindings, more store.Approved) control.Bindings {
+func merged(b host.Bindings, more store.Approved) host.Bindings {
 	if len(more.Hosts) > 0 {
-		n := control.NetworkBinding{}
+		n := host.NetworkBinding{}
 		if b.Network != nil {
 			n.Hosts = slices.Clone(b.Network.Hosts)
 		}
@@ -177,9 +177,9 @@ func merged(b control.Bindings, more store.Approved) control.Bindings {
 		b.Network = &n
 	}
 	if len(more.Mounts) > 0 {
-		fs := control.FilesystemBinding{}
+		fs := host.FilesystemBinding{}
 		if b.Filesystem != nil {
-			fs.Mounts = slices.DeleteFunc(slices.Clone(b.Filesystem.Mounts), func(have control.Mount) bool {
+			fs.Mounts = slices.DeleteFunc(slices.Clone(b.Filesystem.Mounts), func(have host.Mount) bool {
 				return slices.ContainsFunc(more.Mounts, func(m store.Mount) bool { return m.Name == have.Name })
 			})
 		}
@@ -188,7 +188,7 @@ func merged(b control.Bindings, more store.Approved) control.Bindings {
 			if m.Writable {
 				mode = "rw"
 			}
-			fs.Mounts = append(fs.Mounts, control.Mount{Name: m.Name, HostPath: m.Path, Mode: mode})
+			fs.Mounts = append(fs.Mounts, host.Mount{Name: m.Name, HostPath: m.Path, Mode: mode})
 		}
 		b.Filesystem = &fs
 	}
@@ -202,7 +202,7 @@ func merged(b control.Bindings, more store.Approved) control.Bindings {
 		}
 	}
 	if more.Browser && b.Browser == nil {
-		b.Browser = &control.BrowserBinding{}
+		b.Browser = &host.BrowserBinding{}
 	}
 	for _, name := range more.Plain {
 		if !slices.Contains(b.PlainAcknowledged, name) {
@@ -214,7 +214,7 @@ func merged(b control.Bindings, more store.Approved) control.Bindings {
 
 // giveTo approves bindings and the grant. Without terms the grant that there is
 // stays, and one that cannot be used is replaced by one without bounds.
-func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b control.Bindings, terms *host.Terms) error {
+func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *app.Terms) error {
 	if _, err := k.Approve(ctx, id, b); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 	if terms == nil && conn.Grant != nil && conn.Grant.Status == "active" {
 		return nil
 	}
-	q := control.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous"}
+	q := host.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous"}
 	if terms != nil {
 		q.ExpiresAt = terms.Expires
 		if terms.SingleUse {
@@ -245,11 +245,11 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 }
 
 // grantThere is sluice grant on a running host.
-func (c *command) grantThere(ctx context.Context, k *client.Client, connector string, f *grantFlags, terms *host.Terms) error {
-	if !host.IsName(connector) || f.manifest != "" {
+func (c *command) grantThere(ctx context.Context, k *client.Client, connector string, f *grantFlags, terms *app.Terms) error {
+	if !app.IsName(connector) || f.manifest != "" {
 		return usagef("a running host grants installed connectors something: sluice install FILE, then sluice grant with its name")
 	}
-	q := host.RunRequest{}
+	q := app.RunRequest{}
 	var err error
 	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (c *command) grantThere(ctx context.Context, k *client.Client, connector st
 		return err
 	}
 	if missing {
-		if _, err := k.CreateConnection(ctx, control.NewConnection{ConnectorName: m.Name(), ConnectionID: string(id)}); err != nil {
+		if _, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: m.Name(), ConnectionID: string(id)}); err != nil {
 			return err
 		}
 	}

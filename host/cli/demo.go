@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard"
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web/server"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -97,13 +97,13 @@ func (c *command) doDemo(ctx context.Context, conformance bool) (err error) {
 
 // openDemo serves the temporary store, on the usual address if that is free.
 func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
-	o := daemon.Options{Host: host.Options{
+	o := daemon.Options{Host: app.Options{
 		Store: c.store, CacheDir: cacheDir(), Prespawn: prespawned, Log: slog.New(slog.NewTextHandler(c.errs, &slog.HandlerOptions{Level: slog.LevelError})),
 	}}
 	o.Service.Grace = demoGrace
 	d, err := daemon.Open(ctx, o)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		o.Server = dashboard.Options{Listen: []string{"127.0.0.1:0"}}
+		o.Server = server.Options{Listen: []string{"127.0.0.1:0"}}
 		d, err = daemon.Open(ctx, o)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 
 // furnish installs the connectors and lets two of them run.
 func (c *command) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
-	err := c.withFiles(func(h *host.Host) error {
+	err := c.withFiles(func(h *app.Host) error {
 		for _, name := range demoConnectors {
 			from := filepath.Join(root, "examples", name)
 			c.building(from)
@@ -122,7 +122,7 @@ func (c *command) furnish(ctx context.Context, k *client.Client, root, dir strin
 			if err != nil {
 				return err
 			}
-			if _, err := k.InstallConnector(ctx, control.InstallConnector{Module: l.Wasm}); err != nil {
+			if _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm}); err != nil {
 				return fmt.Errorf("install %s: %w", name, err)
 			}
 		}
@@ -147,15 +147,15 @@ func (c *command) furnish(ctx context.Context, k *client.Client, root, dir strin
 // demoCollects collects a repository, or a sample table where there is no git, and
 // schedules that.
 func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir string) error {
-	connector, bindings := "git", control.Bindings{}
+	connector, bindings := "git", host.Bindings{}
 	repository, err := c.demoRepository(ctx, root, dir)
 	if err != nil {
 		c.warnf("There is no repository to collect (%v): examples/stdio collects its sample table.", err)
 		connector = "stdio"
 	} else {
-		bindings.Filesystem = &control.FilesystemBinding{Mounts: []control.Mount{{Name: "repo", HostPath: repository, Mode: "ro"}}}
+		bindings.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{{Name: "repo", HostPath: repository, Mode: "ro"}}}
 	}
-	id, err := c.demoConnection(ctx, k, control.NewConnection{ConnectorName: connector}, bindings)
+	id, err := c.demoConnection(ctx, k, host.NewConnection{ConnectorName: connector}, bindings)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir 
 		return &runFailed{code}
 	}
 	every := int64(time.Hour / time.Second)
-	if _, err := k.PutSchedule(ctx, id, control.ScheduleDefinition{IntervalSeconds: &every}); err != nil {
+	if _, err := k.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &every}); err != nil {
 		return fmt.Errorf("schedule %s: %w", id, err)
 	}
 	c.warnf("From now on it runs every hour.")
@@ -230,7 +230,7 @@ var demoQuestion = json.RawMessage(`{"ask": [
 
 // demoAsks starts examples/ask and waits until its question stands.
 func (c *command) demoAsks(ctx context.Context, k *client.Client) error {
-	id, err := c.demoConnection(ctx, k, control.NewConnection{ConnectorName: "ask", Settings: demoQuestion}, control.Bindings{})
+	id, err := c.demoConnection(ctx, k, host.NewConnection{ConnectorName: "ask", Settings: demoQuestion}, host.Bindings{})
 	if err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (c *command) demoAsks(ctx context.Context, k *client.Client) error {
 }
 
 // demoConnection makes a connection that may do what it asks for.
-func (c *command) demoConnection(ctx context.Context, k *client.Client, q control.NewConnection, b control.Bindings) (store.ConnectionID, error) {
+func (c *command) demoConnection(ctx context.Context, k *client.Client, q host.NewConnection, b host.Bindings) (store.ConnectionID, error) {
 	conn, err := k.CreateConnection(ctx, q)
 	if err != nil {
 		return "", fmt.Errorf("make connection of %s: %w", q.ConnectorName, err)
@@ -269,7 +269,7 @@ func (c *command) demoConnection(ctx context.Context, k *client.Client, q contro
 }
 
 // inviteTo says where everything is; the link stands last.
-func (c *command) inviteTo(login dashboard.Login, dir string) error {
+func (c *command) inviteTo(login server.Login, dir string) error {
 	c.warnf("")
 	c.warnf("Everything is in %s until you press Ctrl-C; then it is deleted.", dir)
 	c.warnf("Commands reach it with --store %s, such as: go run . answer last --store %s", c.store, c.store)

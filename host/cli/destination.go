@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // destinations reads NAME=ORIGIN: where the owner lets a secret go besides the
@@ -16,7 +16,7 @@ func destinations(m *abi.Manifest, args []string) (map[string][]abi.Destination,
 		if !ok || name == "" {
 			return nil, usagef("--secret-to: want NAME=ORIGIN, as in password=https://dav.example.org")
 		}
-		to, err := host.OwnerDestinations(m, name, origin)
+		to, err := app.OwnerDestinations(m, name, origin)
 		if err != nil {
 			return nil, usagef("--secret-to %s: %w", abi.Clean(name), err)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -24,7 +24,7 @@ what is left: connectors fetch the rest again.`,
 		Example: "  sluice doctor\n  sluice doctor --deep --json",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.doDoctor(cmd.Context(), host.Options{Store: c.store, CacheDir: cacheDir(), AcceptLoss: accept}, deep)
+			return c.doDoctor(cmd.Context(), app.Options{Store: c.store, CacheDir: cacheDir(), AcceptLoss: accept}, deep)
 		},
 	}
 	cmd.Flags().BoolVar(&deep, "deep", false, "recount every record and compare")
@@ -32,9 +32,9 @@ what is left: connectors fetch the rest again.`,
 	return cmd
 }
 
-func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error {
+func (c *command) doDoctor(ctx context.Context, o app.Options, deep bool) error {
 	if o.AcceptLoss {
-		if dir, err := host.DataDir(o.Store); err != nil || dir == "" {
+		if dir, err := app.DataDir(o.Store); err != nil || dir == "" {
 			return usagef("--accept-loss needs a store that is kept: --store badger:DIR")
 		}
 	}
@@ -45,14 +45,14 @@ func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error
 	if k != nil && (deep || o.AcceptLoss || !k.Local()) {
 		return c.unheld(ctx, stopFirst)
 	}
-	findings := host.Doctor(ctx, o, deep)
+	findings := app.Doctor(ctx, o, deep)
 	if k != nil {
 		findings = attended(ctx, k, findings)
 	}
 	s := c.screenOut()
 	var rows [][]string
 	for _, f := range findings {
-		if f.State == host.StateBad {
+		if f.State == app.StateBad {
 			c.code = exitHost
 		}
 		detail := abi.Clean(f.Detail)
@@ -74,23 +74,23 @@ func (c *command) doDoctor(ctx context.Context, o host.Options, deep bool) error
 }
 
 // attended says of a store that a running host has how that is.
-func attended(ctx context.Context, k *client.Client, findings []host.Finding) []host.Finding {
+func attended(ctx context.Context, k *client.Client, findings []app.Finding) []app.Finding {
 	for i, f := range findings {
-		if f.Check != "store" || f.State != host.StateBad {
+		if f.Check != "store" || f.State != app.StateBad {
 			continue
 		}
 		info, err := k.System(ctx)
 		if err != nil {
 			f.Detail, f.Remedy = "a running host has it and does not say how it is: "+err.Error(), "see its log"
 		} else {
-			f.State, f.Detail, f.Remedy = host.StateOK, "a running host has it, since "+store.Time(info.StartedAt), ""
+			f.State, f.Detail, f.Remedy = app.StateOK, "a running host has it, since "+store.Time(info.StartedAt), ""
 		}
 		findings[i] = f
 	}
 	return findings
 }
 
-var stateColor = map[string]string{host.StateOK: green, host.StateWeak: yellow, host.StateBad: red}
+var stateColor = map[string]string{app.StateOK: green, app.StateWeak: yellow, app.StateBad: red}
 
 func pad(s string, width int) string {
 	for len(s) < width {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/backup"
-	"github.com/sluicehost/sluice/host/client"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/vault"
@@ -65,11 +65,11 @@ func (c *command) exit(err error) int {
 	switch {
 	case errors.Is(err, backup.ErrRefused):
 		code, name = exitUsage, "backup_invalid"
-	case errors.Is(err, host.ErrNoBackup), errors.Is(err, host.ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists),
+	case errors.Is(err, app.ErrNoBackup), errors.Is(err, app.ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists),
 		errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
 		code, name = exitUsage, "invalid_request"
-	case isUsage(err), errors.Is(err, host.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
-		errors.Is(err, host.ErrNoVault), errors.Is(err, host.ErrNotApproved), errors.Is(err, host.ErrNotAuthorized), errors.Is(err, host.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
+	case isUsage(err), errors.Is(err, app.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
+		errors.Is(err, app.ErrNoVault), errors.Is(err, app.ErrNotApproved), errors.Is(err, app.ErrNotAuthorized), errors.Is(err, app.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
 		code, name = exitUsage, "invalid_request"
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -46,9 +46,9 @@ func TestExit(t *testing.T) {
 	}{
 		{usagef("--x"), exitUsage, "invalid_request"},
 		{errors.New(`unknown command "fly" for "sluice"`), exitUsage, "invalid_request"},
-		{fmt.Errorf("open: %w", host.ErrStoreURL), exitUsage, "invalid_request"},
+		{fmt.Errorf("open: %w", app.ErrStoreURL), exitUsage, "invalid_request"},
 		{fmt.Errorf("read: %w", store.ErrNotFound), exitUsage, "not_found"},
-		{host.ErrNoVault, exitUsage, "invalid_request"},
+		{app.ErrNoVault, exitUsage, "invalid_request"},
 		{fmt.Errorf("set: %w", vault.ErrInvalid), exitUsage, "invalid_request"},
 		{fmt.Errorf("get: %w", vault.ErrNotFound), exitUsage, "not_found"},
 		{fmt.Errorf("get: %w", vault.ErrKey), exitHost, "runtime_error"},

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -63,8 +63,8 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 	if k != nil {
 		return c.grantThere(ctx, k, connector, f, terms)
 	}
-	return c.with(ctx, host.Options{NoSandbox: true}, func(h *host.Host) error {
-		q := host.RunRequest{Connection: store.ConnectionID(f.connection)}
+	return c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
+		q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
 		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		if f.declined { // to grant is to accept
 			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 		}
-		give := host.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted}
+		give := app.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted}
 		conn, err := h.Grant(ctx, give)
 		if c.narrows(err) {
 			give.Terms.Narrow = true
@@ -92,14 +92,14 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 }
 
 // terms are the bounds that the flags give; nil for none.
-func (f *grantFlags) terms(now time.Time) (*host.Terms, error) {
+func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
 	if f.scope == "" && !f.once && !f.continuous && f.expires == "" {
 		return nil, nil
 	}
 	if f.once && f.continuous {
 		return nil, usagef("--single-use and --continuous contradict each other")
 	}
-	t := &host.Terms{SingleUse: f.once, Narrow: f.narrow}
+	t := &app.Terms{SingleUse: f.once, Narrow: f.narrow}
 	scope, err := valueOrFile("--scope", f.scope)
 	if err != nil {
 		return nil, err
@@ -270,11 +270,11 @@ func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
 
 // leaveRevocation leaves a revocation to the process that has the store.
 func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
 	}
-	taken, err := host.LeaveRevocation(dir, id)
+	taken, err := app.LeaveRevocation(dir, id)
 	if err != nil {
 		return usage{err}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/export"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -52,9 +52,9 @@ func (c *command) inspect() *cobra.Command {
 // load reads a connector without starting anything, and the connection that it
 // is looked at for, if there is one. A name and a connection need the store, a
 // file does not.
-func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *host.Loaded, conn *store.Connection, err error) {
-	if !host.IsName(arg) && connection == "" {
-		h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
+func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *app.Loaded, conn *store.Connection, err error) {
+	if !app.IsName(arg) && connection == "" {
+		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -84,12 +84,12 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 }
 
 // loadFrom loads an installed connector, or a file to look at beside a connection.
-func loadFrom(ctx context.Context, src source, arg, manifest string) (*host.Loaded, error) {
+func loadFrom(ctx context.Context, src source, arg, manifest string) (*app.Loaded, error) {
 	if s, ok := src.(stored); ok {
 		return s.host.Load(ctx, arg, manifest)
 	}
-	if !host.IsName(arg) {
-		h, err := host.Open(ctx, host.Options{Store: "memory:", NoSandbox: true})
+	if !app.IsName(arg) {
+		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func loadFrom(ctx context.Context, src source, arg, manifest string) (*host.Load
 
 // loaded is an installed connector as far as it can be looked at without its
 // bytes.
-func (s served) loaded(ctx context.Context, name string) (*host.Loaded, error) {
+func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
 	k, err := s.connectorNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -113,14 +113,14 @@ func (s served) loaded(ctx context.Context, name string) (*host.Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &host.Loaded{Connector: connectorFrom(k)}
+	l := &app.Loaded{Connector: connectorFrom(k)}
 	if l.Manifest, err = abi.ReadManifest(k.Manifest); err != nil {
 		return nil, fmt.Errorf("read manifest of %s: %w", k.Name, err)
 	}
 	l.Module = sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(l.Connector.Transport)}
 	for _, i := range found.Imports {
 		module, function, _ := strings.Cut(i, ".")
-		l.Module.Imports = append(l.Module.Imports, host.Import{Module: module, Name: function})
+		l.Module.Imports = append(l.Module.Imports, app.Import{Module: module, Name: function})
 	}
 	for _, w := range k.Warnings {
 		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
@@ -129,10 +129,10 @@ func (s served) loaded(ctx context.Context, name string) (*host.Loaded, error) {
 }
 
 // connectorNamed finds an installed connector by its name or its id.
-func (s served) connectorNamed(ctx context.Context, name string) (control.Connector, error) {
+func (s served) connectorNamed(ctx context.Context, name string) (host.Connector, error) {
 	all, err := s.Client.Connectors(ctx)
 	if err != nil {
-		return control.Connector{}, err
+		return host.Connector{}, err
 	}
 	for _, k := range all {
 		if k.Name == name || k.ConnectorID == name {
@@ -146,7 +146,7 @@ func (s served) connectorNamed(ctx context.Context, name string) (control.Connec
 			}
 		}
 	}
-	return control.Connector{}, refused("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
+	return host.Connector{}, refused("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
 }
 
 // An inspection is what sluice inspect --json prints.
@@ -189,7 +189,7 @@ type warningLine struct {
 	Detail string `json:"detail"`
 }
 
-func inspectionOf(l *host.Loaded, conn *store.Connection) inspection {
+func inspectionOf(l *app.Loaded, conn *store.Connection) inspection {
 	m := l.Manifest
 	out := inspection{
 		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
@@ -215,7 +215,7 @@ func inspectionOf(l *host.Loaded, conn *store.Connection) inspection {
 	return out
 }
 
-func warningsOf(l *host.Loaded) []warningLine {
+func warningsOf(l *app.Loaded) []warningLine {
 	out := []warningLine{}
 	for _, w := range l.Warnings {
 		out = append(out, warningLine{w.Code, w.Detail})
@@ -224,7 +224,7 @@ func warningsOf(l *host.Loaded) []warningLine {
 }
 
 // describe prints an inspection for people.
-func (c *command) describe(l *host.Loaded, conn *store.Connection) {
+func (c *command) describe(l *app.Loaded, conn *store.Connection) {
 	s, i := c.screenOut(), inspectionOf(l, conn)
 	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
 	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
@@ -241,7 +241,7 @@ func (c *command) describe(l *host.Loaded, conn *store.Connection) {
 		say("  nothing")
 	}
 	if conn != nil {
-		for _, w := range host.Added(*conn, l) {
+		for _, w := range app.Added(*conn, l) {
 			say("This version asks for more than connection %s was granted: to %s", conn.ID, w)
 		}
 	}

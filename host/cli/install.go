@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/signature"
 )
 
@@ -44,9 +44,9 @@ be asked. A signature that does not match is always refused.`,
 				return err
 			}
 			if k != nil {
-				return c.withFiles(func(h *host.Host) error { return c.installThere(ctx, h, k, a[0], f) })
+				return c.withFiles(func(h *app.Host) error { return c.installThere(ctx, h, k, a[0], f) })
 			}
-			return c.with(ctx, host.Options{}, func(h *host.Host) error { return c.doInstall(ctx, h, a[0], f) })
+			return c.with(ctx, app.Options{}, func(h *app.Host) error { return c.doInstall(ctx, h, a[0], f) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
@@ -59,7 +59,7 @@ be asked. A signature that does not match is always refused.`,
 }
 
 // load is the module to install.
-func (f installFlags) load(ctx context.Context, h *host.Host, path string) (*host.Loaded, error) {
+func (f installFlags) load(ctx context.Context, h *app.Host, path string) (*app.Loaded, error) {
 	if f.manifest == "" {
 		return h.Load(ctx, path, "")
 	}
@@ -69,15 +69,15 @@ func (f installFlags) load(ctx context.Context, h *host.Host, path string) (*hos
 // read is the module's signature, nil for none. One of a module is none of the module
 // with another manifest.
 func (f installFlags) read(path string) (*signature.Signature, error) {
-	s, err := host.ReadSignature(path, f.signature)
+	s, err := app.ReadSignature(path, f.signature)
 	if err == nil && s != nil && f.manifest != "" {
 		return nil, usagef("the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
 	}
 	return s, err
 }
 
-func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f installFlags) error {
-	o := host.InstallOptions{RequireSignature: f.require, Force: f.force, Confirm: func(why string) bool {
+func (c *command) doInstall(ctx context.Context, h *app.Host, path string, f installFlags) error {
+	o := app.InstallOptions{RequireSignature: f.require, Force: f.force, Confirm: func(why string) bool {
 		return f.yes || c.confirm(why+". Install it? [yes/no] ")
 	}}
 	var err error
@@ -108,13 +108,13 @@ func (c *command) doInstall(ctx context.Context, h *host.Host, path string, f in
 }
 
 // installThere uploads a module to a running host. h reads and checks the file.
-func (c *command) installThere(ctx context.Context, h *host.Host, k *client.Client, path string, f installFlags) error {
+func (c *command) installThere(ctx context.Context, h *app.Host, k *client.Client, path string, f installFlags) error {
 	l, err := f.load(ctx, h, path)
 	if err != nil {
 		return err
 	}
 	c.warn(l)
-	q := control.InstallConnector{Module: l.Wasm, ExpectedDigest: string(l.Connector.Digest)}
+	q := host.InstallConnector{Module: l.Wasm, ExpectedDigest: string(l.Connector.Digest)}
 	if q.Signature, err = c.signatureFor(l, path, f); err != nil {
 		return err
 	}
@@ -143,14 +143,14 @@ func (c *command) installThere(ctx context.Context, h *host.Host, k *client.Clie
 
 // signatureFor is the signature beside a module, verified with the key that the
 // owner named.
-func (c *command) signatureFor(l *host.Loaded, path string, f installFlags) ([]byte, error) {
+func (c *command) signatureFor(l *app.Loaded, path string, f installFlags) ([]byte, error) {
 	s, err := f.read(path)
 	if err != nil {
 		return nil, err
 	}
 	if s == nil {
 		if f.require || f.key != "" {
-			return nil, refused(host.CodeSignatureRequired, "the module is unsigned")
+			return nil, refused(app.CodeSignatureRequired, "the module is unsigned")
 		}
 		return nil, nil
 	}
@@ -160,14 +160,14 @@ func (c *command) signatureFor(l *host.Loaded, path string, f installFlags) ([]b
 			return nil, err
 		}
 		if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
-			return nil, refused(host.CodeSignatureInvalid, abi.Clean(err.Error()))
+			return nil, refused(app.CodeSignatureInvalid, abi.Clean(err.Error()))
 		}
 	}
 	return signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
 }
 
 // sayTrust says in words what a signature is worth (S140).
-func (c *command) sayTrust(done host.Installed) {
+func (c *command) sayTrust(done app.Installed) {
 	k := done.Connector
 	switch {
 	case k.Signer == nil:

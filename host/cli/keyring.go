@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/sluicehost/sluice/dashboard/access"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/client"
 )
 
 // A keyring makes and revokes API keys: a running host does (client.Client), and
@@ -27,7 +27,7 @@ var (
 
 // keyring gives a command the keys: those of the running host, or of the store,
 // which open opens.
-func (c *command) keyring(ctx context.Context, open func(context.Context, func(*host.Host) error) error, do func(keyring) error) error {
+func (c *command) keyring(ctx context.Context, open func(context.Context, func(*app.Host) error) error, do func(keyring) error) error {
 	k, err := c.running(ctx)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *command) keyring(ctx context.Context, open func(context.Context, func(*
 		defer k.Close()
 		return do(k)
 	}
-	return open(ctx, func(h *host.Host) error {
+	return open(ctx, func(h *app.Host) error {
 		a, err := access.Open(ctx, access.Options{Store: h.Store})
 		if err != nil {
 			return err
@@ -46,17 +46,17 @@ func (c *command) keyring(ctx context.Context, open func(context.Context, func(*
 }
 
 // newHere opens the store without a sandbox, and makes the data directory.
-func (c *command) newHere(ctx context.Context, do func(*host.Host) error) error {
+func (c *command) newHere(ctx context.Context, do func(*app.Host) error) error {
 	if _, err := c.lasting(); err != nil {
 		return err
 	}
-	return c.with(ctx, host.Options{NoSandbox: true}, do)
+	return c.with(ctx, app.Options{NoSandbox: true}, do)
 }
 
 // storedKeys is a keyring over an open store.
 type storedKeys struct {
 	keys *access.Keys
-	host *host.Host
+	host *app.Host
 }
 
 // CreateKey makes a key as the owner, who may give every scope.

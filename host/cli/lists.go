@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -32,7 +32,7 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 			if err := c.unheld(ctx, stopFirst); err != nil {
 				return err
 			}
-			return c.storedHere(ctx, func(h *host.Host) error { return c.lockConnectors(ctx, h) })
+			return c.storedHere(ctx, func(h *app.Host) error { return c.lockConnectors(ctx, h) })
 		},
 	}
 	cmd.Flags().BoolVar(&lock, "lock", false, "print connectors.lock")

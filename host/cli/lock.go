@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -47,7 +47,7 @@ type lockedPin struct {
 	Signer      store.Signer      `json:"signer"`
 }
 
-func (c *command) lockConnectors(ctx context.Context, h *host.Host) error {
+func (c *command) lockConnectors(ctx context.Context, h *app.Host) error {
 	all, err := h.Store.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -25,7 +25,7 @@ import (
 // Main runs the command line and returns the exit code. In a worker process it
 // runs the worker instead.
 func Main(args []string) int {
-	if code, worker := host.Worker(args); worker {
+	if code, worker := app.Worker(args); worker {
 		return code
 	}
 	if err := jail.Conceal(); err != nil {
@@ -94,7 +94,7 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "Run connectors that nobody has to trust",
-		Version:       host.ThisVersion().Version,
+		Version:       app.ThisVersion().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Long: `Sluice runs a connector, one .wasm file that collects somebody's data, in a jail:
@@ -148,20 +148,20 @@ func missingf(code, format string, args ...any) error {
 }
 
 // open opens the host for a command.
-func (c *command) open(ctx context.Context, o host.Options) (*host.Host, error) {
+func (c *command) open(ctx context.Context, o app.Options) (*app.Host, error) {
 	if err := c.unheld(ctx, stopFirst); err != nil {
 		return nil, err
 	}
 	o.Store = c.store
 	o.CacheDir = cacheDir()
-	return host.Open(ctx, o)
+	return app.Open(ctx, o)
 }
 
 // cacheDir is where compiled modules are kept, "" for the default.
 func cacheDir() string { return os.Getenv("SLUICE_CACHE") }
 
 // with opens the host, does the work and closes it.
-func (c *command) with(ctx context.Context, o host.Options, do func(*host.Host) error) (err error) {
+func (c *command) with(ctx context.Context, o app.Options, do func(*app.Host) error) (err error) {
 	h, err := c.open(ctx, o)
 	if err != nil {
 		return err

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
 // mounts are the directories of a run: those of --mount, then those that are
 // required, not approved yet, and named by the owner when asked (S56).
-func (c *command) mounts(h *host.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
+func (c *command) mounts(h *app.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
 	given, err := approveMounts(h, m, f.mounts)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (c *command) mounts(h *host.Host, known store.Connection, m *abi.Manifest, 
 }
 
 // approveMounts reads NAME=DIR[:rw] and checks the directories.
-func approveMounts(h *host.Host, m *abi.Manifest, args []string) ([]store.Mount, error) {
+func approveMounts(h *app.Host, m *abi.Manifest, args []string) ([]store.Mount, error) {
 	var known []string
 	changes := map[string]bool{}
 	for _, r := range m.Bindings[abi.BindingFilesystem].Mounts {
@@ -61,7 +61,7 @@ func approveMounts(h *host.Host, m *abi.Manifest, args []string) ([]store.Mount,
 
 // askMounts asks for each required directory that is not among approved. The
 // owner who gives none sees the start refused with its name.
-func (t terminal) askMounts(h *host.Host, m *abi.Manifest, approved []store.Mount) []store.Mount {
+func (t terminal) askMounts(h *app.Host, m *abi.Manifest, approved []store.Mount) []store.Mount {
 	b := m.Bindings[abi.BindingFilesystem]
 	if !b.Required {
 		return nil
@@ -78,7 +78,7 @@ func (t terminal) askMounts(h *host.Host, m *abi.Manifest, approved []store.Moun
 	return out
 }
 
-func (t terminal) askMount(h *host.Host, m *abi.Manifest, want abi.MountRequest) (store.Mount, bool) {
+func (t terminal) askMount(h *app.Host, m *abi.Manifest, want abi.MountRequest) (store.Mount, bool) {
 	access := "read"
 	if want.Writable {
 		access = "read and change"

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 //go:embed templates
@@ -122,7 +122,7 @@ func sdkVersion(dir string) (version, replace string, err error) {
 			return "v0.0.0", strconv.Quote(dir), nil
 		}
 	}
-	if v := host.ThisVersion().Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "+") {
+	if v := app.ThisVersion().Version; strings.HasPrefix(v, "v") && !strings.Contains(v, "+") {
 		return v, "", nil
 	}
 	return "", "", usagef("this program has no released version to require; name a checkout of %s with --sdk DIR", modulePath)

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -139,7 +139,7 @@ func (s *scripted) unused() {
 
 // fileAnswer is a file as a question is answered with it.
 func fileAnswer(path string) (json.RawMessage, error) {
-	f, err := os.Open(host.Home(path))
+	f, err := os.Open(app.Home(path))
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/export"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -53,7 +53,7 @@ func createRecords(flag, path string) (*recordFile, error) {
 
 // createFile is createRecords for any content.
 func createFile(flag, path string) (*recordFile, error) {
-	path = host.Home(path)
+	path = app.Home(path)
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
 		return nil, usagef("%s %s: not a regular file", flag, path)
 	}
@@ -77,7 +77,7 @@ func writeRecords(w io.Writer, format string) *recordFile {
 }
 
 // audit writes an export down, before the file has its name (A168).
-func (f *recordFile) audit(h *host.Host, id store.ConnectionID, stream string) error {
+func (f *recordFile) audit(h *app.Host, id store.ConnectionID, stream string) error {
 	if err := f.buffer.Flush(); err != nil { // the digest is of all of it
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}

@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 )
 
 // A tape is the recording that a run becomes, or comes from.
 type tape struct {
-	file     *recordFile     // of --record
-	recorder *host.Recorder  // of --record
-	replay   *host.Recording // of --replay
+	file     *recordFile    // of --record
+	recorder *app.Recorder  // of --record
+	replay   *app.Recording // of --replay
 	kept     bool
 }
 
@@ -30,9 +30,9 @@ func (f *runFlags) openTape() (*tape, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tape{file: file, recorder: host.NewRecorder()}, nil
+		return &tape{file: file, recorder: app.NewRecorder()}, nil
 	case f.replay != "":
-		replay, err := host.OpenRecording(f.replay)
+		replay, err := app.OpenRecording(f.replay)
 		if err != nil {
 			return nil, usagef("--replay: %w", err)
 		}
@@ -42,7 +42,7 @@ func (f *runFlags) openTape() (*tape, error) {
 }
 
 // warnOther says that the module is not the one that was recorded.
-func (c *command) warnOther(t *tape, l *host.Loaded) {
+func (c *command) warnOther(t *tape, l *app.Loaded) {
 	if t.replay != nil && t.replay.Module() != string(l.Connector.Digest) {
 		c.warnf("warning: this is another build of the connector than the one that was recorded")
 	}
@@ -54,7 +54,7 @@ func (c *command) keep(t *tape, result *run.Result) error {
 		return nil
 	}
 	text, review, err := t.recorder.Finish(result)
-	if errors.Is(err, host.ErrNotRecorded) {
+	if errors.Is(err, app.ErrNotRecorded) {
 		c.warnf("%v", err)
 		return nil
 	}

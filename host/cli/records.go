@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/export"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
 

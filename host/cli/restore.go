@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -42,7 +42,7 @@ func (c *command) doRestore(ctx context.Context, file, identity string) error {
 			return usagef("there is no file %s", f)
 		}
 	}
-	r, err := host.Restore(ctx, c.store, file, identity)
+	r, err := app.Restore(ctx, c.store, file, identity)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -132,7 +132,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		}
 		c.store = "memory:"
 	}
-	return c.with(ctx, host.Options{Require: f.require, Prespawn: 1}, func(h *host.Host) error {
+	return c.with(ctx, app.Options{Require: f.require, Prespawn: 1}, func(h *app.Host) error {
 		if request.Connector == nil {
 			done := c.screen.during("reading " + abi.Clean(connector))
 			request.Connector, err = h.Load(ctx, connector, f.manifest)
@@ -203,7 +203,7 @@ type finished struct {
 }
 
 // follow does a run and shows it while it lasts.
-func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, out *sinks) (*finished, error) {
+func (c *command) follow(ctx context.Context, h *app.Host, q app.RunRequest, out *sinks) (*finished, error) {
 	src := stored{h.Store, h}
 	before, err := streamStats(ctx, src, connectionOf(q))
 	if err != nil {
@@ -247,15 +247,15 @@ func (c *command) follow(ctx context.Context, h *host.Host, q host.RunRequest, o
 }
 
 // warn prints what the module's checks found odd (G25).
-func (c *command) warn(l *host.Loaded) {
+func (c *command) warn(l *app.Loaded) {
 	for _, w := range l.Warnings {
 		c.warnf("warning: %s (%s)", abi.Clean(w.Detail), w.Code)
 	}
 }
 
 // runRequest reads the flags that need no host.
-func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
-	q := host.RunRequest{
+func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
+	q := app.RunRequest{
 		Connection: store.ConnectionID(f.connection), Mode: f.mode, Narrow: f.narrow, ResetState: f.reset, NoPersist: f.noPersist, Trace: f.trace,
 	}
 	for _, v := range []struct {
@@ -322,7 +322,7 @@ func valueOrFile(flag, v string) (string, error) {
 	if !isFile {
 		return v, nil
 	}
-	f, err := os.Open(host.Home(path))
+	f, err := os.Open(app.Home(path))
 	if err != nil {
 		return "", usagef("%s: %w", flag, err)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -49,7 +49,7 @@ func (f *runFlags) forHost(connector string) error {
 // runThere is sluice run on a running host: an installed connector or a
 // connection.
 func (c *command) runThere(ctx context.Context, k *client.Client, connector string, f *runFlags) error {
-	if !host.IsName(connector) {
+	if !app.IsName(connector) {
 		return usagef("a running host has the store: install the connector there with sluice install %s, then run it by its name; or try it out with --store memory:", abi.Clean(connector))
 	}
 	if err := f.forHost(connector); err != nil {

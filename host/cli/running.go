@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/store"
 )
@@ -31,7 +31,7 @@ func (c *command) running(ctx context.Context) (*client.Client, error) {
 	if c.keyFile != "" {
 		return nil, usagef("--key-file goes with --url or SLUICE_URL; the host of this data directory needs no key")
 	}
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err != nil || dir == "" {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (c *command) remote() (*client.Client, error) {
 func (c *command) needHost(ctx context.Context) (*client.Client, error) {
 	k, err := c.running(ctx)
 	if err == nil && k == nil {
-		dir, derr := host.DataDir(c.store)
+		dir, derr := app.DataDir(c.store)
 		if derr != nil {
 			return nil, derr
 		}
@@ -142,7 +142,7 @@ func (c *command) unheld(ctx context.Context, instead string) error {
 	if err != nil || k == nil {
 		return err
 	}
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
 	}

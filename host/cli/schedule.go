@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -24,10 +24,10 @@ func (c *command) schedule() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(c.setSchedule(), c.showSchedule(), c.listSchedules(),
-		c.changeSchedule("pause", "Stop the ticks of a schedule", "A run that is going on is not touched.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (control.Schedule, error) {
+		c.changeSchedule("pause", "Stop the ticks of a schedule", "A run that is going on is not touched.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
 			return k.PauseSchedule(ctx, id)
 		}),
-		c.changeSchedule("resume", "Let a paused schedule tick again", "Ticks that were missed are not made up for.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (control.Schedule, error) {
+		c.changeSchedule("resume", "Let a paused schedule tick again", "Ticks that were missed are not made up for.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
 			return k.ResumeSchedule(ctx, id)
 		}),
 		c.deleteSchedule(), c.scheduleHistory())
@@ -60,7 +60,7 @@ With --json: one object.`,
 				if err != nil {
 					return err
 				}
-				return c.printSchedules([]control.Schedule{s}, true)
+				return c.printSchedules([]host.Schedule{s}, true)
 			})
 		},
 	}
@@ -76,7 +76,7 @@ With --json: one object.`,
 }
 
 // definition reads the flags.
-func (f *scheduleFlags) definition() (d control.ScheduleDefinition, err error) {
+func (f *scheduleFlags) definition() (d host.ScheduleDefinition, err error) {
 	if (f.cron == "") == (f.every == "") {
 		return d, usagef("sluice schedule set needs --cron or --every, one of them")
 	}
@@ -137,13 +137,13 @@ func (c *command) onSchedule(ctx context.Context, connection string, do func(con
 }
 
 func (c *command) showSchedule() *cobra.Command {
-	return c.changeSchedule("show", "Show the schedule of a connection", "Shows when it runs next, and what keeps it from it.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (control.Schedule, error) {
+	return c.changeSchedule("show", "Show the schedule of a connection", "Shows when it runs next, and what keeps it from it.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
 		return k.Schedule(ctx, id)
 	})
 }
 
 // changeSchedule is a command that ends with the schedule as it then is.
-func (c *command) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (control.Schedule, error)) *cobra.Command {
+func (c *command) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " CONNECTION", Short: short, Long: long + " With --json: one object.",
 		Example: "  sluice schedule " + verb + " git",
@@ -154,7 +154,7 @@ func (c *command) changeSchedule(verb, short, long string, do func(context.Conte
 				if err != nil {
 					return err
 				}
-				return c.printSchedules([]control.Schedule{s}, true)
+				return c.printSchedules([]host.Schedule{s}, true)
 			})
 		},
 	}
@@ -193,7 +193,7 @@ func interval(seconds int64) string {
 	return fmt.Sprint(seconds, "s")
 }
 
-func (c *command) printSchedules(all []control.Schedule, one bool) error {
+func (c *command) printSchedules(all []host.Schedule, one bool) error {
 	switch {
 	case c.json && one:
 		return printJSON(c.out, all[0])

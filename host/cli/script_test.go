@@ -20,7 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // TestScripts runs testdata/script. Modules are built once, compiled code is
@@ -28,7 +28,7 @@ import (
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
 	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "testdata/bearer", "../../examples/git", "../../examples/stdio", "../../examples/feed", "../../examples/ical", "../../examples/ask"} {
-		wasm, err := host.Build(context.Background(), dir)
+		wasm, err := app.Build(context.Background(), dir)
 		if err != nil {
 			t.Fatalf("build %s: %v", dir, err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -86,7 +86,7 @@ func (c *command) secretValue(ctx context.Context, connection, name, from string
 	case "-":
 		return readValue(c.in, "--file", "standard input")
 	}
-	f, err := os.Open(host.Home(from))
+	f, err := os.Open(app.Home(from))
 	if err != nil {
 		return nil, usagef("--file: %w", err)
 	}
@@ -196,7 +196,7 @@ you: then the data directory alone opens no secret, and runs need your session.
 			if c.url != "" {
 				return usagef("keys of secrets are changed where the host runs, not over --url")
 			}
-			v, err := host.OpenVault(c.store)
+			v, err := app.OpenVault(c.store)
 			if err != nil {
 				return err
 			}

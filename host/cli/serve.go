@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehost/sluice/dashboard"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/web/server"
 )
 
 // serveFlags are the settings of a host that is left running.
@@ -23,7 +23,7 @@ type serveFlags struct {
 	require   string
 	networkFS bool
 	quiet     bool
-	server    dashboard.Options
+	server    server.Options
 	loopback  bool // webhooks
 }
 
@@ -58,7 +58,7 @@ it. docs/operating.md has them all.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "read settings from `FILE`")
-	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+dashboard.DefaultListen+"); repeatable")
+	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+server.DefaultListen+"); repeatable")
 	fl.BoolVar(&f.server.Expose, "expose", false, "allow addresses that are not loopback")
 	fl.StringVar(&f.server.Cert, "tls-cert", "", "certificate in a PEM `FILE`")
 	fl.StringVar(&f.server.Key, "tls-key", "", "its key in a PEM `FILE`")
@@ -141,8 +141,8 @@ const maxSocket = 100
 
 // unserved says what to do about what keeps a host from starting.
 func (c *command) unserved(err error) error {
-	var options *dashboard.OptionsError
-	dir, _ := host.DataDir(c.store)
+	var options *server.OptionsError
+	dir, _ := app.DataDir(c.store)
 	switch {
 	case errors.As(err, &options):
 		return usage{err}

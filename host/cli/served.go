@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/export"
-	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/signature"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -47,7 +47,7 @@ func (s served) Connectors(ctx context.Context) ([]store.Connector, error) {
 }
 
 // connectorFrom is a connector as the store has it.
-func connectorFrom(k control.Connector) store.Connector {
+func connectorFrom(k host.Connector) store.Connector {
 	out := store.Connector{
 		ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version, DisplayName: k.DisplayName, Digest: store.Digest(k.ModuleDigest),
 		Transport: "abi", Manifest: k.Manifest, InstalledAt: k.InstalledAt, Bundled: k.Source.Type == "bundled", Size: k.Size, Conformance: k.Conformance,
@@ -94,7 +94,7 @@ func isID(text string) bool {
 }
 
 // connectionFrom is a connection as the store has it, but for its manifest.
-func connectionFrom(k control.Connection) store.Connection {
+func connectionFrom(k host.Connection) store.Connection {
 	out := store.Connection{
 		ID: store.ConnectionID(k.ConnectionID), ConnectorID: store.ConnectorID(k.ConnectorID), DisplayName: k.DisplayName, Enabled: k.Enabled,
 		Grant: grantFrom(k.Grant), Approved: approvedFrom(k.Bindings), Digest: store.Digest(k.ModuleDigest), CreatedAt: k.CreatedAt,
@@ -105,7 +105,7 @@ func connectionFrom(k control.Connection) store.Connection {
 // ownGrant is how the API names a connection without bounds.
 const ownGrant = "gra_own"
 
-func grantFrom(g *control.Grant) *store.Grant {
+func grantFrom(g *host.Grant) *store.Grant {
 	switch {
 	case g == nil: // nobody approved anything yet
 		return &store.Grant{AccessMode: "continuous", Status: "invalid"}
@@ -122,7 +122,7 @@ func grantFrom(g *control.Grant) *store.Grant {
 	return out
 }
 
-func approvedFrom(b control.Bindings) store.Approved {
+func approvedFrom(b host.Bindings) store.Approved {
 	out := store.Approved{Destinations: b.Destinations, Plain: b.PlainAcknowledged, NoInteractive: b.Interactive != nil && !*b.Interactive, Browser: b.Browser != nil}
 	if b.Network != nil {
 		out.Hosts = b.Network.Hosts
@@ -424,7 +424,7 @@ func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts
 		return slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
 	}
 	if b.Network != nil {
-		b.Network = &control.NetworkBinding{Hosts: take(b.Network.Hosts, hosts)}
+		b.Network = &host.NetworkBinding{Hosts: take(b.Network.Hosts, hosts)}
 	} else {
 		take(nil, hosts)
 	}
@@ -433,7 +433,7 @@ func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts
 		for _, m := range b.Filesystem.Mounts {
 			dirs = append(dirs, m.Name)
 		}
-		left := &control.FilesystemBinding{Mounts: []control.Mount{}}
+		left := &host.FilesystemBinding{Mounts: []host.Mount{}}
 		for _, m := range b.Filesystem.Mounts {
 			if !slices.Contains(mounts, m.Name) {
 				left.Mounts = append(left.Mounts, m)
@@ -450,7 +450,7 @@ func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts
 		b.Browser = nil
 	}
 	if len(missing) > 0 {
-		return store.Connection{}, fmt.Errorf("%w for connection %s: %s", host.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
+		return store.Connection{}, fmt.Errorf("%w for connection %s: %s", app.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
 	}
 	if _, err := s.Approve(ctx, id, b); err != nil {
 		return store.Connection{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
@@ -110,7 +110,7 @@ func (c *command) password(ctx context.Context, file, what string, twice bool) (
 	case "-":
 		return readValue(c.in, "--password-file", "standard input")
 	default:
-		f, err := os.Open(host.Home(file))
+		f, err := os.Open(app.Home(file))
 		if err != nil {
 			return nil, usagef("--password-file: %w", err)
 		}

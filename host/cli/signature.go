@@ -3,7 +3,7 @@ package cli
 import (
 	"os"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
@@ -42,11 +42,11 @@ func signatureOf(k store.Connector) signatureLine {
 
 // signatureAt looks at the signature beside a file, or at what was checked when
 // a connector was installed. It trusts nothing and refuses nothing.
-func signatureAt(l *host.Loaded, arg string) signatureLine {
-	if host.IsName(arg) {
+func signatureAt(l *app.Loaded, arg string) signatureLine {
+	if app.IsName(arg) {
 		return signatureOf(l.Connector)
 	}
-	s, err := host.ReadSignature(arg, "")
+	s, err := app.ReadSignature(arg, "")
 	switch {
 	case err != nil:
 		return signatureLine{Status: "invalid", Detail: err.Error()}

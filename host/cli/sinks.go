@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/sluicehost/sluice/dashboard/export"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -31,7 +31,7 @@ func openSinks(f *runFlags) (*sinks, error) {
 		}
 	}
 	if f.timeline != "" {
-		if s.timeline, err = os.Create(host.Home(f.timeline)); err != nil {
+		if s.timeline, err = os.Create(app.Home(f.timeline)); err != nil {
 			s.abandon()
 			return nil, usagef("--timeline: %w", err)
 		}

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sluicehost/sluice/dashboard/export"
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -62,12 +62,12 @@ func (c *command) reading(ctx context.Context, do func(source) error) error {
 		defer k.Close()
 		return do(served{k})
 	}
-	return c.storedHere(ctx, func(h *host.Host) error { return do(stored{h.Store, h}) })
+	return c.storedHere(ctx, func(h *app.Host) error { return do(stored{h.Store, h}) })
 }
 
 // lasting is the data directory; a store in memory has none.
 func (c *command) lasting() (string, error) {
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err == nil && dir == "" {
 		err = usagef("a memory: store keeps nothing between commands; name another with --store badger:DIR")
 	}
@@ -75,7 +75,7 @@ func (c *command) lasting() (string, error) {
 }
 
 // storedHere is reading for what the store alone has.
-func (c *command) storedHere(ctx context.Context, do func(*host.Host) error) error {
+func (c *command) storedHere(ctx context.Context, do func(*app.Host) error) error {
 	dir, err := c.lasting()
 	if err != nil {
 		return err
@@ -83,13 +83,13 @@ func (c *command) storedHere(ctx context.Context, do func(*host.Host) error) err
 	if _, err := os.Stat(filepath.Join(dir, "db")); errors.Is(err, os.ErrNotExist) {
 		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place", dir)
 	}
-	return c.with(ctx, host.Options{NoSandbox: true}, do)
+	return c.with(ctx, app.Options{NoSandbox: true}, do)
 }
 
 // stored is a source over an open store.
 type stored struct {
 	store.Store
-	host *host.Host
+	host *app.Host
 }
 
 var _ source = stored{}

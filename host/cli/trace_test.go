@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/trace"
@@ -19,7 +19,7 @@ import (
 // traced is "traced RUN CONNECTION [nothing]": a run that is over is in the store,
 // with the trace of one action or without.
 func traced(ts *testscript.TestScript, _ bool, args []string) {
-	h, err := host.Open(context.Background(), host.Options{Store: "badger:" + filepath.Join(ts.Getenv("XDG_DATA_HOME"), "sluice"), NoSandbox: true})
+	h, err := app.Open(context.Background(), app.Options{Store: "badger:" + filepath.Join(ts.Getenv("XDG_DATA_HOME"), "sluice"), NoSandbox: true})
 	ts.Check(err)
 	defer h.Close()
 	now := time.Now()

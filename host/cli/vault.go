@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 
-	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/client"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -23,11 +23,11 @@ func (c *command) vault(context.Context) (secrets, error) {
 		k, err := c.remote()
 		return secretsThere{k}, err
 	}
-	v, err := host.OpenVault(c.store)
+	v, err := app.OpenVault(c.store)
 	return secretsHere{v}, err
 }
 
-type secretsHere struct{ *host.Secrets }
+type secretsHere struct{ *app.Secrets }
 
 func (s secretsHere) set(_ context.Context, connection, name string, value []byte) error {
 	return s.Set(connection, name, value)
@@ -44,7 +44,7 @@ func (s secretsHere) list(_ context.Context, of []string) ([]secretLine, error) 
 		if e.Connection == vault.Host || len(of) > 0 && e.Connection != of[0] {
 			continue
 		}
-		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), host.IsAuthorization(s.Vault, e), e.Set})
+		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), app.IsAuthorization(s.Vault, e), e.Set})
 	}
 	return lines, err
 }

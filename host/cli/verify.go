@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
@@ -65,7 +65,7 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 	if err != nil {
 		return err
 	}
-	s, err := host.ReadSignature(path, file)
+	s, err := app.ReadSignature(path, file)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 		file = path + signature.Suffix
 	}
 	if s == nil {
-		return refused(host.CodeSignatureRequired, path+" is unsigned: there is no "+file)
+		return refused(app.CodeSignatureRequired, path+" is unsigned: there is no "+file)
 	}
 	from := "given"
 	if keyFile == "" {
@@ -83,7 +83,7 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 		}
 	}
 	if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
-		return &run.Refusal{Code: host.CodeSignatureInvalid, Message: file + ": " + err.Error(), Err: err}
+		return &run.Refusal{Code: app.CodeSignatureInvalid, Message: file + ": " + err.Error(), Err: err}
 	}
 	if c.json {
 		return printJSON(c.out, verification{lineOfClaims(l.Claims()), file, from, store.Signer{KeyID: key.ID(), Key: key.String()}})
@@ -93,10 +93,10 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 }
 
 // pinnedKey finds the key to compare with in the store, if there is one.
-func (c *command) pinnedKey(ctx context.Context, l *host.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
+func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
 	var pin store.Pin
 	var found bool
-	dir, err := host.DataDir(c.store)
+	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return key, err
 	}
@@ -110,7 +110,7 @@ func (c *command) pinnedKey(ctx context.Context, l *host.Loaded, s *signature.Si
 		}
 	}
 	if !found {
-		return key, refused(host.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
+		return key, refused(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
 			" to compare it with; name the publisher's with --key FILE")
 	}
 	return signature.ParseKey(pin.Signer.Key)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 func (c *command) version() *cobra.Command {
@@ -15,7 +15,7 @@ func (c *command) version() *cobra.Command {
 		Example: "  sluice version --json",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			v := host.ThisVersion()
+			v := app.ThisVersion()
 			if c.json {
 				return printJSON(c.out, v)
 			}

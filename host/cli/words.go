@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -40,10 +40,10 @@ func list(module string, names ...string) []string {
 }
 
 // able lists what the imports of a connector let it do.
-func able(l *host.Loaded) []string {
+func able(l *app.Loaded) []string {
 	var out []string
 	for _, a := range abilities {
-		used := slices.ContainsFunc(l.Module.Imports, func(i host.Import) bool {
+		used := slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool {
 			return slices.ContainsFunc(a.prefixes, func(p string) bool { return strings.HasPrefix(i.String(), p) })
 		})
 		if _, declared := l.Manifest.Bindings[abi.BindingNetwork]; a.prefixes[0] == abi.ModuleNetwork+"." && declared && l.Module.Transport == sandbox.TransportStdio {
@@ -182,10 +182,10 @@ func grantedMount(a store.Approved, w abi.MountRequest) (granted, flag string) {
 
 func grantedHost(a store.Approved, m *abi.Manifest, name string) (granted, flag string) {
 	flag = "--allow-host " + abi.Clean(name)
-	if missing, err := host.MissingHosts(m, a.Hosts); err == nil && !slices.Contains(missing, name) {
+	if missing, err := app.MissingHosts(m, a.Hosts); err == nil && !slices.Contains(missing, name) {
 		return "granted", ""
 	}
-	if wanted, err := host.WantedHosts(m, a.Hosts); err == nil && slices.Contains(wanted, name) {
+	if wanted, err := app.WantedHosts(m, a.Hosts); err == nil && slices.Contains(wanted, name) {
 		return "with --yes, or " + flag, flag
 	}
 	return "only with " + flag, flag
@@ -216,7 +216,7 @@ func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request
 // tokenRequests are the servers from which the host obtains a secret.
 func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []request {
 	var out []request
-	for _, name := range host.TokenHosts(s.OAuth) {
+	for _, name := range app.TokenHosts(s.OAuth) {
 		granted, flag := grantedHost(a, m, name)
 		out = append(out, request{abi.BindingNetwork, "have the host reach " + abi.Clean(name) + " for the secret " + s.Name, s.Required, granted, flag})
 	}

@@ -17,28 +17,28 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/dashboard"
-	"github.com/sluicehost/sluice/dashboard/access"
-	"github.com/sluicehost/sluice/dashboard/api"
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/stream"
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/dashboard/ui"
-	"github.com/sluicehost/sluice/dashboard/web"
-	"github.com/sluicehost/sluice/dashboard/webhook"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api"
+	"github.com/sluicehost/sluice/host/api/stream"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/telemetry"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 )
 
 // Options configure a Daemon. The zero value serves the user's data directory on
 // loopback.
 type Options struct {
-	Host    host.Options
-	Service host.ServiceOptions
+	Host    app.Options
+	Service app.ServiceOptions
 	// Server says where it listens; what the daemon itself provides (Store, Mount,
 	// Ready, Metrics, Audit, Observe, ErrorPage, Socket) is set by Open.
-	Server  dashboard.Options
+	Server  server.Options
 	Streams stream.Options
 	// WebhookLoopback lets webhooks go to servers on this machine.
 	WebhookLoopback bool
@@ -46,11 +46,11 @@ type Options struct {
 
 // A Daemon is one host that is being served.
 type Daemon struct {
-	Host    *host.Host
-	Service *host.Service
-	Server  *dashboard.Server
+	Host    *app.Host
+	Service *app.Service
+	Server  *server.Server
 	API     *api.API
-	UI      *ui.UI
+	UI      *dashboard.UI
 
 	log     *slog.Logger
 	spans   *telemetry.Spans
@@ -80,10 +80,10 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 			d = nil
 		}
 	}()
-	version := host.ThisVersion()
+	version := app.ThisVersion()
 	metrics := telemetry.NewMetrics(version.Version, version.Revision)
 	o.Host.Browser.Count = metrics.Browser
-	if d.Host, err = host.Open(ctx, o.Host); err != nil {
+	if d.Host, err = app.Open(ctx, o.Host); err != nil {
 		return d, err
 	}
 	if d.spans, err = telemetry.OpenSpans(ctx, telemetry.TraceOptions{Version: version.Version, HostID: d.Host.ID}); err != nil {
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 	if d.spans.Recording() {
 		o.Service.Spans = d.spans
 	}
-	o.Service.Ticked = func(t control.Tick) {
+	o.Service.Ticked = func(t host.Tick) {
 		if t.Status == "skipped" {
 			metrics.Skip(t.Error)
 			return
@@ -129,7 +129,7 @@ func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m 
 			return "it is not a public address"
 		},
 		Disabled: func(ctx context.Context, id, because string) {
-			who := control.Principal{ID: "host"}
+			who := host.Principal{ID: "host"}
 			if err := d.Service.Audit(ctx, who, "webhook.disabled", id, "done", map[string]string{"code": because}); err != nil {
 				d.log.Error("audit_failed", "error", err)
 			}
@@ -143,9 +143,9 @@ const deniedAnHour = 10
 
 // denied writes down that a key lacked a scope (A168), without letting whoever
 // holds the key fill the disk.
-func (d *Daemon) denied() func(control.Principal, string) {
+func (d *Daemon) denied() func(host.Principal, string) {
 	each := access.NewLimiter("key", deniedAnHour, time.Hour, deniedAnHour, time.Now)
-	return func(who control.Principal, scope string) {
+	return func(who host.Principal, scope string) {
 		if each.Take(who.ID+" "+scope) != nil {
 			return
 		}
@@ -160,7 +160,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so := o.Server
 	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
 	so.Ready = d.ready
-	d.UI, err = ui.New(ui.Options{
+	d.UI, err = dashboard.New(dashboard.Options{
 		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version, Log: o.Host.Log,
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	}
 	so.ErrorPage = d.UI.ErrorPage
 	so.Audit = func(action, outcome, requestID, address string) {
-		who := control.Principal{ID: access.Owner, Transport: access.UI, RequestID: requestID, Address: address}
+		who := host.Principal{ID: access.Owner, Transport: access.UI, RequestID: requestID, Address: address}
 		if err := d.Service.Audit(context.Background(), who, action, "", outcome, nil); err != nil {
 			d.log.Error("audit_failed", "error", err)
 		}
@@ -182,7 +182,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 			err = d.mount(ctx, app, o, version)
 		}
 	})
-	server, failed := dashboard.Open(ctx, so)
+	server, failed := server.Open(ctx, so)
 	d.Server = server
 	return errors.Join(failed, err)
 }
@@ -194,8 +194,8 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 	maps.Copy(info.Limits, map[string]int64{
 		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst), "loginsPerMinute": int64(rates.LoginsPerMinute),
 		"tokenPostsPerMinute": int64(rates.TokenPostsPerMinute), "subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
-		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, dashboard.DefaultPerAddress)),
-		"connections":           int64(cmp.Or(o.Server.Connections, dashboard.DefaultConnections)),
+		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, server.DefaultPerAddress)),
+		"connections":           int64(cmp.Or(o.Server.Connections, server.DefaultConnections)),
 	})
 	d.API, err = api.New(api.Options{
 		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
@@ -225,7 +225,7 @@ var errNotReady = errors.New("not ready")
 
 // about is what a snapshot shows that is in no event.
 func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
-	a := timeline.About{EngineVersion: host.ThisVersion().Version}
+	a := timeline.About{EngineVersion: app.ThisVersion().Version}
 	if c, ok := d.Service.ConnectorOf(ctx, row); ok {
 		a.ConnectorName, a.ConnectorVersion = c.Name, c.Version
 	}

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
 )
 
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	if told := os.Getenv(crowdEnv); told != "" {
@@ -44,13 +44,13 @@ func records() int {
 // with opens a host over an empty store for use, and closes it: nothing of it
 // works on while the next one is measured. Hosts with and without walls do not
 // trust the modes of each other's cache, so each kind has its own.
-func with(b *testing.B, walls jail.Walls, use func(h *host.Host)) {
+func with(b *testing.B, walls jail.Walls, use func(h *app.Host)) {
 	b.Helper()
 	dir, cache := b.TempDir(), os.Getenv("SLUICE_CACHE")
 	if cache != "" && walls.Off {
 		cache += "-without-walls"
 	}
-	h, err := host.Open(context.Background(), host.Options{Store: "badger:" + dir, CacheDir: cache, Walls: walls})
+	h, err := app.Open(context.Background(), app.Options{Store: "badger:" + dir, CacheDir: cache, Walls: walls})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,9 +60,9 @@ func with(b *testing.B, walls jail.Walls, use func(h *host.Host)) {
 	}
 }
 
-func build(b *testing.B, h *host.Host, dir string) *host.Loaded {
+func build(b *testing.B, h *app.Host, dir string) *app.Loaded {
 	b.Helper()
-	wasm, err := host.Build(context.Background(), dir)
+	wasm, err := app.Build(context.Background(), dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func build(b *testing.B, h *host.Host, dir string) *host.Loaded {
 }
 
 // ingest runs a guest once and returns the wall time from Do to its result.
-func ingest(b *testing.B, h *host.Host, l *host.Loaded, path string, n, first int) (time.Duration, *run.Result) {
+func ingest(b *testing.B, h *app.Host, l *app.Loaded, path string, n, first int) (time.Duration, *run.Result) {
 	b.Helper()
-	r, err := h.Start(context.Background(), host.RunRequest{
+	r, err := h.Start(context.Background(), app.RunRequest{
 		Connector: l, Config: configOf(path, n, first),
 	})
 	if err != nil {
@@ -125,7 +125,7 @@ func BenchmarkIngest(b *testing.B) {
 		seen := map[string][]float64{}
 		for range 3 {
 			for _, p := range paths {
-				with(b, jail.Walls{}, func(h *host.Host) {
+				with(b, jail.Walls{}, func(h *app.Host) {
 					ingestion := func() (time.Duration, *run.Result) { return native(b, h, n) }
 					if p.dir != "" {
 						l := build(b, h, p.dir)
@@ -175,7 +175,7 @@ func BenchmarkGrowth(b *testing.B) {
 		var worker int64
 		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // a new peak; where that fails, that of all benchmarks is reported
 		grow := func(millions int) (lastRate float64) {
-			with(b, jail.Walls{}, func(h *host.Host) {
+			with(b, jail.Walls{}, func(h *app.Host) {
 				l := build(b, h, "ingest")
 				for million := range millions {
 					took, result := ingest(b, h, l, "builder", n, million*n)
@@ -217,11 +217,11 @@ func peakRSS(b *testing.B) int64 {
 // record, module warm, with the share of each step. Goal: under 60 ms.
 func BenchmarkOneRecord(b *testing.B) {
 	for b.Loop() {
-		with(b, jail.Walls{}, func(h *host.Host) { oneRecord(b, h) })
+		with(b, jail.Walls{}, func(h *app.Host) { oneRecord(b, h) })
 	}
 }
 
-func oneRecord(b *testing.B, h *host.Host) {
+func oneRecord(b *testing.B, h *app.Host) {
 	b.Helper()
 	l := build(b, h, "ingest")
 	ingest(b, h, l, "struct", 1, 0) // warm
@@ -231,7 +231,7 @@ func oneRecord(b *testing.B, h *host.Host) {
 		time.Sleep(100 * time.Millisecond) // runs do not follow on each other: let blank workers stand ready
 		var guest run.Guest
 		began := time.Now()
-		r, err := h.Start(context.Background(), host.RunRequest{
+		r, err := h.Start(context.Background(), app.RunRequest{
 			Connector: l, Config: configOf("struct", 1, i+1), Launched: func(g run.Guest) { guest = g },
 		})
 		if err != nil {
@@ -264,13 +264,13 @@ func BenchmarkJail(b *testing.B) {
 		for range 3 {
 			for _, off := range []bool{true, false} {
 				name := map[bool]string{true: "walls-off", false: "walls-on"}[off]
-				with(b, jail.Walls{Off: off}, func(h *host.Host) {
+				with(b, jail.Walls{Off: off}, func(h *app.Host) {
 					took, result := ingest(b, h, build(b, h, "ingest"), "builder", n, 0)
 					note(name+"-rec/s", rate(n, took))
 					note(name+"-guest-cpu-us/rec", perRecord(n, time.Duration(result.Usage.CPU)*time.Millisecond))
 				})
 			}
-			with(b, jail.Walls{Off: true}, func(h *host.Host) {
+			with(b, jail.Walls{Off: true}, func(h *app.Host) {
 				note("in-process-rec/s", inProcessRate(b, h, build(b, h, "ingest"), n))
 			})
 		}

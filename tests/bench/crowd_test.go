@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard/stream"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/jail"
 )
 
@@ -26,20 +26,20 @@ func BenchmarkGuards(b *testing.B) {
 	}
 	guards := []struct {
 		name string
-		on   func(*host.RunRequest)
+		on   func(*app.RunRequest)
 	}{
-		{"none", func(*host.RunRequest) {}},
-		{"canary", func(q *host.RunRequest) { q.Secrets, q.Approved.Plain = secrets, names }},
-		{"time-range", func(q *host.RunRequest) { q.Scope = []byte(span) }},
-		{"fields", func(q *host.RunRequest) { q.Scope = []byte(fields) }},
-		{"all", func(q *host.RunRequest) { q.Secrets, q.Approved.Plain, q.Scope = secrets, names, []byte(both) }},
+		{"none", func(*app.RunRequest) {}},
+		{"canary", func(q *app.RunRequest) { q.Secrets, q.Approved.Plain = secrets, names }},
+		{"time-range", func(q *app.RunRequest) { q.Scope = []byte(span) }},
+		{"fields", func(q *app.RunRequest) { q.Scope = []byte(fields) }},
+		{"all", func(q *app.RunRequest) { q.Secrets, q.Approved.Plain, q.Scope = secrets, names, []byte(both) }},
 	}
 	for b.Loop() {
 		seen := map[string][]float64{}
 		for range 3 {
 			for _, g := range guards {
-				with(b, jail.Walls{}, func(h *host.Host) {
-					q := host.RunRequest{Connector: build(b, h, "ingest"), Config: configOf("struct", n, 0)}
+				with(b, jail.Walls{}, func(h *app.Host) {
+					q := app.RunRequest{Connector: build(b, h, "ingest"), Config: configOf("struct", n, 0)}
 					g.on(&q)
 					r, err := h.Start(context.Background(), q)
 					if err != nil {

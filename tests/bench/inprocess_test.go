@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -22,7 +22,7 @@ import (
 
 // inProcessRate ingests n records from a guest in this very process: what the
 // host would be if it trusted its engine.
-func inProcessRate(b *testing.B, h *host.Host, l *host.Loaded, n int) float64 {
+func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 	b.Helper()
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
 		Connector: l.Connector, Manifest: l.Manifest,

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
 // native ingests n records of the native program.
-func native(b *testing.B, h *host.Host, n int) (time.Duration, *run.Result) {
+func native(b *testing.B, h *app.Host, n int) (time.Duration, *run.Result) {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "jsonl")
 	if out, err := exec.Command("go", "build", "-o", program, "./jsonl").CombinedOutput(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/store"
 )
@@ -37,7 +37,7 @@ func BenchmarkRequests(b *testing.B) {
 	b.Cleanup(s.Close)
 	for b.Loop() {
 		cache := os.Getenv("SLUICE_CACHE")
-		h, err := host.Open(context.Background(), host.Options{
+		h, err := app.Open(context.Background(), app.Options{
 			Store: "badger:" + b.TempDir(), CacheDir: cache, Pace: network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 16, LongestStop: time.Minute},
 		})
 		if err != nil {
@@ -46,7 +46,7 @@ func BenchmarkRequests(b *testing.B) {
 		l := build(b, h, "fetch")
 		var spent time.Duration // by the guest, in the last run
 		gets := func(url string, n, atOnce int) time.Duration {
-			r, err := h.Start(context.Background(), host.RunRequest{
+			r, err := h.Start(context.Background(), app.RunRequest{
 				Connector: l, Approved: store.Approved{Hosts: []string{s.URL}},
 				Config: fmt.Appendf(nil, `{"url":%q,"requests":%d,"at_once":%d,"max_bytes":%d}`, url, n, atOnce, size),
 			})

@@ -22,8 +22,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/sluicehost/sluice/dashboard/timeline"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -36,7 +36,7 @@ func service(b *testing.B, dir string) *served.Host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	o.Service = host.ServiceOptions{Runs: 64, Accepted: 512, Grace: time.Millisecond}
+	o.Service = app.ServiceOptions{Runs: 64, Accepted: 512, Grace: time.Millisecond}
 	o.Streams, o.Server.PerAddress, o.Server.Connections = everybody(), 2*crowdOf, 2*crowdOf
 	h, err := served.Open(o, dir)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -255,7 +255,7 @@ func TestElsewhere(t *testing.T) {
 	if e := c.do(t, q).ConnectorError; e == nil || e.Code != "secret_not_granted" {
 		t.Errorf("the secret was for another server: %+v", e)
 	}
-	to, err := host.OwnerDestinations(c.connector.Manifest, "password", server.url)
+	to, err := app.OwnerDestinations(c.connector.Manifest, "password", server.url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -20,7 +20,7 @@ import (
 
 // TestMain is also the worker: the sandbox runs this binary again.
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 
 // A collecting is a host with the connector, and the server it collects from.
 type collecting struct {
-	*host.Host
+	*app.Host
 	server    *radicale
-	connector *host.Loaded
+	connector *app.Loaded
 	dir       string
 }
 
@@ -41,7 +41,7 @@ func open(t *testing.T, server *radicale) *collecting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Host, err = host.Open(t.Context(), host.Options{Store: "badger:" + c.dir, CacheDir: cache,
+	c.Host, err = app.Open(t.Context(), app.Options{Store: "badger:" + c.dir, CacheDir: cache,
 		Pace: network.Pace{PerSecond: 1000, Burst: 1000, AtOnce: 4, LongestStop: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
@@ -72,20 +72,20 @@ func cacheDir() (string, error) {
 }
 
 // request is what an owner starts who approves the server for this run.
-func (c *collecting) request(t *testing.T) host.RunRequest {
+func (c *collecting) request(t *testing.T) app.RunRequest {
 	t.Helper()
-	to, err := host.OwnerDestinations(c.connector.Manifest, "password", c.server.url)
+	to, err := app.OwnerDestinations(c.connector.Manifest, "password", c.server.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host.RunRequest{
+	return app.RunRequest{
 		Connector: c.connector, Config: fmt.Appendf(nil, `{"url":%q,"user":%q}`, c.server.url, user), Secrets: map[string]string{"password": password},
 		Approved: store.Approved{Hosts: []string{c.server.url}, Destinations: map[string][]abi.Destination{"password": to}},
 	}
 }
 
 // do runs the connector to its end.
-func (c *collecting) do(t *testing.T, q host.RunRequest) *run.Result {
+func (c *collecting) do(t *testing.T, q app.RunRequest) *run.Result {
 	t.Helper()
 	r, err := c.Start(t.Context(), q)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -20,7 +20,7 @@ func TestReplay(t *testing.T) {
 	fill(t, server)
 	c := open(t, server)
 	q := c.request(t)
-	q.Record = host.NewRecorder()
+	q.Record = app.NewRecorder()
 	result := c.do(t, q)
 	text, review, err := q.Record.Finish(result)
 	if err != nil || review.Exchanges < 5 {
@@ -34,11 +34,11 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.stop()
-	recording, err := host.OpenRecording(path)
+	recording, err := app.OpenRecording(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := c.do(t, host.RunRequest{Connector: c.connector, Connection: "again", Replay: recording})
+	again := c.do(t, app.RunRequest{Connector: c.connector, Connection: "again", Replay: recording})
 	if again.Status != abi.Succeeded || again.RecordsEmitted != result.RecordsEmitted {
 		t.Fatalf("%s with %d records: %+v; want %d", again.Status, again.RecordsEmitted, again.Failure, result.RecordsEmitted)
 	}

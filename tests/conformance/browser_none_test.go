@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -13,13 +13,13 @@ import (
 // transcript reads the same everywhere (R20).
 type noBrowsers struct{}
 
-var _ host.Browsers = noBrowsers{}
+var _ app.Browsers = noBrowsers{}
 
-func (noBrowsers) Facts(context.Context) host.BrowserFacts {
-	return host.BrowserFacts{Problem: "the stage has no browser"}
+func (noBrowsers) Facts(context.Context) app.BrowserFacts {
+	return app.BrowserFacts{Problem: "the stage has no browser"}
 }
 
-func (noBrowsers) Lend(host.Lease) (run.Browser, error) {
+func (noBrowsers) Lend(app.Lease) (run.Browser, error) {
 	return nil, errors.New("the stage has no browser")
 }
 

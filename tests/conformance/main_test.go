@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 var update = flag.Bool("update", false, "write the outcomes of transcripts")
@@ -17,13 +17,13 @@ var update = flag.Bool("update", false, "write the outcomes of transcripts")
 // What all tests share: the players, built once, and one host. Each case
 // copies the host and gives it a store of its own.
 var shared struct {
-	host    *host.Host
+	host    *app.Host
 	players map[string]string // transport -> module
 }
 
 // TestMain is also the worker: the sandbox runs this binary again.
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	flag.Parse()
@@ -59,7 +59,7 @@ func testMain(m *testing.M) int {
 		}
 		shared.players[transport] = path
 	}
-	h, err := host.Open(context.Background(), host.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
+	h, err := app.Open(context.Background(), app.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

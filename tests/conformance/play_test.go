@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
@@ -26,8 +26,8 @@ type stage struct {
 	scenario    *scenario
 	transport   string
 	interpreter bool
-	host        *host.Host
-	connector   *host.Loaded
+	host        *app.Host
+	connector   *app.Loaded
 	starting    func(*run.Run) // sees a run of a fake guest before it begins
 }
 
@@ -157,7 +157,7 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	out := &played{}
-	q := host.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}
+	q := app.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}
 	config := map[string]any{}
 	steps, err := expand(r.steps)
 	if err != nil {

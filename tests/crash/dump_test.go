@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,7 +22,7 @@ const trouble = "! "
 // can be asked for: its name, and what was answered.
 func dump(dir string) int {
 	ctx := context.Background()
-	h, err := host.Open(ctx, host.Options{Store: "badger:" + dir, NoSandbox: true})
+	h, err := app.Open(ctx, app.Options{Store: "badger:" + dir, NoSandbox: true})
 	if err != nil {
 		say("open", nil, err)
 		return 0

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // built are the files made once for all tests.
@@ -45,7 +45,7 @@ func build(run func() int) int {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("build sluice: %w\n%s", err, out))
 	}
-	wasm, err := host.Build(context.Background(), "pages")
+	wasm, err := app.Build(context.Background(), "pages")
 	if err == nil {
 		err = os.WriteFile(built.pages, wasm, 0o644)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/dashboard"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/web/server"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -17,7 +17,7 @@ import (
 type child struct {
 	*served.Client
 	cmd   *exec.Cmd
-	Login dashboard.Login
+	Login server.Login
 }
 
 // serve starts sluice serve and returns once it listens.

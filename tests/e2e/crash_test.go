@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -45,7 +45,7 @@ func TestKilled(t *testing.T) {
 	connect(t, c.Client, "scheduled", step{"do": "emit", "n": 1})
 	zero := int64(0)
 	seconds := int64(every)
-	if _, err := c.Do(t.Context(), "PUT", "/v1/connections/scheduled/schedule", control.ScheduleDefinition{IntervalSeconds: &seconds, MaxRetries: &zero}, nil); err != nil {
+	if _, err := c.Do(t.Context(), "PUT", "/v1/connections/scheduled/schedule", host.ScheduleDefinition{IntervalSeconds: &seconds, MaxRetries: &zero}, nil); err != nil {
 		t.Fatal(err)
 	}
 	rounds := 8
@@ -182,7 +182,7 @@ func events(t *testing.T, c *served.Client, id store.RunID, query string) []even
 // left out while the host was up.
 func ticks(t *testing.T, c *served.Client) {
 	t.Helper()
-	var page struct{ Data []control.Tick }
+	var page struct{ Data []host.Tick }
 	if _, err := c.Do(t.Context(), "GET", "/v1/connections/scheduled/schedule/history?limit=200", nil, &page); err != nil {
 		t.Fatal(err)
 	}

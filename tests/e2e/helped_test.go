@@ -21,9 +21,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -125,8 +125,8 @@ func helped(t *testing.T, h *served.Host, site *bank, asks string) store.RunID {
 		method, path string
 		body         any
 	}{
-		{"POST", "/v1/connections", control.NewConnection{ConnectorName: "helped", ConnectionID: asks, Settings: settings}},
-		{"PUT", at + "/bindings", control.Bindings{Interactive: &yes, Browser: &control.BrowserBinding{}, Network: &control.NetworkBinding{Hosts: []string{site.URL}}}},
+		{"POST", "/v1/connections", host.NewConnection{ConnectorName: "helped", ConnectionID: asks, Settings: settings}},
+		{"PUT", at + "/bindings", host.Bindings{Interactive: &yes, Browser: &host.BrowserBinding{}, Network: &host.NetworkBinding{Hosts: []string{site.URL}}}},
 		{"POST", at + "/grants", map[string]any{"scope": nil, "accessMode": "continuous"}},
 	} {
 		if _, err := h.Do(t.Context(), c.method, c.path, c.body, nil); err != nil {

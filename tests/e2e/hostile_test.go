@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/sluicehost/sluice/dashboard/control"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/tests/e2e/payload"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -32,7 +32,7 @@ func TestPayloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := payload.All()[1]
-	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/hostile", control.ChangeConnection{DisplayName: &name}, nil); err != nil {
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/hostile", host.ChangeConnection{DisplayName: &name}, nil); err != nil {
 		t.Logf("a display name with a payload is refused: %v", err)
 	}
 	b := signIn(t, h, false)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -58,7 +58,7 @@ func TestJourney(t *testing.T) {
 	b.click(`form[hx-post="/ui/connections/mine/grant"] button.primary`)
 	b.until(`location.pathname === "/ui/connections/mine"`)
 	ask := `{"ask":[{"kind":"otp","message":"Enter the code"},{"kind":"clarification","message":"Which?","choices":["spring","autumn"]}]}`
-	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/mine", control.ChangeConnection{Settings: []byte(ask)}, nil); err != nil {
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/mine", host.ChangeConnection{Settings: []byte(ask)}, nil); err != nil {
 		t.Fatal(err)
 	}
 
@@ -137,7 +137,7 @@ func TestScheduleEdit(t *testing.T) {
 	install(t, h.Client, "tests/e2e/guest")
 	connect(t, h.Client, "one", step{"do": "emit"})
 	b := signIn(t, h, false)
-	schedule := func() (s control.Schedule) {
+	schedule := func() (s host.Schedule) {
 		if _, err := h.Do(context.WithoutCancel(t.Context()), "GET", "/v1/connections/one/schedule", nil, &s); err != nil {
 			t.Error(err)
 		}

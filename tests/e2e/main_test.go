@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/cli"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/store"
@@ -17,7 +17,7 @@ const asCLI = "SLUICE_E2E_CLI"
 
 // TestMain is also the command line and its workers.
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	if os.Getenv(asCLI) != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 

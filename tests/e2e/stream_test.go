@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
@@ -38,9 +38,9 @@ func roomy() run.Budgets {
 	return b
 }
 
-func open(t testing.TB) *host.Host {
+func open(t testing.TB) *app.Host {
 	t.Helper()
-	h, err := host.Open(context.Background(), host.Options{
+	h, err := app.Open(context.Background(), app.Options{
 		Store: "badger:" + filepath.Join(t.TempDir(), "data") + "?memory=small", CacheDir: cacheDir(t), Budgets: roomy(),
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func open(t testing.TB) *host.Host {
 
 // A campaign is one host under attack, its neighbour and its instruments.
 type campaign struct {
-	host      *host.Host
+	host      *app.Host
 	modules   string // a directory
 	cases     []corpus.Case
 	neighbour *neighbour
@@ -156,7 +156,7 @@ func (c *campaign) run(t *testing.T, attack corpus.Case) (*run.Refusal, *run.Res
 		return refusalOf(t, err), nil
 	}
 	c.attacks++
-	request := host.RunRequest{Connector: l, Connection: store.ConnectionID("attack-" + strconv.Itoa(c.attacks))}
+	request := app.RunRequest{Connector: l, Connection: store.ConnectionID("attack-" + strconv.Itoa(c.attacks))}
 	if attack.Files {
 		request.Approved.Mounts = []store.Mount{tree(t, c.host)}
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
@@ -19,7 +19,7 @@ import (
 const writeCorpus = "write-corpus"
 
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	if len(os.Args) == 3 && os.Args[1] == writeCorpus {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // A neighbour is an honest connector that runs again and again beside the
@@ -31,7 +31,7 @@ type neighbour struct {
 	before int // of took, without attacks
 }
 
-func startNeighbour(t *testing.T, h *host.Host) *neighbour {
+func startNeighbour(t *testing.T, h *app.Host) *neighbour {
 	t.Helper()
 	l := loadNeighbour(t, h)
 	n := &neighbour{step: make(chan struct{}, 1)}
@@ -42,9 +42,9 @@ func startNeighbour(t *testing.T, h *host.Host) *neighbour {
 	return n
 }
 
-func loadNeighbour(t *testing.T, h *host.Host) *host.Loaded {
+func loadNeighbour(t *testing.T, h *app.Host) *app.Loaded {
 	t.Helper()
-	wasm, err := host.Build(context.Background(), "testdata/neighbour")
+	wasm, err := app.Build(context.Background(), "testdata/neighbour")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func loadNeighbour(t *testing.T, h *host.Host) *host.Loaded {
 	return l
 }
 
-func (n *neighbour) live(ctx context.Context, h *host.Host, l *host.Loaded) {
+func (n *neighbour) live(ctx context.Context, h *app.Host, l *app.Loaded) {
 	for ctx.Err() == nil {
 		n.turn.Lock()
 		began := time.Now()
@@ -81,9 +81,9 @@ func (n *neighbour) live(ctx context.Context, h *host.Host, l *host.Loaded) {
 }
 
 // round is one run; it returns what went wrong.
-func (n *neighbour) round(h *host.Host, l *host.Loaded) string {
+func (n *neighbour) round(h *app.Host, l *app.Loaded) string {
 	ctx := context.Background()
-	r, err := h.Start(ctx, host.RunRequest{Connector: l, Connection: "neighbour"})
+	r, err := h.Start(ctx, app.RunRequest{Connector: l, Connection: "neighbour"})
 	if err != nil {
 		return err.Error()
 	}

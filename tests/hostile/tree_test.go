@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
 // tree plants the files of the file attacks and approves their root. After the
 // test what lies outside of it must be as it was.
-func tree(t *testing.T, h *host.Host) store.Mount {
+func tree(t *testing.T, h *app.Host) store.Mount {
 	t.Helper()
 	dir := t.TempDir()
 	plant(t, dir)

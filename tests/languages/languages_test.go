@@ -16,14 +16,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/npm"
 )
 
 // TestMain is also the worker: the sandbox runs this binary again.
 func TestMain(m *testing.M) {
-	if code, worker := host.Worker(os.Args[1:]); worker {
+	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -56,7 +56,7 @@ func TestOtherLanguages(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "primes.wasm")
 			compiler(t, file)
-			h, err := host.Open(t.Context(), host.Options{Store: "memory:"})
+			h, err := app.Open(t.Context(), app.Options{Store: "memory:"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestOtherLanguages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := h.Start(t.Context(), host.RunRequest{Connector: connector})
+			r, err := h.Start(t.Context(), app.RunRequest{Connector: connector})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestFetch(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "%s %s \"welcome\"", r.Method, r.Header.Get("Accept"))
 	}))
 	defer site.Close()
-	h, err := host.Open(t.Context(), host.Options{Store: "memory:"})
+	h, err := app.Open(t.Context(), app.Options{Store: "memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestFetch(t *testing.T) {
 		{"not approved", "/", nil, abi.Failed, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := h.Start(t.Context(), host.RunRequest{
+			r, err := h.Start(t.Context(), app.RunRequest{
 				Connector: connector, Connection: store.ConnectionID(strings.ReplaceAll(c.name, " ", "-")),
 				Approved: store.Approved{Hosts: c.hosts}, Config: json.RawMessage(`{"url":"` + site.URL + c.path + `"}`),
 			})

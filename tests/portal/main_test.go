@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // built are the files made once for all tests. Every user can read them.
@@ -39,7 +39,7 @@ func build(run func() int) int {
 	}
 	for name, into := range map[string]*string{"portal": &built.portal, "radicale": &built.radicale} {
 		*into = filepath.Join(dir, name+".wasm")
-		wasm, err := host.Build(context.Background(), filepath.Join("..", "..", "examples", name))
+		wasm, err := app.Build(context.Background(), filepath.Join("..", "..", "examples", name))
 		if err == nil {
 			err = os.WriteFile(*into, wasm, 0o644)
 		}

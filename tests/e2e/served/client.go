@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard/control"
-	"github.com/sluicehost/sluice/dashboard/timeline"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -94,7 +94,7 @@ func (c *Client) open(ctx context.Context, method, path string, content io.Reade
 }
 
 // Install uploads a module and returns the connector.
-func (c *Client) Install(ctx context.Context, wasm []byte) (control.Connector, error) {
+func (c *Client) Install(ctx context.Context, wasm []byte) (host.Connector, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("module", "module.wasm")
@@ -104,7 +104,7 @@ func (c *Client) Install(ctx context.Context, wasm []byte) (control.Connector, e
 	if err == nil {
 		err = form.Close()
 	}
-	var out control.Connector
+	var out host.Connector
 	if err == nil {
 		_, err = c.send(ctx, "POST", "/v1/connectors", &body, &out, "Content-Type", form.FormDataContentType())
 	}
@@ -118,10 +118,10 @@ func (c *Client) Connect(ctx context.Context, connector string, id store.Connect
 		return err
 	}
 	at, yes := "/v1/connections/"+string(id), true
-	if _, err = c.Do(ctx, "POST", "/v1/connections", control.NewConnection{ConnectorName: connector, ConnectionID: string(id), Settings: text}, nil); err != nil {
+	if _, err = c.Do(ctx, "POST", "/v1/connections", host.NewConnection{ConnectorName: connector, ConnectionID: string(id), Settings: text}, nil); err != nil {
 		return err
 	}
-	if _, err = c.Do(ctx, "PUT", at+"/bindings", control.Bindings{Interactive: &yes}, nil); err != nil {
+	if _, err = c.Do(ctx, "PUT", at+"/bindings", host.Bindings{Interactive: &yes}, nil); err != nil {
 		return err
 	}
 	_, err = c.Do(ctx, "POST", at+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sluicehost/sluice/dashboard"
-	"github.com/sluicehost/sluice/dashboard/access"
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/web/server"
 )
 
 // A Host is a running service. Client is its owner's.
@@ -35,9 +35,9 @@ const plenty = 1 << 20
 func Options(dir string) (daemon.Options, error) {
 	cache, err := CacheDir()
 	return daemon.Options{
-		Host:    host.Options{Store: "badger:" + dir, CacheDir: cache, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
-		Service: host.ServiceOptions{Grace: time.Millisecond},
-		Server: dashboard.Options{Listen: []string{"127.0.0.1:0"}, MetricsOpen: true, PerAddress: 4096, Rates: access.Rates{
+		Host:    app.Options{Store: "badger:" + dir, CacheDir: cache, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+		Service: app.ServiceOptions{Grace: time.Millisecond},
+		Server: server.Options{Listen: []string{"127.0.0.1:0"}, MetricsOpen: true, PerAddress: 4096, Rates: access.Rates{
 			KeyPerSecond: plenty, KeyBurst: plenty, AddressPerSecond: plenty, AddressBurst: plenty, LoginsPerMinute: plenty, TokenPostsPerMinute: plenty,
 		}},
 	}, err

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 )
 
 // modules are those that were built, by directory.
@@ -22,7 +22,7 @@ func Module(dir string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return host.Build(context.Background(), filepath.Join(top, dir))
+		return app.Build(context.Background(), filepath.Join(top, dir))
 	}))
 	wasm, err := build.(func() ([]byte, error))()
 	if err != nil {

@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"path"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/web"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// An asset is a file that pages load: it holds nothing of anybody, so it needs no
+// session.
+type asset struct {
+	body      []byte
+	packed    []byte // nil: not shorter
+	mediaType string
+	digest    string // of the body, in its address, so that it can be kept for ever
+}
+
+var mediaTypes = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func loadAssets() (map[string]asset, error) {
+	found := map[string]asset{}
+	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
+		mediaType := mediaTypes[path.Ext(name)]
+		if err != nil || d.IsDir() || mediaType == "" {
+			return err
+		}
+		body, err := assetFiles.ReadFile(name)
+		sum := sha256.Sum256(body)
+		found[path.Base(name)] = asset{body, web.Gzip(body, gzip.BestCompression), mediaType, hex.EncodeToString(sum[:8])}
+		return err
+	})
+	return found, err
+}
+
+// assetURL is where a page finds an asset.
+func (u *UI) assetURL(name string) string {
+	return "/ui/assets/" + name + "?v=" + u.assets[name].digest
+}
+
+func (u *UI) asset(c *fiber.Ctx) error {
+	name, err := web.Param(c, "name")
+	if err != nil {
+		return err
+	}
+	a, ok := u.assets[name]
+	if !ok {
+		return web.NotFound()
+	}
+	if string(c.Context().QueryArgs().Peek("v")) == a.digest {
+		c.Set(fiber.HeaderCacheControl, "public, max-age=31536000, immutable")
+	}
+	c.Set(fiber.HeaderContentType, a.mediaType)
+	return web.SendGzip(c, a.body, a.packed)
+}

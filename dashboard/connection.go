@@ -1,0 +1,326 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// connectionBody is what the page of a connection shows.
+type connectionBody struct {
+	host.Connection
+	Requested  host.Requested
+	Streams    []streamStats
+	Runs       []timeline.Snapshot
+	Gaps       []store.DetailGap
+	Statistics host.Statistics
+	Health     string
+	Fields     []setting
+	Given      []string // of what it asks for, in words
+}
+
+// streamStats are the counters of one stream, with how fresh they are.
+type streamStats struct {
+	store.StreamStats
+	Tone string
+}
+
+func byName(a, b host.Connection) int { return cmp.Compare(nameOf(a), nameOf(b)) }
+
+func (u *UI) connectionOf(c *fiber.Ctx) (store.ConnectionID, error) {
+	id, err := web.ID(c, "connectionId")
+	return store.ConnectionID(id), err
+}
+
+func (u *UI) lookConnection(ctx context.Context, id store.ConnectionID) (b connectionBody, err error) {
+	if b.Connection, err = u.Host.Connection(ctx, id); err != nil {
+		return b, err
+	}
+	if b.Requested, err = u.Host.Requested(ctx, id); err != nil {
+		return b, err
+	}
+	stats, err := u.Store.Streams(ctx, id)
+	if err != nil {
+		return b, err
+	}
+	for _, s := range stats {
+		b.Streams = append(b.Streams, streamStats{s, freshness(u.Now(), s.UpdatedAt)})
+	}
+	if b.Runs, err = u.recent(ctx, id, 10); err != nil {
+		return b, err
+	}
+	row, err := u.Store.Connection(ctx, id)
+	if err != nil {
+		return b, err
+	}
+	space := store.GrantID("")
+	if row.Grant != nil {
+		space = row.Grant.ID
+	}
+	if b.Gaps, err = u.Store.Gaps(ctx, id, space, "pending"); err != nil {
+		return b, err
+	}
+	if b.Schedule != nil {
+		if b.Statistics, err = u.Host.ScheduleStatistics(ctx, id); err != nil {
+			return b, err
+		}
+	}
+	for _, w := range b.Requested.Words {
+		if b.Grant != nil && !slices.Contains(b.Requested.Missing, w) {
+			b.Given = append(b.Given, w)
+		}
+	}
+	b.Health, b.Fields = healthOf(b.Connection), settingsOf(row.Manifest, b.Settings)
+	for _, r := range b.Runs {
+		if string(r.RunID) == string(b.ActiveRunID) {
+			b.Health = string(r.Status) // it may wait for the owner
+		}
+	}
+	return b, nil
+}
+
+func (u *UI) connection(c *fiber.Ctx) error {
+	id, err := u.connectionOf(c)
+	if err != nil {
+		return err
+	}
+	b, err := u.lookConnection(web.Context(c), id)
+	if err != nil {
+		return err
+	}
+	return u.show(c, "connection", page{Title: nameOf(b.Connection), Nav: "overview", Live: "/ui/connections/" + string(id) + "/live", Chart: true, Body: b})
+}
+
+func (u *UI) connectionLive(c *fiber.Ctx) error {
+	id, err := u.connectionOf(c)
+	if err != nil {
+		return err
+	}
+	if _, err := u.Host.Connection(web.Context(c), id); err != nil {
+		return err
+	}
+	return u.follow(c, "", "connection", func(ctx context.Context) ([]region, error) {
+		b, err := u.lookConnection(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"head", "head", b}, {"streams", "streams", b}, {"runs", "runs", b}, {"grant", "grant", b}, {"schedule", "schedule", b}}, err
+	})
+}
+
+// historyRuns is how many runs the chart shows.
+const historyRuns = 200
+
+// history is the chart of a connection: for every run that is over when it began,
+// what it stored and how long it took.
+func (u *UI) history(c *fiber.Ctx) error {
+	id, err := u.connectionOf(c)
+	if err != nil {
+		return err
+	}
+	rows, err := u.Store.Runs(web.Context(c), id, "", historyRuns)
+	if err != nil {
+		return err
+	}
+	type series struct {
+		At      []int64   `json:"at"`
+		Records []int64   `json:"records"`
+		Seconds []float64 `json:"seconds"`
+		Failed  []bool    `json:"failed"`
+	}
+	out := series{[]int64{}, []int64{}, []float64{}, []bool{}}
+	for _, r := range slices.Backward(rows) {
+		if r.FinishedAt == nil {
+			continue
+		}
+		var result struct {
+			Records int64 `json:"records_flushed"`
+		}
+		_ = json.Unmarshal(r.Result, &result) // a result without counts stored nothing
+		out.At = append(out.At, r.StartedAt.Unix())
+		out.Records = append(out.Records, result.Records)
+		out.Seconds = append(out.Seconds, r.FinishedAt.Sub(r.StartedAt).Round(time.Millisecond).Seconds())
+		out.Failed = append(out.Failed, timeline.RowStatus(r) == timeline.Failed)
+	}
+	return web.JSON(c, 200, out)
+}
+
+// newConnection asks for what a connection needs to begin with.
+func (u *UI) newConnection(c *fiber.Ctx) error {
+	q := web.QueryOf(c)
+	name := q.Text("connector", 128)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	all, err := u.Host.Connectors(web.Context(c))
+	if err != nil {
+		return err
+	}
+	body := struct {
+		Connectors []host.Connector
+		Chosen     string
+		Settings   []setting
+	}{Connectors: all}
+	for _, x := range all {
+		if x.Name == name {
+			body.Chosen, body.Settings = name, settingsOf(x.Manifest, nil)
+		}
+	}
+	return u.show(c, "new", page{Title: "New connection", Nav: "connectors", Known: body.Chosen != "", Body: body})
+}
+
+func (u *UI) createConnection(c *fiber.Ctx) error {
+	f, err := formOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, name := web.Context(c), f.text("connector", 128)
+	x, err := u.Host.Connector(ctx, name)
+	if err != nil {
+		return err
+	}
+	q := host.NewConnection{ConnectorName: name, ConnectionID: f.text("connectionId", 64), DisplayName: f.text("displayName", 80),
+		CollectionSince: f.text("collectionSince", 32), Settings: f.settings(x.Manifest)}
+	if err := f.err(); err != nil {
+		return err
+	}
+	conn, err := u.Host.CreateConnection(ctx, web.Who(c), q)
+	if err != nil {
+		return placed(err, settingFields(x.Manifest))
+	}
+	return leave(c, "/ui/connections/"+conn.ConnectionID+"/grant")
+}
+
+// changeConnection changes what the form has.
+func (u *UI) changeConnection(c *fiber.Ctx) error {
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	now, err := u.Host.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	var q host.ChangeConnection
+	var fields map[string]string
+	if f.on("enabled") {
+		on := f.raw("enabled") == "true"
+		q.Enabled = &on
+	}
+	if f.on("displayName") {
+		name, since := f.text("displayName", 80), f.text("collectionSince", 32)
+		q.DisplayName, q.CollectionSince = &name, &since
+		x, err := u.Host.Connector(ctx, now.ConnectorName)
+		if err != nil {
+			return err
+		}
+		q.Settings, fields = f.settings(x.Manifest), settingFields(x.Manifest)
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if _, err := u.Host.ChangeConnection(ctx, web.Who(c), id, q, nil); err != nil {
+		return placed(err, fields)
+	}
+	return reload(c)
+}
+
+func (u *UI) connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) {
+	id, err := u.connectionOf(c)
+	if err != nil {
+		return "", nil, err
+	}
+	f, err := formOf(c)
+	return id, f, err
+}
+
+func (u *UI) dismiss(c *fiber.Ctx) error {
+	id, _, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	if err := u.Host.DismissAttention(web.Context(c), web.Who(c), id); err != nil {
+		return err
+	}
+	return reload(c)
+}
+
+// deleteConnection wants the id typed when data goes with it.
+func (u *UI) deleteConnection(c *fiber.Ctx) error {
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	erase := f.on("erase")
+	if erase && f.text("confirm", 64) != string(id) {
+		f.fail("confirm", "the id of the connection, since its data is erased")
+		return f.err()
+	}
+	if err := u.Host.DeleteConnection(web.Context(c), web.Who(c), id, erase); err != nil {
+		return err
+	}
+	return leave(c, "/ui/")
+}
+
+// resetState makes the next run collect a stream from the beginning, or all.
+func (u *UI) resetState(c *fiber.Ctx) error {
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	row, err := u.Store.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	space := store.GrantID("")
+	if row.Grant != nil {
+		space = row.Grant.ID
+	}
+	if err := u.Host.ResetState(ctx, web.Who(c), id, space, store.Stream(f.text("stream", 256))); err != nil {
+		return err
+	}
+	return done(c, "The next run begins from the beginning.")
+}
+
+// setSecret takes a value and shows it to nobody again (A194).
+func (u *UI) setSecret(c *fiber.Ctx) error {
+	defer web.Wipe(c)
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	name, value := f.text("name", 128), []byte(f.raw("value"))
+	if len(value) == 0 {
+		f.fail("value", "filled in")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if err := u.Host.SetSecret(web.Context(c), web.Who(c), id, name, value); err != nil {
+		return err
+	}
+	return reload(c)
+}
+
+func (u *UI) removeSecret(c *fiber.Ctx) error {
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	if err := u.Host.RemoveSecret(web.Context(c), web.Who(c), id, f.text("name", 128)); err != nil {
+		return err
+	}
+	return reload(c)
+}

@@ -1,0 +1,368 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// grantBody is the grant editor: what is asked for, with what is given marked.
+type grantBody struct {
+	host.Connection
+	Requested host.Requested
+	Streams   []grantStream
+	Hosts     []choice
+	MoreHosts string // those that the manifest leaves to the owner
+	Mounts    []grantMount
+	Network   bool // the network is asked for
+	Ask       bool // questions are asked for
+	MayAsk    bool
+	Browser   []string // what is asked of a browser, in words; nil for none
+	MayBrowse bool
+	Profile   string
+	Secrets   []grantSecret
+	Settings  []setting
+}
+
+// A choice is something that is given or not.
+type choice struct {
+	Name string
+	On   bool
+}
+
+type grantStream struct {
+	host.RequestedStream
+	On           bool
+	All          bool // its fields
+	Chosen       []choice
+	View         string
+	Since, Until string
+}
+
+type grantMount struct {
+	Name, Purpose, Path string
+	MayWrite            bool // is asked for
+	Write               bool // is given
+}
+
+type grantSecret struct {
+	host.Secret
+	Origin    string // that the owner named
+	Left      bool   // a destination is left to the owner
+	Plain     bool   // the connector is to see it
+	Confirmed bool
+}
+
+// granted is a scope as it stands in a grant.
+type granted struct {
+	Streams []struct {
+		Name   string
+		Fields []string
+		Range  struct{ Since, Until string } `json:"time_range"`
+	}
+}
+
+func (u *UI) grantPage(c *fiber.Ctx) error {
+	id, err := u.connectionOf(c)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	conn, err := u.Host.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	asked, err := u.Host.Requested(ctx, id)
+	if err != nil {
+		return err
+	}
+	b := grantBody{Connection: conn, Requested: asked}
+	b.streams()
+	b.bindings()
+	for _, s := range asked.Secrets {
+		b.Secrets = append(b.Secrets, b.secret(s))
+	}
+	return u.show(c, "grant", page{Title: "Permission for " + nameOf(conn), Nav: "overview", Body: b})
+}
+
+func (b *grantBody) streams() {
+	var g granted
+	everything := b.Grant == nil || len(b.Grant.Scope) == 0 || string(b.Grant.Scope) == "null"
+	if !everything {
+		_ = json.Unmarshal(b.Grant.Scope, &g) // what cannot be read gives nothing
+	}
+	for _, s := range b.Requested.Streams {
+		row := grantStream{RequestedStream: s, On: everything, All: true}
+		var fields []string
+		for _, x := range g.Streams {
+			if x.Name == s.Name {
+				row.On, row.All, fields = true, x.Fields == nil || len(x.Fields) >= len(s.Fields), x.Fields
+				row.Since, row.Until = x.Range.Since, x.Range.Until
+			}
+		}
+		for _, f := range s.Fields {
+			row.Chosen = append(row.Chosen, choice{f, row.All || slices.Contains(fields, f)})
+		}
+		b.Streams = append(b.Streams, row)
+	}
+}
+
+func (b *grantBody) bindings() {
+	approved := []string{}
+	if n := b.Bindings.Network; n != nil {
+		approved = n.Hosts
+	}
+	want, network := b.Requested.Bindings["network"]
+	b.Network = network
+	fresh := b.Grant == nil
+	for _, h := range want.Hosts {
+		b.Hosts = append(b.Hosts, choice{h, fresh || slices.Contains(approved, h)})
+	}
+	more := slices.DeleteFunc(slices.Clone(approved), func(h string) bool { return slices.Contains(want.Hosts, h) })
+	b.MoreHosts = strings.Join(more, "\n")
+	for _, m := range b.Requested.Bindings["filesystem"].Mounts {
+		row := grantMount{Name: m.Name, Purpose: m.Purpose, MayWrite: m.Writable}
+		if f := b.Bindings.Filesystem; f != nil {
+			for _, x := range f.Mounts {
+				if x.Name == m.Name {
+					row.Path, row.Write = x.HostPath, x.Mode == "rw"
+				}
+			}
+		}
+		b.Mounts = append(b.Mounts, row)
+	}
+	_, b.Ask = b.Requested.Bindings["interactive"]
+	if want, ok := b.Requested.Bindings["browser"]; ok {
+		b.Browser = browserWords(want.Browser)
+		if have := b.Bindings.Browser; have != nil {
+			b.MayBrowse, b.Profile = true, have.Profile
+		}
+	}
+	b.MayAsk = b.Bindings.Interactive == nil || *b.Bindings.Interactive
+}
+
+// browserWords says what a connector may do in a browser once that is given.
+func browserWords(w *abi.BrowserRequest) []string {
+	out := []string{"It opens pages of the servers above in a browser of this machine, reads them, clicks and types. You can watch it and take over."}
+	if w == nil {
+		return out
+	}
+	if w.Uploads {
+		out = append(out, "It may send files of its own to pages.")
+	}
+	if w.Downloads {
+		out = append(out, "It may take files that pages offer.")
+	}
+	if len(w.CookieHandoff) > 0 {
+		out = append(out, "It may make requests of its own as the one who is signed in at "+strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
+	}
+	profile := "What the browser remembers, such as being signed in, is kept for this connection alone"
+	if w.Profile != "" {
+		profile += ", as " + w.Profile
+	}
+	return append(out, profile+". Deleting the connection deletes it.")
+}
+
+func (b *grantBody) secret(s host.Secret) grantSecret {
+	row := grantSecret{Secret: s, Plain: s.Delivery == "plain", Confirmed: slices.Contains(b.Bindings.PlainAcknowledged, s.Name)}
+	row.Left = slices.ContainsFunc(s.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
+	if chosen := b.Bindings.Destinations[s.Name]; len(chosen) > 0 {
+		row.Origin, row.Left = chosen[0].Origin, true
+	}
+	return row
+}
+
+// grant approves what the form says: bindings first, so that a grant never stands
+// for more than they allow.
+func (u *UI) grant(c *fiber.Ctx) error {
+	id, f, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	ctx, who := web.Context(c), web.Who(c)
+	asked, err := u.Host.Requested(ctx, id)
+	if err != nil {
+		return err
+	}
+	terms := host.GrantTerms{AccessMode: "continuous", ExpiresAt: f.date("expires"), Narrow: f.on("narrow")}
+	if f.on("single") {
+		terms.AccessMode = "single_use"
+	}
+	if terms.Scope, err = f.scope(asked.Streams); err != nil {
+		return err
+	}
+	bindings := f.bindings(asked)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if _, err := u.Host.ApproveBindings(ctx, who, id, bindings); err != nil {
+		return placed(err, bindingFields(asked, bindings))
+	}
+	if _, err := u.Host.GrantConnection(ctx, who, id, terms); err != nil {
+		return placed(err, map[string]string{"expiresAt": "expires"})
+	}
+	return leave(c, "/ui/connections/"+string(id))
+}
+
+// scope is null when everything is given, which then includes nothing that a
+// later version adds: the host freezes it.
+func (f *form) scope(streams []host.RequestedStream) (json.RawMessage, error) {
+	type timeRange struct {
+		Since string `json:"since,omitempty"`
+		Until string `json:"until,omitempty"`
+	}
+	type one struct {
+		Name   string     `json:"name"`
+		Fields []string   `json:"fields,omitempty"`
+		View   string     `json:"view,omitempty"`
+		Range  *timeRange `json:"time_range,omitempty"`
+	}
+	chosen, all := []one{}, true
+	for i, s := range streams {
+		at := "." + strconv.Itoa(i)
+		if !f.on("stream" + at) {
+			all = false
+			continue
+		}
+		x := one{Name: s.Name, View: f.text("view"+at, 256)}
+		if x.View == "" && !f.on("allFields"+at) {
+			x.Fields = slices.DeleteFunc(slices.Clone(f.all("field"+at)), func(name string) bool { return !slices.Contains(s.Fields, name) })
+			if len(x.Fields) == 0 {
+				f.fail("field"+at, "at least one field, or all of them")
+			}
+		}
+		r := timeRange{f.instant("since" + at), f.instant("until" + at)}
+		if r != (timeRange{}) {
+			x.Range = &r
+		}
+		all = all && x.View == "" && x.Fields == nil && x.Range == nil
+		chosen = append(chosen, x)
+	}
+	if len(streams) > 0 && len(chosen) == 0 {
+		f.fail("stream.0", "chosen, or another stream: a permission for nothing cannot run")
+	}
+	if all {
+		return nil, f.err()
+	}
+	return json.Marshal(map[string]any{"streams": chosen})
+}
+
+// instant is the beginning of a day, "" for an empty field.
+func (f *form) instant(name string) string {
+	s := f.text(name, 32)
+	if s == "" || moment(s) != moment("") {
+		return s
+	}
+	if at := moment(s + "T00:00:00Z"); !at.IsZero() {
+		return s + "T00:00:00Z"
+	}
+	f.fail(name, "a day such as 2026-01-31")
+	return ""
+}
+
+func (f *form) bindings(asked host.Requested) host.Bindings {
+	var b host.Bindings
+	if n, ok := asked.Bindings["network"]; ok {
+		hosts := []string{}
+		for i, h := range n.Hosts {
+			if f.on("host." + strconv.Itoa(i)) {
+				hosts = append(hosts, h)
+			}
+		}
+		b.Network = &host.NetworkBinding{Hosts: append(hosts, f.lines("moreHosts")...)}
+	}
+	if fs, ok := asked.Bindings["filesystem"]; ok {
+		mounts := []host.Mount{}
+		for i, m := range fs.Mounts {
+			at := strconv.Itoa(i)
+			x := host.Mount{Name: m.Name, HostPath: f.directory("mount." + at), Mode: "ro"}
+			if m.Writable && f.on("write."+at) {
+				x.Mode = "rw"
+			}
+			if x.HostPath != "" {
+				mounts = append(mounts, x)
+			}
+		}
+		b.Filesystem = &host.FilesystemBinding{Mounts: mounts}
+	}
+	if _, ok := asked.Bindings["interactive"]; ok {
+		on := f.on("interactive")
+		b.Interactive = &on
+	}
+	if _, ok := asked.Bindings["browser"]; ok && f.on("browser") {
+		b.Browser = &host.BrowserBinding{Profile: f.text("profile", 64)}
+	}
+	for i, s := range asked.Secrets {
+		at := strconv.Itoa(i)
+		if f.on("plain."+at) && s.Delivery == "plain" {
+			b.PlainAcknowledged = append(b.PlainAcknowledged, s.Name)
+		}
+		if origin := f.text("origin."+at, 2048); origin != "" {
+			if b.Destinations == nil {
+				b.Destinations = map[string][]abi.Destination{}
+			}
+			b.Destinations[s.Name] = destinations(s, origin)
+		}
+	}
+	return b
+}
+
+// directory is a path as people type it: a slash at its end says nothing.
+func (f *form) directory(name string) string {
+	p := f.text(name, 4096)
+	if short := strings.TrimRight(p, "/"); short != "" {
+		return short
+	}
+	return p
+}
+
+// destinations names the server that a manifest left to the owner.
+func destinations(s host.Secret, origin string) []abi.Destination {
+	var out []abi.Destination
+	for _, d := range s.Destinations {
+		if d.Origin == abi.OwnerOrigin || d.Origin == origin {
+			d.Origin = origin
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// bindingFields are the fields of the form by their places in what was sent.
+func bindingFields(asked host.Requested, b host.Bindings) map[string]string {
+	names := map[string]string{"network.hosts": "moreHosts", "browser.profile": "profile"}
+	if b.Network != nil {
+		for i := range b.Network.Hosts {
+			names["network.hosts["+strconv.Itoa(i)+"]"] = "moreHosts"
+		}
+	}
+	if b.Filesystem != nil {
+		for i, m := range b.Filesystem.Mounts {
+			at := slices.IndexFunc(asked.Bindings["filesystem"].Mounts, func(x host.RequestedMount) bool { return x.Name == m.Name })
+			names["filesystem.mounts["+strconv.Itoa(i)+"].hostPath"] = "mount." + strconv.Itoa(at)
+		}
+	}
+	for i, s := range asked.Secrets {
+		names["destinations."+s.Name] = "origin." + strconv.Itoa(i)
+	}
+	return names
+}
+
+// revoke ends the grant, and with it the run that has it.
+func (u *UI) revoke(c *fiber.Ctx) error {
+	id, _, err := u.connectionAndForm(c)
+	if err != nil {
+		return err
+	}
+	if err := u.Host.RevokeGrant(web.Context(c), web.Who(c), id, ""); err != nil {
+		return err
+	}
+	return reload(c)
+}

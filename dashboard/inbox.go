@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A badge is how much waits for the owner.
+type badge struct {
+	Count  int
+	Newest string // id of what was asked last, so that it is announced once
+}
+
+// An ask is one open request with what is needed to show it.
+type ask struct {
+	timeline.View
+	Connection string // display name, or the id
+	Raw        *host.RawAssistance
+	Links      []link
+	Draft      string // the text that its owner may edit, for View.Edited
+}
+
+// open are the requests of active runs that want something of the owner, oldest
+// first.
+func (u *UI) open(ctx context.Context) ([]timeline.Item, error) {
+	leases, err := u.Store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var items []timeline.Item
+	for _, l := range leases {
+		err := u.Streams.Fold(ctx, l.RunID, func(_ store.Run, f *timeline.Fold) {
+			for _, i := range f.Assistance(true) {
+				if wanted(timeline.ViewOf(i).State) {
+					items = append(items, i)
+				}
+			}
+		})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(items, func(a, b timeline.Item) int {
+		return strings.Compare(a.CreatedAt+a.AssistanceID, b.CreatedAt+b.AssistanceID)
+	})
+	return items, nil
+}
+
+// wanted reports whether a request is for the owner to act on, here or elsewhere.
+func wanted(s timeline.State) bool {
+	switch s {
+	case timeline.StateA, timeline.StateB, timeline.StateBDecision, timeline.StateC, timeline.StateCNoSurface, timeline.StateE:
+		return true
+	}
+	return false
+}
+
+func (u *UI) badge(ctx context.Context) (badge, error) {
+	items, err := u.open(ctx)
+	b := badge{Count: len(items)}
+	if len(items) > 0 {
+		b.Newest = items[len(items)-1].AssistanceID
+	}
+	return b, err
+}
+
+// asked makes a request ready to be shown. The connector's own words and the
+// targets of links are known only while it is open (A163).
+func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
+	a := ask{View: timeline.ViewOf(i), Connection: connection}
+	if i.Status != timeline.ItemOpen {
+		return a, nil
+	}
+	raw, err := u.Host.RawAssistance(ctx, i.RunID, i.RequestID)
+	switch p, known := web.ProblemOf(err); {
+	case err == nil:
+		a.Raw = &raw
+		a.Links = linksOf(raw.Attachments)
+		if !a.Controls.Links { // nothing to open, and the rest is shown all the same
+			a.Links = slices.DeleteFunc(a.Links, func(l link) bool { return !l.Only })
+		}
+		if a.Edited {
+			a.Draft = abi.CleanLines(abi.Draft(raw.Schema))
+		}
+	case !known || p.Code != "not_found" && p.Code != "no_pending_interaction":
+		return a, err
+	}
+	return a, nil
+}
+
+// inboxBody is what the inbox shows.
+type inboxBody struct {
+	Asks      []ask
+	Attention []host.Connection // marked by R202
+}
+
+func (u *UI) lookInbox(ctx context.Context) (inboxBody, error) {
+	var b inboxBody
+	connections, err := u.Host.Connections(ctx)
+	if err != nil {
+		return b, err
+	}
+	names := map[string]string{}
+	for _, x := range connections {
+		names[x.ConnectionID] = x.DisplayName
+		if x.NeedsAttention && x.ActiveRunID == "" {
+			b.Attention = append(b.Attention, x)
+		}
+	}
+	items, err := u.open(ctx)
+	if err != nil {
+		return b, err
+	}
+	for _, i := range items {
+		a, err := u.asked(ctx, i, names[string(i.ConnectionID)])
+		if err != nil {
+			return b, err
+		}
+		b.Asks = append(b.Asks, a)
+	}
+	return b, nil
+}
+
+func (u *UI) inbox(c *fiber.Ctx) error {
+	b, err := u.lookInbox(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return u.show(c, "inbox", page{Title: "Needs me", Nav: "inbox", Live: "/ui/live/inbox", Body: b})
+}
+
+func (u *UI) inboxLive(c *fiber.Ctx) error {
+	return u.follow(c, "", "inbox", func(ctx context.Context) ([]region, error) {
+		b, err := u.lookInbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"asks", "asks", b}}, err
+	})
+}

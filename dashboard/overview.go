@@ -1,0 +1,137 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// overviewBody is what an owner sees first: what needs them, what there is, and
+// what comes next.
+type overviewBody struct {
+	Asks        []timeline.Item
+	Connections []connectionRow
+	Next        []host.Schedule
+	Recent      []timeline.Snapshot
+	Connectors  int
+	Info        host.Info
+	Failing     []string // readiness checks
+}
+
+// recentRuns and nextRuns are how many of each a page lists.
+const (
+	recentRuns = 8
+	nextRuns   = 6
+)
+
+func (u *UI) lookOverview(ctx context.Context) (b overviewBody, err error) {
+	if b.Asks, err = u.open(ctx); err != nil {
+		return b, err
+	}
+	connections, err := u.Host.Connections(ctx)
+	if err != nil {
+		return b, err
+	}
+	waits := map[string]bool{}
+	for _, i := range b.Asks {
+		waits[string(i.ConnectionID)] = true
+	}
+	for _, c := range connections {
+		b.Connections = append(b.Connections, connectionRow{c, waits[c.ConnectionID]})
+		if s := c.Schedule; s != nil && s.NextDueAt != nil {
+			b.Next = append(b.Next, *s)
+		}
+	}
+	slices.SortStableFunc(b.Connections, func(x, y connectionRow) int {
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), byName(x.Connection, y.Connection))
+	})
+	slices.SortFunc(b.Next, func(x, y host.Schedule) int { return x.NextDueAt.Compare(*y.NextDueAt) })
+	b.Next = b.Next[:min(len(b.Next), nextRuns)]
+	if len(b.Connections) == 0 {
+		all, err := u.Host.Connectors(ctx)
+		if err != nil {
+			return b, err
+		}
+		b.Connectors = len(all)
+	}
+	b.Info, b.Failing = u.Host.Info(ctx), u.Host.Ready(ctx)
+	b.Recent, err = u.recent(ctx, "", recentRuns)
+	return b, err
+}
+
+// healthOf is one word for how a connection does.
+func healthOf(c host.Connection) string {
+	switch {
+	case c.ActiveRunID != "":
+		return "running"
+	case c.NeedsAttention:
+		return "attention"
+	case !c.Enabled:
+		return "off"
+	case !c.Ready:
+		return "not ready"
+	case c.LastRun == nil:
+		return "new"
+	case c.LastRun.Status == "failed":
+		return "failed"
+	case c.LastRun.Outcome == timeline.Partial:
+		return leftOut
+	}
+	return "ready"
+}
+
+// A connectionRow is a connection in the list, and whether its run waits for the
+// owner.
+type connectionRow struct {
+	host.Connection
+	Waits bool
+}
+
+// rank puts first what an owner should look at.
+func rank(c connectionRow) int {
+	if c.Waits {
+		return -1
+	}
+	return slices.Index([]string{"attention", "failed", leftOut, "running", "not ready", "new", "ready", "off"}, healthOf(c.Connection))
+}
+
+func nameOf(c host.Connection) string { return cmp.Or(c.DisplayName, c.ConnectionID) }
+
+func (u *UI) overview(c *fiber.Ctx) error {
+	b, err := u.lookOverview(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return u.show(c, "overview", page{Title: "Overview", Nav: "overview", Live: "/ui/live/overview", Body: b})
+}
+
+func (u *UI) overviewLive(c *fiber.Ctx) error {
+	return u.follow(c, "", "overview", func(ctx context.Context) ([]region, error) {
+		b, err := u.lookOverview(ctx)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"asks", "asks", b}, {"connections", "connections", b}, {"beside", "beside", b}}, err
+	})
+}
+
+// freshness says how old the newest data is, as a tone.
+func freshness(now, t time.Time) string {
+	switch d := now.Sub(t); {
+	case t.IsZero():
+		return "calm"
+	case d < 36*time.Hour:
+		return "good"
+	case d < 14*24*time.Hour:
+		return "calm"
+	}
+	return "warn"
+}

@@ -1,0 +1,131 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/web"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// A page is what the layout shows around Body.
+type page struct {
+	Title   string
+	Nav     string // the entry of the navigation that is current
+	CSRF    string // A34
+	Inbox   badge
+	Live    string // address of the page's event stream, "" for none
+	Chart   bool   // the page draws
+	Known   bool   // whatever the query says is one of the things that there are
+	Version string
+	Body    any
+}
+
+// loadPages parses every page with the layout and the parts that pages share.
+func (u *UI) loadPages() (map[string]*template.Template, error) {
+	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html", "templates/part_*.html")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(templateFiles, "templates/page_*.html")
+	if err != nil {
+		return nil, err
+	}
+	pages := map[string]*template.Template{}
+	for _, name := range names {
+		t, err := base.Clone()
+		if err == nil {
+			t, err = t.ParseFS(templateFiles, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		pages[strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "page_"), ".html")] = t
+	}
+	return pages, nil
+}
+
+// show answers with a page.
+func (u *UI) show(c *fiber.Ctx, name string, p page) error {
+	p.CSRF, p.Version = web.Session(c).CSRFToken, u.Version
+	if p.Live == "" {
+		p.Live = "/ui/live/badge"
+	}
+	var err error
+	if p.Inbox, err = u.badge(web.Context(c)); err != nil {
+		return err
+	}
+	text, err := u.render(name, "layout.html", p)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, htmlType)
+	var packed []byte
+	if p.Known || len(c.Request().URI().QueryString()) == 0 { // a query is all that pages repeat of a request
+		packed = web.Gzip(text, gzip.DefaultCompression)
+	}
+	return web.SendGzip(c, text, packed)
+}
+
+const htmlType = "text/html; charset=utf-8"
+
+// write answers with one template of a page.
+func (u *UI) write(c *fiber.Ctx, name, part string, data any) error {
+	text, err := u.render(name, part, data)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderContentType, htmlType)
+	return c.Send(text)
+}
+
+func (u *UI) render(name, part string, data any) ([]byte, error) {
+	var out bytes.Buffer
+	err := u.pages[name].ExecuteTemplate(&out, part, data)
+	return out.Bytes(), err
+}
+
+// ErrorPage shows a refusal to a person.
+func (u *UI) ErrorPage(c *fiber.Ctx, p *web.Problem) error {
+	return u.write(c, "error", "bare", struct {
+		Status           int
+		Message, Request string
+	}{p.Status, p.Message, web.RequestID(c)})
+}
+
+// login is where a session begins (A31): a script posts the token that stands in
+// the fragment.
+func (u *UI) login(c *fiber.Ctx) error { return u.write(c, "login", "bare", nil) }
+
+// done answers an action whose page shows by itself what became of it.
+func done(c *fiber.Ctx, said string) error {
+	if said != "" {
+		event, err := web.Encode(map[string]string{"sluice:said": said})
+		if err != nil {
+			return err
+		}
+		c.Set("HX-Trigger", string(event))
+	}
+	return web.Nothing(c)
+}
+
+// reload answers an action after which the page must be loaded again.
+func reload(c *fiber.Ctx) error {
+	c.Set("HX-Refresh", "true")
+	return web.Nothing(c)
+}
+
+// leave answers an action after which another page is shown.
+func leave(c *fiber.Ctx, to string) error {
+	c.Set("HX-Redirect", to)
+	return web.Nothing(c)
+}

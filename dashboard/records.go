@@ -1,0 +1,218 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// recordsPage is how many records a page lists, columns how many fields of each.
+const (
+	recordsPage = 50
+	columns     = 5
+	maxCell     = 120 // runes
+)
+
+// recordsBody is the explorer: what there is to choose from, and a page of one
+// stream.
+type recordsBody struct {
+	Connections []host.Connection
+	Connection  string
+	Streams     []store.StreamStats
+	Stream      string
+	Find        string
+	Order       string
+	Descending  bool
+	Deleted     bool
+	Columns     []string
+	Rows        []recordRow
+	Next        string // where to go on, "" at the end
+	Total       uint64 // of the stream, before the search
+	Asked       bool   // a stream was chosen
+	Export      string // the query that exports what is shown
+}
+
+type recordRow struct {
+	store.Record
+	Cells []string
+}
+
+func (u *UI) records(c *fiber.Ctx) error {
+	q := web.QueryOf(c)
+	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", 256),
+		Order: q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"), Deleted: q.Bool("deleted", false)}
+	after := q.Text("after", 4096)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	var err error
+	if b.Connections, err = u.Host.Connections(ctx); err != nil {
+		return err
+	}
+	slices.SortFunc(b.Connections, byName)
+	if b.Connection == "" && len(b.Connections) > 0 {
+		b.Connection = b.Connections[0].ConnectionID
+	}
+	if b.Connection != "" {
+		if b.Streams, err = u.Store.Streams(ctx, store.ConnectionID(b.Connection)); err != nil {
+			return err
+		}
+	}
+	if b.Stream == "" && len(b.Streams) > 0 {
+		b.Stream = string(b.Streams[0].Stream)
+	}
+	for _, s := range b.Streams {
+		if string(s.Stream) == b.Stream {
+			if b.Asked, b.Total = true, s.Live; b.Deleted {
+				b.Total += s.Tombstones
+			}
+		}
+	}
+	if b.Asked {
+		if err := u.page(c, &b, after); err != nil {
+			return err
+		}
+	}
+	return u.show(c, "records", page{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "", Body: b})
+}
+
+// page reads the records that the explorer shows.
+func (u *UI) page(c *fiber.Ctx, b *recordsBody, after string) error {
+	order, descending := strings.CutPrefix(b.Order, "-")
+	b.Descending = descending
+	q := store.RecordQuery{Connection: store.ConnectionID(b.Connection), Stream: store.Stream(b.Stream), Order: store.Order(order),
+		Descending: descending, Deleted: b.Deleted, Limit: recordsPage}
+	if order == "version" {
+		q.After, _ = strconv.ParseUint(after, 10, 64)
+	} else {
+		q.AfterKey = after
+	}
+	q.Match = export.Find(b.Find)
+	b.Export = b.exported()
+	var records []store.Record
+	for range 20 { // a page of a search may be empty, and yet have a next one
+		p, err := u.Store.Records(web.Context(c), q)
+		if err != nil {
+			return err
+		}
+		records = append(records, p.Records...)
+		q.After, q.AfterKey = p.After, p.AfterKey
+		if b.Next = ""; p.More {
+			if b.Next = p.AfterKey; order == "version" {
+				b.Next = strconv.FormatUint(p.After, 10)
+			}
+		}
+		if !p.More || len(records) >= recordsPage/2 {
+			break
+		}
+	}
+	b.table(records)
+	return nil
+}
+
+// exported is the query by which the API exports what is shown.
+func (b *recordsBody) exported() string {
+	q := url.Values{"order": {strings.Replace(b.Order, string(store.ByEmitted), "time", 1)}}
+	if b.Find != "" {
+		q.Set("find", b.Find)
+	}
+	if b.Deleted {
+		q.Set("includeDeleted", "true")
+	}
+	return q.Encode()
+}
+
+// Counted says how many records there are, and of a search, how many of them the
+// page shows.
+func (b recordsBody) Counted() string {
+	all := plural(b.Total, "record")
+	switch {
+	case b.Find == "":
+		return all
+	case b.Next != "":
+		return "More than " + strconv.Itoa(len(b.Rows)) + " of " + all
+	}
+	return strconv.Itoa(len(b.Rows)) + " of " + all
+}
+
+// table chooses the fields that most records have, and fills in the cells.
+func (b *recordsBody) table(records []store.Record) {
+	members := make([]map[string]json.RawMessage, len(records))
+	seen := map[string]int{}
+	for i, r := range records {
+		_ = json.Unmarshal(r.Data, &members[i]) // a tombstone has none
+		for name, v := range members[i] {
+			if len(v) > 0 && plain(v) != records[i].Key && v[0] != '{' && v[0] != '[' && string(v) != "null" {
+				seen[name]++
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(seen), func(x, y string) int {
+		common := func(name string) int { return min(seen[name]*2, len(records)) } // in half of them is enough
+		return cmp.Or(cmp.Compare(common(y), common(x)), cmp.Compare(prominence(y), prominence(x)), cmp.Compare(x, y))
+	})
+	b.Columns = names[:min(len(names), columns)]
+	for i, r := range records {
+		row := recordRow{Record: r}
+		for _, name := range b.Columns {
+			row.Cells = append(row.Cells, cell(members[i][name]))
+		}
+		b.Rows = append(b.Rows, row)
+	}
+}
+
+// cell is a value in the table: times are short.
+func cell(raw json.RawMessage) string {
+	s := plain(raw)
+	if at := moment(s); !at.IsZero() {
+		return stamp(at)
+	}
+	return abi.Cut(s, maxCell)
+}
+
+// prominence puts forward fields that tell records apart.
+func prominence(name string) int {
+	for i, word := range []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary", "subject", "title", "name"} {
+		if strings.Contains(name, word) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// record is everything that is known of one.
+func (u *UI) record(c *fiber.Ctx) error {
+	q := web.QueryOf(c)
+	connection, stream, key := q.Text("connection", 64), q.Text("stream", 256), q.Text("key", 64<<10)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	r, err := u.Store.Record(web.Context(c), store.ConnectionID(connection), store.Stream(stream), key)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		store.Record
+		Connection string
+		Fields     []fact
+	}{Record: r, Connection: connection}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(r.Data, &members) // a tombstone has none
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		body.Fields = append(body.Fields, fact{name, plain(members[name])})
+	}
+	return u.show(c, "record", page{Title: "Record", Nav: "records", Known: true, Body: body})
+}

@@ -1,0 +1,390 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/stream"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// maxReason is what is kept of why an owner cancels.
+const maxReason = 200
+
+// runBody is what the page of a run shows; its parts are sent again as they
+// change.
+type runBody struct {
+	ID         store.RunID
+	Connection store.ConnectionID
+	Snapshot   timeline.Snapshot
+	Row        store.Run
+	Live       *host.LiveRun
+	Asks       []ask
+	Streams    []streamRow
+	Gaps       []gap
+	Failed     string          // the author's code of a failure, or the host's
+	Helps      timeline.Remedy // after a failure
+	Start      startFacts
+	Used       []fact // of a run that is over
+	Budgets    []fact
+	Browser    *browserCard // nil: the run has none
+	Left       []left
+	Events     []eventRow
+	Newest     uint64 // sequence after the newest event shown
+	More       bool   // there are older events
+}
+
+// Over reports whether the run has ended.
+func (b runBody) Over() bool { return b.Snapshot.Status.Terminal() }
+
+// A streamRow is how far one stream is.
+type streamRow struct {
+	Name       string
+	Records    int64
+	Checkpoint string
+	Message    string
+	Count      *int64
+	Total      *int64
+	Rate       string // records in a second, while the run goes on
+	Left       string // how long it will take, if both count and total are known
+}
+
+// A gap is what a run knows that it did not get, and what can be done (R97).
+type gap struct {
+	Stream, Reason, Message string
+	Count                   int64
+	Helps                   timeline.Remedy
+}
+
+// startFacts are members of run.started.
+type startFacts struct {
+	Isolation struct {
+		Level, Seccomp string
+		Namespaces     []string
+		Landlock       int
+	}
+	Mode    string   `json:"collection_mode"`
+	Streams []string `json:"scope_streams"`
+}
+
+// runOf is the run that a path names.
+func (u *UI) runOf(c *fiber.Ctx) (store.Run, error) {
+	id, err := web.ID(c, "runId")
+	if err != nil {
+		return store.Run{}, err
+	}
+	return u.Store.Run(web.Context(c), store.RunID(id))
+}
+
+func (u *UI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
+	s, err := u.Streams.Snapshot(ctx, id)
+	if err != nil {
+		return runBody{}, err
+	}
+	b := runBody{ID: id, Snapshot: s, Connection: s.Sluice.ConnectionID}
+	if b.Row, err = u.Store.Run(ctx, id); err != nil {
+		return b, err
+	}
+	if live, ok := u.Host.LiveRun(id); ok {
+		b.Live = &live
+	}
+	var items []timeline.Item
+	var files []timeline.Artifact
+	if err := u.Streams.Fold(ctx, id, func(_ store.Run, f *timeline.Fold) {
+		items, files, b.Browser = f.Assistance(false), f.Artifacts(), cardOf(f.Browser())
+	}); err != nil {
+		return b, err
+	}
+	if b.Left, err = u.leftBy(ctx, id, files); err != nil {
+		return b, err
+	}
+	for _, i := range items {
+		if i.Status != timeline.ItemOpen && i.Status != timeline.ItemAbandoned {
+			continue
+		}
+		a, err := u.asked(ctx, i, string(b.Connection))
+		if err != nil {
+			return b, err
+		}
+		b.Asks = append(b.Asks, a)
+	}
+	if first, err := u.Store.Events(ctx, id, 0, 1); err == nil && len(first) == 1 {
+		_ = json.Unmarshal(first[0].Data, &b.Start) // a log that is no START shows none
+	}
+	b.Streams = streamRows(s, u.Now())
+	b.explain()
+	b.Used = usedOf(b.Row.Result)
+	b.Budgets = budgets(u.Host.Info(ctx).Limits)
+	return b, nil
+}
+
+// streamRows are the streams of a run by name, with rate and estimate.
+func streamRows(s timeline.Snapshot, now time.Time) []streamRow {
+	var rows []streamRow
+	at := func(name string) *streamRow {
+		for i := range rows {
+			if rows[i].Name == name {
+				return &rows[i]
+			}
+		}
+		rows = append(rows, streamRow{Name: name})
+		return &rows[len(rows)-1]
+	}
+	for _, n := range s.NodeStates {
+		for name, x := range n.Streams {
+			r := at(name)
+			r.Records, r.Checkpoint = x.Records, x.Checkpoint
+		}
+		for name, p := range n.Progress {
+			r := at(name)
+			r.Message, r.Count, r.Total = p.Message, p.Count, p.Total
+			r.estimate(moment(n.StartedAt), moment(p.At), s.Status)
+		}
+	}
+	for i := range rows {
+		rows[i].rate(moment(s.StartedAt), now, s.Status)
+	}
+	slices.SortFunc(rows, func(a, b streamRow) int { return strings.Compare(a.Name, b.Name) })
+	return rows
+}
+
+func (r *streamRow) rate(from, now time.Time, status timeline.Status) {
+	if d := now.Sub(from); status == timeline.Running && r.Records > 0 && !from.IsZero() && d > time.Second {
+		r.Rate = count(int64(float64(r.Records)/d.Seconds()+0.5)) + "/s"
+	}
+}
+
+// estimate says how long the rest takes at the pace so far. It is rough, and
+// says so.
+func (r *streamRow) estimate(from, at time.Time, status timeline.Status) {
+	if status != timeline.Running || r.Count == nil || r.Total == nil || *r.Count <= 0 || *r.Total <= *r.Count || !at.After(from) {
+		return
+	}
+	left := time.Duration(float64(at.Sub(from)) / float64(*r.Count) * float64(*r.Total-*r.Count))
+	if left > 0 && left < 1000*time.Hour {
+		r.Left = "about " + roughly(left) + " left"
+	}
+}
+
+// maxGaps is how many gaps a page shows.
+const maxGaps = 100
+
+// explain reads what a run's end says is missing, why it failed, and what helps.
+// What repeats the failure itself is no gap of its own.
+func (b *runBody) explain() {
+	about := timeline.Trouble{Connection: b.Connection, Connector: b.Snapshot.Sluice.ConnectorName, Run: b.ID}
+	var list []struct {
+		Kind, Stream, Reason, Message string
+		Count                         int64
+		Hint                          struct{ Action string } `json:"recovery_hint"`
+	}
+	_ = json.Unmarshal(b.Snapshot.Sluice.KnownGaps, &list) // what is no list shows none
+	for _, g := range list {
+		t := about
+		t.Kind, t.Reason, t.Action, t.Said = g.Kind, g.Reason, g.Hint.Action, g.Message != ""
+		if g.Kind == "run_failed" {
+			b.Helps = t.Remedy()
+			continue
+		}
+		if len(b.Gaps) < maxGaps {
+			b.Gaps = append(b.Gaps, gap{g.Stream, g.Reason, g.Message, g.Count, t.Remedy()})
+		}
+	}
+	if b.Helps.Text == "" {
+		about.Reason = b.Snapshot.Sluice.TerminalReason
+		b.Helps = about.Remedy()
+	}
+	if e := b.Snapshot.Error; e != nil {
+		b.Failed = e.Author()
+	}
+}
+
+func (u *UI) run(c *fiber.Ctx) error {
+	r, err := u.runOf(c)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	b, err := u.lookRun(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if b.Events, b.More, err = u.events(ctx, r.ID, 0); err != nil {
+		return err
+	}
+	if len(b.Events) > 0 {
+		b.Newest = b.Events[0].Sequence + 1
+	}
+	return u.show(c, "run", page{Title: "Run of " + string(r.ConnectionID), Nav: "runs", Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
+}
+
+// runLive streams a run's page. after is the sequence that the page has not seen.
+func (u *UI) runLive(c *fiber.Ctx) error {
+	r, err := u.runOf(c)
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	next := uint64(q.Int("after", 0, 0, stream.MaxSequence))
+	if err := q.Err(); err != nil {
+		return err
+	}
+	f := &runFeed{u: u, id: r.ID, next: next, sent: map[string]string{}}
+	return u.serve(c, r.ID, f.write)
+}
+
+// A runFeed is the stream of one run's page.
+type runFeed struct {
+	u    *UI
+	id   store.RunID
+	next uint64
+	sent map[string]string // part to what was sent of it
+	last time.Time
+}
+
+func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, error) {
+	if wait := pace - time.Since(f.last); wait > 0 && !out.Closing() {
+		return wait, nil
+	}
+	f.last = time.Now()
+	if err := f.events(ctx, out); err != nil {
+		return 0, err
+	}
+	b, err := f.u.lookRun(ctx, f.id)
+	if err != nil {
+		return 0, err
+	}
+	count, err := f.u.badge(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range []region{{"badge", "badge", count}, {"head", "head", b}, {"asks", "asks", b}, {"streams", "streams", b}, {"usage", "usage", b}, {"outcome", "outcome", b}} {
+		text, err := f.u.render("run", r.part, r.data)
+		if err != nil {
+			return 0, err
+		}
+		if f.sent[r.name] == string(text) {
+			continue
+		}
+		f.sent[r.name] = string(text)
+		if err := out.Event("", r.name, text); err != nil {
+			return 0, err
+		}
+	}
+	if b.Live != nil && !b.Over() {
+		return 2 * time.Second, nil // what it uses is in no event
+	}
+	return rest, nil
+}
+
+// events sends what is new in the log: the newest page of it, when there is more.
+func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
+	list, more, err := f.u.events(ctx, f.id, 0)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	fresh := slices.IndexFunc(list, func(e eventRow) bool { return e.Sequence < f.next })
+	if fresh < 0 {
+		fresh = len(list)
+	}
+	if fresh == 0 {
+		return nil
+	}
+	missed := fresh == len(list) && more && f.next > 0 && list[len(list)-1].Sequence > f.next
+	f.next = list[0].Sequence + 1
+	name := "events"
+	if missed { // the page starts over with the newest
+		name = "allevents"
+	}
+	text, err := f.u.render("run", name, runBody{ID: f.id, Events: list[:fresh], More: more})
+	if err != nil {
+		return err
+	}
+	return out.Event("", name, text)
+}
+
+// olderEvents is the page of events before one.
+func (u *UI) olderEvents(c *fiber.Ctx) error {
+	r, err := u.runOf(c)
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	before := uint64(q.Int("before", 0, 0, stream.MaxSequence))
+	if err := q.Err(); err != nil {
+		return err
+	}
+	b := runBody{ID: r.ID}
+	if b.Events, b.More, err = u.events(web.Context(c), r.ID, before); err != nil {
+		return err
+	}
+	return u.write(c, "run", "older", b)
+}
+
+func (u *UI) cancelRun(c *fiber.Ctx) error {
+	r, f, err := u.runAndForm(c)
+	if err != nil {
+		return err
+	}
+	if _, err := u.Host.CancelRun(web.Context(c), web.Who(c), r.ID, abi.Cut(abi.Clean(f.raw("reason")), maxReason)); err != nil {
+		return err
+	}
+	return done(c, "The run is being cancelled.")
+}
+
+func (u *UI) pauseRun(c *fiber.Ctx) error {
+	r, _, err := u.runAndForm(c)
+	if err != nil {
+		return err
+	}
+	if _, err := u.Host.PauseRun(web.Context(c), web.Who(c), r.ID, "drain-current-node", ""); err != nil {
+		return err
+	}
+	return done(c, "The run pauses at the next good moment.")
+}
+
+func (u *UI) resumeRun(c *fiber.Ctx) error {
+	r, _, err := u.runAndForm(c)
+	if err != nil {
+		return err
+	}
+	if _, err := u.Host.ResumeRun(web.Context(c), web.Who(c), r.ID, ""); err != nil {
+		return err
+	}
+	return done(c, "The run goes on.")
+}
+
+func (u *UI) runAndForm(c *fiber.Ctx) (store.Run, *form, error) {
+	r, err := u.runOf(c)
+	if err != nil {
+		return r, nil, err
+	}
+	f, err := formOf(c)
+	return r, f, err
+}
+
+// startRun starts a run of a connection and shows it.
+func (u *UI) startRun(c *fiber.Ctx) error {
+	f, err := formOf(c)
+	if err != nil {
+		return err
+	}
+	q := host.StartRun{WorkflowID: f.text("connection", 64), Mode: f.text("mode", 32)}
+	if err := f.err(); err != nil {
+		return err
+	}
+	r, err := u.Host.StartRun(web.Context(c), web.Who(c), q)
+	if err != nil {
+		return err
+	}
+	return leave(c, "/ui/runs/"+string(r.ID))
+}

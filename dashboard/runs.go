@@ -1,0 +1,134 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// runsPage is how many runs a page lists, and runsScanned how many rows it looks
+// at for them.
+const (
+	runsPage    = 50
+	runsScanned = 2000
+)
+
+// runStates are the states that runs can be listed by.
+var runStates = []string{"active", "completed", timeline.Partial, "failed", "cancelled"}
+
+// runsBody is a page of runs.
+type runsBody struct {
+	Runs        []timeline.Snapshot
+	Connections []host.Connection
+	Connection  string
+	Status      string
+	Before      string // id that the list begins behind, "" at the newest
+	Next        string // id to continue behind, "" at the end
+}
+
+// recent are the newest runs, of all connections with "".
+func (u *UI) recent(ctx context.Context, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
+	rows, err := u.Store.Runs(ctx, connection, "", limit)
+	if err != nil {
+		return nil, err
+	}
+	var out []timeline.Snapshot
+	for _, r := range rows {
+		s, err := u.Streams.Brief(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// runsOf reads what a page of runs is asked to list.
+func runsOf(c *fiber.Ctx) (runsBody, error) {
+	q := web.QueryOf(c)
+	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64)}
+	if err := q.Err(); err != nil {
+		return b, err
+	}
+	if !slices.Contains(runStates, b.Status) && b.Status != "" {
+		return b, web.Invalid(web.Field{Path: "query.status", Rule: strings.Join(runStates, ", ")})
+	}
+	return b, nil
+}
+
+func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
+	var err error
+	if b.Connections, err = u.Host.Connections(ctx); err != nil {
+		return b, err
+	}
+	slices.SortFunc(b.Connections, byName)
+	before := store.RunID(b.Before)
+	for looked := 0; looked < runsScanned && len(b.Runs) < runsPage; {
+		rows, err := u.Store.Runs(ctx, store.ConnectionID(b.Connection), before, runsPage)
+		if err != nil {
+			return b, err
+		}
+		for _, r := range rows {
+			if len(b.Runs) == runsPage {
+				break
+			}
+			looked, before = looked+1, r.ID
+			status := timeline.RowStatus(r)
+			wanted := b.Status == "" || b.Status == string(status) || b.Status == "active" && !status.Terminal() || b.Status == timeline.Partial && status == timeline.Completed
+			if !wanted {
+				continue
+			}
+			s, err := u.Streams.Brief(ctx, r)
+			if err != nil {
+				return b, err
+			}
+			if b.Status == timeline.Partial && s.Sluice.Outcome != timeline.Partial {
+				continue
+			}
+			b.Runs = append(b.Runs, s)
+		}
+		b.Next = string(before)
+		if len(rows) == 0 || before == rows[len(rows)-1].ID && len(rows) < runsPage {
+			b.Next = "" // nothing is behind them
+			break
+		}
+	}
+	return b, nil
+}
+
+func (u *UI) runs(c *fiber.Ctx) error {
+	b, err := runsOf(c)
+	if err == nil {
+		b, err = u.lookRuns(web.Context(c), b)
+	}
+	if err != nil {
+		return err
+	}
+	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
+	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}}
+	return u.show(c, "runs", page{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(), Known: known && b.Before == "", Body: b})
+}
+
+// runsLive streams the list, as it was asked for.
+func (u *UI) runsLive(c *fiber.Ctx) error {
+	asked, err := runsOf(c)
+	if err != nil {
+		return err
+	}
+	return u.follow(c, "", "runs", func(ctx context.Context) ([]region, error) {
+		b, err := u.lookRuns(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		count, err := u.badge(ctx)
+		return []region{{"badge", "badge", count}, {"runs", "runs", b}}, err
+	})
+}

@@ -1,0 +1,278 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/timeline"
+)
+
+// words are the functions of templates. They return text, which html/template
+// escapes where it stands.
+func (u *UI) words() template.FuncMap {
+	return template.FuncMap{
+		"asset":    u.assetURL,
+		"ago":      func(t any) string { return ago(u.Now(), moment(t)) },
+		"stamp":    func(t any) string { return stamp(moment(t)) },
+		"clock":    func(t any) string { return clock(moment(t)) },
+		"iso":      func(t any) string { return iso(moment(t)) },
+		"known":    func(t any) bool { return !moment(t).IsZero() },
+		"count":    count,
+		"bytes":    size,
+		"plural":   plural,
+		"pretty":   pretty,
+		"cut":      func(n int, s any) string { return abi.Cut(fmt.Sprint(s), n) },
+		"tone":     tone,
+		"status":   statusWord,
+		"ended":    endedAs,
+		"reason":   reasonWord,
+		"took":     took,
+		"lasted":   lasted,
+		"sentence": sentence,
+		"list":     func(v ...any) []any { return v },
+		"join":     func(s []string) string { return strings.Join(s, ", ") },
+		"pair":     func(a, b any) map[string]any { return map[string]any{"A": a, "B": b} },
+		"str":      func(v any) string { return fmt.Sprint(v) },
+		"short":    shortID,
+		"todo":     todo,
+		"code":     isCode,
+		"when":     scheduleWords,
+		"every":    intervalCount,
+		"unit":     intervalUnit,
+	}
+}
+
+// moment is a time in one of the forms that resources have; zero for none.
+func moment(v any) time.Time {
+	switch t := v.(type) {
+	case time.Time:
+		return t
+	case *time.Time:
+		if t != nil {
+			return *t
+		}
+	case string:
+		at, _ := time.Parse(time.RFC3339Nano, t)
+		return at
+	}
+	return time.Time{}
+}
+
+// ago says how far away a time is.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	form := "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	if d < 45*time.Second {
+		if form == "in %s" {
+			return "in a moment"
+		}
+		return "just now"
+	}
+	return fmt.Sprintf(form, roughly(d))
+}
+
+func roughly(d time.Duration) string {
+	switch {
+	case d < 90*time.Minute:
+		return strconv.Itoa(int(math.Max(1, d.Round(time.Minute).Minutes()))) + " min"
+	case d < 36*time.Hour:
+		return strconv.Itoa(int(d.Round(time.Hour).Hours())) + " h"
+	}
+	return plural(int64(math.Round(d.Hours()/24)), "day")
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2 Jan 2006, 15:04 UTC")
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+
+func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// count writes a number with thin spaces between thousands.
+func count(v any) string {
+	s := fmt.Sprint(v)
+	if p, ok := v.(*int64); ok {
+		if p == nil {
+			return "–"
+		}
+		s = strconv.FormatInt(*p, 10)
+	}
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return sign + s
+}
+
+func size(v any) string {
+	n, _ := strconv.ParseFloat(fmt.Sprint(v), 64)
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; n >= 1024 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	if i == 0 || n >= 100 {
+		return fmt.Sprintf("%.0f %s", n, units[i])
+	}
+	return fmt.Sprintf("%.1f %s", n, units[i])
+}
+
+func plural(n any, word string) string {
+	s := fmt.Sprint(n)
+	if s == "1" {
+		return "1 " + word
+	}
+	if strings.HasSuffix(word, "y") && !strings.HasSuffix(word, "day") {
+		word = strings.TrimSuffix(word, "y") + "ie"
+	}
+	return count(n) + " " + word + "s"
+}
+
+// maxPretty bounds a value that is shown.
+const maxPretty = 64 << 10
+
+// pretty shows JSON as a person reads it.
+func pretty(raw json.RawMessage) string {
+	var v any
+	if len(raw) == 0 {
+		return ""
+	}
+	if len(raw) > maxPretty || json.Unmarshal(raw, &v) != nil {
+		return abi.Cut(string(raw), maxPretty)
+	}
+	out := &strings.Builder{}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false) // the template escapes
+	e.SetIndent("", "  ")
+	if e.Encode(v) != nil {
+		return string(raw)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// tone is the colour of a state, which its word always stands beside.
+func tone(s any) string {
+	switch fmt.Sprint(s) {
+	case "completed", "succeeded", "active", "ready", "done", "verified", "resolved", "automatic", "committed", "full":
+		return "good"
+	case "failed", "revoked", "invalid", "refused", "blocked":
+		return "bad"
+	case "waiting-approval", "waiting-input", "waiting-external", "attention", "expired", "consumed", "cooling_off", "abandoned", "paused", "partial", "partially_committed", "process", leftOut:
+		return "warn"
+	case "running", "pending", "open":
+		return "live"
+	}
+	return "calm"
+}
+
+var statusWords = map[string]string{
+	"pending": "starting", "waiting-approval": "waits for you", "waiting-input": "waits for you", "waiting-external": "waits for you elsewhere",
+	"completed": "done", "succeeded": "done", "single_use": "one run only", "consumed": "used up", "cooling_off": "cooling off",
+	"full_refresh": "everything again", "manual": "by hand", "scheduled": "by schedule",
+}
+
+func statusWord(s any) string {
+	text := fmt.Sprint(s)
+	if w, ok := statusWords[text]; ok {
+		return w
+	}
+	return strings.ReplaceAll(text, "_", " ")
+}
+
+// endedAs is a run's status, or that it is done and left data out.
+func endedAs(s timeline.Snapshot) string {
+	if s.Status == timeline.Completed && s.Sluice.Outcome == timeline.Partial {
+		return leftOut
+	}
+	return string(s.Status)
+}
+
+// leftOut is the state of a run, and the health of a connection, whose newest
+// success is partial.
+const leftOut = "data left out"
+
+// reasonWord makes a code readable.
+func reasonWord(s any) string {
+	return strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(s), "_", " "), "-", " ")
+}
+
+// todos are the codes of runtime.md §6.1 as what an owner does about them.
+var todos = map[string]string{
+	"connection_disabled":    "it is switched off",
+	"grant_consumed":         "its permission was for one run; decide again",
+	"grant_expired":          "its permission has expired; decide again",
+	"grant_revoked":          "its permission was taken back; decide again",
+	"grant_invalid":          "decide what it may do",
+	"connector_not_runnable": "install its connector again",
+	"connector_invalid":      "install a version of its connector that works",
+	"binding_unsatisfied":    "this host cannot give it what it needs",
+	"binding_not_approved":   "give it what it needs",
+	"setting_missing":        "fill in its settings",
+	"setting_invalid":        "correct its settings",
+	"secret_missing":         "set its secrets",
+}
+
+// todo is what stands between a connection and its next run.
+func todo(code string) string {
+	if w, ok := todos[code]; ok {
+		return w
+	}
+	return reasonWord(code)
+}
+
+// sentence begins with a capital letter.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// took is how long something lasted.
+func took(from, to any) string {
+	a, b := moment(from), moment(to)
+	if a.IsZero() || b.Before(a) {
+		return "–"
+	}
+	return lasted(b.Sub(a))
+}
+
+func lasted(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// shortID is the end of an id, enough for a person to tell two apart.
+func shortID(v any) string {
+	s := fmt.Sprint(v)
+	if len(s) > 8 {
+		return "…" + s[len(s)-6:]
+	}
+	return s
+}

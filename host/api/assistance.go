@@ -1,0 +1,217 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// assistance is the answer of A163.
+type assistance struct {
+	timeline.Item
+	Raw *host.RawAssistance `json:"raw,omitempty"`
+}
+
+// interactionAnswer is the body of A164.
+type interactionAnswer struct {
+	InteractionID json.RawMessage `json:"interactionId"`
+	Status        json.RawMessage `json:"status" doc:"success or cancelled"`
+	Data          json.RawMessage `json:"data,omitempty"`
+}
+
+type interactionStatus struct {
+	RunID         store.RunID `json:"runId"`
+	InteractionID string      `json:"interactionId"`
+	Status        string      `json:"status"`
+}
+
+// itemStatuses are those of A158.
+var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut, timeline.ItemEscalated, timeline.ItemAbandoned}
+
+// assistanceRoutes are A162 to A166.
+func (a *API) assistanceRoutes() []route {
+	return []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance", Scope: access.ApprovalsRespond, Handle: a.listAssistance},
+			rule: "A162", summary: "What waits for its owner", answer: web.List[timeline.Item]{}, query: append([]parameter{
+				{name: "status", typ: "string", text: "open by default.", words: itemStatuses},
+				{name: "runId", typ: "string", text: "Only of a run; needed for another status than open."},
+				{name: "connectionId", typ: "string", text: "Only of a connection."},
+			}, paging...)},
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance/:assistanceId", Scope: access.ApprovalsRespond, Handle: a.getAssistance},
+			rule: "A163", summary: "One request, with the connector's own words while it is open", answer: assistance{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interaction", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.answerInteraction},
+			rule: "A164", summary: "Answer a question, or cancel it", body: interactionAnswer{}, answer: interactionStatus{}, status: 202,
+			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "conflict"}},
+	}
+}
+
+func (a *API) listAssistance(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	status, run := q.OneOf("status", timeline.ItemOpen, itemStatuses...), store.RunID(q.Text("runId", 128))
+	connection := store.ConnectionID(q.Text("connectionId", 64))
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if status != timeline.ItemOpen && run == "" {
+		return web.Invalid(web.Field{Path: "query.runId", Rule: "given with a status other than open"})
+	}
+	rows, err := a.asking(c, run)
+	if err != nil {
+		return err
+	}
+	var items []timeline.Item
+	for _, r := range rows {
+		if connection != "" && r.ConnectionID != connection {
+			continue
+		}
+		err := a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) {
+			for _, i := range f.Assistance(status == timeline.ItemOpen) {
+				if i.Status == status {
+					items = append(items, i)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(items, func(x, y timeline.Item) int {
+		return strings.Compare(x.CreatedAt+x.AssistanceID, y.CreatedAt+y.AssistanceID)
+	})
+	return listed(c, page, items, func(i timeline.Item) string { return i.CreatedAt + i.AssistanceID })
+}
+
+// asking are the runs that the principal may know of and that may have open
+// requests, or the one that is asked for.
+func (a *API) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
+	ctx := web.Context(c)
+	if id != "" {
+		r, err := a.Store.Run(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return []store.Run{r}, a.sees(c, r) // one that may not be known of is not told from none (A26)
+	}
+	in, err := a.sight(c)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := a.Store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Run
+	for _, l := range leases {
+		if !in.has(l.ConnectionID) {
+			continue
+		}
+		r, err := a.Store.Run(ctx, l.RunID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// getAssistance finds an item among the active runs: those of others are over,
+// and are in their runs' snapshots and logs.
+func (a *API) getAssistance(c *fiber.Ctx) error {
+	id, err := web.ID(c, "assistanceId")
+	if err != nil {
+		return err
+	}
+	rows, err := a.asking(c, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		out, found := assistance{}, false
+		err := a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Item, found = f.AssistanceByID(id) })
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		if out.Status == timeline.ItemOpen {
+			raw, err := a.Host.RawAssistance(web.Context(c), r.ID, out.RequestID)
+			if err == nil {
+				out.Raw = &raw
+			} else if p, known := web.ProblemOf(err); !known || p.Code != "not_found" {
+				return err
+			}
+		}
+		c.Set(fiber.HeaderCacheControl, "no-store")
+		return web.JSON(c, 200, out)
+	}
+	return web.NotFound()
+}
+
+// answerInteraction is A164; the order of checks is that of runtime.md §16.3.
+func (a *API) answerInteraction(c *fiber.Ctx) error {
+	defer web.Wipe(c)
+	r, err := a.run(c)
+	if err != nil {
+		return err
+	}
+	var q interactionAnswer
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	answer, err := q.answer(r.ID)
+	if err != nil {
+		return err
+	}
+	if err := a.Host.Answer(web.Context(c), web.Who(c), answer); err != nil {
+		return err
+	}
+	return web.JSON(c, 202, interactionStatus{r.ID, answer.InteractionID, answer.Status})
+}
+
+func (q *interactionAnswer) answer(run store.RunID) (host.Answer, error) {
+	bad := func(code, path, rule string) error {
+		return web.Invalid(web.Field{Path: path, Rule: rule}).With("code", code)
+	}
+	out := host.Answer{RunID: run}
+	id, isText := text(q.InteractionID)
+	if !isText || strings.TrimSpace(id) == "" || len(id) > 512 {
+		return out, bad("invalid_request", "interactionId", "a text that is not blank")
+	}
+	if len(q.Data) > 0 {
+		v, err := abi.Parse(q.Data, abi.ParseOptions{AnyKind: true})
+		if err != nil || !v.Is(abi.KindObject) {
+			return out, bad("invalid_request", "data", "absent, or an object")
+		}
+		if out.Data, err = answerObject(v); err != nil {
+			return out, bad("invalid_request", "data", "an object of at most 32 members")
+		}
+	}
+	status, isText := text(q.Status)
+	if !isText || status != abi.AnswerSuccess && status != abi.AnswerCancelled {
+		return out, bad("invalid_status", "status", "success or cancelled")
+	}
+	out.InteractionID, out.Status = id, status
+	return out, nil
+}
+
+func text(raw json.RawMessage) (string, bool) {
+	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	if len(raw) == 0 || err != nil {
+		return "", false
+	}
+	return v.Text()
+}

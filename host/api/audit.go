@@ -1,0 +1,55 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// auditRoutes are A224.
+func (a *API) auditRoutes() []route {
+	return []route{{
+		Route: web.Route{Method: "GET", Path: "/v1/audit", Scope: access.AuditRead, Whole: true, Handle: a.audit},
+		rule:  "A224", summary: "What was done, newest first; each entry's hash covers the one before", answer: web.List[host.AuditEntry]{},
+		query: append([]parameter{
+			{name: "action", typ: "string", text: "Only this action."},
+			{name: "actor", typ: "string", text: "Only by this principal."},
+			{name: "target", typ: "string", text: "Only on this thing."},
+			{name: "from", typ: "string", text: "From this time on, RFC 3339."},
+			{name: "until", typ: "string", text: "Before this time, RFC 3339."},
+		}, paging...),
+	}}
+}
+
+func (a *API) audit(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	query := host.AuditQuery{
+		Action: q.Text("action", 128), Actor: q.Text("actor", 256), Target: q.Text("target", 256),
+		From: q.Time("from"), Until: q.Time("until"), Limit: page.Limit,
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if page.After != "" {
+		if query.Before, err = strconv.ParseUint(page.After, 10, 64); err != nil {
+			return web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
+		}
+	}
+	entries, before, err := a.Host.AuditEntries(web.Context(c), query)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if before > 0 {
+		next = strconv.FormatUint(before, 10)
+	}
+	return web.Listed(c, entries, next)
+}

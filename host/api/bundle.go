@@ -1,0 +1,96 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// bundle is A85.
+type bundle struct {
+	BundleVersion    string            `json:"bundleVersion"`
+	GeneratedAt      string            `json:"generatedAt"`
+	Host             implementation    `json:"host"`
+	Run              timeline.Snapshot `json:"run"`
+	Events           []timeline.Doc    `json:"events"`
+	Spans            []struct{}        `json:"spans"`
+	Metrics          bundleMetrics     `json:"metrics"`
+	RedactionApplied bool              `json:"redactionApplied"`
+	RedactionMode    string            `json:"redactionMode"`
+	Truncated        bool              `json:"truncated,omitempty"`
+	TruncatedReason  string            `json:"truncatedReason,omitempty"`
+}
+
+type bundleMetrics struct {
+	EventCount int `json:"eventCount"`
+	NodeCount  int `json:"nodeCount"`
+}
+
+// maxBundle bounds the events of a bundle.
+const maxBundle = 8 << 20
+
+func (a *API) debugBundle(c *fiber.Ctx) error {
+	r, err := a.run(c)
+	if err != nil {
+		return err
+	}
+	b := bundle{
+		BundleVersion: "1", GeneratedAt: store.Time(a.Now()), Host: a.implementation(), Spans: []struct{}{},
+		RedactionApplied: true, RedactionMode: "mask",
+	}
+	if b.Run, err = a.Streams.Snapshot(web.Context(c), r.ID); err != nil {
+		return err
+	}
+	b.Run.Variables, b.Run.Channels, b.Run.Configurable, b.Run.Metadata = nil, nil, nil, nil
+	if b.Events, b.Truncated, err = a.wholeLog(c, r.ID); err != nil {
+		return err
+	}
+	if b.Truncated {
+		b.TruncatedReason = "The log is larger than 8 MiB: the oldest events that do not change the state of the run were left out."
+	}
+	b.Metrics = bundleMetrics{EventCount: len(b.Events), NodeCount: len(b.Run.NodeStates)}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return web.JSON(c, 200, b)
+}
+
+// wholeLog reads a log to its end. Above maxBundle the oldest events that are no
+// transition go.
+func (a *API) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc, cut bool, err error) {
+	size, next := 0, uint64(0)
+	docs = []timeline.Doc{}
+	for {
+		events, err := a.Store.Events(web.Context(c), run, next, 1000)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, e := range events {
+			d := timeline.Document(e)
+			docs = append(docs, d)
+			size += docSize(d)
+			next = e.Sequence + 1
+		}
+		docs = slices.DeleteFunc(docs, func(d timeline.Doc) bool {
+			if size <= maxBundle || lifecycle(d.Type) {
+				return false
+			}
+			size -= docSize(d)
+			cut = true
+			return true
+		})
+		if len(events) < 1000 {
+			return docs, cut, nil
+		}
+	}
+}
+
+func docSize(d timeline.Doc) int { return len(d.Payload) + 400 }
+
+// lifecycle reports whether a type changes where the run stands.
+func lifecycle(t timeline.Type) bool {
+	e, known := timeline.Lookup(t)
+	return known && e.Modes.Has(timeline.Updates) || t == timeline.NodeStarted
+}

@@ -1,0 +1,43 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+// An Assistance is a request for its owner, with the connector's own words while
+// it is open (A163).
+type Assistance struct {
+	timeline.Item
+	Raw *host.RawAssistance `json:"raw"`
+}
+
+// Waiting lists what waits for the owner, of one run or of all with "" (A162).
+func (c *Client) Waiting(ctx context.Context, run store.RunID) ([]timeline.Item, error) {
+	q := url.Values{}
+	if run != "" {
+		q.Set("runId", string(run))
+	}
+	return all[timeline.Item](ctx, c, at("assistance"), q)
+}
+
+// Assistance is one request (A163).
+func (c *Client) Assistance(ctx context.Context, id string) (out Assistance, err error) {
+	return out, c.get(ctx, at("assistance", id), nil, &out)
+}
+
+// Answer ends a question: status is success or cancelled (A164). It returns once
+// the end of the question is durable.
+func (c *Client) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
+	body := map[string]any{"interactionId": interaction, "status": status}
+	if data != nil {
+		body["data"] = data
+	}
+	return c.call(ctx, http.MethodPost, at("runs", string(run), "interaction"), nil, body, nil)
+}

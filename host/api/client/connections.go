@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Connections lists them (A182).
+func (c *Client) Connections(ctx context.Context) ([]host.Connection, error) {
+	return all[host.Connection](ctx, c, at("connections"), nil)
+}
+
+// Connection is one of them (A183).
+func (c *Client) Connection(ctx context.Context, id store.ConnectionID) (out host.Connection, err error) {
+	return out, c.get(ctx, at("connections", string(id)), nil, &out)
+}
+
+// CreateConnection is A181.
+func (c *Client) CreateConnection(ctx context.Context, q host.NewConnection) (out host.Connection, err error) {
+	return out, c.call(ctx, http.MethodPost, at("connections"), nil, q, &out)
+}
+
+// ChangeConnection is A184.
+func (c *Client) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection) (out host.Connection, err error) {
+	return out, c.call(ctx, http.MethodPatch, at("connections", string(id)), nil, q, &out)
+}
+
+// DeleteConnection keeps what was collected, or erases it (A185).
+func (c *Client) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
+	q := url.Values{}
+	if erase {
+		q.Set("data", "erase")
+	}
+	return c.call(ctx, http.MethodDelete, at("connections", string(id)), q, nil, nil)
+}
+
+// Requested is what a connection's connector asks for (A186).
+func (c *Client) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
+	var out struct {
+		Requested host.Requested `json:"requested"`
+	}
+	err := c.get(ctx, at("connections", string(id), "grants"), nil, &out)
+	return out.Requested, err
+}
+
+// Grant replaces the grant of a connection (A187).
+func (c *Client) Grant(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
+	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
+}
+
+// Revoke takes a grant back and ends the run under it (A188).
+func (c *Client) Revoke(ctx context.Context, id store.ConnectionID, grant string) error {
+	return c.call(ctx, http.MethodDelete, at("connections", string(id), "grants", grant), nil, nil, nil)
+}
+
+// Approve replaces what a connection may use (A189).
+func (c *Client) Approve(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
+	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
+}
+
+// Secrets are what may be known of a connection's secrets (A191).
+func (c *Client) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
+	var out struct {
+		Data []host.Secret `json:"data"`
+	}
+	err := c.get(ctx, at("connections", string(id), "secrets"), nil, &out)
+	return out.Data, err
+}
+
+// SetSecret stores a value (A190). The value stays the caller's.
+func (c *Client) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
+	body := map[string]string{"value": string(value)}
+	return c.call(ctx, http.MethodPut, at("connections", string(id), "secrets", name), nil, body, nil)
+}
+
+// RemoveSecret is A192.
+func (c *Client) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
+	return c.call(ctx, http.MethodDelete, at("connections", string(id), "secrets", name), nil, nil, nil)
+}
+
+// State are the cursors of a connection in the global namespace (A216).
+type State struct {
+	ConnectionID string                 `json:"connectionId"`
+	GrantID      string                 `json:"grantId"`
+	Streams      map[string]StreamState `json:"streams"`
+}
+
+// A StreamState is one cursor.
+type StreamState struct {
+	Cursor      json.RawMessage `json:"cursor"`
+	SHA256      string          `json:"sha256"`
+	CommittedAt time.Time       `json:"committedAt"`
+	RunID       store.RunID     `json:"runId"`
+}
+
+// State is A216.
+func (c *Client) State(ctx context.Context, id store.ConnectionID) (out State, err error) {
+	return out, c.get(ctx, at("connections", string(id), "state"), nil, &out)
+}
+
+// ResetState forgets the cursor of one stream, or all with "" (A217).
+func (c *Client) ResetState(ctx context.Context, id store.ConnectionID, stream store.Stream) error {
+	q := url.Values{}
+	if stream != "" {
+		q.Set("stream", string(stream))
+	}
+	return c.call(ctx, http.MethodDelete, at("connections", string(id), "state"), q, nil, nil)
+}

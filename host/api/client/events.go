@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Events calls do with the stored events of a run from a sequence on, in order
+// (A138). It waits for none.
+func (c *Client) Events(ctx context.Context, id store.RunID, from uint64, do func(timeline.Doc) error) error {
+	for {
+		q := url.Values{}
+		if from > 0 {
+			q.Set("after", strconv.FormatUint(from-1, 10))
+		}
+		var got struct {
+			Events     []timeline.Doc `json:"events"`
+			IsComplete bool           `json:"isComplete"`
+		}
+		if err := c.get(ctx, at("runs", string(id), "events"), q, &got); err != nil {
+			return err
+		}
+		for _, e := range got.Events {
+			if err := do(e); err != nil {
+				return err
+			}
+			from = e.Sequence + 1
+		}
+		if got.IsComplete || len(got.Events) == 0 {
+			return nil
+		}
+	}
+}

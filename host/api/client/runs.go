@@ -1,0 +1,81 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A NewRun is the body of A62 as far as a client here needs it.
+type NewRun struct {
+	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
+	Inputs     json.RawMessage `json:"inputs,omitempty"`
+	Tags       []string        `json:"tags,omitempty"`
+}
+
+// A Created run (A62).
+type Created struct {
+	RunID   store.RunID     `json:"runId"`
+	Status  timeline.Status `json:"status"`
+	TraceID store.TraceID   `json:"traceId"`
+}
+
+// StartRun answers once the run is durable (A68).
+func (c *Client) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
+	return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
+}
+
+// Run is the snapshot of a run (A70).
+func (c *Client) Run(ctx context.Context, id store.RunID) (out timeline.Snapshot, err error) {
+	return out, c.get(ctx, at("runs", string(id)), nil, &out)
+}
+
+// Result is the result value of a run that is over (runtime.md R10); an *Error
+// with the code conflict before.
+func (c *Client) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
+	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)
+}
+
+// Runs calls do with runs, newest first, of one connection or of all with "",
+// until do returns false.
+func (c *Client) Runs(ctx context.Context, of store.ConnectionID, do func(timeline.Snapshot) (more bool, err error)) error {
+	q := url.Values{}
+	if of != "" {
+		q.Set("connectionId", string(of))
+	}
+	return each(ctx, c, at("runs"), q, do)
+}
+
+// CancelRun returns the status that came of it (A72).
+func (c *Client) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
+	var out struct {
+		Status string `json:"status"`
+	}
+	err := c.call(ctx, http.MethodPost, at("runs", string(id), "cancel"), nil, because(reason), &out)
+	return out.Status, err
+}
+
+// PauseRun asks for a pause (A73); policy is drain-current-node, immediate or "".
+func (c *Client) PauseRun(ctx context.Context, id store.RunID, policy, reason string) error {
+	body := because(reason)
+	if policy != "" {
+		body["drainPolicy"] = policy
+	}
+	return c.call(ctx, http.MethodPost, at("runs", string(id))+":pause", nil, body, nil)
+}
+
+// ResumeRun lets a paused run go on (A76).
+func (c *Client) ResumeRun(ctx context.Context, id store.RunID, reason string) error {
+	return c.call(ctx, http.MethodPost, at("runs", string(id))+":resume", nil, because(reason), nil)
+}
+
+func because(reason string) map[string]string {
+	if reason == "" {
+		return map[string]string{}
+	}
+	return map[string]string{"reason": reason}
+}

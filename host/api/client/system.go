@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+// System is what is known of the host (A230).
+func (c *Client) System(ctx context.Context) (out host.Info, err error) {
+	return out, c.get(ctx, at("system"), nil, &out)
+}
+
+// Backup has the host copy everything into a file, and waits until it is there,
+// however long that takes. The local socket alone may.
+func (c *Client) Backup(ctx context.Context, q host.NewBackup) (out host.Backup, err error) {
+	header, body, err := encode(q)
+	if err != nil {
+		return out, err
+	}
+	return out, c.await(ctx, http.MethodPost, at("backups"), nil, header, body, &out)
+}
+
+// Audit calls do with entries of the audit log, newest first, until do returns
+// false (A224). Zero members of the query select everything.
+func (c *Client) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
+	q := url.Values{}
+	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "to": moment(f.Until)} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return each(ctx, c, at("audit"), q, do)
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,265 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// installSource is the JSON body of A170.
+type installSource struct {
+	Source         moduleSource    `json:"source"`
+	Manifest       json.RawMessage `json:"manifest,omitempty"`
+	ExpectedDigest string          `json:"expectedDigest,omitempty"`
+}
+
+type moduleSource struct {
+	Type   string `json:"type" enum:"digest"`
+	Digest string `json:"digest"`
+}
+
+// connectorVersion is an entry of A175.
+type connectorVersion struct {
+	Version      string         `json:"version"`
+	ModuleDigest string         `json:"moduleDigest"`
+	InstalledAt  time.Time      `json:"installedAt"`
+	Signature    host.Signature `json:"signature"`
+	IsDefault    bool           `json:"isDefault"`
+	Connections  []string       `json:"connections"`
+}
+
+type chooseVersion struct {
+	Version string `json:"version"`
+}
+
+// moduleParts are those of an upload: the module, its manifest unless it is
+// embedded, its minisign signature, its digest, force to install what needs a
+// second look (S141), and conformance for connectors of A242.
+var moduleParts = []string{"module", "manifest", "signature", "expectedDigest", "force", "conformance"}
+
+// connectorRoutes are A169 to A177. A module is that of all its connections, so
+// that a key for some of them changes none.
+func (a *API) connectorRoutes() []route {
+	one := "/v1/connectors/:connectorName"
+	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout", "module_compile_memory",
+		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
+	return []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Upload: true, Handle: a.installConnector},
+			rule: "A169, A170", summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
+			answer: host.Connector{}, status: 201, also: []int{200}, codes: refused},
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage, Upload: true, Handle: a.inspectConnector},
+			rule: "A172", summary: "Look at a module and store nothing", form: moduleParts, answer: host.Inspection{}, codes: refused},
+		{Route: web.Route{Method: "GET", Path: "/v1/connectors", Scope: access.ManifestRead, Handle: a.listConnectors},
+			rule: "A173", summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: a.getConnector},
+			rule: "A174", summary: "One connector", answer: host.Connector{}},
+		{Route: web.Route{Method: "GET", Path: one + "/versions", Scope: access.ManifestRead, Handle: a.listVersions},
+			rule: "A175", summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
+		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.chooseDefault},
+			rule: "A176", summary: "Choose the version that new connections get", body: chooseVersion{}, answer: host.Connector{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.uninstallConnector},
+			rule: "A177", summary: "Uninstall a connector, or one version",
+			query: []parameter{{name: "version", typ: "string", text: "Only this version."}}, codes: []string{"connector_in_use"}},
+	}
+}
+
+func (a *API) installConnector(c *fiber.Ctx) error {
+	q, err := install(c)
+	if err != nil {
+		return err
+	}
+	// What needs a second look runs in the place of what was granted (S141): whoever
+	// could not have granted it cannot force it.
+	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
+		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
+	}
+	connector, created, err := a.Host.InstallConnector(web.Context(c), web.Who(c), q)
+	if err != nil {
+		return err
+	}
+	if !created {
+		return web.JSON(c, 200, connector)
+	}
+	return web.Created(c, "/v1/connectors/"+connector.Name, connector)
+}
+
+func (a *API) inspectConnector(c *fiber.Ctx) error {
+	q, err := install(c)
+	if err != nil {
+		return err
+	}
+	found, err := a.Host.InspectConnector(web.Context(c), q)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, found)
+}
+
+// install reads an upload, or the JSON that names bytes the store has.
+func install(c *fiber.Ctx) (host.InstallConnector, error) {
+	if web.ContentType(c) == "multipart/form-data" {
+		return uploaded(c)
+	}
+	var q installSource
+	if err := web.Body(c, &q); err != nil {
+		return host.InstallConnector{}, err
+	}
+	if q.Source.Type != "digest" {
+		return host.InstallConnector{}, web.Invalid(web.Field{Path: "source.type", Rule: "digest; modules are uploaded as multipart/form-data"})
+	}
+	return host.InstallConnector{Digest: q.Source.Digest, Manifest: q.Manifest, ExpectedDigest: q.ExpectedDigest}, nil
+}
+
+// maxPart bounds every part but the module.
+const maxPart = 256 << 10
+
+// uploaded reads the parts of a multipart body, each once and no other.
+func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
+	var q host.InstallConnector
+	body, err := web.RawBody(c)
+	if err != nil {
+		return q, err
+	}
+	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
+	if err != nil || params["boundary"] == "" {
+		return q, malformedUpload()
+	}
+	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	seen := map[string][]byte{}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return q, malformedUpload()
+		}
+		name, most := part.FormName(), int64(maxPart)
+		if name == "module" {
+			most = web.MaxUpload
+		}
+		if _, twice := seen[name]; twice || !slices.Contains(moduleParts, name) {
+			return q, web.Invalid(web.Field{Path: "body", Rule: "the parts module, manifest, signature, expectedDigest, force and conformance, each at most once"})
+		}
+		content, err := io.ReadAll(io.LimitReader(part, most+1))
+		if err != nil {
+			return q, malformedUpload()
+		}
+		if int64(len(content)) > most {
+			return q, web.NewProblem(0, "payload_too_large", "The part %s is larger than %d bytes.", name, most)
+		}
+		seen[name] = content
+	}
+	if len(seen["module"]) == 0 {
+		return q, web.Invalid(web.Field{Path: "module", Rule: "the bytes of a WebAssembly module"})
+	}
+	return host.InstallConnector{
+		Module: seen["module"], Manifest: seen["manifest"], Signature: seen["signature"],
+		ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true",
+		Conformance: string(seen["conformance"]) == "true",
+	}, nil
+}
+
+func malformedUpload() error {
+	return web.Invalid(web.Field{Path: "body", Rule: "multipart/form-data that arrived whole"})
+}
+
+func (a *API) listConnectors(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	all, err := a.Host.Connectors(web.Context(c))
+	if err != nil {
+		return err
+	}
+	in, err := a.sight(c)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i] = in.known(all[i])
+	}
+	return listed(c, page, all, func(x host.Connector) string { return x.Name })
+}
+
+func (a *API) connector(c *fiber.Ctx) (host.Connector, error) {
+	name, err := web.ID(c, "connectorName")
+	if err != nil {
+		return host.Connector{}, err
+	}
+	x, err := a.Host.Connector(web.Context(c), name)
+	if err != nil {
+		return x, err
+	}
+	in, err := a.sight(c)
+	return in.known(x), err
+}
+
+func (a *API) getConnector(c *fiber.Ctx) error {
+	x, err := a.connector(c)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, x)
+}
+
+// listVersions: one version of a connector is installed at a time; another
+// replaces it.
+func (a *API) listVersions(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	x, err := a.connector(c)
+	if err != nil {
+		return err
+	}
+	v := connectorVersion{Version: x.Version, ModuleDigest: x.ModuleDigest, InstalledAt: x.InstalledAt, Signature: x.Signature, IsDefault: true, Connections: []string{}}
+	for _, ref := range x.Connections {
+		v.Connections = append(v.Connections, ref.ConnectionID)
+	}
+	return listed(c, page, []connectorVersion{v}, func(v connectorVersion) string { return v.Version })
+}
+
+func (a *API) chooseDefault(c *fiber.Ctx) error {
+	x, err := a.connector(c)
+	if err != nil {
+		return err
+	}
+	var q chooseVersion
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	if q.Version != x.Version {
+		return web.NotFound()
+	}
+	return web.JSON(c, 200, x)
+}
+
+func (a *API) uninstallConnector(c *fiber.Ctx) error {
+	name, err := web.ID(c, "connectorName")
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	version := q.Text("version", 128)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if err := a.Host.UninstallConnector(web.Context(c), web.Who(c), name, version); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// implementation names this program in the discovery document; closed.
+type implementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Vendor  string `json:"vendor"`
+}
+
+func (a *API) implementation() implementation {
+	return implementation{Name: "sluice", Version: a.Version, Vendor: "sluicehost"}
+}
+
+// descriptionRoutes are A55 and A58; they need no credential (A40).
+func (a *API) descriptionRoutes() []route {
+	return []route{
+		{Route: web.Route{Method: "GET", Path: "/.well-known/openwop", Open: true, Handle: a.discovery},
+			rule: "A55", summary: "What this host can do", answer: map[string]any{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/openapi.json", Open: true, Handle: a.openAPIDocument},
+			rule: "A58", summary: "This document", answer: map[string]any{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/asyncapi.yaml", Open: true, Handle: a.asyncAPIDocument},
+			rule: "A58", summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
+	}
+}
+
+func (a *API) openAPIDocument(c *fiber.Ctx) error { return web.Bytes(c, 200, a.openapi) }
+
+func (a *API) asyncAPIDocument(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, "application/yaml")
+	return c.Status(200).Send(a.asyncapi)
+}
+
+// discovery is A56: what is there works, and what does not work is not there.
+func (a *API) discovery(c *fiber.Ctx) error {
+	connectors, err := a.Host.Connectors(web.Context(c))
+	if err != nil {
+		return err
+	}
+	body, err := web.Encode(a.capabilities(connectors))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	c.Set(fiber.HeaderCacheControl, "public, max-age=300")
+	c.Set("Capabilities-Etag", `"`+hex.EncodeToString(sum[:16])+`"`)
+	return web.Bytes(c, 200, body)
+}
+
+func (a *API) capabilities(connectors []host.Connector) map[string]any {
+	bindings := []string{"connector.network", "connector.filesystem", "connector.interactive"}
+	if a.Browser {
+		bindings = append(bindings, "connector.browser")
+	}
+	d := map[string]any{
+		"protocolVersion":    "1.0",
+		"supportedEnvelopes": []string{"clarification.request"},
+		"schemaVersions":     map[string]int{"clarification.request": 1},
+		"limits": map[string]int64{
+			"clarificationRounds": a.Limits["limits.interactions_per_run"], "schemaRounds": 0, "envelopesPerTurn": 0, "maxNodeExecutions": 64,
+		},
+		"implementation": a.implementation(), "engineVersion": 1, "eventLogSchemaVersion": 1,
+		"supportedTransports": []string{"rest"},
+		"configurable":        configurableSchema,
+		"runtimeCapabilities": bindings,
+		"secrets":             map[string]any{"supported": true, "scopes": []string{"tenant", "run"}, "resolution": "host-managed"},
+		"testing":             map[string]any{"testKeyPrefix": "slk_test_"},
+		"compliance":          map[string]any{"defaultMode": "mask"},
+		"replay":              map[string]any{"supported": true, "modes": []string{"branch"}},
+		"debugBundle":         map[string]any{"supported": true},
+		"runs":                map[string]any{"pauseResume": map[string]any{"supported": true, "drainPolicies": []string{"immediate", "drain-current-node"}}},
+		"idempotency":         map[string]any{"supported": true, "retentionSeconds": 86400, "ackTimeoutSeconds": 30},
+		"webhooks":            map[string]any{"supported": true, "signatureAlgorithms": []string{"v1"}},
+		"extensions": map[string]any{"sluice": map[string]any{
+			"apiVersion": 1, "stage": 1,
+			"features": []string{"connectors", "connections", "grants", "secrets", "schedules", "records", "state", "assistance", "audit"},
+			"limits":   a.limits(),
+		}},
+	}
+	if f := fixtures(connectors); len(f) > 0 {
+		d["fixtures"] = f
+	}
+	return d
+}
+
+// limits are those in force under their own names, and the ones that clients of the
+// API meet (A56).
+func (a *API) limits() map[string]int64 {
+	l := map[string]int64{
+		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.Limits["budget.total"] / 1000,
+	}
+	maps.Copy(l, a.Limits)
+	return l
+}
+
+// configurableSchema describes the overlay keys that are honoured (A67).
+var configurableSchema = json.RawMessage(`{"type":"object","properties":{
+	"recursionLimit":{"type":"integer","minimum":1},
+	"sluice":{"type":"object","properties":{"budgets":{"type":"object","additionalProperties":{"type":"integer","minimum":1}}}}}}`)
+
+// fixtures are the conformance connectors that are installed (A242).
+func fixtures(connectors []host.Connector) []string {
+	var names []string
+	for _, c := range connectors {
+		if c.Conformance {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

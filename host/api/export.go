@@ -1,0 +1,237 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The formats of A208.
+const (
+	ndjson  = "application/x-ndjson"
+	csvType = "text/csv"
+)
+
+// maxExports bounds the exports at one time: each pins a commit. One key leaves
+// places to the others.
+const (
+	maxExports       = 8
+	maxExportsOfAKey = 4
+)
+
+// exportRecords streams the records of one commit (A215). It is written down
+// before the first byte leaves (A168): one that breaks off has given data away as
+// well.
+func (a *API) exportRecords(c *fiber.Ctx) (err error) {
+	s, err := a.recordStream(c)
+	if err != nil {
+		return err
+	}
+	format := web.QueryOf(c)
+	x := &exporting{csv: format.OneOf("format", "ndjson", "ndjson", "csv") == "csv", recheck: web.Recheck(c)}
+	if err := format.Err(); err != nil {
+		return err
+	}
+	q, err := readQuery(c, s)
+	if err != nil {
+		return err
+	}
+	leave, err := a.exports.enter(web.Principal(c).ID)
+	if err != nil {
+		return err
+	}
+	x.close = leave
+	defer func() {
+		if err != nil {
+			x.close()
+		}
+	}()
+	if x.view, err = a.Store.View(web.Context(c)); err != nil {
+		return err
+	}
+	x.close = func() { x.view.Close(); leave() }
+	x.selection = export.Selection{Connection: s.connection, Streams: []export.From{{Stream: s.name, After: q.since}}, Deleted: q.deleted,
+		Match: q.matchAll(), Order: q.order, Descending: q.descending, Keep: q.keep, Manifest: s.manifest}
+	newest, err := x.view.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, After: q.since, Deleted: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if x.csv {
+		if x.columns, err = x.selection.Columns(web.PollContext(c), x.view); errors.Is(err, export.ErrColumns) {
+			return web.Invalid(web.Field{Path: "query.format", Rule: "ndjson: the records have too many different fields for CSV"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	version := strconv.FormatUint(newest.Version, 10)
+	err = a.Host.Audit(web.Context(c), web.Who(c), "records.exported", string(s.connection), "done",
+		map[string]string{"stream": string(s.name), "version": version})
+	if err != nil {
+		return err
+	}
+	contentType, ending := ndjson, ".ndjson"
+	if x.csv {
+		contentType, ending = csvType+"; charset=utf-8", ".csv"
+	}
+	web.Attachment(c, contentType, export.FileName(string(s.connection)+"-"+string(s.name))+ending)
+	c.Set("Sluice-Export-Version", version)
+	id := web.RequestID(c)
+	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
+		defer x.close()
+		if err := x.write(ctx, &paced{w: w, conn: conn}); err != nil {
+			// No clean end: who reads must see that this is not all of it.
+			_ = conn.Close()
+			if ctx.Err() == nil {
+				a.Log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+			}
+		}
+	})
+}
+
+// exportPlaces are those that are taken.
+type exportPlaces struct {
+	mu  sync.Mutex // guards all below
+	all int
+	by  map[string]int // principal to how many it has
+}
+
+// enter takes one of the places.
+func (e *exportPlaces) enter(who string) (leave func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	scope, limit := "", 0
+	switch {
+	case e.by[who] >= maxExportsOfAKey:
+		scope, limit = "key", maxExportsOfAKey
+	case e.all >= maxExports:
+		scope, limit = "global", maxExports
+	}
+	if scope != "" {
+		p := web.NewProblem(0, "rate_limited", "Too many exports are being made. Wait and repeat.").
+			With("scope", scope).With("limit", limit).With("retryAfterMs", 1000)
+		p.RetryAfter = time.Second
+		return nil, p
+	}
+	if e.by == nil {
+		e.by = map[string]int{}
+	}
+	e.all, e.by[who] = e.all+1, e.by[who]+1
+	return func() { e.leave(who) }, nil
+}
+
+func (e *exportPlaces) leave(who string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all--
+	if e.by[who]--; e.by[who] == 0 {
+		delete(e.by, who)
+	}
+}
+
+// exporting is an export on its way. It holds copies only (S106).
+type exporting struct {
+	csv       bool
+	columns   []string
+	selection export.Selection
+	view      store.View
+	recheck   func(context.Context) error
+	close     func()
+}
+
+// recheckEvery is how often an export asks whether its principal may still read
+// (A29).
+const recheckEvery = 15 * time.Second
+
+func (x *exporting) write(ctx context.Context, to io.Writer) error {
+	src := &checked{Source: x.view, check: x.recheck, next: time.Now().Add(recheckEvery)}
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(to, sum), 64<<10)
+	if x.csv {
+		if _, err := x.selection.WriteCSV(ctx, w, src, x.columns); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	records, err := x.selection.WriteNDJSON(ctx, w, src)
+	if err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	end, err := json.Marshal(export.End{End: true, Records: records, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))})
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(append(end, '\n'))
+	return err
+}
+
+// checked reads for as long as its reader may.
+type checked struct {
+	export.Source
+	check func(context.Context) error
+	next  time.Time
+}
+
+func (s *checked) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	if now := time.Now(); now.After(s.next) {
+		if err := s.check(ctx); err != nil {
+			return store.RecordPage{}, fmt.Errorf("check reader: %w", err)
+		}
+		s.next = now.Add(recheckEvery)
+	}
+	return s.Source.Records(ctx, q)
+}
+
+// What a reader of an export may keep it waiting: a minute, and beyond that a
+// second for every 16 KiB that it took. An export holds a commit, and one of few
+// places.
+const (
+	patience = time.Minute
+	leastPer = 16 << 10
+)
+
+var errSlow = errors.New("the reader takes less than 16 KiB a second")
+
+// paced gives every piece the write deadline of A17, however long it took to
+// come by, and ends for a reader who is slower than what is worth a wait.
+type paced struct {
+	w      *bufio.Writer
+	conn   net.Conn
+	waited time.Duration
+	taken  int64
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	began := time.Now()
+	if err := p.conn.SetWriteDeadline(began.Add(web.WriteDeadline)); err != nil {
+		return 0, err
+	}
+	n, err := p.w.Write(b)
+	if err == nil {
+		err = web.Flush(p.w, p.conn)
+	}
+	p.waited, p.taken = p.waited+time.Since(began), p.taken+int64(n)
+	if err == nil && p.waited > patience+time.Duration(p.taken/leastPer)*time.Second {
+		err = errSlow
+	}
+	return n, err
+}

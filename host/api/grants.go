@@ -1,0 +1,115 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// grants is the answer of A186.
+type grants struct {
+	Requested host.Requested `json:"requested"`
+	Grants    []host.Grant   `json:"grants"`
+}
+
+// grantTerms is the body of A187. Scope is raw so that an absent one can be told
+// from null.
+type grantTerms struct {
+	Scope      json.RawMessage `json:"scope"`
+	AccessMode string          `json:"accessMode" enum:"continuous|single_use"`
+	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
+	Narrow     bool            `json:"narrow,omitempty"`
+}
+
+// grantRoutes are A186 to A189.
+func (a *API) grantRoutes() []route {
+	of := "/v1/connections/:connectionId"
+	return []route{
+		{Route: web.Route{Method: "GET", Path: of + "/grants", Scope: access.ConnectionsRead, Handle: a.getGrants},
+			rule: "A186", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
+		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
+			rule: "A187", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{}, status: 201},
+		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
+			rule: "A188", summary: "Revoke a grant and cancel the run that has it"},
+		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true, Handle: a.approve},
+			rule: "A189", summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
+			codes: []string{"binding_not_requested"}},
+	}
+}
+
+func (a *API) getGrants(c *fiber.Ctx) error {
+	conn, err := a.connection(c)
+	if err != nil {
+		return err
+	}
+	out := grants{Grants: []host.Grant{}}
+	if out.Requested, err = a.Host.Requested(web.Context(c), idOf(conn)); err != nil {
+		return err
+	}
+	if conn.Grant != nil {
+		out.Grants = append(out.Grants, *conn.Grant)
+	}
+	return web.JSON(c, 200, out)
+}
+
+func (a *API) grant(c *fiber.Ctx) error {
+	id, err := a.connectionID(c)
+	if err != nil {
+		return err
+	}
+	var q grantTerms
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	switch {
+	case q.Scope == nil:
+		return web.Invalid(web.Field{Path: "scope", Rule: "an object, or null for everything declared"})
+	case q.AccessMode != "continuous" && q.AccessMode != "single_use":
+		return web.Invalid(web.Field{Path: "accessMode", Rule: "continuous or single_use"})
+	}
+	terms := host.GrantTerms{Scope: q.Scope, AccessMode: q.AccessMode, ExpiresAt: q.ExpiresAt, Narrow: q.Narrow}
+	if string(q.Scope) == "null" {
+		terms.Scope = nil
+	}
+	g, err := a.Host.GrantConnection(web.Context(c), web.Who(c), id, terms)
+	if err != nil {
+		return err
+	}
+	return web.Created(c, "/v1/connections/"+string(id)+"/grants/"+g.GrantID, g)
+}
+
+func (a *API) revokeGrant(c *fiber.Ctx) error {
+	id, err := a.connectionID(c)
+	if err != nil {
+		return err
+	}
+	grant, err := web.ID(c, "grantId")
+	if err != nil {
+		return err
+	}
+	if err := a.Host.RevokeGrant(web.Context(c), web.Who(c), id, grant); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}
+
+func (a *API) approve(c *fiber.Ctx) error {
+	id, err := a.connectionID(c)
+	if err != nil {
+		return err
+	}
+	var q host.Bindings
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	b, err := a.Host.ApproveBindings(web.Context(c), web.Who(c), id, q)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, b)
+}

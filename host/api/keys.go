@@ -1,0 +1,110 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// newKey is the answer of A221. Key is left out, and SecretOmitted true, when it
+// is given again too late (A52).
+type newKey struct {
+	access.Key
+	Secret        string `json:"key,omitempty"`
+	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+}
+
+// keyRoutes are A221 to A223.
+func (a *API) keyRoutes() []route {
+	return []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true, Handle: a.createKey},
+			rule: "A221", summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201, codes: []string{"forbidden"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
+			rule: "A222", summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
+		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true, Handle: a.revokeKey},
+			rule: "A223", summary: "Revoke an API key at once"},
+	}
+}
+
+func (a *API) createKey(c *fiber.Ctx) error {
+	var q access.NewKey
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	slot := web.SlotOf(c)
+	slot.Omit("key")
+	var failed error
+	key, secret, err := a.Access.Keys.Create(web.Context(c), web.Principal(c), q, func(k access.Key, secret string) []store.Write {
+		answer, err := web.Encode(newKey{Key: k, Secret: secret})
+		failed = err
+		return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
+	})
+	var scope *access.ScopeError
+	var field *access.FieldError
+	switch {
+	case errors.As(err, &scope) && !scope.Unknown:
+		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").With("scopeRequired", scope.Scopes[0])
+	case errors.As(err, &scope):
+		return web.Invalid(web.Field{Path: "scopes", Rule: "scopes that exist"})
+	case errors.As(err, &field):
+		return web.Invalid(web.Field{Path: field.Path, Rule: field.Rule})
+	case err != nil || failed != nil:
+		return errors.Join(err, failed)
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), "key.created", key.KeyID, "done", nil); err != nil {
+		return err
+	}
+	return web.Created(c, "/v1/api-keys/"+key.KeyID, newKey{Key: key, Secret: secret})
+}
+
+func (a *API) listKeys(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	p := web.Principal(c)
+	var out []access.Key
+	for after := page.After; ; {
+		keys, err := a.Access.Keys.List(web.Context(c), after, keysAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if after = k.KeyID; !p.Manages(k) {
+				continue
+			}
+			if len(out) == page.Limit {
+				return web.Listed(c, out, out[page.Limit-1].KeyID)
+			}
+			out = append(out, k)
+		}
+		if len(keys) < keysAtOnce {
+			return web.Listed(c, out, "")
+		}
+	}
+}
+
+// keysAtOnce is how many keys are read at a time.
+const keysAtOnce = 500
+
+func (a *API) revokeKey(c *fiber.Ctx) error {
+	id, err := web.ID(c, "keyId")
+	if err != nil {
+		return err
+	}
+	if k, err := a.Access.Keys.Key(web.Context(c), id); err != nil || !web.Principal(c).Manages(k) {
+		return cmp.Or(err, error(web.NotFound()))
+	}
+	if err := a.Access.Keys.Revoke(web.Context(c), id); err != nil {
+		return err
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), "key.revoked", id, "done", nil); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}

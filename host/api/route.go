@@ -1,0 +1,107 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// A route is a row of the API: what web needs to serve it, and what the
+// description says of it. There is no route that is not described (A59).
+type route struct {
+	web.Route
+	rule    string // of run-api.md
+	summary string
+	query   []parameter
+	headers []string // honoured, beside Authorization and Idempotency-Key
+	body    any      // zero value of what Body reads; nil for none
+	form    []string // parts of a multipart body instead
+	answer  any      // zero value of what is answered; nil for none
+	status  int      // of success; 0 is 200, or 204 without an answer
+	also    []int    // other statuses of success with the same answer
+	media   string   // of an answer that is not JSON; several with commas
+	codes   []string // errors of its own, beside those of every route (A167)
+	// elsewhere: described here, and served by another room.
+	elsewhere bool
+}
+
+// A parameter is one of a query.
+type parameter struct {
+	name, typ, text string
+	words           []string // the only values
+	repeat          bool
+}
+
+// paging are the parameters of every list (A9).
+var paging = []parameter{
+	{name: "limit", typ: "integer", text: "Entries on a page."},
+	{name: "cursor", typ: "string", text: "nextCursor of the page before."},
+}
+
+// closed is the route with a handler that refuses parameters which the query does
+// not have: one that is misspelled would select something else than is meant.
+func (r *route) closed() web.Route {
+	var names []string
+	for _, p := range r.query {
+		names = append(names, p.name)
+	}
+	out := r.Route
+	out.Handle = func(c *fiber.Ctx) error {
+		if err := web.QueryOf(c).Only(names); err != nil {
+			return err
+		}
+		return r.Handle(c)
+	}
+	return out
+}
+
+func (r *route) success() int {
+	switch {
+	case r.status != 0:
+		return r.status
+	case r.answer == nil && r.media == "":
+		return 204
+	}
+	return 200
+}
+
+// path is the template as OpenAPI writes it: /v1/runs/{runId}:pause.
+func (r *route) path() string {
+	parts := strings.Split(r.Route.Template(), "/")
+	for i, p := range parts {
+		if name, ok := strings.CutPrefix(p, ":"); ok {
+			name, verb, hasVerb := strings.Cut(name, ":")
+			parts[i] = "{" + name + "}"
+			if hasVerb {
+				parts[i] += ":" + verb
+			}
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// parameters are the names in the path, in order.
+func (r *route) parameters() []string {
+	var names []string
+	for p := range strings.SplitSeq(r.path(), "/") {
+		if rest, ok := strings.CutPrefix(p, "{"); ok {
+			name, _, _ := strings.Cut(rest, "}")
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// operation is the operationId: the method and the words of the path.
+func (r *route) operation() string {
+	words := strings.FieldsFunc(r.path(), func(c rune) bool { return strings.ContainsRune("/{}:.-_", c) })
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "v1" })
+	id := strings.ToLower(r.Method)
+	for _, w := range words {
+		id += strings.ToUpper(w[:1]) + w[1:]
+	}
+	return id
+}

@@ -1,0 +1,165 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+// maxFolds is how many logs are kept folded, so that looking at a run again
+// reads only what is new.
+const maxFolds = 256
+
+// folds keeps the newest used.
+type folds struct {
+	mu   sync.Mutex // guards runs and used
+	runs map[store.RunID]*folded
+	used uint64
+}
+
+// folded is a log read so far.
+type folded struct {
+	used uint64 // guarded by folds.mu
+
+	// turn has one token: who holds it reads on, and whoever waits gets what was
+	// read. It is held across reads of the store on purpose.
+	turn chan struct{}
+	fold timeline.Fold
+}
+
+// of returns the fold of a run, and forgets the one that was not used longest.
+func (c *folds) of(id store.RunID) *folded {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.runs[id]
+	if f == nil {
+		if c.runs == nil {
+			c.runs = map[store.RunID]*folded{}
+		}
+		if len(c.runs) >= maxFolds {
+			c.forget()
+		}
+		f = &folded{turn: make(chan struct{}, 1)}
+		c.runs[id] = f
+	}
+	c.used++
+	f.used = c.used
+	return f
+}
+
+func (c *folds) forget() {
+	var oldest store.RunID
+	for id, f := range c.runs {
+		if o := c.runs[oldest]; o == nil || f.used < o.used {
+			oldest = id
+		}
+	}
+	delete(c.runs, oldest)
+}
+
+func (f *folded) lock(ctx context.Context) error {
+	select {
+	case f.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *folded) unlock() { <-f.turn }
+
+// catchUp reads to the end of the log, which is the end of a commit: pages may
+// split one, a short page does not (A90).
+func (f *folded) catchUp(ctx context.Context, log Log, id store.RunID) error {
+	p := pager{}
+	for !f.fold.Ended() {
+		limit := p.plan()
+		events, err := log.Events(ctx, id, f.fold.Next(), limit)
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		bytes := 0
+		for _, e := range events {
+			bytes += len(e.Data)
+		}
+		f.fold.Add(events...)
+		if len(events) < limit {
+			return nil
+		}
+		p.learn(len(events), bytes)
+	}
+	return nil
+}
+
+// Fold calls use with a run's record and its log up to now, folded. The fold is
+// shared: use only reads it, keeps nothing of it and does not block.
+// store.ErrNotFound. A run whose log was deleted has an empty fold.
+func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *timeline.Fold)) error {
+	row, err := h.log.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	if row.Pruned {
+		use(row, &timeline.Fold{})
+		return nil
+	}
+	f := h.folds.of(id)
+	if err := f.lock(ctx); err != nil {
+		return err
+	}
+	defer f.unlock()
+	if err := f.catchUp(ctx, h.log, id); err != nil {
+		return err
+	}
+	use(row, &f.fold)
+	return nil
+}
+
+// Snapshot is the RunSnapshot of a run, without tokens (A70). store.ErrNotFound.
+func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
+	var s timeline.Snapshot
+	row, err := h.log.Run(ctx, id)
+	if err != nil {
+		return s, fmt.Errorf("run: %w", err)
+	}
+	a, err := h.about(ctx, row)
+	if err != nil {
+		return s, err
+	}
+	err = h.Fold(ctx, id, func(r store.Run, f *timeline.Fold) { s = f.Snapshot(r, a) })
+	return s, err
+}
+
+// Brief is the snapshot of a run as a list has it (A71). Of a run that is over
+// it costs no reading of the log.
+func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
+	if !timeline.RowStatus(row).Terminal() {
+		s, err := h.Snapshot(ctx, row.ID)
+		return s.WithoutStates(), err
+	}
+	a, err := h.about(ctx, row)
+	if err != nil {
+		return timeline.Snapshot{}, err
+	}
+	head, err := h.log.RunHead(ctx, row.ID)
+	if err != nil {
+		return timeline.Snapshot{}, fmt.Errorf("run: %w", err)
+	}
+	return timeline.SnapshotOfRow(row, a, head.Next).WithoutStates(), nil
+}
+
+// about is what the host adds, and the floor of a log that was deleted (A95).
+func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) {
+	a := h.opts.About(ctx, row)
+	if row.Pruned {
+		head, err := h.log.RunHead(ctx, row.ID)
+		if err != nil {
+			return a, fmt.Errorf("run: %w", err)
+		}
+		a.RetentionFloor = head.Next
+	}
+	return a, nil
+}

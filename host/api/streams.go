@@ -1,0 +1,166 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// streams is the answer of A204.
+type streams struct {
+	Data []streamInfo `json:"data"`
+}
+
+type streamInfo struct {
+	Stream           string          `json:"stream"`
+	Schema           json.RawMessage `json:"schema"`
+	PrimaryKey       []string        `json:"primaryKey"`
+	CursorField      string          `json:"cursorField,omitempty"`
+	ConsentTimeField string          `json:"consentTimeField,omitempty"`
+	Records          uint64          `json:"records"`
+	Deleted          uint64          `json:"deleted"`
+	LastVersion      uint64          `json:"lastVersion"`
+	UpdatedAt        *time.Time      `json:"updatedAt,omitempty"`
+	Filterable       []string        `json:"filterable"`
+}
+
+// listStreams lists the streams that the pinned manifest declares, in its order,
+// then those that only hold records of an earlier one.
+func (a *API) listStreams(c *fiber.Ctx) error {
+	conn, err := a.connection(c)
+	if err != nil {
+		return err
+	}
+	manifest, err := a.manifest(c, idOf(conn))
+	if err != nil {
+		return err
+	}
+	stats, err := a.Store.Streams(web.Context(c), idOf(conn))
+	if err != nil {
+		return err
+	}
+	out := streams{Data: []streamInfo{}}
+	if manifest != nil {
+		for _, spec := range manifest.Streams {
+			out.Data = append(out.Data, infoOf(spec))
+		}
+	}
+	for _, st := range stats {
+		i := slices.IndexFunc(out.Data, func(s streamInfo) bool { return s.Stream == string(st.Stream) })
+		if i < 0 {
+			i = len(out.Data)
+			out.Data = append(out.Data, infoOf(abi.StreamSpec{Name: string(st.Stream)}))
+		}
+		s := &out.Data[i]
+		s.Records, s.Deleted, s.LastVersion = st.Live, st.Tombstones, st.LastVersion
+		if !st.UpdatedAt.IsZero() {
+			s.UpdatedAt = &st.UpdatedAt
+		}
+	}
+	return web.JSON(c, 200, out)
+}
+
+func infoOf(spec abi.StreamSpec) streamInfo {
+	s := streamInfo{Stream: spec.Name, Schema: spec.Schema, PrimaryKey: spec.PrimaryKey, CursorField: spec.CursorField,
+		ConsentTimeField: spec.ConsentTimeField, Filterable: filterable(spec)}
+	if s.Schema == nil {
+		s.Schema = json.RawMessage("null")
+	}
+	if s.PrimaryKey == nil {
+		s.PrimaryKey = []string{}
+	}
+	return s
+}
+
+// filterable are the fields that a query may compare (A213).
+func filterable(spec abi.StreamSpec) []string {
+	fields := []string{}
+	for _, f := range append(slices.Clone(spec.PrimaryKey), spec.CursorField, spec.ConsentTimeField) {
+		if f != "" && !slices.Contains(fields, f) {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// manifest is the one that a connection is pinned to, nil when it cannot be read.
+func (a *API) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
+	conn, err := a.Store.Connection(web.Context(c), id)
+	if err != nil {
+		return nil, err
+	}
+	m, err := abi.ReadManifest(conn.Manifest)
+	if err != nil {
+		return nil, nil // records can be read without it
+	}
+	return m, nil
+}
+
+// A recordStream is the stream that a path names.
+type recordStream struct {
+	connection store.ConnectionID
+	name       store.Stream
+	spec       abi.StreamSpec // zero for one that only an earlier manifest had
+	manifest   *abi.Manifest
+	era        string // which life of the connection its versions count in
+}
+
+// recordStream is 404 for a stream that is not declared and has no records.
+func (a *API) recordStream(c *fiber.Ctx) (recordStream, error) {
+	var s recordStream
+	conn, err := a.connection(c)
+	if err != nil {
+		return s, err
+	}
+	name, err := web.Param(c, "stream")
+	if err != nil {
+		return s, err
+	}
+	s.connection, s.name, s.era = idOf(conn), store.Stream(name), eraOf(conn)
+	if s.manifest, err = a.manifest(c, s.connection); err != nil {
+		return s, err
+	}
+	if s.spec = s.manifest.Stream(name); s.spec.Name != "" {
+		return s, nil
+	}
+	stats, err := a.Store.Streams(web.Context(c), s.connection)
+	if err == nil && !slices.ContainsFunc(stats, func(st store.StreamStats) bool { return st.Stream == s.name }) {
+		err = web.NotFound()
+	}
+	return s, err
+}
+
+// eraOf tells a connection from one of the same id that was removed before it:
+// their versions have nothing to do with each other.
+func eraOf(c host.Connection) string { return strconv.FormatInt(c.CreatedAt.UnixMilli(), 36) }
+
+// point is a changesSince: a version, and the era that it counts in.
+func (s recordStream) point(version uint64) string {
+	return strconv.FormatUint(version, 10) + "-" + s.era
+}
+
+// since reads a point. "" is the beginning; one of another era has expired
+// (A214).
+func (s recordStream) since(point string) (uint64, error) {
+	if point == "" {
+		return 0, nil
+	}
+	text, era, _ := strings.Cut(point, "-")
+	version, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, web.Invalid(web.Field{Path: "query.changesSince", Rule: "empty, or a nextChangesSince"})
+	}
+	if era != s.era {
+		return 0, store.ErrCursorExpired
+	}
+	return version, nil
+}

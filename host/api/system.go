@@ -1,0 +1,57 @@
+package api
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// health and readiness are the answers of A227 and A228.
+type health struct {
+	Status string `json:"status"`
+}
+
+type readiness struct {
+	Status string            `json:"status" enum:"ok|failed"`
+	Checks map[string]string `json:"checks"`
+}
+
+// systemRoutes are A227 to A230, and backups. Health, readiness and metrics are the server's;
+// they are only described here.
+func (a *API) systemRoutes() []route {
+	return []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.system},
+			rule: "A230", summary: "What this host is, and which limits are in force", answer: host.Info{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/backups", Owner: true, Keyed: true, Handle: a.backup},
+			rule: "S134", summary: "Copy everything into one file on the host's machine; over the local socket only", body: host.NewBackup{},
+			answer: host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
+		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
+			rule: "A227", summary: "Whether the process serves", answer: health{}},
+		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,
+			rule: "A228", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
+		{Route: web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead}, elsewhere: true,
+			rule: "A229", summary: "Metrics as Prometheus reads them", media: "text/plain"},
+	}
+}
+
+// backup is for whoever can write in the data directory anyhow: a browser, which
+// holds a session, has no business naming files. It goes on when its client has
+// gone, and ends without a file when the host stops.
+func (a *API) backup(c *fiber.Ctx) error {
+	if web.Principal(c).Session() {
+		return web.NewProblem(0, "forbidden", "A backup is asked for at the local socket: sluice backup, where the host runs.")
+	}
+	var q host.NewBackup
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	made, err := a.Host.Backup(web.PollContext(c), web.Who(c), q)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 201, made)
+}
+
+func (a *API) system(c *fiber.Ctx) error { return web.JSON(c, 200, a.Host.Info(web.Context(c))) }

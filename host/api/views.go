@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// mintView is the body of A231.
+type mintView struct {
+	Mode          string         `json:"mode" enum:"view|control"`
+	InteractionID string         `json:"interactionId,omitempty"`
+	AssistanceID  string         `json:"assistanceId,omitempty"`
+	Viewport      *host.Viewport `json:"viewport,omitempty"`
+}
+
+// reachFailed is the body of the report of A232.
+type reachFailed struct {
+	Reason     string `json:"reason" doc:"invalid_token, session_consumed, session_expired, companion_unavailable, unreachable_origin or unknown"`
+	HTTPStatus int    `json:"httpStatus,omitempty"`
+}
+
+// viewRoutes are A231 and A232. All need an owner session, which has the scopes
+// surfaces:view and surfaces:control; a key cannot mint. The key of a mint is kept
+// by who mints (B211), since an answer with a token is stored nowhere.
+func (a *API) viewRoutes() []route {
+	views := "/v1/runs/:runId/browser/views"
+	return []route{
+		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
+			rule: "A231", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
+			body: mintView{}, answer: host.View{}, status: 201,
+			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
+		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
+			rule: "A232", summary: "End a live view and close its connection"},
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true, Handle: a.connectView},
+			rule: "A232", summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
+		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true, Handle: a.reachFailed},
+			rule: "A232", summary: "Record that a page could not reach a live view", body: reachFailed{}},
+	}
+}
+
+// viewer is the run of a request and the owner session that it came with.
+func (a *API) viewer(c *fiber.Ctx) (store.Run, string, error) {
+	owner := web.Principal(c).SessionName()
+	if owner == "" {
+		return store.Run{}, "", web.NewProblem(0, "forbidden", "Only a page with an owner session may do this.")
+	}
+	r, err := a.run(c)
+	return r, owner, err
+}
+
+func (a *API) mintView(c *fiber.Ctx) error {
+	r, owner, err := a.viewer(c)
+	if err != nil {
+		return err
+	}
+	var q mintView
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	key, err := web.IdempotencyKey(c)
+	if err != nil {
+		return err
+	}
+	if q.Mode != "view" && q.Mode != "control" {
+		return web.Invalid(web.Field{Path: "mode", Rule: "view or control"})
+	}
+	v, err := a.Host.MintView(web.Context(c), web.Who(c), owner, host.MintView{
+		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Viewport: q.Viewport, Key: key,
+	})
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return web.JSON(c, 201, v)
+}
+
+func (a *API) revokeView(c *fiber.Ctx) error {
+	r, owner, err := a.viewer(c)
+	if err != nil {
+		return err
+	}
+	id, err := web.ID(c, "viewId")
+	if err != nil {
+		return err
+	}
+	if err := a.Host.RevokeView(web.Context(c), web.Who(c), owner, r.ID, id); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}
+
+func (a *API) connectView(c *fiber.Ctx) error {
+	r, owner, err := a.viewer(c)
+	if err != nil {
+		return err
+	}
+	return web.Upgrade(c, host.MaxViewMessage, func(ctx context.Context, s *web.Socket) {
+		a.Host.ConnectView(ctx, owner, r.ID, s)
+	})
+}
+
+func (a *API) reachFailed(c *fiber.Ctx) error {
+	r, owner, err := a.viewer(c)
+	if err != nil {
+		return err
+	}
+	var q reachFailed
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	id, err := web.ID(c, "viewId")
+	if err != nil {
+		return err
+	}
+	if err := a.Host.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/host/webhook"
+	"github.com/sluicehost/sluice/store"
+)
+
+// newWebhook is the answer of A233.
+type newWebhook struct {
+	WebhookID     string `json:"webhookId"`
+	Secret        string `json:"secret,omitempty"`
+	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+}
+
+// newSecret is the body of a rotation.
+type newSecret struct {
+	Secret string `json:"secret,omitempty"` // "" has one made
+}
+
+// webhookRoutes are A233 to A236, but for PATCH. A webhook gets the events of every connection.
+func (a *API) webhookRoutes() []route {
+	one := "/v1/webhooks/:webhookId"
+	return []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.createWebhook},
+			rule: "A233", summary: "Have events delivered; a secret that is made is shown once", body: webhook.Definition{}, answer: newWebhook{}, status: 201,
+			codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Handle: a.listWebhooks},
+			rule: "A235", summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true, Handle: a.getWebhook},
+			rule: "A235", summary: "One webhook", answer: webhook.Webhook{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.deleteWebhook},
+			rule: "A234", summary: "Remove a webhook"},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.rotateWebhook},
+			rule: "A236", summary: "Replace the signing secret; a secret that is made is shown once, and deliveries have both signatures for 24 hours",
+			body: newSecret{}, answer: webhook.Rotation{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "test", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.testWebhook},
+			rule: "A236", summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
+		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true, Handle: a.listDeliveries},
+			rule: "A236", summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
+		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver", Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.redeliver},
+			rule: "A236", summary: "Make one attempt more for what an attempt was for, and say what came of it", answer: webhook.Attempt{}},
+	}
+}
+
+func (a *API) createWebhook(c *fiber.Ctx) error {
+	var q webhook.Definition
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	slot := web.SlotOf(c)
+	slot.Omit("secret")
+	w, secret, err := a.Webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
+		body, err := web.Encode(newWebhook{WebhookID: w.ID, Secret: secret})
+		if err != nil {
+			return nil
+		}
+		return slot.Writes(201, body, "/v1/webhooks/"+w.ID)
+	})
+	if err != nil {
+		return webhookRefused(err)
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.created", w.ID, "done", nil); err != nil {
+		return err
+	}
+	return web.Created(c, "/v1/webhooks/"+w.ID, newWebhook{WebhookID: w.ID, Secret: secret})
+}
+
+func (a *API) listWebhooks(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	all, err := a.Webhooks.List(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return listed(c, page, all, func(w webhook.Webhook) string { return w.ID })
+}
+
+func (a *API) getWebhook(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	w, err := a.Webhooks.Get(web.Context(c), id)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, w)
+}
+
+func (a *API) deleteWebhook(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	if err := a.Webhooks.Delete(web.Context(c), id); err != nil {
+		return err
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.deleted", id, "done", nil); err != nil {
+		return err
+	}
+	return web.Nothing(c)
+}
+
+// webhookRefused is what a definition or a secret is answered that is not taken.
+func webhookRefused(err error) error {
+	var refused *webhook.Refusal
+	switch {
+	case errors.As(err, &refused):
+		p := web.Invalid(web.Field{Path: refused.Member, Rule: refused.Message})
+		p.Message = refused.Message
+		return p
+	case errors.Is(err, webhook.ErrTooMany):
+		return web.NewProblem(0, "conflict", "There are %d webhooks already; delete one first.", webhook.MaxWebhooks)
+	case errors.Is(err, webhook.ErrRotations):
+		return web.NewProblem(0, "conflict", "The secret was replaced too often within a day; wait until an older one is over.")
+	}
+	return err
+}
+
+func (a *API) rotateWebhook(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	var q newSecret
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	slot := web.SlotOf(c)
+	slot.Omit("secret")
+	r, err := a.Webhooks.Rotate(web.Context(c), id, q.Secret, func(r webhook.Rotation) []store.Write {
+		body, err := web.Encode(r)
+		if err != nil {
+			return nil
+		}
+		return slot.Writes(200, body, "")
+	})
+	if err != nil {
+		return webhookRefused(err)
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.rotated", id, "done", nil); err != nil {
+		return err
+	}
+	return web.JSON(c, 200, r)
+}
+
+func (a *API) testWebhook(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	got, err := a.Webhooks.Test(web.PollContext(c), id)
+	return a.attempted(c, "webhook.tested", id, got, err)
+}
+
+func (a *API) redeliver(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	delivery, err := web.ID(c, "deliveryId")
+	if err != nil {
+		return err
+	}
+	got, err := a.Webhooks.Redeliver(web.PollContext(c), id, delivery)
+	return a.attempted(c, "webhook.redelivered", id, got, err)
+}
+
+// attempted answers with an attempt that was asked for; that it failed is its
+// answer, and no error of the request.
+func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
+	if err != nil {
+		return err
+	}
+	outcome := "done"
+	if got.Error != "" {
+		outcome = "failed"
+	}
+	if err := a.Host.Audit(web.Context(c), web.Who(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
+		return err
+	}
+	return web.JSON(c, 200, got)
+}
+
+func (a *API) listDeliveries(c *fiber.Ctx) error {
+	id, err := web.ID(c, "webhookId")
+	if err != nil {
+		return err
+	}
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	all, err := a.Webhooks.Deliveries(web.Context(c), id)
+	if err != nil {
+		return err
+	}
+	if page.After != "" { // newest first, so what follows is less
+		all = slices.DeleteFunc(all, func(d webhook.Attempt) bool { return d.ID >= page.After })
+	}
+	next := ""
+	if len(all) > page.Limit {
+		all = all[:page.Limit]
+		next = all[len(all)-1].ID
+	}
+	return web.Listed(c, all, next)
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"sync"
+
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// active are the runs of this host, by connection.
+type active struct {
+	mu   sync.Mutex // guards runs
+	runs map[store.ConnectionID]*run.Run
+}
+
+func (a *active) began(id store.ConnectionID, r *run.Run) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs == nil {
+		a.runs = map[store.ConnectionID]*run.Run{}
+	}
+	a.runs[id] = r
+}
+
+func (a *active) ended(id store.ConnectionID, r *run.Run) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runs[id] == r {
+		delete(a.runs, id)
+	}
+}
+
+// cancel asks the connection's run to end, if it has one.
+func (a *active) cancel(id store.ConnectionID, c run.CancelRequest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.runs[id]; r != nil {
+		r.Cancel(c)
+	}
+}
+
+// has reports whether a run is one of this host.
+func (a *active) has(id store.RunID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.runs {
+		if r.ID == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,162 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ErrNoAudit: a store in memory keeps no audit log.
+var ErrNoAudit = errors.New("a memory: store keeps no audit log; name another with --store badger:DIR")
+
+// OpenAudit opens the audit log beside a store. It opens no store and takes no
+// lock of one.
+func OpenAudit(store string) (*audit.Log, error) {
+	dir, err := DataDir(store)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		return nil, ErrNoAudit
+	}
+	return audit.Open(dir)
+}
+
+// Audit writes events down (S137). For a store in memory it does nothing.
+func (h *Host) Audit(events ...audit.Event) error {
+	if h.DataDir == "" {
+		return nil
+	}
+	l, err := audit.Open(h.DataDir)
+	if err != nil {
+		return err
+	}
+	return l.Append(events...)
+}
+
+// audited has an effect and writes it down; an effect that could not be written
+// down is not had.
+func (h *Host) audited(e audit.Event, effect func() error) error {
+	if h.DataDir == "" {
+		return effect()
+	}
+	l, err := audit.Open(h.DataDir)
+	if err != nil {
+		return err
+	}
+	return audited(l, e, effect)
+}
+
+func audited(l *audit.Log, e audit.Event, effect func() error) error {
+	if err := l.Ready(); err != nil {
+		return err
+	}
+	if err := effect(); err != nil {
+		return err
+	}
+	if err := l.Append(e); err != nil {
+		return fmt.Errorf("%s of %s was done, but not written down: %w", e.Action, e.Target, err)
+	}
+	return nil
+}
+
+// Secrets are a vault whose changes are in the audit log, by name and never by
+// value.
+type Secrets struct {
+	*vault.Vault
+	log *audit.Log
+}
+
+// Set is vault.Set.
+func (s *Secrets) Set(connection, name string, value []byte) error {
+	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Set(connection, name, value) })
+}
+
+// Remove is vault.Remove.
+func (s *Secrets) Remove(connection, name string) error {
+	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Remove(connection, name) })
+}
+
+// Rotate is vault.Rotate.
+func (s *Secrets) Rotate(to vault.Place) error {
+	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
+}
+
+// Requests is the request log beside the store, nil in memory.
+func (h *Host) Requests() *audit.Requests { return h.requests }
+
+// openLogs makes ready what the host itself writes down; nothing is on the disk
+// before there is something to write.
+func (h *Host) openLogs() error {
+	if h.DataDir == "" {
+		return nil
+	}
+	l, err := audit.Open(h.DataDir)
+	if err != nil {
+		return err
+	}
+	h.refusals, h.requests = audit.NewLimited(l), audit.OpenRequests(h.DataDir)
+	return nil
+}
+
+func (h *Host) closeLogs() error {
+	if h.requests == nil {
+		return nil
+	}
+	return errors.Join(h.refusals.Close(), h.requests.Close())
+}
+
+// A tracer writes down the requests of one run (S78), and those among them that
+// were refused by policy (S8).
+type tracer struct {
+	host       *Host
+	connection store.ConnectionID
+	run        store.RunID // set before the run begins
+}
+
+func (t *tracer) hop(n network.Hop) {
+	log := t.host.Options.Log
+	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
+		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
+	if t.host.requests == nil {
+		return
+	}
+	err := t.host.requests.Add(audit.Request{
+		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
+		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
+	})
+	if strings.HasSuffix(n.Refused, "_denied") {
+		err = errors.Join(err, t.host.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
+	}
+	if err != nil {
+		log.Error("request_not_logged", "run", t.run, "error", err)
+	}
+}
+
+// An ownSession is the network of one run: it has tokens, and leaves its lines
+// where readers find them.
+type ownSession struct {
+	*network.Session
+	tokens   *tokens
+	requests *audit.Requests
+}
+
+var _ run.Network = ownSession{}
+
+// Close implements run.Network.
+func (s ownSession) Close() error {
+	err := s.Session.Close() // first what waits for a token
+	s.tokens.Close()
+	if s.requests != nil {
+		err = errors.Join(err, s.requests.Flush())
+	}
+	return err
+}

@@ -1,0 +1,316 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The states of a finding.
+const (
+	StateOK   = "ok"
+	StateWeak = "weak" // works, with less than there could be
+	StateBad  = "bad"  // runs will fail, or data is at risk
+)
+
+// A Finding is one line of a check-up.
+type Finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"` // one thing to do; empty when ok
+}
+
+// A checkup collects findings.
+type checkup struct {
+	findings []Finding
+}
+
+func (c *checkup) add(check, state, remedy, format string, args ...any) {
+	c.findings = append(c.findings, Finding{check, state, fmt.Sprintf(format, args...), remedy})
+}
+
+// Doctor looks at everything a run depends on and says what holds, what is
+// weak, and what is broken, each with one remedy (S21, S22, S122, S148). It
+// changes nothing, unless o.AcceptLoss is set. With deep it recounts the whole
+// store (S124).
+func Doctor(ctx context.Context, o Options, deep bool) []Finding {
+	c := &checkup{}
+	restrictUmask()
+	c.versions()
+	h := &Host{Options: o.settled(), Epoch: randomID("boot_")}
+	url, err := h.locate()
+	if err != nil {
+		c.add("store", StateBad, "name a store with --store badger:DIR", "%v", err)
+		return c.findings
+	}
+	if c.directory(h.DataDir) {
+		c.store(ctx, h, url, deep)
+		c.backup(h.DataDir)
+		c.traces(h.DataDir)
+	}
+	c.modes(h.DataDir)
+	c.vault(h.DataDir)
+	c.engine(ctx, h)
+	c.browser(ctx, h)
+	if err := h.Close(); err != nil {
+		c.add("store", StateBad, "run sluice doctor --deep", "closing failed: %v", err)
+	}
+	c.limits(h.Options)
+	return c.findings
+}
+
+func (c *checkup) versions() {
+	v := ThisVersion()
+	c.add("version", StateOK, "", "sluice %s, ABI %s, %s, %s, %s", v.Version, v.ABI, v.Engine, v.Go, v.Platform)
+	if v.Cgo {
+		c.add("build", StateWeak, "build with CGO_ENABLED=0", "built with cgo, which leaves out Landlock")
+	}
+	if os.Geteuid() == 0 {
+		c.add("user", StateWeak, "run as a user of its own unless workers cannot get uids otherwise", "running as root, which is used only to give workers uids and namespaces")
+	}
+}
+
+// directory reports on the data directory and whether there is one.
+func (c *checkup) directory(dir string) bool {
+	if dir == "" {
+		return true // memory:
+	}
+	fi, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.add("data", StateOK, "", "nothing is stored in %s yet", dir)
+		return false
+	case err != nil:
+		c.add("data", StateBad, "make "+dir+" readable", "%v", err)
+		return false
+	case !fi.IsDir():
+		c.add("data", StateBad, "name a directory with --store badger:DIR", "%s is not a directory", dir)
+		return false
+	}
+	c.add("data", StateOK, "", "%s", dir)
+	c.space(dir)
+	return true
+}
+
+// space compares the free space with the bounds of S125.
+func (c *checkup) space(dir string) {
+	free, ok := freeSpace(dir)
+	state, remedy := StateOK, ""
+	switch {
+	case !ok:
+		return
+	case free < spaceStop:
+		state, remedy = StateBad, "free some disk space; the store stays closed until then"
+	case free < spaceStart:
+		state, remedy = StateBad, "free some disk space; runs are refused until then"
+	case free < 4*spaceStart:
+		state, remedy = StateWeak, "free some disk space before long"
+	}
+	c.add("space", state, remedy, "%d MiB free", free/abi.MiB)
+}
+
+// store opens the store, which proves its witness, and reports what it is.
+func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
+	err := c.open(h, url)
+	var busy *store.BusyError
+	var damage *store.DamageError
+	switch {
+	case errors.As(err, &busy):
+		c.add("store", StateBad, "stop that process, or ask it instead", "%v", err)
+		return
+	case errors.As(err, &damage):
+		c.add("store", StateBad, "restore a backup to another directory: sluice restore", "%v", err)
+		return
+	case err != nil:
+		c.add("store", StateBad, "see the message; nothing was changed", "%v", err)
+		return
+	}
+	if d := damageOf(h.Store); d != nil {
+		c.add("store", StateBad, "restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
+	} else {
+		c.add("store", StateOK, "", "opens, its witness agrees")
+	}
+	if leases, err := h.Store.Leases(ctx); err == nil && len(leases) > 0 {
+		c.add("runs", StateWeak, "any command but this one closes them", "%d runs were cut off", len(leases))
+	}
+	if !deep {
+		return
+	}
+	if err := h.Store.Verify(ctx); err != nil {
+		c.add("recount", StateBad, "restore a backup; export what can still be read first", "%v", err)
+		return
+	}
+	c.add("recount", StateOK, "", "every record, counter and chain agrees")
+}
+
+// open opens the store. Before losses are accepted it reports what they are.
+func (c *checkup) open(h *Host, url string) error {
+	accept := h.Options.AcceptLoss
+	h.Options.AcceptLoss = false
+	if err := h.openURL(url); err != nil || !accept {
+		return err
+	}
+	d := damageOf(h.Store)
+	if d == nil {
+		c.add("loss", StateOK, "", "nothing is lost")
+		return nil
+	}
+	if err := h.Store.Close(); err != nil {
+		return err
+	}
+	h.Options.AcceptLoss = true
+	err := h.openURL(url)
+	if err == nil {
+		err = h.Audit(audit.Event{Action: audit.LossAccepted, Target: "store", Outcome: audit.Done, Details: []audit.Detail{audit.Code(d.Code)}})
+	}
+	if err == nil {
+		c.add("loss", StateWeak, "run the connectors again; they fetch what is missing", "accepted: %v", d)
+	}
+	return err
+}
+
+// damageOf is what an opened store knows to be wrong with itself.
+func damageOf(s store.Store) *store.DamageError {
+	if d, ok := s.(interface{ Damage() *store.DamageError }); ok {
+		return d.Damage()
+	}
+	return nil
+}
+
+// privateDirs hold what nobody else may read or change (S148). The cache is
+// readable for the group of the workers (S40), and browsers of other uids pass
+// through the data directory to their profiles (B175).
+var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
+	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
+
+// vault says where the key of the stored secrets is (S84).
+func (c *checkup) vault(dir string) {
+	if dir == "" {
+		return
+	}
+	v, err := vault.Open(dir)
+	var place vault.Place
+	if err == nil {
+		place, err = v.Place()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		c.add("vault", StateBad, "repair what it names, or bring back a copy", "%v", err)
+	case place == vault.InKeyring:
+		c.add("vault", StateOK, "", "the key of the stored secrets is sealed by the OS keyring")
+	default:
+		c.add("vault", StateOK, "", "the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
+	}
+}
+
+// modes looks for files that others could read or change.
+func (c *checkup) modes(dir string) {
+	if dir == "" {
+		return
+	}
+	var open []string
+	for name, forbidden := range privateDirs {
+		path := filepath.Join(dir, name)
+		fi, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil || fi.Mode().Perm()&forbidden != 0 || !ownedByUs(fi) {
+			open = append(open, path)
+		}
+	}
+	if len(open) > 0 {
+		c.add("modes", StateBad, "chown and chmod go-rwx: "+strings.Join(open, " "), "others can reach %d directories, or own them", len(open))
+		return
+	}
+	c.add("modes", StateOK, "", "nobody else can read or change the data")
+}
+
+// engine opens the sandbox: cache, then what isolation this machine gives.
+func (c *checkup) engine(ctx context.Context, h *Host) {
+	h.Options.Prespawn = -1
+	if _, err := os.Stat(h.DataDir); err != nil && h.Options.CacheDir == "" {
+		h.Options.CacheDir, err = os.MkdirTemp("", "sluice-doctor-") // leave no data directory behind
+		if err != nil {
+			c.add("engine", StateBad, "set TMPDIR to a directory that can be written", "%v", err)
+			return
+		}
+		defer os.RemoveAll(h.Options.CacheDir)
+	}
+	if err := h.openSandbox(ctx); err != nil {
+		c.add("engine", StateBad, "see the message; SLUICE_CACHE names another cache directory", "%v", err)
+		return
+	}
+	cache, _ := h.cacheDir() // openSandbox had it
+	c.add("engine", StateOK, "", "compiled modules in %s", cache)
+	c.isolation(ctx, h)
+}
+
+// browser says which browser runs are lent (S80).
+func (c *checkup) browser(ctx context.Context, h *Host) {
+	b := h.Options.Browsers
+	if b == nil {
+		temp, err := os.MkdirTemp("", "sluice-doctor-") // leave no profiles behind, and no data directory
+		if err != nil {
+			c.add("browser", StateBad, "set TMPDIR to a directory that can be written", "%v", err)
+			return
+		}
+		defer os.RemoveAll(temp)
+		b = newBrowsers(&Host{temp: temp, Options: h.Options})
+		defer b.Close(ctx)
+	}
+	b.Facts(ctx).findings(c)
+}
+
+// isolation runs the self-test and explains each layer.
+func (c *checkup) isolation(ctx context.Context, h *Host) {
+	report, err := h.Sandbox.Probe(ctx, h.DataDir)
+	if err != nil && len(report.Layers) == 0 {
+		c.add("isolation", StateBad, "run as a user who may start processes", "%v", err)
+		return
+	}
+	for _, l := range report.Layers {
+		if l.State == "ok" {
+			c.add("jail."+l.Name, StateOK, "", "%s", l.Detail)
+			continue
+		}
+		c.add("jail."+l.Name, StateWeak, l.Remedy, "%s", strings.TrimSuffix(l.Detail+": "+l.Cause, ": "))
+	}
+	state, remedy := StateOK, ""
+	if report.Isolation.Level != "full" {
+		state, remedy = StateWeak, "see the layers above"
+	}
+	c.add("isolation", state, remedy, "level %s", report.Isolation.Level)
+	blocked := 0
+	for _, a := range report.Attempts {
+		if a.Blocked {
+			blocked++
+		}
+	}
+	if err != nil {
+		c.add("self-test", StateBad, "run nothing you do not trust on this machine, and report this", "%v", err)
+		return
+	}
+	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked, len(report.Attempts))
+}
+
+// limits shows the values in force (security.md §17).
+func (c *checkup) limits(o Options) {
+	memory := o.MemoryBytes
+	if memory == 0 {
+		memory = 256 * abi.MiB
+	}
+	c.add("bounds", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
+		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active, o.Budgets.OwnerWait, o.Budgets.Total)
+}

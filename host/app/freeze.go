@@ -1,0 +1,217 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/scope"
+)
+
+// maxGrantScope bounds the scope of an approval, in bytes.
+const maxGrantScope = abi.MiB
+
+// A view of a stream is a list of its fields under an id of its own.
+type streamView struct {
+	id     string
+	fields []string
+}
+
+// viewsOf reads the views of a stream from a manifest that is valid.
+func viewsOf(m *abi.Manifest, stream string) []streamView {
+	root, err := abi.Parse(m.Raw, abi.ParseOptions{})
+	if err != nil {
+		return nil
+	}
+	streams, _ := root.Member("streams")
+	var out []streamView
+	for st := range streams.Items() {
+		if name, _ := st.Member("name"); !name.Equal(stream) {
+			continue
+		}
+		views, _ := st.Member("views")
+		if !views.Is(abi.KindArray) {
+			return nil
+		}
+		for v := range views.Items() {
+			id, _ := v.Member("id")
+			text, _ := id.Text()
+			fields, _ := textsOf(v, "fields")
+			out = append(out, streamView{text, fields})
+		}
+	}
+	return out
+}
+
+// textsOf reads a list of texts; ok is false where it is none.
+func textsOf(v abi.Value, name string) (out []string, ok bool) {
+	list, _ := v.Member(name)
+	if !list.Is(abi.KindArray) {
+		return nil, false
+	}
+	out = []string{}
+	for i := range list.Items() {
+		text, ok := i.Text()
+		if !ok || len(out) == abi.MaxScopeFields {
+			return nil, false
+		}
+		out = append(out, text)
+	}
+	return out, true
+}
+
+// freeze turns the scope that an owner approves into one that later versions of
+// the manifest mean nothing different by: * becomes its streams, views become
+// lists of fields (A195). Null is null: everything declared, where a version that
+// declares more asks again. The error is a *host.Refusal, without anything
+// that was submitted.
+func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if len(raw) > maxGrantScope {
+		return nil, invalid("scope", "too_large", "want at most %d bytes", maxGrantScope)
+	}
+	root, err := abi.Parse(raw, abi.ParseOptions{})
+	if err != nil {
+		return nil, invalid("scope", "object", `want null, or an object {"streams": […]}`)
+	}
+	for name := range root.Members() {
+		if name != "streams" {
+			return nil, invalid("scope", "member_unknown", "want streams and nothing else")
+		}
+	}
+	list, _ := root.Member("streams")
+	if !list.Is(abi.KindArray) || list.Len() == 0 {
+		return nil, invalid("scope.streams", "scope_empty", "want at least one stream; null is everything declared")
+	}
+	if list.Len() > abi.MaxScopeStreams {
+		return nil, invalid("scope.streams", "scope_too_large", "want at most %d streams", abi.MaxScopeStreams)
+	}
+	out := []byte(`{"streams":[`)
+	n := 0
+	for item := range list.Items() {
+		f := freezer{m: m, item: item, path: fmt.Sprintf("scope.streams[%d]", n), alone: list.Len() == 1}
+		if out, err = f.append(out); err != nil {
+			return nil, err
+		}
+		n++
+	}
+	out = append(out, "]}"...)
+	_, err = scope.Normalise(scope.Request{Manifest: m, Explicit: out})
+	var bad *scope.Error
+	if errors.As(err, &bad) {
+		return nil, invalid("scope."+bad.Member, bad.Code, "it is not what a scope has there").With("code", bad.Code)
+	}
+	return out, err
+}
+
+// A freezer freezes one entry of a scope.
+type freezer struct {
+	m     *abi.Manifest
+	item  abi.Value
+	path  string
+	alone bool
+}
+
+func (f *freezer) append(out []byte) ([]byte, error) {
+	if !f.item.Is(abi.KindObject) {
+		return nil, invalid(f.path, "object", "want an object with the name of a stream")
+	}
+	for member := range f.item.Members() {
+		if !slices.Contains([]string{"name", "fields", "view", "resources", "time_range"}, member) {
+			return nil, invalid(f.path, "member_unknown", "want name, fields or view, resources, time_range and nothing else")
+		}
+	}
+	name, _ := f.item.Member("name")
+	text, ok := name.Text()
+	if ok && text == "*" {
+		return f.all(out)
+	}
+	if !ok || !f.m.Declares(text) {
+		return nil, invalid(f.path+".name", "scope_stream_unknown", "want the name of a stream that the connector declares").With("code", "scope_stream_unknown")
+	}
+	fields, restricted, err := f.fields(text)
+	if err != nil {
+		return nil, err
+	}
+	return f.entry(out, text, fields, restricted), nil
+}
+
+// all is the entry *, for every stream of the manifest.
+func (f *freezer) all(out []byte) ([]byte, error) {
+	if !f.alone {
+		return nil, invalid(f.path+".name", "scope_wildcard", "* stands alone")
+	}
+	for _, member := range []string{"fields", "view", "resources"} {
+		if v, _ := f.item.Member(member); !v.Absent() {
+			return nil, invalid(f.path+"."+member, "scope_wildcard", "* has no %s: streams differ", member)
+		}
+	}
+	span, _ := f.item.Member("time_range")
+	for _, st := range f.m.Streams {
+		if out = f.entry(out, st.Name, nil, false); st.ConsentTimeField == "" && !span.Absent() {
+			return nil, invalid(f.path+".time_range", "scope_time_range_unsupported", "records of %s have no time that a range could be held against; name the streams that have one", st.Name)
+		}
+	}
+	return out, nil
+}
+
+// fields are those of the entry or of its view; restricted is false for all.
+func (f *freezer) fields(stream string) (fields []string, restricted bool, err error) {
+	listed, _ := f.item.Member("fields")
+	view, _ := f.item.Member("view")
+	switch {
+	case !listed.Absent() && !view.Absent():
+		return nil, false, invalid(f.path+".view", "view_and_fields", "want a view or fields, not both")
+	case !view.Absent():
+		id, ok := view.Text()
+		views := viewsOf(f.m, stream)
+		i := slices.IndexFunc(views, func(v streamView) bool { return v.id == id })
+		if !ok || i < 0 {
+			return nil, false, invalid(f.path+".view", "view_unknown", "want the id of a view of this stream")
+		}
+		return views[i].fields, true, nil
+	case listed.Absent():
+		return nil, false, nil
+	}
+	fields, ok := textsOf(f.item, "fields")
+	if !ok {
+		return nil, false, invalid(f.path+".fields", "scope_fields_invalid", "want a list of at most %d field names", abi.MaxScopeFields).With("code", "scope_fields_invalid")
+	}
+	known := f.m.Stream(stream).Properties
+	for _, name := range fields {
+		if _, ok := known[name]; !ok {
+			return nil, false, invalid(f.path+".fields", "field_unknown", "want names of fields that the stream declares")
+		}
+	}
+	return fields, true, nil
+}
+
+// entry writes one stream; resources and time range are the scope's reader's to
+// check.
+func (f *freezer) entry(out []byte, stream string, fields []string, restricted bool) []byte {
+	if out[len(out)-1] != '[' {
+		out = append(out, ',')
+	}
+	out = abi.AppendQuote(append(out, `{"name":`...), stream)
+	if restricted {
+		out = append(out, `,"fields":[`...)
+		for i, name := range fields {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = abi.AppendQuote(out, name)
+		}
+		out = append(out, ']')
+	}
+	for _, member := range []string{"resources", "time_range"} {
+		if v, _ := f.item.Member(member); !v.Absent() {
+			out = append(abi.AppendQuote(append(out, ','), member), ':')
+			out = abi.AppendCompact(out, v.Raw)
+		}
+	}
+	return append(out, '}')
+}

@@ -1,0 +1,316 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/grant"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/scope"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Terms bound a grant (§2.2).
+type Terms struct {
+	Scope     json.RawMessage // nil: everything declared
+	Narrow    bool            // stored records may lose fields that Scope leaves out
+	SingleUse bool
+	Expires   *time.Time
+}
+
+// A GrantRequest is what an owner gives a connection.
+type GrantRequest struct {
+	Connector  *Loaded
+	Connection store.ConnectionID // "" is the connector's name
+	// Terms replace those of the grant; nil keeps them, unless the grant cannot be
+	// used any more: then the new one has none.
+	Terms *Terms
+	// Approved is added to what is approved.
+	Approved store.Approved
+	// Accepted says that the owner looked at what Doubts says.
+	Accepted bool
+}
+
+// Grant stores what an owner gives, and that this version of the connector is
+// the one they looked at. It applies to the next run.
+func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
+	if err := h.room(); err != nil {
+		return store.Connection{}, err
+	}
+	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
+	if err := h.vouched(ctx, who); err != nil {
+		return store.Connection{}, err
+	}
+	c, err := h.connection(ctx, who)
+	if err != nil {
+		return c, err
+	}
+	now := time.Now()
+	if q.Terms != nil {
+		if err := q.Terms.check(ctx, h.Store, c.ID, q.Connector.Manifest, now); err != nil {
+			return c, err
+		}
+	}
+	if _, err := policyOf(q.Approved.Hosts); err != nil {
+		return c, err
+	}
+	if c, err = h.made(ctx, who); err != nil {
+		return c, err
+	}
+	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
+		if q.Terms != nil {
+			c.Grant = q.Terms.grant()
+			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), whoIs(ctx).Actor, now
+		} else if c.Grant.Fault(now) != "" {
+			c.Grant = nil
+		}
+		c.Approved = merge(c.Approved, q.Approved)
+		c.Manifest, c.Digest = q.Connector.Manifest.Raw, q.Connector.Connector.Digest
+		return nil
+	})
+}
+
+// change changes a connection as one step: what another takes back meanwhile is
+// not given back by it. It counts the revision.
+func (h *Host) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	return h.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
+		c.UpdatedAt = time.Now()
+		c.Revision++
+		return change(c)
+	})
+}
+
+// give changes what a connection is given for a module, and writes that down.
+func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
+	err = h.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
+		c, err = h.change(ctx, id, change)
+		return err
+	})
+	return c, err
+}
+
+// takeBack changes what a connection was given and ends its run. It is had also
+// where it cannot be written down.
+func (h *Host) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	c, err := h.change(ctx, id, func(c *store.Connection) error {
+		c.Withdrawals++
+		return change(c)
+	})
+	if err != nil {
+		return c, err
+	}
+	h.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
+	if err := h.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
+		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
+	}
+	return c, nil
+}
+
+// revoked ends a run whose grant was taken back by somebody who is not known.
+var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
+
+// revocation ends a run whose grant is taken back.
+func revocation(ctx context.Context) run.CancelRequest {
+	c := revoked
+	if who := whoIs(ctx).Actor; who != "" {
+		c.By = who
+	}
+	return c
+}
+
+func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Event {
+	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
+}
+
+func (t *Terms) check(ctx context.Context, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time) error {
+	if t.Expires != nil && !t.Expires.After(now) {
+		return refusal("grant_invalid", fmt.Errorf("a grant until %s would have expired already", store.Time(*t.Expires)))
+	}
+	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: t.Scope})
+	var bad *scope.Error
+	if errors.As(err, &bad) {
+		return refusal(bad.Code, fmt.Errorf("%s: %s", bad.Member, bad.Want))
+	}
+	if err != nil || t.Narrow {
+		return err
+	}
+	losses, err := run.Losses(ctx, st, id, s)
+	if err != nil || len(losses) == 0 {
+		return err
+	}
+	return run.NarrowRefusal(losses[0])
+}
+
+func (t *Terms) grant() *store.Grant {
+	g := &store.Grant{AccessMode: "continuous", Scope: t.Scope, ExpiresAt: t.Expires, Status: "active"}
+	if t.SingleUse {
+		g.AccessMode = "single_use"
+	}
+	return g
+}
+
+// newGrantRef makes the name of an approval (A195).
+func newGrantRef(now time.Time) string {
+	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
+}
+
+// merge adds approvals. An approval of a directory replaces one of that name.
+func merge(have, more store.Approved) store.Approved {
+	return store.Approved{
+		Hosts: union(have.Hosts, more.Hosts), Mounts: mergeMounts(have.Mounts, more.Mounts),
+		Browser: have.Browser || more.Browser, NoInteractive: have.NoInteractive, Plain: union(have.Plain, more.Plain),
+		Destinations: mergeDestinations(have.Destinations, more.Destinations),
+	}
+}
+
+func union(have, more []string) []string {
+	out := slices.Clone(have)
+	for _, m := range more {
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Revoke takes back everything an owner gave a connection, and ends its run
+// (R8). What it collected stays, and so do its cursors and secrets.
+func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	h.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
+	return h.takeBack(ctx, id, func(c *store.Connection) error {
+		takeAll(c)
+		return nil
+	})
+}
+
+func takeAll(c *store.Connection) {
+	if c.Grant == nil {
+		c.Grant = &store.Grant{AccessMode: "continuous"}
+	}
+	c.Grant.Status, c.Approved = "revoked", store.Approved{}
+}
+
+// Narrow takes back single approvals, and ends the connection's run. What is
+// not approved is ErrNotApproved.
+func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
+	return h.takeBack(ctx, id, func(c *store.Connection) error {
+		var missing []string
+		for _, name := range mounts {
+			n := len(c.Approved.Mounts)
+			c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
+			if len(c.Approved.Mounts) == n {
+				missing = append(missing, name)
+			}
+		}
+		var gone []string
+		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
+		missing = append(missing, gone...)
+		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
+		if browser && !c.Approved.Browser {
+			gone = append(gone, abi.BindingBrowser)
+		}
+		c.Approved.Browser = c.Approved.Browser && !browser
+		if missing = append(missing, gone...); len(missing) > 0 {
+			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
+		}
+		return nil
+	})
+}
+
+// ErrNotApproved: nothing of that name is approved.
+var ErrNotApproved = errors.New("not approved")
+
+// without takes away names; those that were not there are missing.
+func without(have, names []string) (left, missing []string) {
+	left = slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
+	for _, n := range names {
+		if !slices.Contains(have, n) {
+			missing = append(missing, n)
+		}
+	}
+	return left, missing
+}
+
+// Added is what a version of a connector asks for beyond the one that the owner
+// of a connection approved (S3, A180).
+func Added(c store.Connection, l *Loaded) []grant.Want {
+	if len(c.Manifest) == 0 {
+		return nil
+	}
+	approved, err := abi.ReadManifest(c.Manifest)
+	if err != nil { // it was valid when it was approved, by other rules
+		return grant.Wants(l.Manifest)
+	}
+	added := grant.Added(approved, l.Manifest)
+	if c.Grant != nil && len(c.Grant.Scope) > 0 {
+		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
+	}
+	return added
+}
+
+// looser is what a grant's scope would let through under another manifest: the
+// fields that are always collected (R28), and what time and resources are
+// measured by, are the manifest's to say.
+func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
+	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
+	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
+	if err != nil || err2 != nil {
+		return nil // no run starts with it
+	}
+	for i, s := range after.Streams { // both follow the grant
+		for _, f := range s.Fields {
+			if !slices.Contains(before.Streams[i].Fields, f) {
+				out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "with its field " + f})
+			}
+		}
+		was, now := approved.Stream(s.Name), asked.Stream(s.Name)
+		if s.TimeRange != nil && now.ConsentTimeField != was.ConsentTimeField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by another time than " + was.ConsentTimeField})
+		}
+		if len(s.Resources) > 0 && now.ResourceField != was.ResourceField {
+			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by other resources than " + was.ResourceField})
+		}
+	}
+	return out
+}
+
+// pin makes this version of the connector the connection's. One that asks for
+// more is refused unless the owner accepted that.
+func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
+	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
+		return c, nil // a grant that cannot be used refuses the start before anything else does
+	}
+	adopt := func(c *store.Connection) error {
+		if added := Added(*c, l); len(added) > 0 && !accepted {
+			return asksMore(c.ID, l, added)
+		}
+		c.Manifest, c.Digest = l.Manifest.Raw, l.Connector.Digest
+		return nil
+	}
+	if accepted {
+		return h.give(ctx, c.ID, l.Connector.Digest, adopt)
+	}
+	return h.change(ctx, c.ID, adopt)
+}
+
+func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {
+	var words []string
+	for _, w := range added {
+		words = append(words, w.String())
+	}
+	command := "sluice grant " + l.Manifest.Name()
+	if string(id) != l.Manifest.Name() {
+		command += " --connection " + string(id)
+	}
+	r := refusal("binding_not_approved", fmt.Errorf("this version of %s asks for more than connection %s was granted: to %s; %s gives it",
+		l.Manifest.Name(), id, abi.Cut(strings.Join(words, ", to "), 1000), command))
+	r.Details = map[string]any{"connection_id": id, "added": added}
+	return r
+}

@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/browser/surface"
+	liveview "github.com/sluicehost/sluice/host/browser/view"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// browsers are those of this machine. What an earlier host left of them is ended,
+// and what this machine has is looked for, at the first use (B178): most commands
+// need none.
+type browsers struct {
+	o     browser.Options
+	views *liveview.Views
+
+	mu   sync.Mutex // guards what follows
+	host *browser.Host
+	over bool
+}
+
+var _ Browsers = (*browsers)(nil)
+
+// newBrowsers keeps profiles in the data directory, or in the scratch space of a
+// host that has none.
+func newBrowsers(h *Host) *browsers {
+	o := h.Options.Browser
+	if o.Data = h.DataDir; o.Data == "" {
+		o.Data = h.temp
+	}
+	if o.Path == "" {
+		o.Path = os.Getenv("SLUICE_BROWSER") // B172
+	}
+	if o.FirstUID == 0 && os.Geteuid() == 0 {
+		o.FirstUID, o.LastUID = browserUIDs()
+	}
+	if o.Watchdog == 0 {
+		o.Watchdog = surface.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
+	}
+	if o.Log == nil {
+		o.Log = h.Options.Log
+	}
+	return &browsers{o: o, views: liveview.New()}
+}
+
+// browserUIDs is the range of B175 unless the operator names another: none of the
+// workers' (jail.FirstUID to jail.LastUID), so that a guest and a page never share
+// one. A container seldom has uids of more than 16 bits.
+func browserUIDs() (first, last int) {
+	const far, many = 300_000, 10_000
+	if m, err := os.ReadFile("/proc/self/uid_map"); err != nil || mapped(string(m), far+many-1) {
+		return far, far + many - 1
+	}
+	return 60_000, 64_999
+}
+
+// mapped reports whether a uid map of Linux has a uid.
+func mapped(uidMap string, uid int) bool {
+	for line := range strings.Lines(uidMap) {
+		var inside, outside, count int
+		if n, err := fmt.Sscan(line, &inside, &outside, &count); err == nil && n == 3 && uid >= inside && uid-inside < count {
+			return true
+		}
+	}
+	return false
+}
+
+var errBrowsersClosed = errors.New("the browsers of this host are closed")
+
+// open makes the host of browsers once.
+func (b *browsers) open() (*browser.Host, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return nil, errBrowsersClosed
+	}
+	if b.host == nil {
+		h, err := browser.New(b.o)
+		if err != nil {
+			return nil, err
+		}
+		b.host = h
+	}
+	return b.host, nil
+}
+
+// Facts implements Browsers.
+func (b *browsers) Facts(ctx context.Context) BrowserFacts {
+	h, err := b.open()
+	if err != nil {
+		return BrowserFacts{Problem: err.Error()}
+	}
+	return BrowserFacts(h.Facts(ctx))
+}
+
+// Lend implements Browsers.
+func (b *browsers) Lend(l Lease) (run.Browser, error) {
+	h, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	name := l.Connection.DisplayName
+	if name == "" {
+		name = string(l.Connection.ID)
+	}
+	out := &lookedAt{views: b.views}
+	out.lentSession = lentSession{h.Session(browser.SessionOptions{
+		Connection: string(l.Connection.ID), Name: name, Connector: l.Connector, ProfileName: l.Connection.ProfileName, Request: l.Request,
+		Policy: l.Policy, Passed: l.Passed, Scheduled: l.Scheduled, Untrusted: l.Untrusted, Interactive: l.Interactive, Trace: l.Trace, Cookies: l.Cookies, File: l.File, Stream: l.Stream, Notice: out.notice,
+	})}
+	return out, nil
+}
+
+// Forget implements Browsers.
+func (b *browsers) Forget(ctx context.Context, id store.ConnectionID) error {
+	h, err := b.open()
+	if err != nil {
+		return err
+	}
+	return h.Forget(ctx, string(id))
+}
+
+// Close implements Browsers: every browser ends.
+func (b *browsers) Close(ctx context.Context) error {
+	b.mu.Lock()
+	h := b.host
+	b.host, b.over = nil, true
+	b.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, browsersClose)
+	defer cancel()
+	return h.Close(ctx)
+}
+
+// browsersClose bounds the end of browsers that wait for their next run; those of
+// runs are over by then.
+const browsersClose = 15 * time.Second
+
+// A lentSession is the binding of one run, in the run's words.
+type lentSession struct{ *browser.Session }
+
+var _ run.Browser = lentSession{}
+
+// Begin implements run.Browser.
+func (s lentSession) Begin(runID string, back run.BrowserRun) {
+	s.Session.Begin(runID, runOfBrowser{back})
+}
+
+// A runOfBrowser is the run as package browser knows it.
+type runOfBrowser struct{ run.BrowserRun }
+
+var _ browser.Run = runOfBrowser{}
+
+// Lost implements browser.Run.
+func (r runOfBrowser) Lost(surfaceID string, p surface.Probe) {
+	r.BrowserRun.Lost(surfaceID, run.BrowserProbe(p))
+}
+
+// Ask implements browser.Run.
+func (r runOfBrowser) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
+	id, status, err = r.BrowserRun.Ask(ctx, message, timeout)
+	if errors.Is(err, run.ErrNotInteractive) {
+		err = browser.ErrNotInteractive
+	}
+	return id, status, err
+}
+
+// Artifact implements browser.Run.
+func (r runOfBrowser) Artifact(a browser.Artifact) { r.BrowserRun.Artifact(run.BrowserArtifact(a)) }
+
+// End implements browser.Run.
+func (r runOfBrowser) End(f browser.Failure) { r.BrowserRun.End(run.BrowserFailure(f)) }

@@ -1,0 +1,136 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+// CheckHost checks a host that the owner named for a run: it must read
+// [http://|https://]HOST[:PORT].
+func CheckHost(text string) error {
+	_, err := network.ParseEntry(text)
+	return err
+}
+
+// WantedHosts are the hosts of a manifest that may be approved by answering a
+// question: those that nothing approved covers, without addresses and names of
+// the owner's own network, which an owner must type (S64).
+func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
+	policy, err := policyOf(approved)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(missingHosts(policy, requestedHosts(m)), func(text string) bool {
+		e, err := network.ParseEntry(text)
+		return err != nil || network.Special(e.Host)
+	}), nil
+}
+
+// MissingHosts are the hosts of a manifest that nothing approved covers.
+func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
+	policy, err := policyOf(approved)
+	if err != nil {
+		return nil, err
+	}
+	return missingHosts(policy, requestedHosts(m)), nil
+}
+
+// policyOf makes a policy of what an owner approved. Exactly spelled addresses
+// and special names lead wherever the owner sent them.
+func policyOf(approved []string) (*network.Policy, error) {
+	var entries []network.Entry
+	for _, text := range approved {
+		e, err := network.ParseEntry(text)
+		if err != nil {
+			return nil, refusal("invalid_request", fmt.Errorf("approved host: %w", err))
+		}
+		e.Private = !e.Wildcard && network.Special(e.Host)
+		entries = append(entries, e)
+	}
+	return network.NewPolicy(entries...), nil
+}
+
+// missingHosts are the hosts of a manifest that the policy does not cover.
+func missingHosts(p *network.Policy, wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
+		e, err := network.ParseEntry(text)
+		return err == nil && p.Covers(e)
+	})
+}
+
+// requestedHosts are those of a manifest that the connector or, for its tokens,
+// the host is to reach.
+func requestedHosts(m *abi.Manifest) []string {
+	return union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
+}
+
+// network is the network of one run, nil when the module cannot use any.
+// reserved is what only the host reaches, for tokens.
+func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (run.Network, error) {
+	if q.Replay != nil {
+		return network.NewReplay(q.Replay.recording), nil
+	}
+	if q.Record == nil && !q.Connector.networked() {
+		return nil, nil
+	}
+	p, err := policyOf(plan.Connection.Approved.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	var own *network.Governor
+	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
+		own = network.NewGovernor(h.Options.Pace.Declared(r))
+	}
+	c, err := h.client(network.Options{Policy: p, Reserved: reserved, Own: own}, t)
+	if err != nil {
+		return nil, err
+	}
+	session := network.NewSession(c)
+	if q.Record != nil {
+		if session, err = q.Record.begin(c, q, plan); err != nil {
+			return nil, err
+		}
+	}
+	return ownSession{session, obtained, h.requests}, nil
+}
+
+// OwnerDestinations are where a secret may go at the server that an owner
+// names: what the manifest says of abi.OwnerOrigin, at this origin. A secret
+// that the manifest binds to its own servers alone goes nowhere else.
+func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destination, error) {
+	fields := run.SecretFields(m)
+	i := slices.IndexFunc(fields, func(f abi.SecretField) bool { return f.Name == secret })
+	if i < 0 {
+		return nil, errors.New("the connector asks for no secret of that name")
+	}
+	origin, err := network.SealedOrigin(origin)
+	if err != nil {
+		return nil, fmt.Errorf("want an origin, https://HOST[:PORT], or http:// for this machine: %w", err)
+	}
+	var out []abi.Destination
+	for _, d := range fields[i].Destinations {
+		if d.Origin == abi.OwnerOrigin {
+			d.Origin = origin
+			out = append(out, d)
+		}
+	}
+	if out == nil {
+		return nil, errors.New("the connector's manifest leaves no server of that secret to you")
+	}
+	return out, nil
+}
+
+// client is a client of this host, whose requests t writes down.
+func (h *Host) client(o network.Options, t *tracer) (*network.Client, error) {
+	o.Governor, o.Audit = h.pace, t.hop
+	c, err := network.NewClient(o)
+	if err != nil {
+		return nil, fmt.Errorf("open network: %w", err)
+	}
+	return c, nil
+}

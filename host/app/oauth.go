@@ -1,0 +1,284 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/oauth"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// What a request for a token may take.
+const (
+	tokenBytes = 64 * abi.KiB
+	tokenTime  = 20 * time.Second
+)
+
+// tokenHosts are the servers from which the host fetches the tokens of a
+// connector, as entries of a policy.
+func tokenHosts(m *abi.Manifest) []string {
+	var out []string
+	if m.Sluice == nil {
+		return nil
+	}
+	for _, f := range m.Sluice.Secrets {
+		out = union(out, TokenHosts(f.OAuth))
+	}
+	return out
+}
+
+// TokenHosts are the servers from which the host obtains a secret; none for one
+// that it does not obtain.
+func TokenHosts(o *abi.OAuth) []string {
+	var out []string
+	if o == nil {
+		return nil
+	}
+	for _, u := range o.Endpoints() {
+		if e, err := network.ParseEntry(originOf(u)); err == nil {
+			out = union(out, []string{e.String()})
+		}
+	}
+	return out
+}
+
+// originOf takes the path off a URL of a manifest.
+func originOf(u string) string {
+	scheme, rest, _ := strings.Cut(u, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
+}
+
+// guestHosts are those approved hosts that the connector itself may reach. One
+// that is there for its tokens is left out, unless the manifest asks to reach it
+// or has secrets sent to it: a connector could begin an authorization of its own
+// there, and ask the owner to complete it.
+func guestHosts(m *abi.Manifest, approved []string) []string {
+	asked := slices.Clone(m.Bindings[abi.BindingNetwork].Hosts)
+	if m.Sluice != nil {
+		for _, f := range m.Sluice.Secrets {
+			for _, d := range f.Destinations {
+				asked = append(asked, strings.TrimSuffix(d.Origin, "/"))
+			}
+		}
+	}
+	var entries []network.Entry
+	for _, text := range asked {
+		if e, err := network.ParseEntry(text); err == nil {
+			entries = append(entries, e)
+		}
+	}
+	policy, tokens := network.NewPolicy(entries...), tokenHosts(m)
+	return slices.DeleteFunc(slices.Clone(approved), func(text string) bool {
+		e, err := network.ParseEntry(text)
+		return err == nil && slices.Contains(tokens, e.String()) && !policy.Covers(e)
+	})
+}
+
+// tokens are the sources of one run's tokens, and the client that they share. It
+// has no cookies and no connections in common with the guest's.
+type tokens struct {
+	client  *network.Client
+	sources map[string]run.Token
+	all     []*oauth.Source
+}
+
+// tokens takes what is needed to obtain tokens out of the secrets; given are
+// those that are not from the vault. A source that lacks something is the run's
+// to miss (R25).
+func (h *Host) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *tracer) (*tokens, error) {
+	out := &tokens{sources: map[string]run.Token{}}
+	for _, f := range run.SecretFields(m) {
+		if f.OAuth == nil {
+			continue
+		}
+		kept := secrets[f.Name]
+		delete(secrets, f.Name)
+		if out.client == nil {
+			var err error
+			if out.client, err = h.client(network.Options{Policy: p}, t); err != nil {
+				return nil, err
+			}
+		}
+		s, err := h.source(m, f, conn, secrets, kept, given[f.Name] != "", out.client)
+		if missing := (*run.Refusal)(nil); errors.As(err, &missing) && missing.Code == "setting_missing" && !f.Required {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			out.all = append(out.all, s)
+			out.sources[f.Name] = &token{s, f.Name, run.AuthorizeCommand(m, string(conn.ID), f.Name)}
+		}
+	}
+	return out, nil
+}
+
+// replayedTokens have what a recording has in their place.
+func replayedTokens(m *abi.Manifest, secrets map[string]string) *tokens {
+	out := &tokens{sources: map[string]run.Token{}}
+	for _, f := range run.SecretFields(m) {
+		if value, ok := secrets[f.Name]; ok && f.OAuth != nil {
+			delete(secrets, f.Name)
+			out.sources[f.Name] = replayedToken(value)
+		}
+	}
+	return out
+}
+
+// A replayedToken is sent nowhere.
+type replayedToken string
+
+func (t replayedToken) Current(context.Context, string) (string, error) { return string(t), nil }
+func (t replayedToken) Tell(func(string))                               {}
+
+// source is nil when there is nothing to obtain a token with.
+func (h *Host) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string, kept string, once bool, via *network.Client) (*oauth.Source, error) {
+	c, err := authClient(f.OAuth, conn, secrets, via)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	if f.OAuth.Grant == abi.OAuthClient {
+		return oauth.NewSource(c, nil), nil
+	}
+	if kept == "" {
+		return nil, nil
+	}
+	have, err := oauth.ReadStored([]byte(kept))
+	if err == nil {
+		err = have.For(f.OAuth, c.ID)
+	}
+	if err != nil {
+		r := refusal("secret_missing", fmt.Errorf("secret %s: %w; authorize it with %s", f.Name, err, run.AuthorizeCommand(m, string(conn.ID), f.Name)))
+		r.Details = map[string]any{"secret": f.Name}
+		return nil, r
+	}
+	var k oauth.Keeper = &keptInVault{h, conn.ID, f.Name}
+	if once {
+		k = &keptOnce{have}
+	}
+	s := oauth.NewSource(c, k)
+	s.Protect(have.RefreshToken)
+	return s, nil
+}
+
+// authClient is nil while the client's secret is missing.
+func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, via *network.Client) (*oauth.Client, error) {
+	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret], Via: &network.Transport{Client: via, Body: tokenBytes, Time: tokenTime}}
+	if o.ClientSecret != "" && c.Secret == "" {
+		return nil, nil
+	}
+	if o.ClientIDFrom == "" {
+		return c, nil
+	}
+	if v, err := abi.Parse(conn.Settings, abi.ParseOptions{}); err == nil {
+		m, _ := v.Member(o.ClientIDFrom)
+		c.ID, _ = m.Text()
+	}
+	if c.ID == "" || len(c.ID) > 512 || abi.Clean(c.ID) != c.ID {
+		r := refusal("setting_missing", fmt.Errorf("setting %q: is required, a text of at most 512 bytes; give it with --config '{\"%s\": …}'", o.ClientIDFrom, o.ClientIDFrom))
+		r.Details = map[string]any{"setting": o.ClientIDFrom}
+		return nil, r
+	}
+	return c, nil
+}
+
+// Close lets requests for tokens end, since they may replace a refresh token.
+func (t *tokens) Close() {
+	for _, s := range t.all {
+		s.Close()
+	}
+	if t.client != nil {
+		t.client.Close()
+	}
+}
+
+// A token gives the failures of a source the form that a guest gets.
+type token struct {
+	*oauth.Source
+	name      string
+	authorize string
+}
+
+func (t *token) Current(ctx context.Context, refused string) (string, error) {
+	v, err := t.Source.Current(ctx, refused)
+	var denied *network.Error
+	var e *oauth.Error
+	switch {
+	case err == nil:
+		return v, nil
+	case errors.As(err, &denied) && denied.Errno == abi.EDENIED: // it says what would grant it
+		return "", denied
+	case !errors.As(err, &e):
+		return "", err
+	}
+	out := &network.Error{Errno: abi.EUNAVAIL, Code: e.Code, Message: fmt.Sprintf("cannot obtain the secret %s; %v", t.name, e)}
+	switch e.Code {
+	case oauth.CodeExpired:
+		out.Errno, out.Message = abi.EDENIED, out.Message+"; authorize it with "+t.authorize
+	case oauth.CodeRefused:
+		out.Errno = abi.EDENIED
+	}
+	return "", out
+}
+
+// keptOnce is an authorization that was given for one run.
+type keptOnce struct{ s oauth.Stored }
+
+func (k *keptOnce) Load() (oauth.Stored, error)    { return k.s, nil }
+func (k *keptOnce) Save(_, now oauth.Stored) error { k.s = now; return nil }
+
+// keptInVault is an authorization in the vault. Each request for a token opens
+// it anew (S85).
+type keptInVault struct {
+	host *Host
+	id   store.ConnectionID
+	name string
+}
+
+func (k *keptInVault) Load() (oauth.Stored, error) {
+	value, ok, err := k.host.stored(k.id, k.name)
+	if err != nil {
+		return oauth.Stored{}, err
+	}
+	if !ok {
+		return oauth.Stored{}, oauth.ErrMissing
+	}
+	return oauth.ReadStored([]byte(value))
+}
+
+// Save keeps what the owner set or removed meanwhile.
+func (k *keptInVault) Save(was, now oauth.Stored) error {
+	have, err := k.Load()
+	if errors.Is(err, oauth.ErrMissing) || err == nil && have.RefreshToken != was.RefreshToken {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v, err := vault.Open(k.host.DataDir)
+	if err != nil {
+		return err
+	}
+	return putAuthorization(v, k.id, k.name, now)
+}
+
+func putAuthorization(v interface {
+	Set(connection, name string, value []byte) error
+}, id store.ConnectionID, name string, s oauth.Stored) error {
+	b, err := s.Encode()
+	if err != nil {
+		return err
+	}
+	defer clear(b)
+	return v.Set(string(id), name, b)
+}

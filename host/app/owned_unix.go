@@ -1,0 +1,15 @@
+//go:build unix
+
+package app
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ownedByUs reports whether a file belongs to the user this process runs as.
+func ownedByUs(fi fs.FileInfo) bool {
+	s, ok := fi.Sys().(*syscall.Stat_t)
+	return !ok || int(s.Uid) == os.Geteuid()
+}

@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/sluicehost/sluice/host/signature"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Codes of refused signatures (run-api.md A169).
+const (
+	CodeSignatureRequired = "signature_required"
+	CodeSignatureInvalid  = "signature_invalid"
+)
+
+// ReadSignature reads the signature of a module's file: the one in file, or
+// beside the module if file is "". It is nil if there is none beside it.
+func ReadSignature(module, file string) (*signature.Signature, error) {
+	path := file
+	if file == "" {
+		path = module + signature.Suffix
+		if fi, err := os.Stat(module); err != nil || fi.IsDir() {
+			return nil, nil // built from source, or installed
+		}
+	}
+	text, err := signature.ReadFile(path, signature.MaxSignature)
+	if file == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, refusal(CodeSignatureInvalid, fmt.Errorf("read signature: %w", err))
+	}
+	s, err := signature.Parse(text)
+	if err != nil {
+		return nil, refusal(CodeSignatureInvalid, fmt.Errorf("%s: %w", path, err))
+	}
+	return s, nil
+}
+
+// Claims is what a signature must say of the connector.
+func (l *Loaded) Claims() signature.Claims {
+	return signature.Claims{Connector: string(l.Connector.ID), Version: l.Connector.Version, Digest: string(l.Connector.Digest)}
+}
+
+// Pinned finds the key that is pinned for a connector.
+func (h *Host) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
+	pins, err := h.Store.Pins(ctx)
+	if err != nil {
+		return store.Pin{}, false, fmt.Errorf("list pinned keys: %w", err)
+	}
+	for _, p := range pins {
+		if p.ConnectorID == id {
+			return p, true, nil
+		}
+	}
+	return store.Pin{}, false, nil
+}
+
+// trust is what a module's signature comes to.
+type trust struct {
+	signer   *store.Signer // nil for an unsigned module
+	pins     bool          // signer becomes the pinned key
+	replaces *store.Signer // in place of this one
+	doubts   []string      // what only the owner can settle (S141)
+}
+
+// trust verifies a module's signature, with the key that the owner names, else
+// the one it carries, else the pinned one, and holds the key against the pin
+// (S140). A signature that does not verify is refused, and no flag changes that;
+// another key than the pinned one, or none, is the owner's to decide.
+func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
+	pin, pinned, err := h.Pinned(ctx, l.Connector.ID)
+	if err != nil {
+		return trust{}, err
+	}
+	if o.Signature == nil {
+		return unsigned(l, o, pin, pinned)
+	}
+	key := o.Key
+	if carried, ok := o.Signature.Key(); key == (signature.PublicKey{}) && ok {
+		key = carried
+	} else if key == (signature.PublicKey{}) {
+		if !pinned {
+			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
+		}
+		if key, err = signature.ParseKey(pin.Signer.Key); err != nil {
+			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
+		}
+	}
+	if err := o.Signature.Verify(key, l.Wasm, l.Claims()); err != nil {
+		return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
+	}
+	t := trust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
+	t.pins = !pinned || pin.Signer != *t.signer
+	if pinned && t.pins {
+		t.replaces = &pin.Signer
+		t.doubts = []string{fmt.Sprintf("%s is signed with key %s (%s), but key %s (%s) is pinned for it: its publisher has a new key, or it is not its publisher's",
+			l.Connector.ID, key.ID(), key, pin.Signer.KeyID, pin.Signer.Key)}
+	}
+	return t, nil
+}
+
+func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (trust, error) {
+	switch {
+	case o.Key != signature.PublicKey{}:
+		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
+	case o.RequireSignature:
+		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
+	case pinned:
+		return trust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
+	}
+	return trust{}, nil
+}
+
+// Doubts says why a module may not be its publisher's, although it was not
+// installed: a key is pinned for its connector, and did not sign it. A run of it
+// would have that connector's connections and secrets.
+func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
+	installed, ok, err := h.connector(ctx, string(l.Connector.ID), false)
+	if err != nil || ok && installed.Digest == l.Connector.Digest {
+		return nil, err
+	}
+	if _, pinned, err := h.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
+		return nil, err
+	}
+	var o InstallOptions
+	if l.File != "" {
+		if o.Signature, err = ReadSignature(l.File, ""); err != nil {
+			return []string{err.Error()}, nil
+		}
+	}
+	t, err := h.trust(ctx, l, o)
+	return t.doubts, err
+}
+
+// vouched refuses a module that Doubts are about, unless its owner accepted it,
+// now or when the connection ran it before.
+func (h *Host) vouched(ctx context.Context, q RunRequest) error {
+	if c, err := h.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
+		return nil
+	}
+	doubts, err := h.Doubts(ctx, q.Connector)
+	if err != nil || len(doubts) == 0 {
+		return err
+	}
+	return refusal("binding_not_approved", fmt.Errorf("%s; look at it with sluice inspect, and give --yes if you mean it", strings.Join(doubts, "; ")))
+}

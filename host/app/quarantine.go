@@ -1,0 +1,57 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/store"
+)
+
+// openModule reads an installed module and hashes what it read: these bytes and
+// no others are checked, compiled and run, whatever becomes of the file (S138).
+// One that is not what was installed is set aside and refused.
+func (h *Host) openModule(c store.Connector) ([]byte, error) {
+	path := h.modulePath(c.Digest)
+	if sum, ok := strings.CutPrefix(string(c.Digest), "sha256:"); !ok || len(sum) != 2*sha256.Size || filepath.Base(sum) != sum {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
+	}
+	wasm, err := readModule(path, h.Options.Module)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(wasm)
+	found := store.Digest("sha256:" + hex.EncodeToString(sum[:]))
+	if found == c.Digest {
+		return wasm, nil
+	}
+	h.Options.Log.Warn("module changed on the disk", "connector", c.ID, "installed", c.Digest, "found", found)
+	where, err := h.quarantine(path)
+	if err != nil {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed: it has digest %s, not %s; it could not be set aside: %w", c.Name, found, c.Digest, err))
+	}
+	changed := refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed since it was installed: it has digest %s, not %s; it was not run, and is now in %s; find out who changed it, and install it again", c.Name, found, c.Digest, where))
+	return nil, errors.Join(changed, h.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
+		Details: []audit.Detail{audit.Digest(string(found))}}))
+}
+
+// quarantine moves a file out of the modules, where nothing looks for it.
+func (h *Host) quarantine(path string) (string, error) {
+	dir := filepath.Join(filepath.Dir(path), "quarantine")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	name := strings.TrimSuffix(filepath.Base(path), ".wasm") + "-" + time.Now().UTC().Format("20060102T150405.000000000") + ".wasm"
+	where := filepath.Join(dir, name)
+	return where, os.Rename(path, where)
+}

@@ -1,0 +1,176 @@
+package app
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Recorder keeps one run, for RunRequest.Record.
+type Recorder struct {
+	header   network.Header
+	recorder *network.Recorder // nil until the run is started
+}
+
+// NewRecorder returns a Recorder with a seed of its own.
+func NewRecorder() *Recorder {
+	r := &Recorder{}
+	rand.Read(r.header.Seed[:])
+	return r
+}
+
+// begin returns the session that is recorded. The guest's clock starts now.
+func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Session, error) {
+	start := plan.Given()
+	h, l := &r.header, q.Connector
+	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
+	q.fixed.Start = uint64(h.Clock.UnixMilli())
+	h.ConnectorID, h.Version, h.Module = string(l.Connector.ID), l.Manifest.Version, string(l.Connector.Digest)
+	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config, plan.Connection.Approved.Hosts
+	for _, f := range run.SecretFields(l.Manifest) {
+		if _, ok := plan.Secrets[f.Name]; ok || plan.Tokens[f.Name] != nil {
+			h.Secrets = append(h.Secrets, f.Name)
+		}
+	}
+	var err error
+	if h.Scope, err = json.Marshal(start.Scope); err != nil {
+		return nil, fmt.Errorf("encode scope: %w", err)
+	}
+	if start.State != nil {
+		if h.State, err = json.Marshal(start.State); err != nil {
+			return nil, fmt.Errorf("encode state: %w", err)
+		}
+	}
+	session, recorder := network.NewRecorder(c)
+	r.recorder = recorder
+	return session, nil
+}
+
+// ErrNotRecorded: the run ended before its connector did, so that a replay could
+// not come to its end either.
+var ErrNotRecorded = errors.New("nothing was recorded: the run did not come to the end of its connector")
+
+// Finish returns the recording of a run that its connector ended, as a file, and
+// what to look at before it is shared.
+func (r *Recorder) Finish(result *run.Result) ([]byte, *network.Review, error) {
+	if reason := result.TerminalReason; reason != nil && *reason != "connector_reported_failed" || r.recorder == nil {
+		return nil, nil, ErrNotRecorded
+	}
+	return r.recorder.Finish(r.header)
+}
+
+// A Recording is a run that was kept, for RunRequest.Replay.
+type Recording struct {
+	recording *network.Recording
+}
+
+// OpenRecording reads a recording. The error names the line that is damaged, and
+// what belongs there.
+func OpenRecording(path string) (*Recording, error) {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() { // a pipe would wait
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, network.MaxRecordedFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	r, err := network.ParseRecording(text)
+	if err != nil {
+		return nil, fmt.Errorf("recording %s: %w", path, err)
+	}
+	return &Recording{r}, nil
+}
+
+// Module is the digest of the module that was recorded.
+func (r *Recording) Module() string { return r.recording.Header.Module }
+
+// Connection is the one that was collected, which a replay is of unless the
+// request names another.
+func (r *Recording) Connection() store.ConnectionID {
+	return store.ConnectionID(r.recording.Header.Connection)
+}
+
+// repeatable settles time and chance of a run that is recorded or replayed. A
+// replay is started as the recording was, unless the request says otherwise.
+func (q RunRequest) repeatable() (RunRequest, error) {
+	if q.Record != nil && q.Replay != nil {
+		return q, refusal("invalid_request", errors.New("a run is recorded or replayed, not both"))
+	}
+	if q.Record != nil {
+		q.fixed = &abi.Fixed{Seed: q.Record.header.Seed} // its clock starts later
+	}
+	if q.Replay == nil {
+		return q, nil
+	}
+	h := &q.Replay.recording.Header
+	if id := string(q.Connector.Connector.ID); h.ConnectorID != id {
+		return q, refusal("invalid_request", fmt.Errorf("the recording is of connector %s, this is %s; record it with --record",
+			abi.Clean(abi.Cut(h.ConnectorID, 200)), abi.Clean(id)))
+	}
+	given, secrets := q.Replay.recording.Given(q.secretsWithout(h.Secrets))
+	q.fixed = &abi.Fixed{Start: uint64(h.Clock.UnixMilli()), Seed: h.Seed, Instant: true}
+	q.Approved.Hosts = given.Hosts
+	for _, f := range run.SecretFields(q.Connector.Manifest) { // values are stand-ins, there is nothing to see
+		q.Approved.Plain = append(q.Approved.Plain, f.Name)
+	}
+	for name, value := range q.Secrets {
+		secrets[name] = value
+	}
+	q.Secrets = secrets
+	if q.Connection == "" {
+		q.Connection = q.Replay.Connection()
+	}
+	if q.Mode == "" {
+		q.Mode = given.Mode
+	}
+	if q.Scope == nil {
+		q.Scope = given.Scope
+	}
+	if q.Config == nil {
+		q.Config = json.RawMessage("{}")
+		if given.Config != nil {
+			q.Config = given.Config
+		}
+	}
+	if q.State == nil && !q.ResetState {
+		q.State, q.ResetState = given.State, given.State == nil
+	}
+	return q, nil
+}
+
+// secretsWithout are the declared secrets that a replay needs and was not given:
+// those that were there, and those that must be.
+func (q RunRequest) secretsWithout(there []string) (out []string) {
+	for _, f := range run.SecretFields(q.Connector.Manifest) {
+		if _, given := q.Secrets[f.Name]; !given && (f.Required || slices.Contains(there, f.Name)) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// handles are the random bytes of handles: those of the seed, so that a replay
+// has the same, yet not those that the guest gets.
+func (q RunRequest) handles() io.Reader {
+	if q.fixed == nil {
+		return nil
+	}
+	return mathrand.NewChaCha8(sha256.Sum256(append([]byte("handles "), q.fixed.Seed[:]...)))
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/store"
+)
+
+// What is kept of timelines (§20.5): those of the newest runs of a connection,
+// and all of the last days. A step deletes at most prunedAtOnce.
+const (
+	timelinesKept    = 500
+	timelinesKeptFor = 90 * 24 * time.Hour
+	prunedAtOnce     = 1000
+)
+
+// PruneTimelines deletes timelines that are beyond what is kept. Run records
+// stay. Files that runs left go with their timelines (B165).
+func (s *Service) PruneTimelines(ctx context.Context) error {
+	runs, err := store.Prunable(ctx, s.host.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
+	if err != nil {
+		return fmt.Errorf("list timelines: %w", err)
+	}
+	for _, id := range runs {
+		if err := s.host.Store.Prune(ctx, id); err != nil {
+			return fmt.Errorf("delete timeline of %s: %w", id, err)
+		}
+		if err := trace.Remove(s.host.traces(), string(id)); err != nil {
+			return fmt.Errorf("delete trace of %s: %w", id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A store belongs to one process at a time (S127), and a revocation must not
+// wait for it: it is left as a file beside the store, which the process that has
+// the store finds within revocationEvery, and any other finds when it opens the
+// store. So it is not lost either when that process is killed.
+const revocationEvery = 300 * time.Millisecond
+
+func revocations(dir string) string { return filepath.Join(dir, "revocations") }
+
+// unknown, behind the name of such a file, answers that there is no such
+// connection. It is no slug.
+const unknown = ".unknown"
+
+// LeaveRevocation asks whoever has the store in dir to revoke the grant of a
+// connection. taken reports whether that was done; store.ErrNotFound if there is
+// none of that id.
+func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, error), err error) {
+	if !abi.IsSlug(string(id)) {
+		return nil, fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80))
+	}
+	if err := os.MkdirAll(revocations(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("leave revocation: %w", err)
+	}
+	path := filepath.Join(revocations(dir), string(id))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // whatever is there says the same
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("leave revocation: %w", err)
+	}
+	if err := syncDir(revocations(dir)); err != nil {
+		return nil, fmt.Errorf("leave revocation: %w", err)
+	}
+	return func() (bool, error) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if os.Remove(path+unknown) == nil {
+			return true, fmt.Errorf("connection %s: %w", id, store.ErrNotFound)
+		}
+		return true, nil
+	}, nil
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// takeRevocations does what other processes left.
+func (h *Host) takeRevocations(ctx context.Context) error {
+	if h.DataDir == "" {
+		return nil
+	}
+	left, err := os.ReadDir(revocations(h.DataDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for revocations: %w", err)
+	}
+	for _, e := range left {
+		if err := h.takeRevocation(ctx, filepath.Join(revocations(h.DataDir), e.Name())); err != nil {
+			return fmt.Errorf("revoke the grant of %s: %w", e.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (h *Host) takeRevocation(ctx context.Context, path string) error {
+	id := filepath.Base(path)
+	if !abi.IsSlug(id) { // an answer that is read soon, or has no reader any more
+		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
+			return os.Remove(path)
+		}
+		return nil
+	}
+	_, err := h.Revoke(ctx, store.ConnectionID(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return os.Rename(path, path+unknown)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// watchRevocations takes revocations until ctx ends.
+func (h *Host) watchRevocations(ctx context.Context) {
+	look := time.NewTicker(revocationEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if err := h.takeRevocations(ctx); err != nil && ctx.Err() == nil {
+			h.Options.Log.Error("revocation", "error", err)
+		}
+	}
+}

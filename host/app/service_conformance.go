@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ofConformance makes the connection that a run of a conformance connector has
+// to itself (A242): a grant of scope null, nothing approved, and the run's inputs
+// as settings. Asking needs no approval beyond the desk.
+func (s *Service) ofConformance(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
+	l, err := s.host.loadListed(listed, nil)
+	if err != nil {
+		return workflow{}, err
+	}
+	settings, err := laidOver(l.Manifest, inputs)
+	if err != nil {
+		return workflow{}, err
+	}
+	now := time.Now()
+	w := workflow{connection: temporaryID(l.Manifest.Name()), loaded: l, temporary: true}
+	s.mu.Lock()
+	s.temporary[w.connection] = struct{}{}
+	s.mu.Unlock()
+	err = s.host.Store.PutConnection(ctx, store.Connection{
+		ID: w.connection, ConnectorID: l.Connector.ID, DisplayName: l.Connector.DisplayName, Enabled: true, Temporary: true, Settings: settings,
+		Grant:  &store.Grant{AccessMode: "continuous", Status: "active"},
+		Digest: l.Connector.Digest, Manifest: l.Manifest.Raw, CreatedAt: now, UpdatedAt: now,
+	})
+	if err != nil {
+		s.leave(w)
+		return workflow{}, fmt.Errorf("make connection %s: %w", w.connection, err)
+	}
+	return w, nil
+}
+
+func temporaryID(name string) store.ConnectionID {
+	return store.ConnectionID(strings.TrimRight(abi.Cut(name, 47), "-_") + "-" + randomID(""))
+}
+
+// leave deletes the connection of a run that is over, with all that was
+// collected into it.
+func (s *Service) leave(w workflow) {
+	if !w.temporary {
+		return
+	}
+	err := s.host.Store.DeleteConnection(context.Background(), w.connection, true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.temporary, w.connection)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		s.leftovers = true // its run was not closed, or the store is: later
+	}
+}
+
+// deleteLeftovers deletes temporary connections of runs that nobody performs:
+// after a crash, or when one could not be deleted at its end.
+func (s *Service) deleteLeftovers(ctx context.Context) error {
+	all, err := s.host.Store.Connections(ctx)
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	for _, c := range all {
+		if !c.Temporary || s.inUse(c.ID) {
+			continue
+		}
+		var active *store.ActiveError
+		switch err := s.host.Store.DeleteConnection(ctx, c.ID, true); {
+		case errors.As(err, &active):
+			s.mu.Lock()
+			s.leftovers = true
+			s.mu.Unlock()
+		case errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			return fmt.Errorf("delete connection %s: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *Service) inUse(id store.ConnectionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.temporary[id]
+	return ok
+}
+
+// laidOver are the members of inputs that a manifest declares as settings
+// (A65). Others are ignored; one that is missing or wrong is invalid_request with
+// details.field.
+func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) {
+	if len(inputs) == 0 {
+		inputs = json.RawMessage("{}")
+	}
+	given, err := abi.Parse(inputs, abi.ParseOptions{})
+	if err != nil {
+		return nil, host.Refuse("invalid_request", "inputs: want a JSON object").With("field", "inputs")
+	}
+	var settings *abi.Settings
+	if m.Sluice != nil {
+		settings = m.Sluice.Settings
+	}
+	out := map[string]json.RawMessage{}
+	if settings != nil {
+		for _, p := range settings.Properties {
+			v, ok := given.Member(p.Name)
+			if !ok {
+				continue
+			}
+			if !inRange(m, p.Name, v) {
+				return nil, badInput(p.Name, "is out of range")
+			}
+			out[p.Name] = json.RawMessage(v.Raw)
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encode settings: %w", err)
+	}
+	v, err := abi.Parse(raw, abi.ParseOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("encode settings: %w", err)
+	}
+	var bad *abi.SettingError
+	if err := settings.Check(v); errors.As(err, &bad) {
+		return nil, badInput(bad.Name, bad.Want)
+	}
+	return raw, nil
+}
+
+func badInput(name, want string) error {
+	return host.Refuse("invalid_request", "inputs: %s %s", abi.Cut(abi.Clean(name), 80), want).With("field", "inputs."+name)
+}
+
+// inRange is the minimum and maximum that a setting's declaration gives
+// (A243). Of other settings they are the connector's own to check.
+func inRange(m *abi.Manifest, name string, v abi.Value) bool {
+	at, err := abi.Parse(m.Raw, abi.ParseOptions{})
+	for _, member := range []string{"sluice", "settings", "properties", name} {
+		at, _ = at.Member(member)
+	}
+	n, isNumber := v.Float64()
+	if err != nil || !isNumber {
+		return true
+	}
+	least, _ := at.Member("minimum")
+	if l, ok := least.Float64(); ok && n < l {
+		return false
+	}
+	most, _ := at.Member("maximum")
+	l, ok := most.Float64()
+	return !ok || n <= l
+}

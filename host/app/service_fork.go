@@ -1,0 +1,295 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ForkRun implements host.Runs: it starts a branch of a run that is over,
+// from the cursors as of an event of it (A79). A *host.Refusal says conflict
+// with details.runStatus, events_expired, validation_error for a fromSeq that
+// the run does not have (A77), replay_unavailable with details.reason
+// checkpoint_pruned or module_missing, or why the start was refused.
+func (s *Service) ForkRun(ctx context.Context, who host.Principal, q host.ForkRun) (store.Run, error) {
+	src, err := s.forkable(ctx, q)
+	if err != nil {
+		return store.Run{}, asked(err)
+	}
+	start := q.Start
+	if start.WorkflowID, err = s.workflowOf(ctx, src); err != nil {
+		return store.Run{}, err
+	}
+	b, err := s.branchOf(ctx, src, q.FromSeq)
+	if err != nil {
+		return store.Run{}, err
+	}
+	moved, err := s.movedOn(ctx, src, b)
+	if err != nil {
+		return store.Run{}, err
+	}
+	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards (A80)
+	start.Trigger = ""
+	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
+	return s.start(ctx, who, start, b)
+}
+
+// forkable is the source of a branch: a run that is over, with this event.
+func (s *Service) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	src, err := s.host.Store.Run(ctx, q.Source)
+	switch {
+	case err != nil:
+		return src, err
+	case src.Status == "active":
+		status, err := s.statusOf(ctx, src)
+		if err != nil {
+			return src, err
+		}
+		return src, host.Refuse("conflict", "only a run that is over can be forked").With("runStatus", status)
+	case src.Pruned:
+		return src, host.Refuse("events_expired", "the timeline of this run was deleted")
+	}
+	head, err := s.host.Store.RunHead(ctx, src.ID)
+	if err != nil {
+		return src, fmt.Errorf("read timeline of %s: %w", src.ID, err)
+	}
+	if q.FromSeq >= head.Next {
+		return src, host.Refuse("validation_error", "fromSeq: the run has no such event").With("fields", []map[string]string{{"path": "fromSeq", "rule": "exists"}})
+	}
+	return src, s.stillInstalled(ctx, src.Digest)
+}
+
+// statusOf is the status of an active run (A69).
+func (s *Service) statusOf(ctx context.Context, r store.Run) (string, error) {
+	live, here := s.runs.Live(r.ID)
+	switch {
+	case here && live.Paused:
+		return "paused", nil
+	case r.Phase == "preparing":
+		return "pending", nil
+	case r.Phase != "waiting":
+		return "running", nil
+	}
+	open, err := s.host.Store.Pending(ctx, r.ID)
+	if err != nil {
+		return "", fmt.Errorf("list open questions of %s: %w", r.ID, err)
+	}
+	if len(open) > 0 && (open[0].Kind == abi.KindApproval || open[0].Kind == abi.KindManualAction) {
+		return "waiting-approval", nil
+	}
+	return "waiting-input", nil
+}
+
+func unavailable(reason, message string) error {
+	return host.Refuse("replay_unavailable", "%s", message).With("reason", reason)
+}
+
+// stillInstalled is A83.
+func (s *Service) stillInstalled(ctx context.Context, d store.Digest) error {
+	all, err := s.host.Store.Connectors(ctx)
+	if err != nil {
+		return fmt.Errorf("list connectors: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(c store.Connector) bool { return c.Digest == d }) {
+		return unavailable("module_missing", "the module of this run is not installed any more")
+	}
+	return nil
+}
+
+// workflowOf is what a branch runs: the source's connection, or the connector of
+// a run whose connection was its own.
+func (s *Service) workflowOf(ctx context.Context, src store.Run) (string, error) {
+	c, err := s.named(ctx, string(src.ConnectionID))
+	switch {
+	case err == nil && c.Grant != nil && c.Grant.ID != src.GrantID, err == nil && c.Grant == nil && src.GrantID != "":
+		return "", unavailable("checkpoint_pruned", "the run kept its cursors under another grant")
+	case err == nil || !errors.Is(err, store.ErrNotFound):
+		return string(src.ConnectionID), err
+	}
+	all, err := s.host.Store.Connectors(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list connectors: %w", err)
+	}
+	for _, c := range all {
+		if c.ID == src.ConnectorID && c.Conformance {
+			return c.Name, nil
+		}
+	}
+	return "", host.Refuse("connection_not_ready", "the connection of this run was deleted").With("code", "connection_not_found")
+}
+
+// A fact is what a branch reads of an event.
+type fact struct {
+	Cursor    json.RawMessage              `json:"cursor"`
+	StateFrom map[store.Stream]store.RunID `json:"state_from"`
+	Supplied  bool                         `json:"state_supplied"`
+}
+
+// branchOf is the state that a branch begins with: per stream the last cursor
+// that the source committed before fromSeq, else the one that it started with
+// (A79). Those are known by the runs that committed them.
+func (s *Service) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
+	b := branch{from: map[string]store.RunID{}}
+	begun, err := s.begun(ctx, src.ID)
+	if err != nil {
+		return b, err
+	}
+	if begun.Supplied {
+		return b, unavailable("checkpoint_pruned", "the run began with a state that was given to it and is not kept")
+	}
+	for stream, id := range begun.StateFrom {
+		b.from[string(stream)] = id
+	}
+	own, err := s.committed(ctx, src.ID, fromSeq)
+	if err != nil {
+		return b, err
+	}
+	for stream := range own {
+		b.from[string(stream)] = src.ID
+	}
+	current, err := s.currentStates(ctx, src)
+	if err != nil {
+		return b, err
+	}
+	cursors := map[string]json.RawMessage{}
+	for stream, id := range b.from {
+		if cursors[stream], err = s.cursorOf(ctx, store.Stream(stream), id, current, own, src.ID); err != nil {
+			return b, err
+		}
+	}
+	b.state, err = json.Marshal(cursors)
+	return b, err
+}
+
+// begun reads run.started. A run that never did began with nothing.
+func (s *Service) begun(ctx context.Context, id store.RunID) (fact, error) {
+	var f fact
+	events, err := s.host.Store.Events(ctx, id, 0, 1)
+	if err != nil {
+		return f, fmt.Errorf("read timeline of %s: %w", id, err)
+	}
+	if len(events) == 0 || events[0].Type != "run.started" {
+		return f, nil
+	}
+	if err := json.Unmarshal(events[0].Data, &f); err != nil {
+		return f, fmt.Errorf("read event 0 of %s: %w", id, err)
+	}
+	return f, nil
+}
+
+// committed are the cursors that a run committed before an event, as its
+// timeline shows them. It reads backwards: cursors are committed at a run's end,
+// after everything that its guest did.
+func (s *Service) committed(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
+	out := map[store.Stream]json.RawMessage{}
+	for before > 0 {
+		events, err := s.host.Store.EventsBefore(ctx, id, before, 200)
+		if err != nil {
+			return nil, fmt.Errorf("read timeline of %s: %w", id, err)
+		}
+		if len(events) == 0 {
+			break
+		}
+		before = events[0].Sequence
+		for _, e := range slices.Backward(events) {
+			switch e.Type {
+			case "run.state_advanced":
+				var f fact
+				if err := json.Unmarshal(e.Data, &f); err != nil {
+					return nil, fmt.Errorf("read event %d of %s: %w", e.Sequence, id, err)
+				}
+				if _, later := out[e.Stream]; !later {
+					out[e.Stream] = f.Cursor
+				}
+			case "run.state_staged", "run.batch_ingested", "run.started":
+				return out, nil
+			}
+		}
+	}
+	return out, nil
+}
+
+// currentStates are the cursors of the namespace that the source committed to.
+func (s *Service) currentStates(ctx context.Context, src store.Run) (map[store.Stream]store.State, error) {
+	states, err := s.host.Store.States(ctx, src.ConnectionID, src.GrantID)
+	if err != nil {
+		return nil, fmt.Errorf("load state of %s: %w", src.ConnectionID, err)
+	}
+	out := map[store.Stream]store.State{}
+	for _, st := range states {
+		out[st.Stream] = st
+	}
+	return out, nil
+}
+
+// cursorOf is the cursor that a run committed for a stream. The store has it
+// while it is the newest (A103); else the timeline of that run does, unless it
+// was deleted or the cursor was too large to be shown.
+func (s *Service) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
+	own map[store.Stream]json.RawMessage, src store.RunID) (json.RawMessage, error) {
+	if c, ok := current[stream]; ok && c.RunID == by {
+		return c.Cursor, nil
+	}
+	all := own
+	if by != src {
+		var err error
+		if all, err = s.allCommitted(ctx, by); err != nil {
+			return nil, err
+		}
+	}
+	cursor, ok := all[stream]
+	if !ok || cut(cursor) {
+		return nil, unavailable("checkpoint_pruned", "the checkpoint that the branch would start from is not kept any more")
+	}
+	return cursor, nil
+}
+
+func (s *Service) allCommitted(ctx context.Context, id store.RunID) (map[store.Stream]json.RawMessage, error) {
+	head, err := s.host.Store.RunHead(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read timeline of %s: %w", id, err)
+	}
+	return s.committed(ctx, id, head.Next)
+}
+
+// cut reports whether a timeline shows something in the place of a value (R179).
+// A cursor that looks like that is taken for it.
+func cut(cursor json.RawMessage) bool {
+	v, err := abi.Parse(cursor, abi.ParseOptions{AnyKind: true})
+	m, _ := v.Member("truncated")
+	yes, _ := m.Bool()
+	return err != nil || yes
+}
+
+// movedOn reports whether a cursor of the connection is not where the branch
+// starts from (A80).
+func (s *Service) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
+	current, err := s.currentStates(ctx, src)
+	if err != nil {
+		return false, err
+	}
+	begins := map[string]json.RawMessage{}
+	if err := json.Unmarshal(b.state, &begins); err != nil {
+		return false, fmt.Errorf("read state of a branch: %w", err)
+	}
+	if len(begins) != len(current) {
+		return true, nil
+	}
+	for stream, cursor := range begins {
+		c, ok := current[store.Stream(stream)]
+		if !ok || !bytes.Equal(abi.AppendCompact(nil, c.Cursor), abi.AppendCompact(nil, cursor)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

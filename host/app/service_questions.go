@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Answer implements host.Questions. A no_pending_interaction of a run that is
+// over has details.outcome: what became of the question (interaction.Outcome).
+//
+// The audit log names the interaction and who answered (A166). An answer that
+// could not be written down is not taken.
+func (s *Service) Answer(ctx context.Context, who host.Principal, a host.Answer) error {
+	defer func() { // also when the desk never saw it
+		for _, v := range a.Data {
+			clear(v)
+		}
+	}()
+	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
+	return asked(s.host.audited(by(as(ctx, who), e), func() error {
+		return s.desk.Answer(ctx, a.RunID, a.InteractionID, strings.Clone(a.Status), a.Data, kept(who).ID)
+	}))
+}
+
+// RawAssistance implements host.Questions.
+func (s *Service) RawAssistance(ctx context.Context, id store.RunID, requestID string) (host.RawAssistance, error) {
+	r, err := s.desk.Raw(ctx, id, requestID)
+	if err != nil {
+		return host.RawAssistance{}, err
+	}
+	out := host.RawAssistance{Message: r.Message, Schema: r.Schema, Fields: r.Fields, Attachments: make([]host.LiveAttachment, 0, len(r.Attachments))}
+	if r.Page.Host != "" {
+		out.Page = &host.OpenPage{Title: r.Page.Title, URLHost: r.Page.Host}
+	}
+	for _, a := range r.Attachments {
+		out.Attachments = append(out.Attachments, host.LiveAttachment(a))
+	}
+	return out, nil
+}

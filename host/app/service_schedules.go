@@ -1,0 +1,271 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/schedule"
+	"github.com/sluicehost/sluice/store"
+)
+
+var _ host.Schedules = (*Service)(nil)
+
+// startSchedules begins to start runs that are due. Runs of an earlier host have
+// been reconciled when a host is open (R188).
+func (s *Service) startSchedules(ctx context.Context, o ServiceOptions) error {
+	s.schedules = s.scheduler(o)
+	s.host.AddCheck("scheduler", s.schedules.Running)
+	s.host.SetAttention(s.schedules)
+	return s.schedules.Start(ctx)
+}
+
+func (s *Service) scheduler(o ServiceOptions) *schedule.Scheduler {
+	d := schedule.Deps{Store: s.host.Store, Starter: automatic{s}, Source: automatic{s}, Log: s.log, Shortest: o.ShortestInterval}
+	if o.Ticked != nil {
+		d.Done = func(t schedule.Tick) { o.Ticked(host.Tick(t)) }
+	}
+	return schedule.New(d)
+}
+
+// automatic starts runs for schedules, and says how connections are.
+type automatic struct{ service *Service }
+
+var (
+	_ schedule.Starter = automatic{}
+	_ schedule.Source  = automatic{}
+)
+
+// byItself is who asks for automatic runs (A149).
+var byItself = host.Principal{ID: "scheduler"}
+
+// StartScheduled implements schedule.Starter. That this host is stopping, or has
+// as many runs as it takes, is no refusal of the start: it is tried again.
+func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
+	rec, err := a.service.start(ctx, byItself, host.StartRun{
+		WorkflowID: string(q.Connection), Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, With: q.With,
+		Request: store.Request{CatchUp: q.CatchUp},
+	}, branch{automation: q.AutomationMode})
+	var no *host.Refusal
+	a.service.putOff.Delete(q.Connection)
+	if errors.As(err, &no) && (no.Code == "unavailable" || no.Code == "rate_limited") {
+		a.service.putOff.Store(q.Connection, "Put off: "+no.Message+".")
+		return rec, err
+	}
+	if errors.As(err, &no) {
+		return rec, &schedule.Refused{Code: startCode(no), Message: no.Message, Err: err}
+	}
+	return rec, err
+}
+
+// startCode is the code of runtime.md §6.1 behind the one of the API (A44).
+func startCode(no *host.Refusal) string {
+	if code, ok := no.Details["code"].(string); ok && no.Code == "connection_not_ready" {
+		return code
+	}
+	return no.Code
+}
+
+// RecordRefused implements schedule.Starter (R186).
+func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *schedule.Refused) (store.Run, error) {
+	h := a.service.host
+	c, err := h.Store.Connection(ctx, q.Connection)
+	if err != nil {
+		return store.Run{}, fmt.Errorf("record refused start of %s: %w", q.Connection, err)
+	}
+	in := run.Input{
+		Connection: c, Connector: store.Connector{ID: c.ConnectorID, Digest: c.Digest}, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf,
+		AutomationMode: q.AutomationMode, Limits: h.Options.Limits, Budgets: h.Options.Budgets,
+		Request: store.Request{By: byItself.ID, WorkflowID: string(c.ID), CatchUp: q.CatchUp},
+	}
+	if m, err := abi.ReadManifest(c.Manifest); err == nil {
+		in.Manifest = m
+	}
+	return run.RecordRefusal(ctx, h.Store, in, h.ID, h.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
+}
+
+// surveyed is the key of a survey in a context: a list of schedules looks at the
+// host once.
+type surveyed struct{}
+
+// ScheduledConnection implements schedule.Source.
+func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionID) (schedule.Connection, error) {
+	s := a.service
+	c, err := s.named(ctx, string(id))
+	if err != nil {
+		return schedule.Connection{}, err
+	}
+	v, ok := ctx.Value(surveyed{}).(*survey)
+	if !ok {
+		if v, err = s.host.survey(ctx); err != nil {
+			return schedule.Connection{}, err
+		}
+	}
+	out := schedule.Connection{ConnectorID: c.ConnectorID, Grant: c.Grant}
+	if m, err := abi.ReadManifest(c.Manifest); err == nil {
+		out.Policy = schedule.ReadPolicy(m.RefreshPolicy)
+	} else if k, listed := v.of(c); listed {
+		if m := v.manifest(k); m != nil {
+			out.Policy = schedule.ReadPolicy(m.RefreshPolicy)
+		}
+	}
+	fault := c.Grant.Fault(time.Now())
+	for _, code := range v.notReady(ctx, c) {
+		if code != "run_already_active" && code != fault { // those are gates of their own
+			out.NotReady = code
+			break
+		}
+	}
+	return out, nil
+}
+
+// PutSchedule implements host.Schedules (A196).
+func (s *Service) PutSchedule(ctx context.Context, who host.Principal, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
+		var one schedule.Schedule
+		one, created, err = s.schedules.Put(ctx, id, schedule.Request(d), revision)
+		out = s.shownSchedule(one)
+		return err
+	})
+	return out, created, err
+}
+
+// Schedule implements host.Schedules (A197).
+func (s *Service) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	one, err := s.schedules.Schedule(ctx, id)
+	return s.shownSchedule(one), scheduleError(err)
+}
+
+// Schedules implements host.Schedules (A198, R192).
+func (s *Service) Schedules(ctx context.Context) ([]host.Schedule, error) {
+	v, err := s.host.survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.schedules.Schedules(context.WithValue(ctx, surveyed{}, v))
+	if err != nil {
+		return nil, scheduleError(err)
+	}
+	out := make([]host.Schedule, 0, len(all))
+	for _, one := range all {
+		out = append(out, s.shownSchedule(one))
+	}
+	return out, nil
+}
+
+// PauseSchedule implements host.Schedules (A199).
+func (s *Service) PauseSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) (host.Schedule, error) {
+	return s.switched(ctx, who, id, s.schedules.Pause, "paused")
+}
+
+// ResumeSchedule implements host.Schedules (A199).
+func (s *Service) ResumeSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) (host.Schedule, error) {
+	return s.switched(ctx, who, id, s.schedules.Resume, "resumed")
+}
+
+func (s *Service) switched(ctx context.Context, who host.Principal, id store.ConnectionID, to func(context.Context, store.ConnectionID) (schedule.Schedule, bool, error), code string) (out host.Schedule, err error) {
+	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
+		one, changed, err := to(ctx, id)
+		if out = s.shownSchedule(one); err == nil && !changed {
+			return errNoChange
+		}
+		return err
+	}, audit.Code(code))
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
+	return out, err
+}
+
+// errNoChange: it was so already, and is not written down.
+var errNoChange = errors.New("no change")
+
+// DeleteSchedule implements host.Schedules (A200).
+func (s *Service) DeleteSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) error {
+	s.putOff.Delete(id)
+	return s.scheduled(ctx, who, audit.ScheduleDeleted, id, func() error { return s.schedules.Delete(ctx, id) })
+}
+
+// ScheduleHistory implements host.Schedules (A201).
+func (s *Service) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
+	if _, err := s.named(ctx, string(id)); err != nil {
+		return nil, "", err
+	}
+	page, next, err := s.schedules.History(ctx, id, before, limit)
+	if err != nil {
+		return nil, "", scheduleError(err)
+	}
+	out := make([]host.Tick, 0, len(page))
+	for _, t := range page {
+		out = append(out, host.Tick(t))
+	}
+	return out, next, nil
+}
+
+// ScheduleStatistics implements host.Schedules (R212).
+func (s *Service) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
+	if _, err := s.named(ctx, string(id)); err != nil {
+		return host.Statistics{}, err
+	}
+	sums, err := s.schedules.Statistics(ctx, id)
+	out := host.Statistics{TotalRuns: sums.TotalRuns, Succeeded: sums.Succeeded, Partial: sums.Partial, Failed: sums.Failed, Cancelled: sums.Cancelled,
+		Skipped: sums.Skipped, TotalRecords: sums.TotalRecords}
+	if sums.LastRun != nil {
+		last := host.Tick(*sums.LastRun)
+		out.LastRun = &last
+	}
+	return out, err
+}
+
+// scheduled makes a change and writes it down (A168). What is refused leaves no
+// entry.
+func (s *Service) scheduled(ctx context.Context, who host.Principal, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
+	e := by(as(ctx, who), audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
+	return scheduleError(s.host.audited(e, change))
+}
+
+// scheduleError is what an operation that was refused is for the dashboard.
+func scheduleError(err error) error {
+	var no *schedule.Error
+	if !errors.As(err, &no) {
+		return err
+	}
+	return &host.Refusal{Code: no.Code, Message: no.Message, Details: no.Details}
+}
+
+// heldUp says what keeps the run of a schedule from starting or going on.
+func (s *Service) heldUp(one schedule.Schedule) string {
+	if one.ActiveRunID != "" {
+		live, _ := s.LiveRun(one.ActiveRunID)
+		return live.HeldUp
+	}
+	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(time.Now()) {
+		return ""
+	}
+	why, _ := s.putOff.Load(one.ConnectionID)
+	text, _ := why.(string)
+	return text
+}
+
+func (s *Service) shownSchedule(one schedule.Schedule) host.Schedule {
+	out := scheduleOf(one)
+	out.HeldUp = s.heldUp(one)
+	return out
+}
+
+func scheduleOf(s schedule.Schedule) host.Schedule {
+	return host.Schedule{
+		ConnectionID: string(s.ConnectionID), Revision: s.Revision,
+		Cron: s.Cron, IntervalSeconds: s.IntervalSeconds, Timezone: s.Timezone, JitterSeconds: s.JitterSeconds,
+		Enabled: s.Enabled, CatchUp: s.CatchUp, MaxRetries: s.MaxRetries,
+		EffectiveMode: s.EffectiveMode, HumanAttentionNeeded: s.HumanAttentionNeeded, IneligibilityReason: s.IneligibilityReason,
+		LastErrorCode: s.LastErrorCode, LastStartedAt: s.LastStartedAt, LastFinishedAt: s.LastFinishedAt, LastSuccessfulAt: s.LastSuccessfulAt,
+		NextDueAt: s.NextDueAt, ActiveRunID: string(s.ActiveRunID), TicksSkippedOverlap: s.TicksSkippedOverlap,
+		MinimumIntervalWarning: s.MinimumIntervalWarning, SchedulerBackoff: (*host.Backoff)(s.SchedulerBackoff), AutomationMode: s.AutomationMode,
+	}
+}

@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A view makes resources of one answer.
+type view struct {
+	*survey
+	connections []store.Connection
+	schedules   map[store.ConnectionID]*host.Schedule
+}
+
+// scheduler is the part of host.Schedules that shows up in connections.
+type scheduler interface {
+	Schedules(context.Context) ([]host.Schedule, error)
+}
+
+func (s *Service) view(ctx context.Context) (*view, error) {
+	v := &view{schedules: map[store.ConnectionID]*host.Schedule{}}
+	var err error
+	if v.survey, err = s.host.survey(ctx); err != nil {
+		return nil, err
+	}
+	if v.connections, err = s.host.Store.Connections(ctx); err != nil {
+		return nil, err
+	}
+	v.connections = slices.DeleteFunc(v.connections, func(c store.Connection) bool { return c.Temporary })
+	slices.SortStableFunc(v.connectors, func(a, b store.Connector) int { return strings.Compare(a.Name, b.Name) })
+	if all, ok := any(s).(scheduler); ok {
+		list, err := all.Schedules(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, sc := range list {
+			v.schedules[store.ConnectionID(sc.ConnectionID)] = &sc
+		}
+	}
+	return v, nil
+}
+
+// connection finds one by its id.
+func (v *view) connectionOf(id store.ConnectionID) (store.Connection, error) {
+	for _, c := range v.connections {
+		if c.ID == id {
+			return c, nil
+		}
+	}
+	return store.Connection{}, notFound("connection")
+}
+
+// connector is A178, with A173.
+func (v *view) connector(ctx context.Context, k store.Connector) (host.Connector, error) {
+	out := host.Connector{
+		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest), DisplayName: k.DisplayName,
+		Manifest: k.Manifest, ABI: abiOf(k), Source: host.Source{Type: k.Source}, Signature: host.Signature{Status: "unsigned"},
+		Size: k.Size, InstalledAt: k.InstalledAt, InstalledBy: k.InstalledBy, IsDefault: true, Revision: max(k.Revision, 1),
+		Warnings: warnings(k), Conformance: k.Conformance, Connections: []host.ConnectionRef{},
+		Requested: host.RequestedByAll{Bindings: map[string]host.RequestedBinding{}, Secrets: []string{}, Streams: []string{}, InteractionKinds: []string{}},
+	}
+	if k.Source == "" {
+		out.Source.Type = "file"
+		if k.Bundled {
+			out.Source.Type = "bundled"
+		}
+	}
+	if k.InstalledBy == "" {
+		out.InstalledBy = "owner"
+	}
+	if k.Signer != nil {
+		out.Signature = host.Signature{Status: "verified", Signer: k.Signer.Key}
+	}
+	if m := v.manifest(k); m != nil {
+		out.Requested, out.Description = requestedBy(m), described(m)
+	}
+	for _, c := range v.connections {
+		if of, ok := v.of(c); !ok || of.ID != k.ID || of.Bundled != k.Bundled {
+			continue
+		}
+		ref := host.ConnectionRef{ConnectionID: string(c.ID), DisplayName: shownAs(c, k), Ready: len(v.notReady(ctx, c)) == 0, Schedule: "none"}
+		if sc := v.schedules[c.ID]; sc != nil {
+			ref.Schedule = sc.EffectiveMode
+		}
+		out.Connections = append(out.Connections, ref)
+	}
+	return out, nil
+}
+
+// described is what the author says of the connector, if anything.
+func described(m *abi.Manifest) string {
+	root, err := abi.Parse(m.Raw, abi.ParseOptions{})
+	if err != nil {
+		return ""
+	}
+	d, _ := root.Member("description")
+	text, _ := d.Text()
+	return abi.Cut(abi.Clean(text), 2000)
+}
+
+// shownAs is what people call a connection.
+func shownAs(c store.Connection, k store.Connector) string {
+	switch {
+	case c.DisplayName != "":
+		return c.DisplayName
+	case string(c.ID) == k.Name && k.DisplayName != "":
+		return k.DisplayName
+	}
+	return string(c.ID)
+}
+
+// connection is A193.
+func (v *view) connection(ctx context.Context, c store.Connection) (host.Connection, error) {
+	k, _ := v.of(c)
+	m := v.manifestOf(c)
+	out := host.Connection{
+		ConnectionID: string(c.ID), DisplayName: shownAs(c, k), ConnectorID: string(c.ConnectorID), ConnectorName: k.Name,
+		Version: k.Version, ModuleDigest: string(c.Digest), Mode: orElse(c.Mode, "live"), Enabled: c.Enabled, NotReady: v.notReady(ctx, c),
+		Settings: c.Settings, Secrets: v.secrets(c, m, false), Grant: shownGrant(c), Bindings: shownBindings(c, m),
+		ProfileName: orElse(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince, LeakCanary: orElse(c.LeakCanary, "enforce"),
+		Schedule: v.schedules[c.ID], CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
+	}
+	out.Ready = len(out.NotReady) == 0
+	if len(c.Settings) == 0 {
+		out.Settings = json.RawMessage("{}")
+	}
+	if k.Name == "" { // it was uninstalled
+		out.ConnectorName = abi.SlugOf(string(c.ConnectorID))
+	}
+	if m != nil && c.Digest != k.Digest {
+		out.Version = m.Version
+	}
+	if a := v.host.attention; a != nil {
+		needs, err := a.NeedsAttention(ctx, c.ID)
+		if err != nil {
+			return out, err
+		}
+		out.NeedsAttention = needs
+	}
+	if l, active := v.leases[c.ID]; active {
+		out.ActiveRunID = string(l.RunID)
+	}
+	var err error
+	out.LastRun, err = v.lastRun(ctx, c.ID)
+	return out, err
+}
+
+// manifestOf is the one that the connection has: the pinned one, or else the
+// installed one; nil for none that can be read.
+func (v *view) manifestOf(c store.Connection) *abi.Manifest {
+	if k, ok := v.of(c); ok && (k.Digest == c.Digest || len(c.Manifest) == 0) {
+		return v.manifest(k)
+	}
+	m, err := abi.ReadManifest(c.Manifest)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

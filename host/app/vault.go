@@ -1,0 +1,88 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ErrNoVault: a store in memory keeps no secrets.
+var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with --store badger:DIR")
+
+// OpenVault opens the secrets beside a store. It opens no store and takes no
+// lock of one, so it may be used while runs go on. Secrets need no connection
+// yet. Changes are in the audit log.
+func OpenVault(store string) (*Secrets, error) {
+	dir, err := DataDir(store)
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		return nil, ErrNoVault
+	}
+	v, err := vault.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	l, err := audit.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Secrets{v, l}, nil
+}
+
+// secrets adds to those that were given what the vault has for the others that
+// the manifest declares. One that is set and cannot be read refuses the start;
+// one that is not set is the run's to miss (R25).
+func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
+	if h.DataDir == "" {
+		return given, nil
+	}
+	out := map[string]string{}
+	maps.Copy(out, given)
+	for _, f := range run.SecretFields(m) {
+		if _, ok := out[f.Name]; ok {
+			continue
+		}
+		value, ok, err := h.stored(id, f.Name)
+		if err != nil {
+			r := refusal("secret_missing", fmt.Errorf("read stored secret: %w", err))
+			r.Details = map[string]any{"secret": f.Name}
+			return nil, r
+		}
+		if ok && f.OAuth == nil && isAuthorization([]byte(value)) {
+			r := refusal("secret_missing", fmt.Errorf("what is stored as secret %s of %s is an authorization, and the connector asks for a secret; store one with sluice secret set %s %s", f.Name, id, id, f.Name))
+			r.Details = map[string]any{"secret": f.Name}
+			return nil, r
+		}
+		if ok {
+			out[f.Name] = value
+		}
+	}
+	return out, nil
+}
+
+// stored is what the vault has under a name. It becomes a string here because
+// that is what a run takes; the vault's own copy is cleared (S85).
+func (h *Host) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
+	v, err := vault.Open(h.DataDir)
+	if err != nil {
+		return "", false, err
+	}
+	s, err := v.Get(string(id), name)
+	if errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrInvalid) { // no such name can be set
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer s.Wipe()
+	s.Use(func(b []byte) { value = string(b) })
+	return value, true, nil
+}

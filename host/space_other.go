@@ -1,6 +1,0 @@
-//go:build !linux && !darwin && !freebsd
-
-package host
-
-// freeSpace is not measured here.
-func freeSpace(string) (uint64, bool) { return 0, false }

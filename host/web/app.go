@@ -1,0 +1,162 @@
+package web
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+)
+
+// Bounds of A12 and A21.
+const (
+	MaxBody   = 1 << 20
+	MaxUpload = 64 << 20
+	maxHeader = 16 << 10
+	// maxUploads are read at one time: each is held in memory whole.
+	maxUploads = 4
+)
+
+// Options are what an App needs.
+type Options struct {
+	Access *access.Access
+	Log    *slog.Logger // nil: discarded
+	// Hosts are the values of the Host header that are answered (A36), in lower
+	// case, with the port unless it is the scheme's own. None are needed at the local
+	// socket.
+	Hosts []string
+	// Proxies terminate TLS for us; X-Forwarded-For and -Proto of these alone are
+	// believed (A39).
+	Proxies []netip.Prefix
+	// ErrorPage shows a refusal to a person, for routes with Page; nil: as JSON.
+	ErrorPage func(c *fiber.Ctx, p *Problem) error
+	// Observe is told of every answer, for metrics; nil: nobody. The route is a
+	// template, "" for none that exists.
+	Observe func(method, route string, status int, took time.Duration)
+	// Denied is told of every request whose key lacks the scope (A168); nil: nobody.
+	Denied func(who host.Principal, scope string)
+	// Tenant is whose answers are kept; "" is default.
+	Tenant string
+	Now    func() time.Time // nil: time.Now
+}
+
+// An App is the routes and what stands before them. Add routes, then use it; it
+// may then be used concurrently.
+type App struct {
+	o      Options
+	hosts  map[string]bool
+	fiber  *fiber.App
+	routes []Route
+	roots  map[string]bool // first segments below /v1
+	built  atomic.Bool     // the table is closed
+	ready  sync.Once       // of build: whoever serves waits until it is done
+
+	listeners listeners
+	streams   streams
+	uploads   chan struct{} // a token for each that is in memory
+	sockets   atomic.Int64  // that are open
+	draining  atomic.Bool   // nothing is changed any more
+}
+
+// New makes an App without routes.
+func New(o Options) *App {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Tenant == "" {
+		o.Tenant = "default"
+	}
+	a := &App{o: o, hosts: map[string]bool{}, roots: map[string]bool{}, uploads: make(chan struct{}, maxUploads)}
+	for _, h := range o.Hosts {
+		a.hosts[strings.ToLower(h)] = true
+	}
+	a.streams.init()
+	a.fiber = fiber.New(fiber.Config{
+		CaseSensitive:                true,
+		StrictRouting:                true,
+		UnescapePath:                 false,
+		Immutable:                    false,
+		ReadTimeout:                  60 * time.Second,
+		WriteTimeout:                 0,
+		IdleTimeout:                  60 * time.Second,
+		ReadBufferSize:               maxHeader,
+		StreamRequestBody:            true,
+		BodyLimit:                    MaxUpload,
+		DisableStartupMessage:        true,
+		EnableTrustedProxyCheck:      true,
+		DisablePreParseMultipartForm: true,
+		ErrorHandler:                 a.frameworkError,
+	})
+	a.fiber.Server().Logger = quiet{o.Log}
+	a.fiber.Server().ExpectHandler = expected
+	a.fiber.Server().ConnState = func(c net.Conn, s fasthttp.ConnState) {
+		switch s {
+		case fasthttp.StateNew:
+			a.listeners.silent(c, true)
+		case fasthttp.StateIdle:
+			_ = c.SetWriteDeadline(time.Time{}) // that of leave was for one answer
+		case fasthttp.StateClosed:
+			a.listeners.silent(c, false)
+			a.streams.start(c, nil) // it lost its connection before it had it, and learns so
+		}
+	}
+	a.fiber.Server().KeepHijackedConns = true // streams and sockets close theirs
+	a.fiber.Use(a.enter)
+	return a
+}
+
+// Access is who may do what here, for those who mount routes.
+func (a *App) Access() *access.Access { return a.o.Access }
+
+// Fiber is the application underneath, for a test's Test and for its Server. The
+// table of routes is closed by it.
+func (a *App) Fiber() *fiber.App {
+	a.ready.Do(a.build)
+	return a.fiber
+}
+
+// Serve answers on a listener until Shutdown, which closes it. Several may be
+// served at once; after Shutdown it returns at once.
+func (a *App) Serve(l net.Listener) error {
+	l = &closedOnce{Listener: l}
+	if !a.listeners.add(l) {
+		return l.Close()
+	}
+	return a.Fiber().Server().Serve(l)
+}
+
+// Drain refuses with 503 every request that would change something, from now on.
+// Reads and streams go on.
+func (a *App) Drain() { a.draining.Store(true) }
+
+// EndStreams refuses new streams with 503, ends those that there are, and waits
+// for them, or until the time is over (A20). Shutdown comes after it.
+func (a *App) EndStreams(timeout time.Duration) { a.streams.end(timeout) }
+
+// Shutdown stops listening and waits until requests are answered, or the time is
+// over. Then Context ends.
+func (a *App) Shutdown(timeout time.Duration) error {
+	defer a.streams.stop()
+	a.listeners.close()
+	return a.Fiber().ShutdownWithTimeout(timeout)
+}
+
+// quiet takes what fasthttp says of connections, which clients can make it say
+// as often as they like.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Printf(format string, args ...any) {
+	q.log.Debug("http", slog.String("said", fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"github.com/gofiber/fiber/v2"
+)
+
+const (
+	headerSite = "Sec-Fetch-Site"
+	headerMode = "Sec-Fetch-Mode"
+	// HeaderCSRF carries the page token (A34).
+	HeaderCSRF = "X-Sluice-CSRF"
+)
+
+// sameOrigin demands that a request was made by our own page (A35, S97). proof
+// demands that a header says so; without it silence is enough.
+func sameOrigin(c *fiber.Ctx, r *request, proof bool) error {
+	refused := NewProblem(0, "origin_not_allowed", "This request was not made by a page of Sluice.")
+	site, origin := c.Get(headerSite), c.Get(fiber.HeaderOrigin)
+	switch site {
+	case "", "same-origin":
+	case "none": // a person opened it
+		if c.Method() != fiber.MethodGet && c.Method() != fiber.MethodHead || c.Get(headerMode) != "navigate" {
+			return refused
+		}
+	default:
+		return refused
+	}
+	if origin != "" && origin != r.origin(c) {
+		return refused
+	}
+	if proof && site == "" && origin == "" {
+		return refused
+	}
+	return nil
+}
+
+// origin is our own, as the client sees it: the host was allowed.
+func (r *request) origin(c *fiber.Ctx) string {
+	header, _ := hostHeader(c)
+	if r.https {
+		return "https://" + header
+	}
+	return "http://" + header
+}
+
+func safe(c *fiber.Ctx) bool {
+	return c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead
+}

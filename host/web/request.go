@@ -1,0 +1,90 @@
+package web
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+)
+
+// A request is what is known of one, beside its Ctx. All of it is copied.
+type request struct {
+	app       *App
+	id        string
+	began     time.Time
+	method    string
+	path      string     // as sent, undecoded, without query
+	address   netip.Addr // invalid for the local socket
+	socket    bool
+	https     bool
+	route     *Route
+	principal *access.Principal
+	session   access.Session // of the cookie that was used
+	slot      *access.Slot
+	body      []byte
+	bodyRead  bool
+	streaming bool
+	uploading bool // it has a place among App.uploads
+}
+
+type requestKey struct{}
+
+// of returns the state of a request. Every request has one: enter made it.
+func of(c *fiber.Ctx) *request {
+	r, _ := c.Locals(requestKey{}).(*request)
+	return r
+}
+
+func (a *App) request(c *fiber.Ctx) *request {
+	if r := of(c); r != nil {
+		return r
+	}
+	r := &request{app: a, began: a.o.Now(), method: strings.Clone(c.Method()), path: strings.Clone(c.Path())}
+	if !slices.Contains(fiber.DefaultMethods, r.method) {
+		r.method = "?" // it goes to the log
+	}
+	r.id = access.NewID("req_", r.began)
+	r.from(c)
+	c.Locals(requestKey{}, r)
+	return r
+}
+
+// RequestID is the id that the answer carries (A42).
+func RequestID(c *fiber.Ctx) string { return of(c).id }
+
+// Principal is who asks; nil on an open route.
+func Principal(c *fiber.Ctx) *access.Principal { return of(c).principal }
+
+// Who is the principal as commands want it.
+func Who(c *fiber.Ctx) host.Principal {
+	p := of(c).principal
+	if p == nil {
+		r := of(c)
+		return host.Principal{ID: "token", Transport: access.REST, RequestID: r.id, Address: addressText(r.address)}
+	}
+	return host.Principal{ID: p.ID, Transport: p.Transport, RequestID: p.RequestID, Address: p.Address}
+}
+
+// Session is the owner session of a request that came with its cookie; the zero
+// Session otherwise. Pages need its CSRF token.
+func Session(c *fiber.Ctx) access.Session { return of(c).session }
+
+// Access is who may do what, for routes that manage it.
+func Access(c *fiber.Ctx) *access.Access { return of(c).app.o.Access }
+
+// SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
+// a nil Slot's methods do nothing. A handler passes its Writes to the commit of
+// the effect (A51) and then answers the same with JSON; for any other handler the
+// App keeps the answer itself.
+func SlotOf(c *fiber.Ctx) *access.Slot { return of(c).slot }
+
+// Secure reports whether the client speaks TLS, to us or to a listed proxy.
+func Secure(c *fiber.Ctx) bool { return of(c).https }
+
+// AddressName is what buckets know the client's address by.
+func AddressName(c *fiber.Ctx) string { return addressName(of(c).address) }

@@ -1,0 +1,254 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// WriteDeadline is how long one flush of a stream may take (A17).
+const WriteDeadline = 30 * time.Second
+
+// EventStream is the type of server-sent events (A18).
+const EventStream = "text/event-stream; charset=utf-8"
+
+// Context is for what a handler calls. It holds nothing of the request, so that
+// it may outlive the handler, and ends when the App was shut down.
+func Context(c *fiber.Ctx) context.Context { return of(c).app.streams.base }
+
+// PollContext is for answers that wait for something: it ends when streams do
+// (A20).
+func PollContext(c *fiber.Ctx) context.Context { return of(c).app.streams.ctx }
+
+// Recheck returns what a stream calls at every heartbeat (A29): an error other
+// than the store's means that it must end. It holds copies only.
+func Recheck(c *fiber.Ctx) func(context.Context) error {
+	r := of(c)
+	a, p, scope := r.app, r.principal, r.route.Scope
+	if p == nil {
+		return func(context.Context) error { return nil }
+	}
+	return func(ctx context.Context) error { return a.o.Access.Check(ctx, p, scope) }
+}
+
+// Stream answers with what write writes, on a goroutine of its own, until write
+// returns (A15 to A20). ctx ends when the client has gone, within a second (S105),
+// or when the App ends its streams; write then returns. It flushes after every
+// frame, with Flush, and returns when that fails. write uses nothing of c.
+//
+// One connection serves one stream: it is closed behind it.
+func Stream(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
+	return answer(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
+		ctx, stop := watch(ctx, conn)
+		defer stop()
+		write(ctx, w, conn)
+	})
+}
+
+// Follow is Stream for a writer that watches its connection itself and is ended by
+// whoever made it, as the streams of host/api/stream are: a second watch would
+// cost as much again.
+func Follow(c *fiber.Ctx, contentType string, write func(w *bufio.Writer, conn net.Conn)) error {
+	return answer(c, contentType, func(_ context.Context, w *bufio.Writer, conn net.Conn) { write(w, conn) })
+}
+
+// answer takes the connection over from fasthttp. Its own body writers hold what the
+// request was read with, and pass every flush to another goroutine, for as long as
+// the stream is open: 50 KiB for each client that waits (S105).
+func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
+	r := of(c)
+	a := r.app
+	ctx, leave, ok := a.streams.enter()
+	if !ok {
+		return NewProblem(0, "unavailable", "The host is stopping.")
+	}
+	conn, res := c.Context().Conn(), &c.Context().Response
+	c.Status(fiber.StatusOK)
+	c.Set(fiber.HeaderContentType, contentType)
+	c.Set(fiber.HeaderCacheControl, "no-cache, no-store, no-transform")
+	c.Set("X-Accel-Buffering", "no")
+	c.Context().SetConnectionClose()
+	chunked := c.Request().Header.IsHTTP11()
+	if chunked {
+		res.Header.SetContentLength(-1)
+	}
+	r.streaming = true
+	serve := func(header []byte) {
+		defer leave()
+		defer a.logged(r, fiber.StatusOK)
+		defer func() { _ = conn.Close() }()
+		body := &bodyWriter{conn: conn, header: header, chunked: chunked}
+		w := bufio.NewWriter(body)
+		a.recovered(r, func() { write(ctx, w, conn) })
+		if Flush(w, conn) == nil {
+			_ = body.end()
+		}
+	}
+	a.streams.starting.Store(conn, serve)
+	c.Context().HijackSetNoResponse(true)
+	c.Context().Hijack(func(net.Conn) {
+		// fasthttp has the request back when this returns, and the reader of it is free.
+		a.streams.start(conn, res.Header.Header())
+	})
+	return nil
+}
+
+// recovered logs a panic: the recover of enter is on another goroutine (A16).
+func (a *App) recovered(r *request, write func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.o.Log.Error("stream panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	write()
+}
+
+// A bodyWriter writes the header of a response, then its body. One Write is one
+// write to the connection, and one chunk.
+type bodyWriter struct {
+	conn    net.Conn
+	header  []byte // nil once it is written
+	chunked bool
+}
+
+// buffers are what a bodyWriter puts together in.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func (b *bodyWriter) Write(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil // an empty chunk would be the last
+	}
+	if err := b.send(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// end writes the last chunk.
+func (b *bodyWriter) end() error { return b.send(nil) }
+
+func (b *bodyWriter) send(p []byte) error {
+	out := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(out)
+	out.Reset()
+	out.Write(b.header)
+	b.header = nil
+	if b.chunked {
+		out.Write(strconv.AppendInt(out.AvailableBuffer(), int64(len(p)), 16))
+		out.WriteString("\r\n")
+	}
+	out.Write(p)
+	if b.chunked {
+		out.WriteString("\r\n")
+	}
+	_, err := b.conn.Write(out.Bytes())
+	return err
+}
+
+// Flush flushes with the write deadline of A17, so that a client that stops
+// reading costs a goroutine for half a minute and no longer.
+func Flush(w *bufio.Writer, conn net.Conn) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(WriteDeadline)); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// watch ends ctx when the client has gone. A client of a stream sends nothing, so
+// one goroutine reads one byte: it gets an error, or a byte that should not be
+// there. stop waits for it.
+func watch(ctx context.Context, conn net.Conn) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	_ = conn.SetReadDeadline(time.Time{}) // the request's own would end it
+	var stopping sync.Mutex               // held while stopping is set
+	done, stopped := make(chan struct{}), false
+	go func() {
+		defer close(done)
+		defer cancel()
+		for {
+			_, err := conn.Read(make([]byte, 1))
+			stopping.Lock()
+			again := !stopped && errors.Is(err, os.ErrDeadlineExceeded)
+			if again {
+				_ = conn.SetReadDeadline(time.Time{})
+			}
+			stopping.Unlock()
+			if !again {
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		stopping.Lock()
+		stopped = true
+		_ = conn.SetReadDeadline(time.Unix(1, 0))
+		stopping.Unlock()
+		<-done
+		cancel()
+	}
+}
+
+// streams are those that are open.
+type streams struct {
+	// starting are those whose connection is not taken over yet: net.Conn to a
+	// func(header []byte). It is called, with nil, when the connection ends before.
+	starting sync.Map
+
+	base context.Context // ends last
+	stop context.CancelFunc
+
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu     sync.Mutex // guards closed, and Add of open
+	closed bool
+	open   sync.WaitGroup
+}
+
+func (s *streams) init() {
+	s.base, s.stop = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(s.base)
+}
+
+// start serves the stream that a handler answered with, unless it was started.
+func (s *streams) start(conn net.Conn, header []byte) {
+	if f, ok := s.starting.LoadAndDelete(conn); ok {
+		go f.(func([]byte))(header)
+	}
+}
+
+func (s *streams) end(timeout time.Duration) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	ended := make(chan struct{})
+	go func() {
+		s.open.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(timeout): // a stalled client meets its write deadline
+	}
+}
+
+func (s *streams) enter() (context.Context, func(), bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, false
+	}
+	s.open.Add(1)
+	return s.ctx, s.open.Done, true
+}
