@@ -194,7 +194,7 @@ func (u *UI) createConnection(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	conn, err := u.Host.CreateConnection(ctx, web.Who(c), q)
+	conn, err := u.Host.CreateConnection(ctx, q)
 	if err != nil {
 		return placed(err, settingFields(x.Manifest))
 	}
@@ -230,7 +230,7 @@ func (u *UI) changeConnection(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, err := u.Host.ChangeConnection(ctx, web.Who(c), id, q, nil); err != nil {
+	if _, err := u.Host.ChangeConnection(ctx, id, q, nil); err != nil {
 		return placed(err, fields)
 	}
 	return reload(c)
@@ -250,7 +250,7 @@ func (u *UI) dismiss(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.DismissAttention(web.Context(c), web.Who(c), id); err != nil {
+	if err := u.Host.DismissAttention(web.Context(c), id); err != nil {
 		return err
 	}
 	return reload(c)
@@ -267,7 +267,7 @@ func (u *UI) deleteConnection(c *fiber.Ctx) error {
 		f.fail("confirm", "the id of the connection, since its data is erased")
 		return f.err()
 	}
-	if err := u.Host.DeleteConnection(web.Context(c), web.Who(c), id, erase); err != nil {
+	if err := u.Host.DeleteConnection(web.Context(c), id, erase); err != nil {
 		return err
 	}
 	return leave(c, "/ui/")
@@ -288,7 +288,7 @@ func (u *UI) resetState(c *fiber.Ctx) error {
 	if row.Grant != nil {
 		space = row.Grant.ID
 	}
-	if err := u.Host.ResetState(ctx, web.Who(c), id, space, store.Stream(f.text("stream", 256))); err != nil {
+	if err := u.Host.ResetState(ctx, id, space, store.Stream(f.text("stream", 256))); err != nil {
 		return err
 	}
 	return done(c, "The next run begins from the beginning.")
@@ -308,7 +308,7 @@ func (u *UI) setSecret(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := u.Host.SetSecret(web.Context(c), web.Who(c), id, name, value); err != nil {
+	if err := u.Host.SetSecret(web.Context(c), id, name, value); err != nil {
 		return err
 	}
 	return reload(c)
@@ -319,7 +319,7 @@ func (u *UI) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.RemoveSecret(web.Context(c), web.Who(c), id, f.text("name", 128)); err != nil {
+	if err := u.Host.RemoveSecret(web.Context(c), id, f.text("name", 128)); err != nil {
 		return err
 	}
 	return reload(c)

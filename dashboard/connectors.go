@@ -65,7 +65,7 @@ func (u *UI) install(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	x, _, err := u.Host.InstallConnector(web.Context(c), web.Who(c), q)
+	x, _, err := u.Host.InstallConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (u *UI) uninstall(c *fiber.Ctx) error {
 	if _, err := formOf(c); err != nil {
 		return err
 	}
-	if err := u.Host.UninstallConnector(web.Context(c), web.Who(c), name, ""); err != nil {
+	if err := u.Host.UninstallConnector(web.Context(c), name, ""); err != nil {
 		return err
 	}
 	return leave(c, "/ui/connectors")

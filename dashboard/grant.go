@@ -186,7 +186,7 @@ func (u *UI) grant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, who := web.Context(c), web.Who(c)
+	ctx := web.Context(c)
 	asked, err := u.Host.Requested(ctx, id)
 	if err != nil {
 		return err
@@ -202,10 +202,10 @@ func (u *UI) grant(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, err := u.Host.ApproveBindings(ctx, who, id, bindings); err != nil {
+	if _, err := u.Host.ApproveBindings(ctx, id, bindings); err != nil {
 		return placed(err, bindingFields(asked, bindings))
 	}
-	if _, err := u.Host.GrantConnection(ctx, who, id, terms); err != nil {
+	if _, err := u.Host.GrantConnection(ctx, id, terms); err != nil {
 		return placed(err, map[string]string{"expiresAt": "expires"})
 	}
 	return leave(c, "/ui/connections/"+string(id))
@@ -361,7 +361,7 @@ func (u *UI) revoke(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.RevokeGrant(web.Context(c), web.Who(c), id, ""); err != nil {
+	if err := u.Host.RevokeGrant(web.Context(c), id, ""); err != nil {
 		return err
 	}
 	return reload(c)

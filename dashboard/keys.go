@@ -104,7 +104,7 @@ func (u *UI) createKey(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, web.Who(c), "key.created", key.KeyID, "done", nil); err != nil {
+	if err := u.Host.Audit(ctx, "key.created", key.KeyID, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "keys", "once", struct {
@@ -125,7 +125,7 @@ func (u *UI) revokeKey(c *fiber.Ctx) error {
 	if err := u.Access.Keys.Revoke(ctx, id); err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, web.Who(c), "key.revoked", id, "done", nil); err != nil {
+	if err := u.Host.Audit(ctx, "key.revoked", id, "done", nil); err != nil {
 		return err
 	}
 	return reload(c)

@@ -50,7 +50,7 @@ func (u *UI) answer(c *fiber.Ctx) error {
 	default:
 		return web.Invalid(web.Field{Path: "status", Rule: "success or cancelled"})
 	}
-	if err := u.Host.Answer(web.Context(c), web.Who(c), a); err != nil {
+	if err := u.Host.Answer(web.Context(c), a); err != nil {
 		if p, known := web.ProblemOf(err); known && late[p.Code] {
 			return tooLate()
 		}

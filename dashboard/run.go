@@ -335,7 +335,7 @@ func (u *UI) cancelRun(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.CancelRun(web.Context(c), web.Who(c), r.ID, abi.Cut(abi.Clean(f.raw("reason")), maxReason)); err != nil {
+	if _, err := u.Host.CancelRun(web.Context(c), r.ID, abi.Cut(abi.Clean(f.raw("reason")), maxReason)); err != nil {
 		return err
 	}
 	return done(c, "The run is being cancelled.")
@@ -346,7 +346,7 @@ func (u *UI) pauseRun(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.PauseRun(web.Context(c), web.Who(c), r.ID, "drain-current-node", ""); err != nil {
+	if _, err := u.Host.PauseRun(web.Context(c), r.ID, "drain-current-node", ""); err != nil {
 		return err
 	}
 	return done(c, "The run pauses at the next good moment.")
@@ -357,7 +357,7 @@ func (u *UI) resumeRun(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.ResumeRun(web.Context(c), web.Who(c), r.ID, ""); err != nil {
+	if _, err := u.Host.ResumeRun(web.Context(c), r.ID, ""); err != nil {
 		return err
 	}
 	return done(c, "The run goes on.")
@@ -382,7 +382,7 @@ func (u *UI) startRun(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	r, err := u.Host.StartRun(web.Context(c), web.Who(c), q)
+	r, err := u.Host.StartRun(web.Context(c), q)
 	if err != nil {
 		return err
 	}

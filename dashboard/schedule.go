@@ -150,7 +150,7 @@ func (u *UI) putSchedule(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, _, err := u.Host.PutSchedule(web.Context(c), web.Who(c), id, d, nil); err != nil {
+	if _, _, err := u.Host.PutSchedule(web.Context(c), id, d, nil); err != nil {
 		return err
 	}
 	return reload(c)
@@ -158,21 +158,21 @@ func (u *UI) putSchedule(c *fiber.Ctx) error {
 
 func (u *UI) pauseSchedule(c *fiber.Ctx) error {
 	return u.schedule(c, func(id store.ConnectionID) error {
-		_, err := u.Host.PauseSchedule(web.Context(c), web.Who(c), id)
+		_, err := u.Host.PauseSchedule(web.Context(c), id)
 		return err
 	})
 }
 
 func (u *UI) resumeSchedule(c *fiber.Ctx) error {
 	return u.schedule(c, func(id store.ConnectionID) error {
-		_, err := u.Host.ResumeSchedule(web.Context(c), web.Who(c), id)
+		_, err := u.Host.ResumeSchedule(web.Context(c), id)
 		return err
 	})
 }
 
 func (u *UI) deleteSchedule(c *fiber.Ctx) error {
 	return u.schedule(c, func(id store.ConnectionID) error {
-		return u.Host.DeleteSchedule(web.Context(c), web.Who(c), id)
+		return u.Host.DeleteSchedule(web.Context(c), id)
 	})
 }
 

@@ -102,7 +102,7 @@ func (u *UI) createWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, web.Who(c), "webhook.created", w.ID, "done", nil); err != nil {
+	if err := u.Host.Audit(ctx, "webhook.created", w.ID, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "settings", "once", struct {
@@ -159,7 +159,7 @@ func (u *UI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(web.Context(c), web.Who(c), action, id, outcome, nil); err != nil {
+	if err := u.Host.Audit(web.Context(c), action, id, outcome, nil); err != nil {
 		return err
 	}
 	return reload(c)
@@ -184,7 +184,7 @@ func (u *UI) rotateWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(web.Context(c), web.Who(c), "webhook.rotated", id, "done", nil); err != nil {
+	if err := u.Host.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "settings", "rotated", r)

@@ -265,7 +265,7 @@ func (f *fake) ScheduleStatistics(context.Context, store.ConnectionID) (host.Sta
 func (f *fake) AuditEntries(context.Context, host.AuditQuery) ([]host.AuditEntry, uint64, error) {
 	return f.entries, 7, nil
 }
-func (f *fake) Audit(context.Context, host.Principal, string, string, string, map[string]string) error {
+func (f *fake) Audit(context.Context, string, string, string, map[string]string) error {
 	return nil
 }
 func (f *fake) RawAssistance(context.Context, store.RunID, string) (host.RawAssistance, error) {
@@ -274,7 +274,7 @@ func (f *fake) RawAssistance(context.Context, store.RunID, string) (host.RawAssi
 	}
 	return *f.raw, nil
 }
-func (f *fake) Answer(_ context.Context, _ host.Principal, a host.Answer) error {
+func (f *fake) Answer(_ context.Context, a host.Answer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, v := range a.Data { // Data is the callee's, who wipes it
@@ -283,19 +283,19 @@ func (f *fake) Answer(_ context.Context, _ host.Principal, a host.Answer) error 
 	f.answers = append(f.answers, a)
 	return f.refuse
 }
-func (f *fake) GrantConnection(_ context.Context, _ host.Principal, _ store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
+func (f *fake) GrantConnection(_ context.Context, _ store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
 	f.terms = q
 	return host.Grant{}, f.refuse
 }
-func (f *fake) ApproveBindings(_ context.Context, _ host.Principal, _ store.ConnectionID, q host.Bindings) (host.Bindings, error) {
+func (f *fake) ApproveBindings(_ context.Context, _ store.ConnectionID, q host.Bindings) (host.Bindings, error) {
 	f.bindings = q
 	return q, f.refuse
 }
-func (f *fake) PutSchedule(_ context.Context, _ host.Principal, _ store.ConnectionID, d host.ScheduleDefinition, _ *uint64) (host.Schedule, bool, error) {
+func (f *fake) PutSchedule(_ context.Context, _ store.ConnectionID, d host.ScheduleDefinition, _ *uint64) (host.Schedule, bool, error) {
 	f.schedule = d
 	return host.Schedule{}, true, f.refuse
 }
-func (f *fake) SetSecret(_ context.Context, _ host.Principal, _ store.ConnectionID, _ string, value []byte) error {
+func (f *fake) SetSecret(_ context.Context, _ store.ConnectionID, _ string, value []byte) error {
 	f.secret = bytes.Clone(value)
 	return f.refuse
 }

@@ -29,15 +29,15 @@ type Host interface {
 type Runs interface {
 	// StartRun makes the checks of runtime.md §6.1 and answers once the run row is
 	// durable, without waiting for the guest (A68).
-	StartRun(ctx context.Context, who Principal, q StartRun) (store.Run, error)
+	StartRun(ctx context.Context, q StartRun) (store.Run, error)
 	// ForkRun starts a branch of a run that is over (A77 to A80).
-	ForkRun(ctx context.Context, who Principal, q ForkRun) (store.Run, error)
+	ForkRun(ctx context.Context, q ForkRun) (store.Run, error)
 	// CancelRun returns cancelling, cancelled, or the status of a run that had ended
 	// (A72). It does not wait for the guest longer than a moment.
-	CancelRun(ctx context.Context, who Principal, id store.RunID, reason string) (status string, err error)
+	CancelRun(ctx context.Context, id store.RunID, reason string) (status string, err error)
 	// PauseRun asks for a pause (A73); policy is drain-current-node or immediate.
-	PauseRun(ctx context.Context, who Principal, id store.RunID, policy, reason string) (at time.Time, err error)
-	ResumeRun(ctx context.Context, who Principal, id store.RunID, reason string) (at time.Time, err error)
+	PauseRun(ctx context.Context, id store.RunID, policy, reason string) (at time.Time, err error)
+	ResumeRun(ctx context.Context, id store.RunID, reason string) (at time.Time, err error)
 	// LiveRun is what is known of a run of this process and stands in no event;
 	// false when it is not active here.
 	LiveRun(id store.RunID) (LiveRun, bool)
@@ -99,7 +99,7 @@ type Questions interface {
 	// Answer submits a response to a pending interaction; the checks are those of
 	// runtime.md §16.3, in their order. It returns once the end of the interaction
 	// is durable. Data belongs to the callee, which wipes it.
-	Answer(ctx context.Context, who Principal, a Answer) error
+	Answer(ctx context.Context, a Answer) error
 	// RawAssistance is what only those who may answer see of an open item (A163):
 	// the connector's own text and schema, and targets of url and qr attachments.
 	// store.ErrNotFound when it is not open here.
@@ -146,13 +146,13 @@ type LiveAttachment struct {
 // Connectors installs modules (§10.1).
 type Connectors interface {
 	// InstallConnector reports created false when this digest is installed already.
-	InstallConnector(ctx context.Context, who Principal, q InstallConnector) (c Connector, created bool, err error)
+	InstallConnector(ctx context.Context, q InstallConnector) (c Connector, created bool, err error)
 	InspectConnector(ctx context.Context, q InstallConnector) (Inspection, error)
 	Connectors(ctx context.Context) ([]Connector, error)
 	Connector(ctx context.Context, name string) (Connector, error)
 	// UninstallConnector removes all versions, or one. connector_in_use with
 	// connectionIds when a connection needs it.
-	UninstallConnector(ctx context.Context, who Principal, name, version string) error
+	UninstallConnector(ctx context.Context, name, version string) error
 }
 
 // InstallConnector is a module to install; either Module or Digest.
@@ -170,44 +170,44 @@ type InstallConnector struct {
 
 // Connections configures connectors and says what they may do (§10.2).
 type Connections interface {
-	CreateConnection(ctx context.Context, who Principal, q NewConnection) (Connection, error)
+	CreateConnection(ctx context.Context, q NewConnection) (Connection, error)
 	Connections(ctx context.Context) ([]Connection, error)
 	Connection(ctx context.Context, id store.ConnectionID) (Connection, error)
 	// ChangeConnection applies to the next run. If revision is not nil it must be
 	// the current one: precondition_failed.
-	ChangeConnection(ctx context.Context, who Principal, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
+	ChangeConnection(ctx context.Context, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
 	// DeleteConnection keeps what was collected, or erases it. run_already_active.
-	DeleteConnection(ctx context.Context, who Principal, id store.ConnectionID, erase bool) error
+	DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
 	// GrantConnection replaces the active grant (A187).
-	GrantConnection(ctx context.Context, who Principal, id store.ConnectionID, q GrantTerms) (Grant, error)
+	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
 	// RevokeGrant ends the active run too (A188); "" is the current grant.
-	RevokeGrant(ctx context.Context, who Principal, id store.ConnectionID, grant string) error
+	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
 	// ApproveBindings replaces what the connection may use (A189).
-	ApproveBindings(ctx context.Context, who Principal, id store.ConnectionID, q Bindings) (Bindings, error)
+	ApproveBindings(ctx context.Context, id store.ConnectionID, q Bindings) (Bindings, error)
 	// ResetState forgets the cursor of one stream, or all with "" (A217).
-	ResetState(ctx context.Context, who Principal, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
+	ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
 	// DismissAttention clears the mark of R202.
-	DismissAttention(ctx context.Context, who Principal, id store.ConnectionID) error
+	DismissAttention(ctx context.Context, id store.ConnectionID) error
 }
 
 // Secrets are write-only (A194).
 type Secrets interface {
 	// SetSecret takes 1 byte to 16 KiB. The value belongs to the callee, which wipes
 	// it.
-	SetSecret(ctx context.Context, who Principal, id store.ConnectionID, name string, value []byte) error
+	SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error
 	Secrets(ctx context.Context, id store.ConnectionID) ([]Secret, error)
-	RemoveSecret(ctx context.Context, who Principal, id store.ConnectionID, name string) error
+	RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error
 }
 
 // Schedules says when connections run by themselves (§10.3, runtime.md §22).
 type Schedules interface {
-	PutSchedule(ctx context.Context, who Principal, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
+	PutSchedule(ctx context.Context, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
 	Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
 	Schedules(ctx context.Context) ([]Schedule, error)
-	PauseSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
-	ResumeSchedule(ctx context.Context, who Principal, id store.ConnectionID) (Schedule, error)
-	DeleteSchedule(ctx context.Context, who Principal, id store.ConnectionID) error
+	PauseSchedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
+	ResumeSchedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
+	DeleteSchedule(ctx context.Context, id store.ConnectionID) error
 	// ScheduleHistory lists newest first; before "" starts at the newest, and next is
 	// "" on the last page.
 	ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick, next string, err error)
@@ -219,7 +219,7 @@ type Backups interface {
 	// Backup writes a file on the host's machine, as the user that the host runs as,
 	// and restores it once, unless the drill is left out. It takes as long as that;
 	// when ctx ends there is no file.
-	Backup(ctx context.Context, who Principal, q NewBackup) (Backup, error)
+	Backup(ctx context.Context, q NewBackup) (Backup, error)
 }
 
 // NewBackup says where a backup goes and who can open it. Paths are absolute.
@@ -253,7 +253,7 @@ type System interface {
 	Ready(ctx context.Context) (failed []string)
 	// Audit writes one entry (A168). details are counts, digests and codes, never
 	// values.
-	Audit(ctx context.Context, who Principal, action, target, outcome string, details map[string]string) error
+	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
 	// AuditEntries lists newest first; before 0 starts at the newest.
 	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)
 }

@@ -13,9 +13,9 @@ import (
 type Views interface {
 	// MintView makes a view, or repeats the answer of a request with the same Key
 	// (B211). Refusals are those of A231.
-	MintView(ctx context.Context, who Principal, owner string, q MintView) (View, error)
+	MintView(ctx context.Context, owner string, q MintView) (View, error)
 	// RevokeView ends it and closes its connection: store.ErrNotFound.
-	RevokeView(ctx context.Context, who Principal, owner string, run store.RunID, viewID string) error
+	RevokeView(ctx context.Context, owner string, run store.RunID, viewID string) error
 	// ConnectView serves one connection until it, or ctx, ends, and closes it. What
 	// it is for, its first message says.
 	ConnectView(ctx context.Context, owner string, run store.RunID, c ViewConn)

@@ -124,7 +124,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 		}
 	}()
 	details := map[string]string{"code": x.ArtifactType, "digest": x.Digest}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "artifact.read", string(x.RunID), "done", details); err != nil {
+	if err := a.Host.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
 		return err
 	}
 	web.Attachment(c, x.MediaType, export.FileName(x.ArtifactType+"-"+string(x.RunID))+".zip")

@@ -176,7 +176,7 @@ func (a *API) answerInteraction(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.Answer(web.Context(c), web.Who(c), answer); err != nil {
+	if err := a.Host.Answer(web.Context(c), answer); err != nil {
 		return err
 	}
 	return web.JSON(c, 202, interactionStatus{r.ID, answer.InteractionID, answer.Status})

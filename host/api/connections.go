@@ -80,7 +80,7 @@ func (a *API) createConnection(c *fiber.Ctx) error {
 	case p.Test && q.Mode != access.Test:
 		return web.NewProblem(0, "forbidden", "A test key can make only connections in mode test.")
 	}
-	conn, err := a.Host.CreateConnection(web.Context(c), web.Who(c), q)
+	conn, err := a.Host.CreateConnection(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (a *API) changeConnection(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	conn, err := a.Host.ChangeConnection(web.Context(c), web.Who(c), id, q, revision)
+	conn, err := a.Host.ChangeConnection(web.Context(c), id, q, revision)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (a *API) deleteConnection(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.DeleteConnection(web.Context(c), web.Who(c), id, data == "erase"); err != nil {
+	if err := a.Host.DeleteConnection(web.Context(c), id, data == "erase"); err != nil {
 		return err
 	}
 	return web.Nothing(c)

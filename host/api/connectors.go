@@ -84,7 +84,7 @@ func (a *API) installConnector(c *fiber.Ctx) error {
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
 	}
-	connector, created, err := a.Host.InstallConnector(web.Context(c), web.Who(c), q)
+	connector, created, err := a.Host.InstallConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (a *API) uninstallConnector(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.UninstallConnector(web.Context(c), web.Who(c), name, version); err != nil {
+	if err := a.Host.UninstallConnector(web.Context(c), name, version); err != nil {
 		return err
 	}
 	return web.Nothing(c)

@@ -81,7 +81,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 		}
 	}
 	version := strconv.FormatUint(newest.Version, 10)
-	err = a.Host.Audit(web.Context(c), web.Who(c), "records.exported", string(s.connection), "done",
+	err = a.Host.Audit(web.Context(c), "records.exported", string(s.connection), "done",
 		map[string]string{"stream": string(s.name), "version": version})
 	if err != nil {
 		return err

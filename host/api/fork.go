@@ -67,7 +67,7 @@ func (a *API) forkRun(c *fiber.Ctx) error {
 		}
 		return web.SlotOf(c).Writes(201, body, "/v1/runs/"+string(r.ID))
 	}
-	r, err := a.Host.ForkRun(web.Context(c), web.Who(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
+	r, err := a.Host.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
 		return web.Unprocessable(p) // fromSeq is beyond the log (A77)
 	}

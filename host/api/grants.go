@@ -76,7 +76,7 @@ func (a *API) grant(c *fiber.Ctx) error {
 	if string(q.Scope) == "null" {
 		terms.Scope = nil
 	}
-	g, err := a.Host.GrantConnection(web.Context(c), web.Who(c), id, terms)
+	g, err := a.Host.GrantConnection(web.Context(c), id, terms)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (a *API) revokeGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeGrant(web.Context(c), web.Who(c), id, grant); err != nil {
+	if err := a.Host.RevokeGrant(web.Context(c), id, grant); err != nil {
 		return err
 	}
 	return web.Nothing(c)
@@ -107,7 +107,7 @@ func (a *API) approve(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	b, err := a.Host.ApproveBindings(web.Context(c), web.Who(c), id, q)
+	b, err := a.Host.ApproveBindings(web.Context(c), id, q)
 	if err != nil {
 		return err
 	}

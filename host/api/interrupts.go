@@ -120,7 +120,7 @@ func (a *API) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value jso
 	if q.Status, q.Data, err = readAnswer(in, value); err != nil {
 		return err
 	}
-	if err := a.Host.Answer(web.Context(c), web.Who(c), q); err != nil {
+	if err := a.Host.Answer(web.Context(c), q); err != nil {
 		return a.lost(c, r.ID, in, err)
 	}
 	out := resolved{RunID: r.ID, NodeID: in.NodeID}

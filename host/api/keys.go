@@ -56,7 +56,7 @@ func (a *API) createKey(c *fiber.Ctx) error {
 	case err != nil || failed != nil:
 		return errors.Join(err, failed)
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "key.created", key.KeyID, "done", nil); err != nil {
+	if err := a.Host.Audit(web.Context(c), "key.created", key.KeyID, "done", nil); err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/api-keys/"+key.KeyID, newKey{Key: key, Secret: secret})
@@ -103,7 +103,7 @@ func (a *API) revokeKey(c *fiber.Ctx) error {
 	if err := a.Access.Keys.Revoke(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "key.revoked", id, "done", nil); err != nil {
+	if err := a.Host.Audit(web.Context(c), "key.revoked", id, "done", nil); err != nil {
 		return err
 	}
 	return web.Nothing(c)

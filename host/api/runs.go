@@ -142,7 +142,7 @@ func (a *API) createRun(c *fiber.Ctx) error {
 		answer = body
 		return web.SlotOf(c).Writes(201, body, "/v1/runs/"+string(r.ID))
 	}
-	r, err := a.Host.StartRun(web.Context(c), web.Who(c), start)
+	r, err := a.Host.StartRun(web.Context(c), start)
 	if err != nil {
 		return unknownWorkflow(a.hideActive(c, err))
 	}
@@ -517,7 +517,7 @@ func (a *API) cancelRun(c *fiber.Ctx) error {
 	if err := web.OpenBody(c, &q); err != nil {
 		return err
 	}
-	status, err := a.Host.CancelRun(web.Context(c), web.Who(c), r.ID, abi.Cut(abi.Clean(q.Reason), maxReason))
+	status, err := a.Host.CancelRun(web.Context(c), r.ID, abi.Cut(abi.Clean(q.Reason), maxReason))
 	if err != nil {
 		return err
 	}
@@ -540,7 +540,7 @@ func (a *API) pauseRun(c *fiber.Ctx) error {
 	default:
 		return web.Invalid(web.Field{Path: "drainPolicy", Rule: "drain-current-node or immediate"})
 	}
-	at, err := a.Host.PauseRun(web.Context(c), web.Who(c), r.ID, q.DrainPolicy, abi.Cut(abi.Clean(q.Reason), maxReason))
+	at, err := a.Host.PauseRun(web.Context(c), r.ID, q.DrainPolicy, abi.Cut(abi.Clean(q.Reason), maxReason))
 	if err != nil {
 		return err
 	}
@@ -556,7 +556,7 @@ func (a *API) resumeRun(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	at, err := a.Host.ResumeRun(web.Context(c), web.Who(c), r.ID, abi.Cut(abi.Clean(q.Reason), maxReason))
+	at, err := a.Host.ResumeRun(web.Context(c), r.ID, abi.Cut(abi.Clean(q.Reason), maxReason))
 	if err != nil {
 		return err
 	}

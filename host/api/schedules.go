@@ -71,7 +71,7 @@ func (a *API) putSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, created, err := a.Host.PutSchedule(web.Context(c), web.Who(c), id, q, revision)
+	s, created, err := a.Host.PutSchedule(web.Context(c), id, q, revision)
 	switch {
 	case err != nil:
 		return err
@@ -98,7 +98,7 @@ func (a *API) deleteSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.DeleteSchedule(web.Context(c), web.Who(c), id); err != nil {
+	if err := a.Host.DeleteSchedule(web.Context(c), id); err != nil {
 		return err
 	}
 	return web.Nothing(c)
@@ -109,7 +109,7 @@ func (a *API) pauseSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.PauseSchedule(web.Context(c), web.Who(c), id)
+	s, err := a.Host.PauseSchedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *API) resumeSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.ResumeSchedule(web.Context(c), web.Who(c), id)
+	s, err := a.Host.ResumeSchedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}

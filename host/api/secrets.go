@@ -63,7 +63,7 @@ func (a *API) setSecret(c *fiber.Ctx) error {
 	if q.Value == "" {
 		return web.Invalid(web.Field{Path: "value", Rule: "a text of 1 byte to 16 KiB"})
 	}
-	if err := a.Host.SetSecret(web.Context(c), web.Who(c), id, name, []byte(q.Value)); err != nil {
+	if err := a.Host.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
 		return err
 	}
 	return web.Nothing(c)
@@ -78,7 +78,7 @@ func (a *API) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RemoveSecret(web.Context(c), web.Who(c), id, name); err != nil {
+	if err := a.Host.RemoveSecret(web.Context(c), id, name); err != nil {
 		return err
 	}
 	return web.Nothing(c)

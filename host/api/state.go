@@ -73,7 +73,7 @@ func (a *API) resetState(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.ResetState(web.Context(c), web.Who(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
+	if err := a.Host.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
 		return err
 	}
 	return web.Nothing(c)

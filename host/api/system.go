@@ -47,7 +47,7 @@ func (a *API) backup(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	made, err := a.Host.Backup(web.PollContext(c), web.Who(c), q)
+	made, err := a.Host.Backup(web.PollContext(c), q)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (a *API) mintView(c *fiber.Ctx) error {
 	if q.Mode != "view" && q.Mode != "control" {
 		return web.Invalid(web.Field{Path: "mode", Rule: "view or control"})
 	}
-	v, err := a.Host.MintView(web.Context(c), web.Who(c), owner, host.MintView{
+	v, err := a.Host.MintView(web.Context(c), owner, host.MintView{
 		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Viewport: q.Viewport, Key: key,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *API) revokeView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeView(web.Context(c), web.Who(c), owner, r.ID, id); err != nil {
+	if err := a.Host.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
 		return err
 	}
 	return web.Nothing(c)

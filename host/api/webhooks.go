@@ -67,7 +67,7 @@ func (a *API) createWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.created", w.ID, "done", nil); err != nil {
+	if err := a.Host.Audit(web.Context(c), "webhook.created", w.ID, "done", nil); err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/webhooks/"+w.ID, newWebhook{WebhookID: w.ID, Secret: secret})
@@ -105,7 +105,7 @@ func (a *API) deleteWebhook(c *fiber.Ctx) error {
 	if err := a.Webhooks.Delete(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.deleted", id, "done", nil); err != nil {
+	if err := a.Host.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
 		return err
 	}
 	return web.Nothing(c)
@@ -148,7 +148,7 @@ func (a *API) rotateWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), "webhook.rotated", id, "done", nil); err != nil {
+	if err := a.Host.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, r)
@@ -186,7 +186,7 @@ func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, er
 	if got.Error != "" {
 		outcome = "failed"
 	}
-	if err := a.Host.Audit(web.Context(c), web.Who(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
+	if err := a.Host.Audit(web.Context(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, got)

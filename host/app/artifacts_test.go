@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/trace"
@@ -65,13 +66,13 @@ func TestErasedConnectionLeavesNoTrace(t *testing.T) {
 	}
 	ended(t, h, "run_mail", "mail")
 	ended(t, h, "run_other", "other")
-	if err := s.DeleteConnection(t.Context(), somebody, "mail", false); err != nil {
+	if err := s.DeleteConnection(host.As(t.Context(), somebody), "mail", false); err != nil {
 		t.Fatal(err)
 	}
 	if got := traces(t, h); len(got) != 2 {
 		t.Errorf("kept data: %v", got)
 	}
-	_ = s.DeleteConnection(t.Context(), somebody, "mail", true) // not found: no records were kept
+	_ = s.DeleteConnection(host.As(t.Context(), somebody), "mail", true) // not found: no records were kept
 	if got := traces(t, h); !slices.Equal(got, []string{"browser-trace-run_other.zip"}) {
 		t.Errorf("erased data: %v", got)
 	}

@@ -172,10 +172,10 @@ func TestBrowserApproval(t *testing.T) {
 	upload(t, s, manifestOf("mute", "1", "", ""))
 	upload(t, s, manifestOf("pages", "1", `"browser": {}`, ""))
 	for id, connector := range map[string]string{"one": "shop", "two": "shop", "mute": "mute", "pages": "pages"} {
-		if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: connector, ConnectionID: id}); err != nil {
+		if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: connector, ConnectionID: id}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.GrantConnection(t.Context(), somebody, store.ConnectionID(id), host.GrantTerms{}); err != nil {
+		if _, err := s.GrantConnection(host.As(t.Context(), somebody), store.ConnectionID(id), host.GrantTerms{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,17 +185,17 @@ func TestBrowserApproval(t *testing.T) {
 		t.Errorf("%+v, %v", asked, err)
 	}
 	approve := func(id store.ConnectionID, b *host.BrowserBinding) (host.Bindings, error) {
-		return s.ApproveBindings(t.Context(), somebody, id, host.Bindings{Browser: b})
+		return s.ApproveBindings(host.As(t.Context(), somebody), id, host.Bindings{Browser: b})
 	}
 	_, err = approve("mute", &host.BrowserBinding{})
 	refused(t, err, "binding_not_requested", "binding_not_requested")
 	// The pages of a connector that names no server are on servers of the owner's choice (B8).
 	elsewhere := host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"http://127.0.0.1:8093"}}}
-	if _, err := s.ApproveBindings(t.Context(), somebody, "pages", elsewhere); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "pages", elsewhere); err != nil {
 		t.Error(err)
 	}
 	for _, id := range []store.ConnectionID{"one", "mute"} {
-		_, err := s.ApproveBindings(t.Context(), somebody, id, elsewhere)
+		_, err := s.ApproveBindings(host.As(t.Context(), somebody), id, elsewhere)
 		refused(t, err, "binding_not_requested", "binding_not_requested")
 	}
 	_, err = approve("one", &host.BrowserBinding{Profile: "../../etc"})
@@ -209,7 +209,7 @@ func TestBrowserApproval(t *testing.T) {
 	_, err = approve("two", &host.BrowserBinding{Profile: "mine"})
 	refused(t, err, "validation_error", "profile_name_taken")
 	name := "mine"
-	_, err = s.ChangeConnection(t.Context(), somebody, "two", host.ChangeConnection{ProfileName: &name}, nil)
+	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "two", host.ChangeConnection{ProfileName: &name}, nil)
 	refused(t, err, "validation_error", "profile_name_taken")
 	if asked, err = s.Requested(t.Context(), "one"); err != nil || slices.ContainsFunc(asked.Missing, func(w string) bool { return strings.Contains(w, "browser") }) {
 		t.Errorf("missing %q, %v", asked.Missing, err)
@@ -225,7 +225,7 @@ func TestBrowserApproval(t *testing.T) {
 	if got, err = approve("one", nil); err != nil || got.Browser != nil || stored(t, h, "one").Withdrawals != was+1 {
 		t.Errorf("taken back: %+v, %v (R8)", got, err)
 	}
-	if err := s.DeleteConnection(t.Context(), somebody, "one", false); err != nil || !slices.Equal(l.gone, []store.ConnectionID{"one"}) {
+	if err := s.DeleteConnection(host.As(t.Context(), somebody), "one", false); err != nil || !slices.Equal(l.gone, []store.ConnectionID{"one"}) {
 		t.Errorf("forgotten %q, %v (B185)", l.gone, err)
 	}
 }

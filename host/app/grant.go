@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
@@ -67,7 +68,7 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
 			c.Grant = q.Terms.grant()
-			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), whoIs(ctx).Actor, now
+			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), host.Who(ctx).ID, now
 		} else if c.Grant.Fault(now) != "" {
 			c.Grant = nil
 		}
@@ -119,7 +120,7 @@ var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
 // revocation ends a run whose grant is taken back.
 func revocation(ctx context.Context) run.CancelRequest {
 	c := revoked
-	if who := whoIs(ctx).Actor; who != "" {
+	if who := host.Who(ctx).ID; who != "" {
 		c.By = who
 	}
 	return c

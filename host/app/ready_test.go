@@ -18,7 +18,7 @@ func TestReadyAgrees(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("mail", "1", `"network": {"required": true, "hosts": ["a.example"]}, "filesystem": {"required": true, "mounts": [{"name": "in", "mode": "ro"}]}`,
 		`{"settings": {"type": "object", "required": ["account"], "properties": {"account": {"type": "string"}}}, "secrets": [{"name": "seen", "delivery": "plain", "required": true}]}`))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	start := func(want ...string) {
@@ -38,13 +38,13 @@ func TestReadyAgrees(t *testing.T) {
 	}
 	change := func(q host.ChangeConnection) {
 		t.Helper()
-		if _, err := s.ChangeConnection(t.Context(), somebody, "mail", q, nil); err != nil {
+		if _, err := s.ChangeConnection(host.As(t.Context(), somebody), "mail", q, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	approve := func(q host.Bindings) {
 		t.Helper()
-		if _, err := s.ApproveBindings(t.Context(), somebody, "mail", q); err != nil {
+		if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestReadyAgrees(t *testing.T) {
 	change(host.ChangeConnection{Enabled: &on, CollectionSince: &none})
 	start("grant_invalid", "binding_not_approved", "setting_missing", "secret_missing")
 	soon := time.Now().Add(time.Hour)
-	if _, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{ExpiresAt: &soon}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{ExpiresAt: &soon}); err != nil {
 		t.Fatal(err)
 	}
 	start("binding_not_approved", "setting_missing", "secret_missing")
@@ -66,7 +66,7 @@ func TestReadyAgrees(t *testing.T) {
 	start("setting_missing", "secret_missing")
 	change(host.ChangeConnection{Settings: []byte(`{"account": "a"}`)})
 	start("secret_missing")
-	if err := s.SetSecret(t.Context(), somebody, "mail", "seen", []byte("value")); err != nil {
+	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "seen", []byte("value")); err != nil {
 		t.Fatal(err)
 	}
 	start("binding_not_approved")
@@ -84,14 +84,14 @@ func TestReadyAgrees(t *testing.T) {
 func TestMayNotAsk(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("ask", "1", `"interactive": {"required": true}`, ""))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "ask"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "ask"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.GrantConnection(t.Context(), somebody, "ask", host.GrantTerms{}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "ask", host.GrantTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, allowed := range []bool{false, true} {
-		if _, err := s.ApproveBindings(t.Context(), somebody, "ask", host.Bindings{Interactive: &allowed}); err != nil {
+		if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "ask", host.Bindings{Interactive: &allowed}); err != nil {
 			t.Fatal(err)
 		}
 		if codes, err := h.NotReady(t.Context(), "ask"); err != nil || slices.Contains(codes, "binding_unsatisfied") == allowed {
@@ -105,24 +105,24 @@ func TestReadyWithToken(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("mail", "1", `"network": {"hosts": ["a.example"]}`, `{"secrets": [{"name": "key", "required": true}, {"name": "token", "required": true,
 		"oauth": {"grant": "client_credentials", "token_url": "https://auth.example/token", "client_id": "c", "client_secret": "key"}}]}`))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	if codes, err := h.NotReady(t.Context(), "mail"); err != nil || !slices.Equal(codes, []string{"secret_missing"}) {
 		t.Errorf("%v, %v", codes, err)
 	}
-	refused(t, s.SetSecret(t.Context(), somebody, "mail", "token", []byte(marker)), "validation_error", "secret_authorized", marker)
-	if err := s.SetSecret(t.Context(), somebody, "mail", "key", []byte("k")); err != nil {
+	refused(t, s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte(marker)), "validation_error", "secret_authorized", marker)
+	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "key", []byte("k")); err != nil {
 		t.Fatal(err)
 	}
 	if codes, err := h.NotReady(t.Context(), "mail"); err != nil || len(codes) > 0 {
 		t.Errorf("%v, %v", codes, err)
 	}
 	// The server that gives out tokens is the host's to reach, and is approved like others.
-	if _, err := s.ApproveBindings(t.Context(), somebody, "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"auth.example"}}}); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"auth.example"}}}); err != nil {
 		t.Error(err)
 	}
 }

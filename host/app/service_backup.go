@@ -10,13 +10,13 @@ import (
 )
 
 // Backup implements host.Backups.
-func (s *Service) Backup(ctx context.Context, who host.Principal, q host.NewBackup) (host.Backup, error) {
+func (s *Service) Backup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
 	for path, name := range map[string]string{q.Out: "out", q.NewIdentity: "newIdentity"} {
 		if path != "" && !filepath.IsAbs(path) {
 			return host.Backup{}, invalid(name, "absolute path", "want an absolute path")
 		}
 	}
-	r, err := s.host.Backup(as(ctx, who), BackupOptions{To: q.To, NewIdentity: q.NewIdentity, Plain: q.Plain, Out: q.Out, NoDrill: q.NoDrill})
+	r, err := s.host.Backup(ctx, BackupOptions{To: q.To, NewIdentity: q.NewIdentity, Plain: q.Plain, Out: q.Out, NoDrill: q.NoDrill})
 	switch {
 	case errors.Is(err, ErrBackupBusy):
 		return host.Backup{}, host.Refuse("conflict", "%v", err)

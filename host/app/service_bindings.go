@@ -34,8 +34,7 @@ var errNarrower = errors.New("takes something back")
 // ApproveBindings implements host.Connections (A189): what is named takes the
 // place of what was approved. Where that takes something back, the connection's
 // run ends (R8).
-func (s *Service) ApproveBindings(ctx context.Context, who host.Principal, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
-	ctx = as(ctx, who)
+func (s *Service) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
 	_, k, m, err := s.configured(ctx, id)
 	if err != nil {
 		return host.Bindings{}, asked(err)

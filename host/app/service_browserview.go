@@ -21,7 +21,7 @@ func (s *Service) Views() *liveview.Views { return s.views }
 // MintView implements host.Views. That the owner may look is the caller's
 // business, that the run exists too; what was given out is in the audit log before
 // it is (A168).
-func (s *Service) MintView(ctx context.Context, who host.Principal, owner string, q host.MintView) (host.View, error) {
+func (s *Service) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
 	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
 	if p := q.Viewport; p != nil {
 		if mint.Viewport = liveview.Viewport(p.Width, p.Height, p.DeviceScaleFactor, p.Mobile); mint.Viewport == nil {
@@ -37,7 +37,7 @@ func (s *Service) MintView(ctx context.Context, who host.Principal, owner string
 		return host.View{}, err
 	}
 	if !m.Replayed {
-		if err := s.Audit(ctx, who, string(audit.ViewOpened), string(q.RunID), string(audit.Done), nil); err != nil {
+		if err := s.Audit(ctx, string(audit.ViewOpened), string(q.RunID), string(audit.Done), nil); err != nil {
 			s.views.Revoke(owner, string(q.RunID), m.ViewID)
 			return host.View{}, err
 		}
@@ -50,7 +50,7 @@ func (s *Service) MintView(ctx context.Context, who host.Principal, owner string
 }
 
 // RevokeView implements host.Views.
-func (s *Service) RevokeView(_ context.Context, _ host.Principal, owner string, run store.RunID, viewID string) error {
+func (s *Service) RevokeView(_ context.Context, owner string, run store.RunID, viewID string) error {
 	if !s.views.Revoke(owner, string(run), viewID) {
 		return notFound("view")
 	}

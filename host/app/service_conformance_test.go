@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 		if !c.Temporary || c.Grant == nil || c.Grant.Scope != nil || c.Grant.Status != "active" || len(c.Approved.Hosts)+len(c.Approved.Mounts) > 0 {
 			t.Errorf("%+v", c)
 		}
-		if _, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: string(c.ID)}); err == nil {
+		if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: string(c.ID)}); err == nil {
 			t.Error("started what is another run's")
 		}
 	}
@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 			status = "cancelled"
 		}
 		a := host.Answer{RunID: r.ID, InteractionID: q.ID, Status: status, Data: map[string]json.RawMessage{"code": json.RawMessage(`"1"`)}}
-		if err := s.Answer(t.Context(), owner, a); err != nil {
+		if err := s.Answer(host.As(t.Context(), owner), a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestConformanceInputs(t *testing.T) {
 		`{"pause_ms": 1001}`:  "inputs.pause_ms",
 		`{"ask":[],"ask":[]}`: "inputs",
 	} {
-		_, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(inputs)})
+		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(inputs)})
 		if code, details := refusalCode(err); code != "invalid_request" || details["field"] != field {
 			t.Errorf("%s: %v %v", inputs, err, details)
 		}

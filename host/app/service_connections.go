@@ -24,8 +24,7 @@ const (
 // CreateConnection implements host.Connections (A181). The connection has
 // nothing yet: until somebody who may approves a grant it is not ready, with
 // grant_invalid.
-func (s *Service) CreateConnection(ctx context.Context, who host.Principal, q host.NewConnection) (host.Connection, error) {
-	ctx = as(ctx, who)
+func (s *Service) CreateConnection(ctx context.Context, q host.NewConnection) (host.Connection, error) {
 	h := s.host
 	if err := h.room(); err != nil {
 		return host.Connection{}, asked(err)
@@ -181,8 +180,7 @@ func (s *Service) Connection(ctx context.Context, id store.ConnectionID) (host.C
 }
 
 // ChangeConnection implements host.Connections (A184).
-func (s *Service) ChangeConnection(ctx context.Context, who host.Principal, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (host.Connection, error) {
-	ctx = as(ctx, who)
+func (s *Service) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (host.Connection, error) {
 	_, k, m, err := s.configured(ctx, id)
 	if err != nil {
 		return host.Connection{}, err
@@ -335,14 +333,13 @@ func applyChange(c *store.Connection, q host.ChangeConnection) {
 
 // unscheduler is the part of host.Schedules that a deletion needs.
 type unscheduler interface {
-	DeleteSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) error
+	DeleteSchedule(ctx context.Context, id store.ConnectionID) error
 }
 
 // DeleteConnection implements host.Connections (A185). Its secrets go with it
 // in either case: another connection of this id would have them. What was kept
 // can be erased later.
-func (s *Service) DeleteConnection(ctx context.Context, who host.Principal, id store.ConnectionID, erase bool) error {
-	ctx = as(ctx, who)
+func (s *Service) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	h := s.host
 	if _, err := h.lasting(ctx, id); err != nil && (!erase || !errors.Is(err, store.ErrNotFound)) {
 		return asked(err)
@@ -352,7 +349,7 @@ func (s *Service) DeleteConnection(ctx context.Context, who host.Principal, id s
 	}
 	if all, ok := any(s).(unscheduler); ok {
 		var none *host.Refusal
-		if err := all.DeleteSchedule(ctx, who, id); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.As(err, &none) {
+		if err := all.DeleteSchedule(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.As(err, &none) {
 			return err
 		}
 	}
@@ -375,8 +372,7 @@ func (s *Service) DeleteConnection(ctx context.Context, who host.Principal, id s
 
 // ResetState implements host.Connections (A217). grant is a namespace, or how
 // the current approval is shown.
-func (s *Service) ResetState(ctx context.Context, who host.Principal, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
-	ctx = as(ctx, who)
+func (s *Service) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	c, err := s.host.lasting(ctx, id)
 	if err != nil {
 		return asked(err)
@@ -395,8 +391,7 @@ func (s *Service) ResetState(ctx context.Context, who host.Principal, id store.C
 }
 
 // DismissAttention implements host.Connections (R202).
-func (s *Service) DismissAttention(ctx context.Context, who host.Principal, id store.ConnectionID) error {
-	ctx = as(ctx, who)
+func (s *Service) DismissAttention(ctx context.Context, id store.ConnectionID) error {
 	if _, err := s.host.lasting(ctx, id); err != nil {
 		return asked(err)
 	}

@@ -48,14 +48,14 @@ func TestHostileConnections(t *testing.T) {
 		if c.q.ConnectionID == "" {
 			c.q.ConnectionID = "other"
 		}
-		_, err := s.CreateConnection(t.Context(), somebody, c.q)
+		_, err := s.CreateConnection(host.As(t.Context(), somebody), c.q)
 		if refused(t, err, c.code, c.rule, marker); t.Failed() {
 			t.Fatal(name)
 		}
 	}
-	_, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "nobody"})
+	_, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "nobody"})
 	absent(t, err)
-	_, err = s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", ConnectionID: "other", Version: "7"})
+	_, err = s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "other", Version: "7"})
 	absent(t, err)
 	if all, err := s.Connections(t.Context()); err != nil || len(all) != 1 {
 		t.Errorf("%d connections, %v", len(all), err)
@@ -68,7 +68,7 @@ func TestFurtherConnection(t *testing.T) {
 	s, h := connected(t)
 	create := func(id string) string {
 		t.Helper()
-		c, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", ConnectionID: id})
+		c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestFurtherConnection(t *testing.T) {
 	name := strings.Repeat("m", 64)
 	upload(t, s, rich(name, "1"))
 	for _, want := range []string{name, name[:62] + "-2"} {
-		c, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: name})
+		c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: name})
 		if err != nil || c.ConnectionID != want {
 			t.Errorf("%s: %v, want %s", c.ConnectionID, err, want)
 		}
@@ -105,7 +105,7 @@ func TestHomeOfBindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	approve := func(path string) (host.Bindings, error) {
-		return s.ApproveBindings(t.Context(), somebody, "mail", host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: path}}}})
+		return s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Filesystem: &host.FilesystemBinding{Mounts: []host.Mount{{Name: "in", HostPath: path}}}})
 	}
 	b, err := approve("~/mail")
 	if err != nil || len(b.Filesystem.Mounts) != 1 {
@@ -124,7 +124,7 @@ func TestHomeOfBindings(t *testing.T) {
 func TestConnection(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, rich("mail", "1"))
-	c, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", DisplayName: "My mail", Mode: "test", CollectionSince: "2026-01-01"})
+	c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", DisplayName: "My mail", Mode: "test", CollectionSince: "2026-01-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,18 +137,18 @@ func TestConnection(t *testing.T) {
 		t.Errorf("not ready: %v, want %v", c.NotReady, want)
 	}
 	name, off, old := "Renamed", false, uint64(1)
-	c, err = s.ChangeConnection(t.Context(), somebody, "mail", host.ChangeConnection{DisplayName: &name, Enabled: &off, Settings: json.RawMessage(` {"account": "a"}`)}, &old)
+	c, err = s.ChangeConnection(host.As(t.Context(), somebody), "mail", host.ChangeConnection{DisplayName: &name, Enabled: &off, Settings: json.RawMessage(` {"account": "a"}`)}, &old)
 	if err != nil || c.DisplayName != name || c.Enabled || string(c.Settings) != `{"account":"a"}` || c.Revision != 2 || c.NotReady[0] != "connection_disabled" || slices.Contains(c.NotReady, "setting_missing") {
 		t.Errorf("%+v, %v", c, err)
 	}
-	_, err = s.ChangeConnection(t.Context(), somebody, "mail", host.ChangeConnection{DisplayName: &name}, &old)
+	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "mail", host.ChangeConnection{DisplayName: &name}, &old)
 	refused(t, err, "precondition_failed", "")
 	if again, err := s.Connection(t.Context(), "mail"); err != nil || again.Revision != 2 {
 		t.Errorf("a change that was refused counts: %d, %v", again.Revision, err)
 	}
 	_, err = s.Connection(t.Context(), "nobody")
 	absent(t, err)
-	_, err = s.ChangeConnection(t.Context(), somebody, "nobody", host.ChangeConnection{}, nil)
+	_, err = s.ChangeConnection(host.As(t.Context(), somebody), "nobody", host.ChangeConnection{}, nil)
 	absent(t, err)
 	wrote(t, s, "connection.created")
 	if page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Action: "connection.changed"}); err != nil || len(page) != 1 || page[0].Details["code"] != "displayName,settings,enabled" {
@@ -164,7 +164,7 @@ func TestCreatedOnce(t *testing.T) {
 	results := make([]error, 8)
 	for i := range results {
 		all.Go(func() {
-			_, results[i] = s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", ConnectionID: "one"})
+			_, results[i] = s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "one"})
 		})
 	}
 	all.Wait()
@@ -186,17 +186,17 @@ func TestCreatedOnce(t *testing.T) {
 func TestDeleteConnection(t *testing.T) {
 	s, h := connected(t)
 	for _, erase := range []bool{false, true} {
-		if err := s.SetSecret(t.Context(), somebody, "mail", "token", []byte(marker)); err != nil {
+		if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte(marker)); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DeleteConnection(t.Context(), somebody, "mail", erase); err != nil {
+		if err := s.DeleteConnection(host.As(t.Context(), somebody), "mail", erase); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := filepath.Glob(filepath.Join(h.DataDir, "vault", "mail", "*.age")); err != nil || len(left) > 0 {
 			t.Errorf("erase %v: secrets are left: %v, %v", erase, left, err)
 		}
-		absent(t, s.DeleteConnection(t.Context(), somebody, "mail", false))
-		if c, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail"}); err != nil || c.Secrets[0].Set {
+		absent(t, s.DeleteConnection(host.As(t.Context(), somebody), "mail", false))
+		if c, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil || c.Secrets[0].Set {
 			t.Fatalf("%+v, %v", c.Secrets, err)
 		}
 	}
@@ -207,17 +207,17 @@ func TestDeleteConnection(t *testing.T) {
 	if _, err := h.Store.Acquire(t.Context(), run, "h", "b", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", ConnectionID: "used"})
+	_, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", ConnectionID: "used"})
 	refused(t, err, "conflict", "")
 
 	run = store.Run{ID: "run_2", ConnectorID: "mail", ConnectionID: "mail", Status: "active"}
 	if _, err := h.Store.Acquire(t.Context(), run, "h", "b", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if r := refused(t, s.DeleteConnection(t.Context(), somebody, "mail", true), "run_already_active", ""); fmt.Sprint(r.Details["activeRunId"]) != "run_2" {
+	if r := refused(t, s.DeleteConnection(host.As(t.Context(), somebody), "mail", true), "run_already_active", ""); fmt.Sprint(r.Details["activeRunId"]) != "run_2" {
 		t.Errorf("%v", r.Details)
 	}
-	refused(t, s.ResetState(t.Context(), somebody, "mail", "", ""), "run_already_active", "")
+	refused(t, s.ResetState(host.As(t.Context(), somebody), "mail", "", ""), "run_already_active", "")
 	c, err := s.Connection(t.Context(), "mail")
 	if err != nil || c.ActiveRunID != "run_2" || !slices.Contains(c.NotReady, "run_already_active") {
 		t.Errorf("%+v, %v", c, err)
@@ -255,7 +255,7 @@ func TestHostileGrants(t *testing.T) {
 		"mode":            {host.GrantTerms{AccessMode: marker}, "value_unknown"},
 		"past":            {host.GrantTerms{ExpiresAt: &past}, "past"},
 	} {
-		_, err := s.GrantConnection(t.Context(), somebody, "mail", c.q)
+		_, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", c.q)
 		if refused(t, err, "validation_error", c.rule, marker); t.Failed() {
 			t.Fatal(name, err)
 		}
@@ -276,16 +276,16 @@ func TestGrants(t *testing.T) {
 		`null`: `null`,
 		``:     `null`,
 	} {
-		g, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{Scope: json.RawMessage(scope), AccessMode: "single_use", ExpiresAt: &until})
+		g, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{Scope: json.RawMessage(scope), AccessMode: "single_use", ExpiresAt: &until})
 		if err != nil || string(g.Scope) != want || g.AccessMode != "single_use" || g.Status != "active" || g.ApprovedBy != somebody.ID || !strings.HasPrefix(g.GrantID, "gra_") || !g.ExpiresAt.Equal(until) {
 			t.Errorf("%s: %s, %+v, %v", scope, g.Scope, g, err)
 		}
 	}
-	first, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{})
+	first, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{})
+	second, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{})
 	if err != nil || second.GrantID == first.GrantID {
 		t.Fatal(second, err)
 	}
@@ -294,18 +294,18 @@ func TestGrants(t *testing.T) {
 	}
 	// One that was replaced is gone, and nothing is taken back by it.
 	for _, old := range []string{first.GrantID, "gra_nobody", "gra_own"} {
-		if err := s.RevokeGrant(t.Context(), somebody, "mail", old); err != nil {
+		if err := s.RevokeGrant(host.As(t.Context(), somebody), "mail", old); err != nil {
 			t.Error(err)
 		}
 	}
 	if c := stored(t, h, "mail"); c.Grant.Fault(time.Now()) != "" {
 		t.Errorf("revoked by an old id: %+v", c.Grant)
 	}
-	if _, err := s.ApproveBindings(t.Context(), somebody, "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.mail.example"}}}); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.mail.example"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // also when it is revoked already
-		if err := s.RevokeGrant(t.Context(), somebody, "mail", second.GrantID); err != nil {
+		if err := s.RevokeGrant(host.As(t.Context(), somebody), "mail", second.GrantID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,7 +316,7 @@ func TestGrants(t *testing.T) {
 	if n := strings.Count(fmt.Sprint(actions(t, s)), "grant.revoked"); n != 1 {
 		t.Errorf("written down %d times", n)
 	}
-	absent(t, s.RevokeGrant(t.Context(), somebody, "nobody", ""))
+	absent(t, s.RevokeGrant(host.As(t.Context(), somebody), "nobody", ""))
 }
 
 // A189, S56, S64: what somebody could try to have approved.
@@ -376,7 +376,7 @@ func TestHostileBindings(t *testing.T) {
 		"plain":               {host.Bindings{PlainAcknowledged: []string{"token"}}, no, no},
 		"plain unknown":       {host.Bindings{PlainAcknowledged: []string{marker}}, no, no},
 	} {
-		_, err := s.ApproveBindings(t.Context(), somebody, "mail", c.q)
+		_, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", c.q)
 		if refused(t, err, c.code, c.rule, marker); t.Failed() {
 			t.Fatal(name, err)
 		}
@@ -385,12 +385,12 @@ func TestHostileBindings(t *testing.T) {
 		t.Errorf("approved: %+v", c.Approved)
 	}
 	upload(t, s, manifestOf("mute", "1", "", ""))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mute"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mute"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.ApproveBindings(t.Context(), somebody, "mute", host.Bindings{Interactive: &yes})
+	_, err := s.ApproveBindings(host.As(t.Context(), somebody), "mute", host.Bindings{Interactive: &yes})
 	refused(t, err, no, no)
-	_, err = s.ApproveBindings(t.Context(), somebody, "mute", hosts("api.mail.example"))
+	_, err = s.ApproveBindings(host.As(t.Context(), somebody), "mute", hosts("api.mail.example"))
 	refused(t, err, no, no)
 }
 
@@ -411,10 +411,10 @@ func TestApprovals(t *testing.T) {
 		!slices.Contains(asked.Words, "reach api.mail.example") || !slices.Equal(asked.Missing, asked.Words) {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	if _, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"mail"}]}`)}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"mail"}]}`)}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.ApproveBindings(t.Context(), somebody, "mail", all)
+	got, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func TestApprovals(t *testing.T) {
 	if want := []string{"collect rows", "use the secret token", "use the secret seen", "use the secret unused"}; err != nil || !slices.Equal(asked.Missing, want) {
 		t.Errorf("missing %q, want %q", asked.Missing, want)
 	}
-	if err := s.SetSecret(t.Context(), somebody, "mail", "token", []byte("t")); err != nil {
+	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte("t")); err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.Connection(t.Context(), "mail")
@@ -439,7 +439,7 @@ func TestApprovals(t *testing.T) {
 	}
 	// A PUT replaces: what it does not name is taken back.
 	was := stored(t, h, "mail").Withdrawals
-	got, err = s.ApproveBindings(t.Context(), somebody, "mail", host.Bindings{Network: all.Network})
+	got, err = s.ApproveBindings(host.As(t.Context(), somebody), "mail", host.Bindings{Network: all.Network})
 	if err != nil || len(got.Filesystem.Mounts) > 0 || !*got.Interactive || got.PlainAcknowledged != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -452,7 +452,7 @@ func TestApprovals(t *testing.T) {
 	}
 
 	// A180: a version that asks for more waits for its owner.
-	if _, err := s.ApproveBindings(t.Context(), somebody, "mail", all); err != nil {
+	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", all); err != nil {
 		t.Fatal(err)
 	}
 	upload(t, s, strings.Replace(rich("mail", "2"), `{"name": "unused"}`, `{"name": "unused"}, {"name": "more"}`, 1))
@@ -463,7 +463,7 @@ func TestApprovals(t *testing.T) {
 	if asked, err := s.Requested(t.Context(), "mail"); err != nil || !slices.Contains(asked.Missing, "use the secret more") {
 		t.Errorf("%v, %v", asked.Missing, err)
 	}
-	if _, err := s.GrantConnection(t.Context(), somebody, "mail", host.GrantTerms{}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "mail", host.GrantTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	if c, err = s.Connection(t.Context(), "mail"); err != nil || !c.Ready || c.Version != "2" {
@@ -486,17 +486,17 @@ func TestApprovals(t *testing.T) {
 func TestServerOfTheOwner(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, manifestOf("dav", "1", `"network": {"required": true}`, `{"secrets": [{"name": "password", "destinations": [{"origin": "owner", "placements": ["header:authorization"]}]}]}`))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "dav"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "dav"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.GrantConnection(t.Context(), somebody, "dav", host.GrantTerms{}); err != nil {
+	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "dav", host.GrantTerms{}); err != nil {
 		t.Fatal(err)
 	}
 	send := "have password sent to owner (header:authorization)"
 	if asked, err := s.Requested(t.Context(), "dav"); err != nil || !slices.Contains(asked.Missing, send) || asked.Secrets[0].Destinations[0].Origin != "owner" {
 		t.Errorf("%+v, %v", asked, err)
 	}
-	got, err := s.ApproveBindings(t.Context(), somebody, "dav", host.Bindings{
+	got, err := s.ApproveBindings(host.As(t.Context(), somebody), "dav", host.Bindings{
 		Network:      &host.NetworkBinding{Hosts: []string{"dav.home.example", "http://127.0.0.1:8080"}},
 		Destinations: map[string][]abi.Destination{"password": {{Origin: "https://DAV.home.example:443"}}},
 	})
@@ -515,13 +515,13 @@ func TestServerOfTheOwner(t *testing.T) {
 func TestStateAndAttention(t *testing.T) {
 	s, h := connected(t)
 	for _, stream := range []store.Stream{"mail", ""} {
-		if err := s.ResetState(t.Context(), somebody, "mail", "gra_own", stream); err != nil {
+		if err := s.ResetState(host.As(t.Context(), somebody), "mail", "gra_own", stream); err != nil {
 			t.Fatal(err)
 		}
 	}
-	absent(t, s.ResetState(t.Context(), somebody, "nobody", "", ""))
+	absent(t, s.ResetState(host.As(t.Context(), somebody), "nobody", "", ""))
 	wrote(t, s, "state.reset")
-	if err := s.DismissAttention(t.Context(), somebody, "mail"); err != nil {
+	if err := s.DismissAttention(host.As(t.Context(), somebody), "mail"); err != nil {
 		t.Errorf("nothing to dismiss: %v", err)
 	}
 	h.SetAttention(marks{"mail": true})
@@ -529,13 +529,13 @@ func TestStateAndAttention(t *testing.T) {
 	if err != nil || !c.NeedsAttention || c.Revision != 1 {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if err := s.DismissAttention(t.Context(), somebody, "mail"); err != nil {
+	if err := s.DismissAttention(host.As(t.Context(), somebody), "mail"); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := s.Connection(t.Context(), "mail"); err != nil || c.NeedsAttention {
 		t.Errorf("%+v, %v", c, err)
 	}
-	absent(t, s.DismissAttention(t.Context(), somebody, "nobody"))
+	absent(t, s.DismissAttention(host.As(t.Context(), somebody), "nobody"))
 }
 
 // marks are those of R202.
@@ -562,14 +562,14 @@ func TestTemporaryConnection(t *testing.T) {
 	}
 	_, err := s.Connection(t.Context(), own.ID)
 	absent(t, err)
-	_, err = s.GrantConnection(t.Context(), somebody, own.ID, host.GrantTerms{})
+	_, err = s.GrantConnection(host.As(t.Context(), somebody), own.ID, host.GrantTerms{})
 	absent(t, err)
-	_, err = s.ApproveBindings(t.Context(), somebody, own.ID, host.Bindings{})
+	_, err = s.ApproveBindings(host.As(t.Context(), somebody), own.ID, host.Bindings{})
 	absent(t, err)
 	_, err = h.NotReady(t.Context(), own.ID)
 	absent(t, err)
-	absent(t, s.SetSecret(t.Context(), somebody, own.ID, "token", []byte("x")))
-	absent(t, s.RevokeGrant(t.Context(), somebody, own.ID, ""))
-	absent(t, s.ResetState(t.Context(), somebody, own.ID, "", ""))
-	absent(t, s.DeleteConnection(t.Context(), somebody, own.ID, false))
+	absent(t, s.SetSecret(host.As(t.Context(), somebody), own.ID, "token", []byte("x")))
+	absent(t, s.RevokeGrant(host.As(t.Context(), somebody), own.ID, ""))
+	absent(t, s.ResetState(host.As(t.Context(), somebody), own.ID, "", ""))
+	absent(t, s.DeleteConnection(host.As(t.Context(), somebody), own.ID, false))
 }

@@ -25,8 +25,8 @@ var _ host.Connectors = (*Service)(nil)
 // InstallConnector implements host.Connectors (A169, A170, A179). The module
 // is hashed before anything else looks at it. Nothing of it is run, and nothing
 // is granted.
-func (s *Service) InstallConnector(ctx context.Context, who host.Principal, q host.InstallConnector) (host.Connector, bool, error) {
-	ctx = as(ctx, who)
+func (s *Service) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
+	who := host.Who(ctx)
 	l, signed, err := s.submitted(q)
 	if err != nil {
 		return host.Connector{}, false, asked(err)
@@ -216,8 +216,7 @@ func (s *Service) Connector(ctx context.Context, name string) (host.Connector, e
 
 // UninstallConnector implements host.Connectors (A177). Its module stays
 // until space is needed: it can be installed again by its digest.
-func (s *Service) UninstallConnector(ctx context.Context, who host.Principal, name, version string) error {
-	ctx = as(ctx, who)
+func (s *Service) UninstallConnector(ctx context.Context, name, version string) error {
 	v, err := s.view(ctx)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func TestHostileUploads(t *testing.T) {
 		"no signature":        {host.InstallConnector{Module: good, Signature: []byte("trust me")}, "signature_invalid", ""},
 		"signature of a part": {host.InstallConnector{Module: []byte(bare), Manifest: []byte(manifestOf("mail", "1", "", "")), Signature: []byte("x")}, "signature_invalid", ""},
 	} {
-		_, _, err := s.InstallConnector(t.Context(), somebody, c.q)
+		_, _, err := s.InstallConnector(host.As(t.Context(), somebody), c.q)
 		if r := refused(t, err, c.code, c.rule, "etc/passwd", "trust me"); t.Failed() {
 			t.Fatalf("%s: %+v", name, r)
 		}
@@ -63,12 +63,12 @@ func TestHostileUploads(t *testing.T) {
 		}
 	}
 	for name, kind := range map[string]string{"sock_open": "network-escape", "fork": "host-process-escape", "path_symlink_all": "host-fs-escape", "magic": "other"} {
-		_, _, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: importing("env", name)})
+		_, _, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: importing("env", name)})
 		if r := refused(t, err, "sandbox_escape_attempt", ""); r.Details["import"] != "env."+name || r.Details["escapeKind"] != kind {
 			t.Errorf("%s: %v", name, r.Details)
 		}
 	}
-	_, _, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Digest: digestOf([]byte("nobody has it"))})
+	_, _, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Digest: digestOf([]byte("nobody has it"))})
 	absent(t, err)
 	if all, err := s.Connectors(t.Context()); err != nil || len(all) > 0 {
 		t.Errorf("installed: %+v, %v", all, err)
@@ -83,7 +83,7 @@ func TestInstallConnector(t *testing.T) {
 	s, h := service(t)
 	text := manifestOf("mail", "1", `"network": {"required": true, "hosts": ["a.example"]}`, "")
 	wasm := module(t, text)
-	c, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: wasm, ExpectedDigest: digestOf(wasm)})
+	c, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: wasm, ExpectedDigest: digestOf(wasm)})
 	if err != nil || !created {
 		t.Fatal(created, err)
 	}
@@ -96,50 +96,50 @@ func TestInstallConnector(t *testing.T) {
 		t.Errorf("requested: %s, %v", b, err)
 	}
 	wrote(t, s, "connector.installed")
-	if c, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Digest: digestOf(wasm)}); err != nil || created || c.Revision != 1 {
+	if c, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Digest: digestOf(wasm)}); err != nil || created || c.Revision != 1 {
 		t.Errorf("again: %v, %v, %+v", created, err, c)
 	}
 	other := module(t, strings.Replace(text, "Collects mail", "Collects <more> mail", 1))
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: other})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: other})
 	refused(t, err, "connector_version_conflict", "")
 	if got, err := s.InspectConnector(t.Context(), host.InstallConnector{Module: other}); err != nil || !slices.ContainsFunc(got.Findings, func(w host.Warning) bool { return w.Code == "suspicious" }) ||
 		!slices.Contains(got.Words, "reach a.example") || got.Digest != digestOf(other) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	c, created, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: other, Force: true})
+	c, created, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: other, Force: true})
 	if err != nil || !created || c.Revision != 2 {
 		t.Errorf("forced: %v, %v, %+v", created, err, c)
 	}
-	if _, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: other}); err != nil || created {
+	if _, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: other}); err != nil || created {
 		t.Errorf("with characters that the store escapes: %v, %v", created, err)
 	}
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: module(t, manifestOf("mail", "0.9", "", ""))})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: module(t, manifestOf("mail", "0.9", "", ""))})
 	if r := refused(t, err, "connector_invalid", "suspicious"); len(r.Details["doubts"].([]string)) != 1 {
 		t.Errorf("doubts %v", r.Details)
 	}
 	wrote(t, s, "policy.refused")
 
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	if c, err = s.Connector(t.Context(), "mail"); err != nil || len(c.Connections) != 1 || c.Connections[0].Ready || c.Connections[0].Schedule != "none" {
 		t.Errorf("%+v, %v", c.Connections, err)
 	}
-	err = s.UninstallConnector(t.Context(), somebody, "mail", "")
+	err = s.UninstallConnector(host.As(t.Context(), somebody), "mail", "")
 	if r := refused(t, err, "connector_in_use", ""); !slices.Equal(r.Details["connectionIds"].([]string), []string{"mail"}) {
 		t.Errorf("in use by %v", r.Details)
 	}
-	if err := s.DeleteConnection(t.Context(), somebody, "mail", false); err != nil {
+	if err := s.DeleteConnection(host.As(t.Context(), somebody), "mail", false); err != nil {
 		t.Fatal(err)
 	}
-	absent(t, s.UninstallConnector(t.Context(), somebody, "mail", "2"))
-	absent(t, s.UninstallConnector(t.Context(), somebody, "nobody", ""))
-	if err := s.UninstallConnector(t.Context(), somebody, "mail", "1"); err != nil {
+	absent(t, s.UninstallConnector(host.As(t.Context(), somebody), "mail", "2"))
+	absent(t, s.UninstallConnector(host.As(t.Context(), somebody), "nobody", ""))
+	if err := s.UninstallConnector(host.As(t.Context(), somebody), "mail", "1"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Connector(t.Context(), "mail")
 	absent(t, err)
-	if _, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Digest: digestOf(other)}); err != nil || !created {
+	if _, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Digest: digestOf(other)}); err != nil || !created {
 		t.Errorf("by its digest: %v, %v", created, err)
 	}
 
@@ -151,7 +151,7 @@ func TestInstallConnector(t *testing.T) {
 	if err := os.WriteFile(path, other, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Digest: digestOf(wasm)})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Digest: digestOf(wasm)})
 	refused(t, err, "connector_not_runnable", "")
 }
 
@@ -163,7 +163,7 @@ func TestInstalledOnce(t *testing.T) {
 	for i := range results {
 		wasm := module(t, strings.Replace(manifestOf("mail", "1", "", ""), "Collects mail", fmt.Sprint("Collects ", i), 1))
 		all.Go(func() {
-			_, _, results[i] = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: wasm})
+			_, _, results[i] = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: wasm})
 		})
 	}
 	all.Wait()
@@ -185,21 +185,21 @@ func TestInstalledOnce(t *testing.T) {
 func TestInstallWithManifest(t *testing.T) {
 	s, h := service(t)
 	text := manifestOf("mail", "1", "", "")
-	if _, _, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: []byte(bare), Manifest: []byte(text)}); err != nil {
+	if _, _, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: []byte(bare), Manifest: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
 	l, err := h.Load(t.Context(), "mail", "")
 	if err != nil || l.Manifest.Version != "1" {
 		t.Fatal(l, err)
 	}
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail"}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	if l, err = h.LoadFor(t.Context(), stored(t, h, "mail")); err != nil || l.Manifest.Version != "1" {
 		t.Fatal(l, err)
 	}
 	asksMore := manifestOf("mail", "1", `"network": {"hosts": ["evil.example"]}`, "")
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: []byte(bare), Manifest: []byte(asksMore)})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: []byte(bare), Manifest: []byte(asksMore)})
 	refused(t, err, "connector_version_conflict", "")
 }
 
@@ -219,23 +219,23 @@ func TestInstallSigned(t *testing.T) {
 		return text
 	}
 	first, second := module(t, manifestOf("mail", "1", "", "")), module(t, manifestOf("mail", "2", "", ""))
-	if _, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: first}); err != nil || !created {
+	if _, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: first}); err != nil || !created {
 		t.Fatal(err)
 	}
-	c, created, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: first, Signature: sign(publisher, first)})
+	c, created, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: first, Signature: sign(publisher, first)})
 	if err != nil || created || c.Signature.Status != "verified" || c.Signature.Signer != publisher.Public().String() {
 		t.Errorf("signed later: %v, %v, %+v", created, err, c.Signature)
 	}
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: second, Signature: sign(publisher, first)})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: second, Signature: sign(publisher, first)})
 	refused(t, err, "signature_invalid", "")
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: second, Signature: sign(thief, second)})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: second, Signature: sign(thief, second)})
 	refused(t, err, "connector_invalid", "suspicious")
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: second})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: second})
 	refused(t, err, "connector_invalid", "suspicious")
 	h.Options.RequireSignature = true
-	_, _, err = s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: second, Force: true})
+	_, _, err = s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: second, Force: true})
 	refused(t, err, "signature_required", "")
-	if _, _, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: second, Signature: sign(publisher, second)}); err != nil {
+	if _, _, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: second, Signature: sign(publisher, second)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -267,6 +267,6 @@ func TestInstallConformance(t *testing.T) {
 	if c, err := s.Connector(t.Context(), "conformance-noop"); err != nil || !c.Conformance {
 		t.Errorf("%+v, %v", c, err)
 	}
-	_, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "conformance-noop", ConnectionID: "mine"})
+	_, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "conformance-noop", ConnectionID: "mine"})
 	refused(t, err, "validation_error", "conformance")
 }

@@ -17,7 +17,7 @@ func TestDedup(t *testing.T) {
 	s := openService(t, h, app.ServiceOptions{})
 	installAs(t, h, conformanceAsk(t), conformance)
 	start := func(scope string, dedup bool) (store.Run, error) {
-		return s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(oneCode),
+		return s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(oneCode),
 			Request: store.Request{ScopeID: scope}, Dedup: dedup})
 	}
 	var (
@@ -64,7 +64,7 @@ func TestDedup(t *testing.T) {
 		others = append(others, r)
 	}
 	for _, r := range append(others, started...) {
-		if _, err := s.CancelRun(t.Context(), owner, r.ID, ""); err != nil {
+		if _, err := s.CancelRun(host.As(t.Context(), owner), r.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		over(t, h, r.ID)

@@ -37,7 +37,7 @@ func askModule(t *testing.T, replace ...string) []byte {
 		}
 		out := filepath.Join(built.dir, "ask.wasm")
 		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, ".")
-		cmd.Dir = "../examples/ask"
+		cmd.Dir = "../../examples/ask"
 		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 		if said, err := cmd.CombinedOutput(); err != nil {
 			built.err = errors.New(string(said))
@@ -48,7 +48,7 @@ func askModule(t *testing.T, replace ...string) []byte {
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
-	manifest, err := os.ReadFile("../examples/ask/manifest.json")
+	manifest, err := os.ReadFile("../../examples/ask/manifest.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ var owner = host.Principal{ID: "owner", Transport: "ui"}
 
 func startRun(t *testing.T, s *app.Service, q host.StartRun) store.Run {
 	t.Helper()
-	rec, err := s.StartRun(t.Context(), owner, q)
+	rec, err := s.StartRun(host.As(t.Context(), owner), q)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // with details.runStatus, events_expired, validation_error for a fromSeq that
 // the run does not have (A77), replay_unavailable with details.reason
 // checkpoint_pruned or module_missing, or why the start was refused.
-func (s *Service) ForkRun(ctx context.Context, who host.Principal, q host.ForkRun) (store.Run, error) {
+func (s *Service) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := s.forkable(ctx, q)
 	if err != nil {
 		return store.Run{}, asked(err)
@@ -38,7 +38,7 @@ func (s *Service) ForkRun(ctx context.Context, who host.Principal, q host.ForkRu
 	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards (A80)
 	start.Trigger = ""
 	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
-	return s.start(ctx, who, start, b)
+	return s.start(ctx, start, b)
 }
 
 // forkable is the source of a branch: a run that is over, with this event.

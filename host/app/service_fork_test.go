@@ -33,7 +33,7 @@ func collect(t *testing.T, h *app.Host, s *app.Service, questions int) store.Run
 
 func forked(t *testing.T, h *app.Host, s *app.Service, src store.RunID, from uint64) (rec store.Run, started map[string]any) {
 	t.Helper()
-	rec, err := s.ForkRun(t.Context(), owner, host.ForkRun{Source: src, FromSeq: from})
+	rec, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: src, FromSeq: from})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +110,11 @@ func TestNoFork(t *testing.T) {
 	first := collect(t, h, s, 0)
 	second := collect(t, h, s, 1)
 	fork := func(id store.RunID, from uint64) (string, any) {
-		_, err := s.ForkRun(t.Context(), owner, host.ForkRun{Source: id, FromSeq: from})
+		_, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: id, FromSeq: from})
 		code, details := refusalCode(err)
 		return code, details["reason"]
 	}
-	if _, err := s.ForkRun(t.Context(), owner, host.ForkRun{Source: "run_none"}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: "run_none"}); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
 	if code, _ := fork(first.ID, head(t, h, first.ID)); code != "validation_error" {
@@ -177,7 +177,7 @@ func TestForkConformance(t *testing.T) {
 	installAs(t, h, conformanceAsk(t), conformance)
 	src := over(t, h, startRun(t, s, host.StartRun{WorkflowID: "conformance-ask", Inputs: json.RawMessage(`{"ask": []}`)}).ID)
 	eventually(t, "its connection is gone", func() bool { return len(connections(t, h)) == 0 })
-	rec, err := s.ForkRun(t.Context(), owner, host.ForkRun{Source: src.ID, FromSeq: 0, Start: host.StartRun{Inputs: json.RawMessage(`{"ask": []}`)}})
+	rec, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: src.ID, FromSeq: 0, Start: host.StartRun{Inputs: json.RawMessage(`{"ask": []}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,8 +113,8 @@ func grants(g *store.Grant, m *abi.Manifest, stream string) bool {
 
 // GrantConnection implements host.Connections (A187, A195). It says as well
 // that the installed version of the connector is the one that was looked at.
-func (s *Service) GrantConnection(ctx context.Context, who host.Principal, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
-	ctx = as(ctx, who)
+func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
+	who := host.Who(ctx)
 	if err := s.host.room(); err != nil {
 		return host.Grant{}, asked(err)
 	}
@@ -161,8 +161,7 @@ func (s *Service) GrantConnection(ctx context.Context, who host.Principal, id st
 var errOtherGrant = errors.New("another grant took its place")
 
 // RevokeGrant implements host.Connections (A188, R8).
-func (s *Service) RevokeGrant(ctx context.Context, who host.Principal, id store.ConnectionID, ref string) error {
-	ctx = as(ctx, who)
+func (s *Service) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
 	h := s.host
 	c, err := h.lasting(ctx, id)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 //
 // The audit log names the interaction and who answered (A166). An answer that
 // could not be written down is not taken.
-func (s *Service) Answer(ctx context.Context, who host.Principal, a host.Answer) error {
+func (s *Service) Answer(ctx context.Context, a host.Answer) error {
 	defer func() { // also when the desk never saw it
 		for _, v := range a.Data {
 			clear(v)
 		}
 	}()
 	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
-	return asked(s.host.audited(by(as(ctx, who), e), func() error {
-		return s.desk.Answer(ctx, a.RunID, a.InteractionID, strings.Clone(a.Status), a.Data, kept(who).ID)
+	return asked(s.host.audited(by(ctx, e), func() error {
+		return s.desk.Answer(ctx, a.RunID, a.InteractionID, strings.Clone(a.Status), a.Data, host.Who(ctx).ID)
 	}))
 }
 

@@ -34,7 +34,7 @@ func serve(dir string) int {
 		return 1
 	}
 	for _, w := range []string{"one", "two", "conformance-ask"} {
-		rec, err := s.StartRun(ctx, owner, host.StartRun{WorkflowID: w, Inputs: json.RawMessage(oneCode)})
+		rec, err := s.StartRun(host.As(ctx, owner), host.StartRun{WorkflowID: w, Inputs: json.RawMessage(oneCode)})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -91,7 +91,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("%s: %s %v", id, rec.Status, failed)
 		}
 		a := host.Answer{RunID: id, InteractionID: fmt.Sprint(failed[0]["open_interaction_id"]), Status: "cancelled"}
-		if code, details := refusalCode(s.Answer(t.Context(), owner, a)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
+		if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
 			t.Errorf("answered late: %s %v", code, details)
 		}
 	}
@@ -148,13 +148,13 @@ func TestClosed(t *testing.T) {
 	if failed := timeline(t, h, rec.ID, "run.failed"); len(failed) != 1 || failed[0]["reason"] != "controller_restarted" {
 		t.Errorf("%v", failed)
 	}
-	if _, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: "ask"}); true {
+	if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "ask"}); true {
 		if code, _ := refusalCode(err); code != "unavailable" {
 			t.Error(err)
 		}
 	}
 	a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "cancelled"}
-	if code, _ := refusalCode(s.Answer(t.Context(), owner, a)); code != "no_pending_interaction" {
+	if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" {
 		t.Error(code)
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 // StartRun implements host.Runs. A run of the service can always ask its
 // owner, at the desk.
-func (s *Service) StartRun(ctx context.Context, who host.Principal, q host.StartRun) (store.Run, error) {
-	return s.start(ctx, who, q, branch{})
+func (s *Service) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
+	return s.start(ctx, q, branch{})
 }
 
 // A branch is what a run that branches off another begins with (A79). The zero
@@ -30,11 +30,12 @@ type branch struct {
 	automation string // automation_mode of one that starts by itself (§22.5)
 }
 
-func (s *Service) start(ctx context.Context, who host.Principal, q host.StartRun, b branch) (store.Run, error) {
+func (s *Service) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
+	who := host.Who(ctx)
 	if err := checkBudgets(q.Budgets); err != nil {
 		return store.Run{}, err
 	}
-	q.WorkflowID, who = strings.Clone(q.WorkflowID), kept(who)
+	q.WorkflowID = strings.Clone(q.WorkflowID)
 	q.Request.Transport, q.Request.By, q.Request.WorkflowID = who.Transport, who.ID, q.WorkflowID
 	sc, err := s.correlations.enter(ctx, q.Request.ScopeID)
 	if err != nil {
@@ -98,13 +99,6 @@ func (s *Service) ended(p *prepared, w workflow, r *run.Result) {
 	s.leave(w)
 }
 
-// kept is a principal that may outlive the request: its texts may be parts of a
-// request's buffer, which is used again (S106).
-func kept(who host.Principal) host.Principal {
-	who.ID, who.Transport = strings.Clone(who.ID), strings.Clone(who.Transport)
-	return who
-}
-
 // checkBudgets: a budget of 0 would be none, and only lower ones may be asked
 // for (A67).
 func checkBudgets(b map[string]int64) error {
@@ -137,37 +131,37 @@ func (s *Service) startError(ctx context.Context, w workflow, err error) error {
 }
 
 // CancelRun implements host.Runs.
-func (s *Service) CancelRun(ctx context.Context, who host.Principal, id store.RunID, reason string) (string, error) {
+func (s *Service) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
 	live, active := s.runs.Live(id)
-	status, err := s.runs.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: kept(who).ID})
+	status, err := s.runs.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	if active && !live.CancelRequested {
-		s.steered(ctx, who, id, "cancel", err)
+		s.steered(ctx, id, "cancel", err)
 	}
 	return status, asked(err)
 }
 
 // PauseRun implements host.Runs.
-func (s *Service) PauseRun(ctx context.Context, who host.Principal, id store.RunID, policy, reason string) (time.Time, error) {
-	at, err := s.runs.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: kept(who).ID})
-	s.steered(ctx, who, id, "pause", err)
+func (s *Service) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
+	at, err := s.runs.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	s.steered(ctx, id, "pause", err)
 	return at, asked(err)
 }
 
 // ResumeRun implements host.Runs.
-func (s *Service) ResumeRun(ctx context.Context, who host.Principal, id store.RunID, reason string) (time.Time, error) {
-	at, err := s.runs.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: kept(who).ID})
-	s.steered(ctx, who, id, "resume", err)
+func (s *Service) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
+	at, err := s.runs.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	s.steered(ctx, id, "resume", err)
 	return at, asked(err)
 }
 
 // steered writes down that somebody cancelled, paused or resumed a run. It is
 // had also where it cannot be written down: who wants a run to stop is obeyed.
-func (s *Service) steered(ctx context.Context, who host.Principal, id store.RunID, code string, err error) {
+func (s *Service) steered(ctx context.Context, id store.RunID, code string, err error) {
 	if err != nil {
 		return
 	}
 	e := audit.Event{Action: audit.RunSteered, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(code)}}
-	if err := s.host.Audit(by(as(ctx, who), e)); err != nil {
+	if err := s.host.Audit(by(ctx, e)); err != nil {
 		s.log.Error("steering_not_written_down", "run", id, "code", code, "error", err)
 	}
 }

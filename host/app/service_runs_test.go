@@ -19,7 +19,7 @@ func TestWorkflow(t *testing.T) {
 	s := openService(t, h, app.ServiceOptions{})
 	c := installAs(t, h, published(t, "mailbox", "1", "Mailbox").wasm(), nil)
 	start := func(id string) (store.Run, string, map[string]any) {
-		rec, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: id})
+		rec, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: id})
 		code, details := refusalCode(err)
 		return rec, code, details
 	}
@@ -27,7 +27,7 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("without a connection: %s %v", code, details)
 	}
 	for _, unknown := range []string{"nobody", "", "../x", strings.Repeat("x", 1000)} {
-		_, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: unknown})
+		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: unknown})
 		if code, _ := refusalCode(err); code != "validation_error" || unknown != "" && strings.Contains(err.Error(), unknown) {
 			t.Errorf("unknown: %v", err)
 		}
@@ -74,7 +74,7 @@ func TestBudgets(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
 	for _, ms := range []int64{0, -1} {
-		_, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: "any", Budgets: map[string]int64{"total_ms": ms}})
+		_, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "any", Budgets: map[string]int64{"total_ms": ms}})
 		if code, details := refusalCode(err); code != "invalid_request" || details["field"] != "budgets" {
 			t.Errorf("%d ms: %v", ms, err)
 		}
@@ -100,7 +100,7 @@ func TestAnswered(t *testing.T) {
 	if _, err := h.Store.Document(t.Context(), "test", string(rec.ID)); err != nil || !with {
 		t.Errorf("what goes with the run: %v %v", with, err)
 	}
-	if _, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: "ask"}); true {
+	if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "ask"}); true {
 		code, details := refusalCode(err)
 		if code != "run_already_active" || details["activeRunId"] != string(rec.ID) || details["activeHost"] != "cloud" || details["retryAfter"].(int) < 1 {
 			t.Errorf("%s %v", code, details)
@@ -119,7 +119,7 @@ func TestAnswered(t *testing.T) {
 		if data != "" {
 			a.Data["code"] = json.RawMessage(data)
 		}
-		return s.Answer(t.Context(), host.Principal{ID: "key:k1", Transport: "rest"}, a)
+		return s.Answer(host.As(t.Context(), host.Principal{ID: "key:k1", Transport: "rest"}), a)
 	}
 	if code, details := refusalCode(answer("")); code != "invalid_request" || details["field"] != "code" {
 		t.Errorf("without a code: %s", code)
@@ -162,29 +162,29 @@ func TestSteered(t *testing.T) {
 	connect(t, h, installAs(t, h, askModule(t), nil), "ask", oneCode)
 	rec := startRun(t, s, host.StartRun{WorkflowID: "ask"})
 	parked(t, h, rec.ID)
-	if _, err := s.PauseRun(t.Context(), owner, rec.ID, "immediate", "tea"); err != nil {
+	if _, err := s.PauseRun(host.As(t.Context(), owner), rec.ID, "immediate", "tea"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "paused", func() bool { live, _ := s.LiveRun(rec.ID); return live.Paused })
-	_, err := s.ForkRun(t.Context(), owner, host.ForkRun{Source: rec.ID})
+	_, err := s.ForkRun(host.As(t.Context(), owner), host.ForkRun{Source: rec.ID})
 	if code, details := refusalCode(err); code != "conflict" || details["runStatus"] != "paused" {
 		t.Errorf("fork of an active run: %v", err)
 	}
-	if _, err := s.ResumeRun(t.Context(), owner, rec.ID, ""); err != nil {
+	if _, err := s.ResumeRun(host.As(t.Context(), owner), rec.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CancelRun(t.Context(), owner, rec.ID, "enough"); err != nil {
+	if _, err := s.CancelRun(host.As(t.Context(), owner), rec.ID, "enough"); err != nil {
 		t.Fatal(err)
 	}
 	if got := over(t, h, rec.ID); got.Status != "cancelled" {
 		t.Errorf("%s", got.Status)
 	}
 	eventually(t, "cancelled", func() bool {
-		status, err := s.CancelRun(t.Context(), owner, rec.ID, "")
+		status, err := s.CancelRun(host.As(t.Context(), owner), rec.ID, "")
 		return err == nil && status == "cancelled"
 	})
 	wroteDown(t, s, "run.steered", "owner", string(rec.ID), 3) // and not once more for those that changed nothing
-	if _, err := s.CancelRun(t.Context(), owner, "run_none", ""); err == nil {
+	if _, err := s.CancelRun(host.As(t.Context(), owner), "run_none", ""); err == nil {
 		t.Error("cancelled a run that there is not")
 	}
 	for _, e := range timeline(t, h, rec.ID, "run.cancel_requested") {

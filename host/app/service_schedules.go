@@ -47,7 +47,7 @@ var byItself = host.Principal{ID: "scheduler"}
 // StartScheduled implements schedule.Starter. That this host is stopping, or has
 // as many runs as it takes, is no refusal of the start: it is tried again.
 func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
-	rec, err := a.service.start(ctx, byItself, host.StartRun{
+	rec, err := a.service.start(host.As(ctx, byItself), host.StartRun{
 		WorkflowID: string(q.Connection), Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, With: q.With,
 		Request: store.Request{CatchUp: q.CatchUp},
 	}, branch{automation: q.AutomationMode})
@@ -125,8 +125,8 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 }
 
 // PutSchedule implements host.Schedules (A196).
-func (s *Service) PutSchedule(ctx context.Context, who host.Principal, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
-	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
+func (s *Service) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
 		var one schedule.Schedule
 		one, created, err = s.schedules.Put(ctx, id, schedule.Request(d), revision)
 		out = s.shownSchedule(one)
@@ -159,17 +159,17 @@ func (s *Service) Schedules(ctx context.Context) ([]host.Schedule, error) {
 }
 
 // PauseSchedule implements host.Schedules (A199).
-func (s *Service) PauseSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) (host.Schedule, error) {
-	return s.switched(ctx, who, id, s.schedules.Pause, "paused")
+func (s *Service) PauseSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	return s.switched(ctx, id, s.schedules.Pause, "paused")
 }
 
 // ResumeSchedule implements host.Schedules (A199).
-func (s *Service) ResumeSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) (host.Schedule, error) {
-	return s.switched(ctx, who, id, s.schedules.Resume, "resumed")
+func (s *Service) ResumeSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	return s.switched(ctx, id, s.schedules.Resume, "resumed")
 }
 
-func (s *Service) switched(ctx context.Context, who host.Principal, id store.ConnectionID, to func(context.Context, store.ConnectionID) (schedule.Schedule, bool, error), code string) (out host.Schedule, err error) {
-	err = s.scheduled(ctx, who, audit.ScheduleChanged, id, func() error {
+func (s *Service) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (schedule.Schedule, bool, error), code string) (out host.Schedule, err error) {
+	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
 		one, changed, err := to(ctx, id)
 		if out = s.shownSchedule(one); err == nil && !changed {
 			return errNoChange
@@ -186,9 +186,9 @@ func (s *Service) switched(ctx context.Context, who host.Principal, id store.Con
 var errNoChange = errors.New("no change")
 
 // DeleteSchedule implements host.Schedules (A200).
-func (s *Service) DeleteSchedule(ctx context.Context, who host.Principal, id store.ConnectionID) error {
+func (s *Service) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
 	s.putOff.Delete(id)
-	return s.scheduled(ctx, who, audit.ScheduleDeleted, id, func() error { return s.schedules.Delete(ctx, id) })
+	return s.scheduled(ctx, audit.ScheduleDeleted, id, func() error { return s.schedules.Delete(ctx, id) })
 }
 
 // ScheduleHistory implements host.Schedules (A201).
@@ -224,8 +224,8 @@ func (s *Service) ScheduleStatistics(ctx context.Context, id store.ConnectionID)
 
 // scheduled makes a change and writes it down (A168). What is refused leaves no
 // entry.
-func (s *Service) scheduled(ctx context.Context, who host.Principal, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
-	e := by(as(ctx, who), audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
+func (s *Service) scheduled(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
+	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
 	return scheduleError(s.host.audited(e, change))
 }
 

@@ -42,7 +42,7 @@ func TestScheduled(t *testing.T) {
 	h := serviceHost(t)
 	s, next := ticked(t, h)
 	connect(t, h, installAs(t, h, askModule(t, bySelf...), nil), "ask", oneCode)
-	got, created, err := s.PutSchedule(t.Context(), owner, "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil)
+	got, created, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil)
 	if err != nil || !created || got.EffectiveMode != "automatic" || got.Revision != 1 || got.NextDueAt == nil {
 		t.Fatalf("%+v %t %v", got, created, err)
 	}
@@ -64,7 +64,7 @@ func TestScheduled(t *testing.T) {
 		c, err := s.Connection(t.Context(), "ask")
 		return err == nil && c.NeedsAttention && c.Schedule.HumanAttentionNeeded && c.Schedule.ActiveRunID == string(rec.ID)
 	})
-	err = s.Answer(t.Context(), owner, host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"123456"`)}})
+	err = s.Answer(host.As(t.Context(), owner), host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"123456"`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,25 +95,25 @@ func TestSchedulesOfOwners(t *testing.T) {
 	if _, err := s.Schedule(t.Context(), "ask"); code(err) != "schedule_not_found" {
 		t.Error(err)
 	}
-	if err := s.DeleteSchedule(t.Context(), owner, "ask"); code(err) != "schedule_not_found" {
+	if err := s.DeleteSchedule(host.As(t.Context(), owner), "ask"); code(err) != "schedule_not_found" {
 		t.Error(err)
 	}
-	_, _, err := s.PutSchedule(t.Context(), owner, "ask", host.ScheduleDefinition{Cron: "0 0 30 2 *"}, nil)
+	_, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "0 0 30 2 *"}, nil)
 	if c, details := refusalCode(err); c != "schedule_invalid" || details["field"] != "cron" || !strings.Contains(err.Error(), "never fires") {
 		t.Error(err)
 	}
-	if _, _, err := s.PutSchedule(t.Context(), owner, "nobody", host.ScheduleDefinition{Cron: "@daily"}, nil); !errors.Is(err, store.ErrNotFound) {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "nobody", host.ScheduleDefinition{Cron: "@daily"}, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, _, err := s.PutSchedule(t.Context(), owner, "ask", host.ScheduleDefinition{Cron: "@yearly", Timezone: "Asia/Tehran"}, store.Absent()); err != nil {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "@yearly", Timezone: "Asia/Tehran"}, store.Absent()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got, err := s.PauseSchedule(t.Context(), owner, "ask"); err != nil || got.EffectiveMode != "paused" || got.NextDueAt != nil || got.Revision != 2 {
+		if got, err := s.PauseSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "paused" || got.NextDueAt != nil || got.Revision != 2 {
 			t.Errorf("%+v %v", got, err)
 		}
 	}
-	if got, err := s.ResumeSchedule(t.Context(), owner, "ask"); err != nil || got.EffectiveMode != "automatic" || got.NextDueAt == nil {
+	if got, err := s.ResumeSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.EffectiveMode != "automatic" || got.NextDueAt == nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	if all, err := s.Schedules(t.Context()); err != nil || len(all) != 1 || all[0].Cron != "@yearly" {
@@ -122,7 +122,7 @@ func TestSchedulesOfOwners(t *testing.T) {
 	if c, err := s.Connection(t.Context(), "ask"); err != nil || c.Schedule == nil || c.Schedule.Timezone != "Asia/Tehran" {
 		t.Errorf("%+v %v", c, err)
 	}
-	if err := s.DeleteSchedule(t.Context(), owner, "ask"); err != nil {
+	if err := s.DeleteSchedule(host.As(t.Context(), owner), "ask"); err != nil {
 		t.Error(err)
 	}
 	page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{Target: "ask"})
@@ -148,13 +148,13 @@ func TestHeldUp(t *testing.T) {
 		connect(t, h, l, id, oneCode)
 	}
 	for _, id := range []string{"one", "two"} { // they wait for their owner: there are twice as many as may run
-		rec, err := s.StartRun(t.Context(), owner, host.StartRun{WorkflowID: id})
+		rec, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
 		parked(t, h, rec.ID)
 	}
-	if _, _, err := s.PutSchedule(t.Context(), owner, "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
+	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a schedule that is held up", func() bool {
@@ -167,7 +167,7 @@ func TestHeldUp(t *testing.T) {
 	if n := s.Info(t.Context()).Runs; n.Standing != 2 || n.Accepted != 2 || n.Limit != 1 || n.AtOnce != 1 {
 		t.Errorf("%+v", n)
 	}
-	if got, err := s.PauseSchedule(t.Context(), owner, "ask"); err != nil || got.HeldUp != "" {
+	if got, err := s.PauseSchedule(host.As(t.Context(), owner), "ask"); err != nil || got.HeldUp != "" {
 		t.Errorf("a schedule that is paused is held up: %q, %v", got.HeldUp, err)
 	}
 }
@@ -231,7 +231,7 @@ func TestSchedulesOutliveTheHost(t *testing.T) {
 	h, s := open()
 	connect(t, h, installAs(t, h, askModule(t, bySelf...), nil), "ask", oneCode)
 	seven := int64(7200)
-	before, _, err := s.PutSchedule(t.Context(), owner, "ask", host.ScheduleDefinition{Cron: "@monthly", JitterSeconds: &seven}, nil)
+	before, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{Cron: "@monthly", JitterSeconds: &seven}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestSchedulesOutliveTheHost(t *testing.T) {
 	if err := h.Store.Write(t.Context(), store.Write{Kind: store.Ticks, ID: "ask/0000000000000001", Data: json.RawMessage(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteConnection(t.Context(), owner, "ask", true); err != nil {
+	if err := s.DeleteConnection(host.As(t.Context(), owner), "ask", true); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := h.Store.Documents(t.Context(), store.DocumentQuery{Kind: store.Ticks}); err != nil || len(left) != 0 {

@@ -18,9 +18,8 @@ var _ host.Secrets = (*Service)(nil)
 
 // SetSecret implements host.Secrets (A190). The value is wiped, whatever
 // becomes of it.
-func (s *Service) SetSecret(ctx context.Context, who host.Principal, id store.ConnectionID, name string, value []byte) error {
+func (s *Service) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	defer clear(value)
-	ctx = as(ctx, who)
 	_, _, m, err := s.configured(ctx, id)
 	if err != nil {
 		return asked(err)
@@ -58,8 +57,7 @@ func (s *Service) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Se
 
 // RemoveSecret implements host.Secrets (A192). store.ErrNotFound if there is
 // none of that name.
-func (s *Service) RemoveSecret(ctx context.Context, who host.Principal, id store.ConnectionID, name string) error {
-	ctx = as(ctx, who)
+func (s *Service) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
 	if _, err := s.host.lasting(ctx, id); err != nil {
 		return asked(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluicehost/sluice/host"
 )
 
 // A190, A194, S85: a value is wiped and nowhere to be found, whether it was taken
@@ -24,7 +26,7 @@ func TestSecretValues(t *testing.T) {
 		"no text":   {"token", marker + "\xff", "utf8"},
 	} {
 		value := []byte(c.value)
-		err := s.SetSecret(t.Context(), somebody, "mail", c.secret, value)
+		err := s.SetSecret(host.As(t.Context(), somebody), "mail", c.secret, value)
 		if c.rule == "" && err != nil {
 			t.Error(name, err)
 		}
@@ -35,7 +37,7 @@ func TestSecretValues(t *testing.T) {
 			t.Errorf("%s: the value was not wiped", name)
 		}
 	}
-	absent(t, s.SetSecret(t.Context(), somebody, "nobody", "token", []byte(marker)))
+	absent(t, s.SetSecret(host.As(t.Context(), somebody), "nobody", "token", []byte(marker)))
 	wrote(t, s, "secret.set")
 	err := filepath.WalkDir(h.DataDir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -55,19 +57,19 @@ func TestSecretValues(t *testing.T) {
 // A191, A192.
 func TestSecrets(t *testing.T) {
 	s, _ := connected(t)
-	if err := s.SetSecret(t.Context(), somebody, "mail", "token", []byte("t")); err != nil {
+	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte("t")); err != nil {
 		t.Fatal(err)
 	}
 	all, err := s.Secrets(t.Context(), "mail")
 	if err != nil || len(all) != 3 || all[0].Name != "token" || all[0].Label != "Token" || !all[0].Required || !all[0].Set || all[0].Delivery != "sealed" || all[1].Set {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if err := s.RemoveSecret(t.Context(), somebody, "mail", "token"); err != nil {
+	if err := s.RemoveSecret(host.As(t.Context(), somebody), "mail", "token"); err != nil {
 		t.Fatal(err)
 	}
-	absent(t, s.RemoveSecret(t.Context(), somebody, "mail", "token"))
-	absent(t, s.RemoveSecret(t.Context(), somebody, "nobody", "token"))
-	refused(t, s.RemoveSecret(t.Context(), somebody, "mail", "../token"), "validation_error", "secret_unknown")
+	absent(t, s.RemoveSecret(host.As(t.Context(), somebody), "mail", "token"))
+	absent(t, s.RemoveSecret(host.As(t.Context(), somebody), "nobody", "token"))
+	refused(t, s.RemoveSecret(host.As(t.Context(), somebody), "mail", "../token"), "validation_error", "secret_unknown")
 	if all, err := s.Secrets(t.Context(), "mail"); err != nil || all[0].Set {
 		t.Errorf("%+v, %v", all, err)
 	}

@@ -129,8 +129,8 @@ func (h *Host) writable(ctx context.Context) bool {
 
 // Audit implements host.System (A168). An action that is none is an error. A
 // detail that could be free text is left out.
-func (s *Service) Audit(_ context.Context, who host.Principal, action, target, outcome string, details map[string]string) error {
-	e := audit.Event{Action: audit.Action(action), Target: target, Outcome: audit.Outcome(outcome), Actor: who.ID, RequestID: who.RequestID, Address: who.Address}
+func (s *Service) Audit(ctx context.Context, action, target, outcome string, details map[string]string) error {
+	e := by(ctx, audit.Event{Action: audit.Action(action), Target: target, Outcome: audit.Outcome(outcome)})
 	for key, value := range details {
 		if d, ok := audit.Fact(key, value); ok {
 			e.Details = append(e.Details, d)

@@ -63,15 +63,15 @@ func TestAudit(t *testing.T) {
 	s, _ := service(t)
 	for _, target := range []string{"one", "two", "three"} {
 		details := map[string]string{"keyId": "key_1", "reason": "a sentence with " + marker}
-		if err := s.Audit(t.Context(), somebody, "key.created", target, "done", details); err != nil {
+		if err := s.Audit(host.As(t.Context(), somebody), "key.created", target, "done", details); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Audit(t.Context(), host.Principal{ID: "host"}, "login.failed", "", "refused", nil); err != nil {
+	if err := s.Audit(host.As(t.Context(), host.Principal{ID: "host"}), "login.failed", "", "refused", nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range [][2]string{{"key.stolen", "done"}, {"key.created", "perhaps"}, {marker, "done"}} {
-		if err := s.Audit(t.Context(), somebody, bad[0], "x", bad[1], nil); err == nil {
+		if err := s.Audit(host.As(t.Context(), somebody), bad[0], "x", bad[1], nil); err == nil {
 			t.Errorf("written down: %v", bad)
 		}
 	}

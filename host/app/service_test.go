@@ -62,7 +62,7 @@ func rich(id, version string) string {
 
 func upload(t *testing.T, s *app.Service, manifest string) host.Connector {
 	t.Helper()
-	c, _, err := s.InstallConnector(t.Context(), somebody, host.InstallConnector{Module: module(t, manifest)})
+	c, _, err := s.InstallConnector(host.As(t.Context(), somebody), host.InstallConnector{Module: module(t, manifest)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func connected(t *testing.T) (*app.Service, *app.Host) {
 	t.Helper()
 	s, h := service(t)
 	upload(t, s, rich("mail", "1"))
-	if _, err := s.CreateConnection(t.Context(), somebody, host.NewConnection{ConnectorName: "mail", Settings: []byte(`{"account":"a"}`)}); err != nil {
+	if _, err := s.CreateConnection(host.As(t.Context(), somebody), host.NewConnection{ConnectorName: "mail", Settings: []byte(`{"account":"a"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	return s, h

@@ -129,8 +129,7 @@ func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m 
 			return "it is not a public address"
 		},
 		Disabled: func(ctx context.Context, id, because string) {
-			who := host.Principal{ID: "host"}
-			if err := d.Service.Audit(ctx, who, "webhook.disabled", id, "done", map[string]string{"code": because}); err != nil {
+			if err := d.Service.Audit(host.As(ctx, host.Principal{ID: "host"}), "webhook.disabled", id, "done", map[string]string{"code": because}); err != nil {
 				d.log.Error("audit_failed", "error", err)
 			}
 		},
@@ -149,7 +148,7 @@ func (d *Daemon) denied() func(host.Principal, string) {
 		if each.Take(who.ID+" "+scope) != nil {
 			return
 		}
-		if err := d.Service.Audit(context.Background(), who, "scope.denied", "", "refused", map[string]string{"code": scope}); err != nil {
+		if err := d.Service.Audit(host.As(context.Background(), who), "scope.denied", "", "refused", map[string]string{"code": scope}); err != nil {
 			d.log.Error("audit_failed", "error", err)
 		}
 	}
@@ -169,7 +168,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so.ErrorPage = d.UI.ErrorPage
 	so.Audit = func(action, outcome, requestID, address string) {
 		who := host.Principal{ID: access.Owner, Transport: access.UI, RequestID: requestID, Address: address}
-		if err := d.Service.Audit(context.Background(), who, action, "", outcome, nil); err != nil {
+		if err := d.Service.Audit(host.As(context.Background(), who), action, "", outcome, nil); err != nil {
 			d.log.Error("audit_failed", "error", err)
 		}
 	}

@@ -60,14 +60,16 @@ func RequestID(c *fiber.Ctx) string { return of(c).id }
 // Principal is who asks; nil on an open route.
 func Principal(c *fiber.Ctx) *access.Principal { return of(c).principal }
 
-// Who is the principal as commands want it.
+// Who is the principal as services know them. A request's texts are parts of a
+// buffer that is used again, so they are copied.
 func Who(c *fiber.Ctx) host.Principal {
-	p := of(c).principal
-	if p == nil {
-		r := of(c)
-		return host.Principal{ID: "token", Transport: access.REST, RequestID: r.id, Address: addressText(r.address)}
+	r := of(c)
+	out := host.Principal{ID: "token", Transport: access.REST, RequestID: r.id, Address: addressText(r.address)}
+	if p := r.principal; p != nil {
+		out = host.Principal{ID: p.ID, Transport: p.Transport, RequestID: p.RequestID, Address: p.Address}
 	}
-	return host.Principal{ID: p.ID, Transport: p.Transport, RequestID: p.RequestID, Address: p.Address}
+	out.ID, out.RequestID = strings.Clone(out.ID), strings.Clone(out.RequestID)
+	return out
 }
 
 // Session is the owner session of a request that came with its cookie; the zero

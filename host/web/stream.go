@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
 )
 
 // WriteDeadline is how long one flush of a stream may take (A17).
@@ -22,13 +24,13 @@ const WriteDeadline = 30 * time.Second
 // EventStream is the type of server-sent events (A18).
 const EventStream = "text/event-stream; charset=utf-8"
 
-// Context is for what a handler calls. It holds nothing of the request, so that
-// it may outlive the handler, and ends when the App was shut down.
-func Context(c *fiber.Ctx) context.Context { return of(c).app.streams.base }
+// Context is for what a handler calls, in the name of who asks. It holds copies
+// only, so that it may outlive the handler, and ends when the App was shut down.
+func Context(c *fiber.Ctx) context.Context { return host.As(of(c).app.streams.base, Who(c)) }
 
 // PollContext is for answers that wait for something: it ends when streams do
 // (A20).
-func PollContext(c *fiber.Ctx) context.Context { return of(c).app.streams.ctx }
+func PollContext(c *fiber.Ctx) context.Context { return host.As(of(c).app.streams.ctx, Who(c)) }
 
 // Recheck returns what a stream calls at every heartbeat (A29): an error other
 // than the store's means that it must end. It holds copies only.
