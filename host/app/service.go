@@ -26,6 +26,8 @@ type ServiceOptions struct {
 	// ShortestInterval is the least interval of a schedule that is saved; 0 is
 	// schedule.DefaultShortest.
 	ShortestInterval time.Duration
+	// Idle starts no runs by schedule.
+	Idle bool
 	// Store is what runs commit to, for metrics; nil is the host's own.
 	Store store.Store
 	// Count is told what happens to runs, for metrics; nil for nobody.

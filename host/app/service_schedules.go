@@ -20,8 +20,11 @@ var _ host.Schedules = (*Service)(nil)
 // been reconciled when a host is open (R188).
 func (s *Service) startSchedules(ctx context.Context, o ServiceOptions) error {
 	s.schedules = s.scheduler(o)
-	s.host.AddCheck("scheduler", s.schedules.Running)
 	s.host.SetAttention(s.schedules)
+	if o.Idle {
+		return nil
+	}
+	s.host.AddCheck("scheduler", s.schedules.Running)
 	return s.schedules.Start(ctx)
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sluicehost/sluice/abi"
@@ -32,10 +33,11 @@ func connectionOf(q app.RunRequest) store.ConnectionID {
 	return store.ConnectionID(q.Connector.Manifest.Name())
 }
 
-// streamStats reads the counters of a connection, none when it is new.
-func streamStats(ctx context.Context, src source, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
+// streamStats reads the counters of a connection. One that is new, or that a
+// conformance connector has for a single run, has none.
+func streamStats(ctx context.Context, src served, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
 	list, err := src.Streams(ctx, id)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("read counters of %s: %w", id, err)
 	}
 	out := map[store.Stream]store.StreamStats{}

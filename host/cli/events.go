@@ -55,13 +55,13 @@ func (c *command) doEvents(ctx context.Context, arg string, f *eventFlags) error
 	case modes.Has(timeline.Values) && !f.follow:
 		return usagef("--mode values shows changes: it needs --follow")
 	}
-	return c.reading(ctx, func(src source) error {
+	return c.reading(ctx, func(src served) error {
 		r, err := findRun(ctx, src, arg)
 		if err != nil {
 			return err
 		}
-		if k, live := src.(served); live && f.follow {
-			return c.followEvents(ctx, k.Client, r.ID, f)
+		if f.follow {
+			return c.followEvents(ctx, src.Client, r.ID, f)
 		}
 		return src.eachEvent(ctx, r.ID, f.from, func(d timeline.Doc) error {
 			if row, _ := timeline.Lookup(d.Type); row.Modes&modes == 0 {

@@ -227,7 +227,7 @@ and stored secrets. sluice grant gives it anew.`,
 			if len(hosts)+len(mounts)+len(plain) == 0 && !browser {
 				return c.revokeAll(cmd.Context(), id)
 			}
-			return c.reading(cmd.Context(), func(src source) error {
+			return c.reading(cmd.Context(), func(src served) error {
 				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
 					return err
 				}
@@ -251,7 +251,7 @@ and stored secrets. sluice grant gives it anew.`,
 // connection, has the store.
 func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
 	var conn store.Connection
-	err := c.reading(ctx, func(src source) (err error) {
+	err := c.reading(ctx, func(src served) (err error) {
 		if conn, err = findConnection(ctx, src, string(id)); err != nil {
 			return err
 		}

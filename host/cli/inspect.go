@@ -62,7 +62,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 		l, err = h.Load(ctx, arg, manifest)
 		return l, nil, err
 	}
-	err = c.reading(ctx, func(src source) error {
+	err = c.reading(ctx, func(src served) error {
 		if l, err = loadFrom(ctx, src, arg, manifest); err != nil {
 			return err
 		}
@@ -84,10 +84,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 }
 
 // loadFrom loads an installed connector, or a file to look at beside a connection.
-func loadFrom(ctx context.Context, src source, arg, manifest string) (*app.Loaded, error) {
-	if s, ok := src.(stored); ok {
-		return s.host.Load(ctx, arg, manifest)
-	}
+func loadFrom(ctx context.Context, src served, arg, manifest string) (*app.Loaded, error) {
 	if !app.IsName(arg) {
 		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
@@ -99,7 +96,7 @@ func loadFrom(ctx context.Context, src source, arg, manifest string) (*app.Loade
 	if manifest != "" {
 		return nil, usagef("--manifest is for files: a running host has %s with the manifest it was installed with", abi.Clean(arg))
 	}
-	return src.(served).loaded(ctx, arg)
+	return src.loaded(ctx, arg)
 }
 
 // loaded is an installed connector as far as it can be looked at without its

@@ -27,7 +27,7 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if !lock {
-				return c.reading(ctx, func(src source) error { return c.listConnectors(ctx, src) })
+				return c.reading(ctx, func(src served) error { return c.listConnectors(ctx, src) })
 			}
 			if err := c.unheld(ctx, stopFirst); err != nil {
 				return err
@@ -57,7 +57,7 @@ func lineOfConnector(k store.Connector) connectorLine {
 	return connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt), signatureOf(k).Status, k.Signer}
 }
 
-func (c *command) listConnectors(ctx context.Context, src source) error {
+func (c *command) listConnectors(ctx context.Context, src served) error {
 	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
@@ -88,7 +88,7 @@ func (c *command) connections() *cobra.Command {
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src source) error { return c.listConnections(cmd.Context(), src) })
+			return c.reading(cmd.Context(), func(src served) error { return c.listConnections(cmd.Context(), src) })
 		},
 	}
 	cmd.AddCommand(c.deleteConnection())
@@ -108,7 +108,7 @@ type connectionLine struct {
 	CreatedAt   string             `json:"created_at"`
 }
 
-func (c *command) listConnections(ctx context.Context, src source) error {
+func (c *command) listConnections(ctx context.Context, src served) error {
 	all, err := src.Connections(ctx)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (c *command) runs() *cobra.Command {
 			if limit < 1 {
 				return usagef("--limit %d: want 1 or more", limit)
 			}
-			return c.reading(cmd.Context(), func(src source) error {
+			return c.reading(cmd.Context(), func(src served) error {
 				connection := ""
 				if len(a) == 1 {
 					connection = a[0]
@@ -276,7 +276,7 @@ func lineOfRun(r store.Run) *runLine {
 	return l
 }
 
-func (c *command) listRuns(ctx context.Context, src source, connection string, limit int) error {
+func (c *command) listRuns(ctx context.Context, src served, connection string, limit int) error {
 	if connection != "" {
 		if _, err := findConnection(ctx, src, connection); err != nil {
 			return err
@@ -322,7 +322,7 @@ func (c *command) uninstall() *cobra.Command {
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src source) error {
+			return c.reading(cmd.Context(), func(src served) error {
 				if err := src.uninstall(cmd.Context(), a[0]); err != nil {
 					return err
 				}

@@ -14,7 +14,7 @@ import (
 const page = 100
 
 // findRun finds a run by id, by the beginning of one, or as "last".
-func findRun(ctx context.Context, src source, arg string) (store.Run, error) {
+func findRun(ctx context.Context, src served, arg string) (store.Run, error) {
 	if arg == "last" {
 		var last store.RunID
 		err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
@@ -37,7 +37,7 @@ func findRun(ctx context.Context, src source, arg string) (store.Run, error) {
 }
 
 // prefixedRun finds the one run whose id begins so, with or without run_.
-func prefixedRun(ctx context.Context, src source, arg string) (store.Run, error) {
+func prefixedRun(ctx context.Context, src served, arg string) (store.Run, error) {
 	prefix := strings.ToUpper(strings.TrimPrefix(arg, "run_"))
 	var found []store.RunID
 	err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
@@ -58,7 +58,7 @@ func prefixedRun(ctx context.Context, src source, arg string) (store.Run, error)
 }
 
 // findConnection finds a connection, or says which there are.
-func findConnection(ctx context.Context, src source, arg string) (store.Connection, error) {
+func findConnection(ctx context.Context, src served, arg string) (store.Connection, error) {
 	conn, err := src.Connection(ctx, store.ConnectionID(arg))
 	if !errors.Is(err, store.ErrNotFound) {
 		return conn, err
@@ -83,7 +83,7 @@ func namespace(c store.Connection) store.GrantID {
 }
 
 // findStreams returns the counters of one stream, or of all when name is "".
-func findStreams(ctx context.Context, src source, id store.ConnectionID, name string) ([]store.StreamStats, error) {
+func findStreams(ctx context.Context, src served, id store.ConnectionID, name string) ([]store.StreamStats, error) {
 	all, err := src.Streams(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("list streams of %s: %w", id, err)

@@ -15,9 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/export"
-	"github.com/sluicehost/sluice/store"
 )
 
 // A recordFile is a file of records that is written under another name and
@@ -76,19 +74,6 @@ func writeRecords(w io.Writer, format string) *recordFile {
 	return &recordFile{path: "-", format: format, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(w, sum), 256*abi.KiB)}
 }
 
-// audit writes an export down, before the file has its name (A168).
-func (f *recordFile) audit(h *app.Host, id store.ConnectionID, stream string) error {
-	if err := f.buffer.Flush(); err != nil { // the digest is of all of it
-		return fmt.Errorf("write %s: %w", f.path, err)
-	}
-	e := audit.Event{Action: audit.RecordsExported, Target: string(id), Outcome: audit.Done,
-		Details: []audit.Detail{audit.File(f.path), audit.Count(f.records), audit.Digest(f.digest())}}
-	if stream != "" {
-		e.Details = append(e.Details, audit.Stream(stream))
-	}
-	return h.Audit(e)
-}
-
 // commit makes the file durable and gives it its name.
 func (f *recordFile) commit() error {
 	if f.file == nil {
@@ -117,7 +102,7 @@ func (f *recordFile) abandon() {
 func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.sum.Sum(nil)) }
 
 // write writes the selected records.
-func (f *recordFile) write(ctx context.Context, src source, s export.Selection) (err error) {
+func (f *recordFile) write(ctx context.Context, src served, s export.Selection) (err error) {
 	from := src.exporting()
 	defer from.stop()
 	if f.format != ".csv" {

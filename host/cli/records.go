@@ -69,7 +69,7 @@ one is where to go on from.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(src source) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
+			return c.reading(cmd.Context(), func(src served) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
@@ -81,7 +81,7 @@ one is where to go on from.`,
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough")
 
-func (c *command) doRecords(ctx context.Context, src source, connection, stream string, f *recordFlags) error {
+func (c *command) doRecords(ctx context.Context, src served, connection, stream string, f *recordFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	}
@@ -174,7 +174,7 @@ says there which. --find, --order and --deleted choose records as in sluice reco
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.reading(cmd.Context(), func(src source) error { return c.doExport(cmd.Context(), src, a[0], f) })
+			return c.reading(cmd.Context(), func(src served) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
 	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv} to write, DIR/ for a file each stream, or - for the standard output")
@@ -210,7 +210,7 @@ type exported struct {
 	Digest  string `json:"digest"`
 }
 
-func (c *command) doExport(ctx context.Context, src source, connection string, f *exportFlags) error {
+func (c *command) doExport(ctx context.Context, src served, connection string, f *exportFlags) error {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func fileOf(stream string, names map[string]bool) string {
 }
 
 // exportFile writes one file of records, or the standard output.
-func (c *command) exportFile(ctx context.Context, src source, s export.Selection, flags *exportFlags, path, stream string) error {
+func (c *command) exportFile(ctx context.Context, src served, s export.Selection, flags *exportFlags, path, stream string) error {
 	var f *recordFile
 	var err error
 	if path == "-" {
@@ -271,10 +271,6 @@ func (c *command) exportFile(ctx context.Context, src source, s export.Selection
 	if err := f.write(ctx, src, s); err != nil {
 		f.abandon()
 		return fmt.Errorf("export %s: %w", s.Connection, err)
-	}
-	if err := src.exported(f, s.Connection, stream); err != nil {
-		f.abandon()
-		return err
 	}
 	if err := f.commit(); err != nil {
 		return err

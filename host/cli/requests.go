@@ -19,7 +19,7 @@ type traffic struct {
 
 // printRequests prints the request log of a run (S78), and for people the sums
 // of each server.
-func (c *command) printRequests(ctx context.Context, src source, id store.RunID) error {
+func (c *command) printRequests(ctx context.Context, src served, id store.RunID) error {
 	list, err := src.requests(ctx, id)
 	if err != nil {
 		return err

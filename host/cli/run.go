@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
@@ -132,7 +133,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		}
 		c.store = "memory:"
 	}
-	return c.with(ctx, app.Options{Require: f.require, Prespawn: 1}, func(h *app.Host) error {
+	return c.alone(ctx, app.Options{Require: f.require, Prespawn: 1}, func(h *app.Host, k *client.Client) error {
 		if request.Connector == nil {
 			done := c.screen.during("reading " + abi.Clean(connector))
 			request.Connector, err = h.Load(ctx, connector, f.manifest)
@@ -152,7 +153,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		if request.Trace && h.DataDir == "" {
 			return usagef("--trace: the archive is kept in the data directory, and --store memory: has none")
 		}
-		done, err := c.follow(ctx, h, request, out)
+		done, err := c.follow(ctx, h, served{k}, request, out)
 		if err != nil {
 			return err
 		}
@@ -203,8 +204,7 @@ type finished struct {
 }
 
 // follow does a run and shows it while it lasts.
-func (c *command) follow(ctx context.Context, h *app.Host, q app.RunRequest, out *sinks) (*finished, error) {
-	src := stored{h.Store, h}
+func (c *command) follow(ctx context.Context, h *app.Host, src served, q app.RunRequest, out *sinks) (*finished, error) {
 	before, err := streamStats(ctx, src, connectionOf(q))
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -74,7 +73,7 @@ func (c *command) runThere(ctx context.Context, k *client.Client, connector stri
 			return err
 		}
 	}
-	before, err := statsThere(ctx, to, id)
+	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func (c *command) runThere(ctx context.Context, k *client.Client, connector stri
 		s.unused()
 	}
 	ctx = context.WithoutCancel(ctx)
-	after, err := statsThere(ctx, to, id)
+	after, err := streamStats(ctx, to, id)
 	if err != nil {
 		return err
 	}
@@ -130,15 +129,6 @@ func startThere(ctx context.Context, k *client.Client, id store.ConnectionID, in
 		return client.Created{}, fmt.Errorf("encode inputs: %w", err)
 	}
 	return k.StartRun(ctx, client.NewRun{WorkflowID: string(id), Inputs: raw})
-}
-
-// statsThere are the counters of a connection; those of a conformance connector,
-// whose runs have a connection each, are none.
-func statsThere(ctx context.Context, to served, id store.ConnectionID) (map[store.Stream]store.StreamStats, error) {
-	if _, err := to.Connection(ctx, id); errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	return streamStats(ctx, to, id)
 }
 
 // workflow finds what is to run (A63): a connection, or a connector, whose

@@ -24,10 +24,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// served is a source over a running host.
+// served is a host as commands read it.
 type served struct{ *client.Client }
-
-var _ source = served{}
 
 // absent is store.ErrNotFound for what the host does not know.
 func absent(err error) error {
@@ -292,7 +290,7 @@ type thereExporter struct {
 	read  uint64       // records of it
 }
 
-func (s served) exporting() exporter { return &thereExporter{served: s, ended: func() {}} }
+func (s served) exporting() *thereExporter { return &thereExporter{served: s, ended: func() {}} }
 
 func (x *thereExporter) stop() { x.ended() }
 
@@ -351,9 +349,6 @@ func recordFrom(r client.Record) (store.Record, error) {
 	}
 	return out, nil
 }
-
-// exported: the host wrote it down when it gave the records out.
-func (s served) exported(*recordFile, store.ConnectionID, string) error { return nil }
 
 func (s served) States(ctx context.Context, id store.ConnectionID, _ store.GrantID) ([]store.State, error) {
 	got, err := s.State(ctx, id)

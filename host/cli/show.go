@@ -22,14 +22,14 @@ queries, headers and bodies; with --json one object per line.`,
 		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src source) error { return c.doShow(cmd.Context(), src, a[0], requests) })
+			return c.reading(cmd.Context(), func(src served) error { return c.doShow(cmd.Context(), src, a[0], requests) })
 		},
 	}
 	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
 	return cmd
 }
 
-func (c *command) doShow(ctx context.Context, src source, arg string, requests bool) error {
+func (c *command) doShow(ctx context.Context, src served, arg string, requests bool) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err

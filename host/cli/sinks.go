@@ -52,7 +52,7 @@ func (s *sinks) event(e store.Event) {
 }
 
 // finish completes the files of a run.
-func (s *sinks) finish(ctx context.Context, src source, r *run.Result, stored export.Selection) error {
+func (s *sinks) finish(ctx context.Context, src served, r *run.Result, stored export.Selection) error {
 	s.finished = true
 	err := s.err
 	if s.timeline != nil {
@@ -67,14 +67,10 @@ func (s *sinks) finish(ctx context.Context, src source, r *run.Result, stored ex
 	return nil
 }
 
-func (s *sinks) export(ctx context.Context, src source, stored export.Selection) error {
+func (s *sinks) export(ctx context.Context, src served, stored export.Selection) error {
 	if err := s.records.write(ctx, src, stored); err != nil {
 		s.records.abandon()
 		return fmt.Errorf("write %s: %w", s.records.path, err)
-	}
-	if err := src.exported(s.records, stored.Connection, ""); err != nil {
-		s.records.abandon()
-		return err
 	}
 	return s.records.commit()
 }

@@ -30,7 +30,7 @@ func (c *command) state() *cobra.Command {
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src source) error { return c.showState(cmd.Context(), src, a[0]) })
+			return c.reading(cmd.Context(), func(src served) error { return c.showState(cmd.Context(), src, a[0]) })
 		},
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
@@ -38,7 +38,7 @@ func (c *command) state() *cobra.Command {
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src source) error { return c.resetState(cmd.Context(), src, a) })
+			return c.reading(cmd.Context(), func(src served) error { return c.resetState(cmd.Context(), src, a) })
 		},
 	})
 	return cmd
@@ -58,7 +58,7 @@ type state struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-func (c *command) showState(ctx context.Context, src source, connection string) error {
+func (c *command) showState(ctx context.Context, src served, connection string) error {
 	conn, states, err := states(ctx, src, connection)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *command) showState(ctx context.Context, src source, connection string) 
 	return c.table([]string{"stream", "committed", "run", "cursor"}, rows)
 }
 
-func states(ctx context.Context, src source, connection string) (store.Connection, []store.State, error) {
+func states(ctx context.Context, src served, connection string) (store.Connection, []store.State, error) {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return conn, nil, err
@@ -98,7 +98,7 @@ func states(ctx context.Context, src source, connection string) (store.Connectio
 	return conn, list, nil
 }
 
-func (c *command) resetState(ctx context.Context, src source, a []string) error {
+func (c *command) resetState(ctx context.Context, src served, a []string) error {
 	conn, list, err := states(ctx, src, a[0])
 	if err != nil {
 		return err

@@ -24,14 +24,14 @@ the account.`,
 		Example: "  sluice trace last\n  sluice trace run_01J9ZK --to trace.zip",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src source) error { return c.doTrace(cmd.Context(), src, a[0], to) })
+			return c.reading(cmd.Context(), func(src served) error { return c.doTrace(cmd.Context(), src, a[0], to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE`; browser-trace-RUN.zip without")
 	return cmd
 }
 
-func (c *command) doTrace(ctx context.Context, src source, arg, to string) error {
+func (c *command) doTrace(ctx context.Context, src served, arg, to string) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *command) doTrace(ctx context.Context, src source, arg, to string) error
 }
 
 // traceOf is the newest browser trace of a run, nil for none.
-func traceOf(ctx context.Context, src source, id store.RunID) (found *timeline.Artifact, err error) {
+func traceOf(ctx context.Context, src served, id store.RunID) (found *timeline.Artifact, err error) {
 	all, err := src.artifacts(ctx, id)
 	for _, a := range all {
 		if a.ArtifactType == traceType {

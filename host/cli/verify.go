@@ -101,7 +101,7 @@ func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Sig
 		return key, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "db")); dir != "" && !errors.Is(err, os.ErrNotExist) {
-		err := c.reading(ctx, func(src source) error {
+		err := c.reading(ctx, func(src served) error {
 			pin, found, err = pinned(ctx, src, l.Connector.ID)
 			return err
 		})
@@ -118,10 +118,7 @@ func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Sig
 
 // pinned is the key that modules of a connector must be signed with. A running
 // host tells it of those that are installed.
-func pinned(ctx context.Context, src source, id store.ConnectorID) (store.Pin, bool, error) {
-	if s, ok := src.(stored); ok {
-		return s.host.Pinned(ctx, id)
-	}
+func pinned(ctx context.Context, src served, id store.ConnectorID) (store.Pin, bool, error) {
 	all, err := src.Connectors(ctx)
 	for _, k := range all {
 		if k.ID == id && k.Signer != nil {

@@ -42,6 +42,9 @@ type Options struct {
 	Streams stream.Options
 	// WebhookLoopback lets webhooks go to servers on this machine.
 	WebhookLoopback bool
+	// Alone is a host for one command of this process: it is reached by Dial only,
+	// starts nothing by itself, and delivers nothing.
+	Alone bool
 }
 
 // A Daemon is one host that is being served.
@@ -57,6 +60,7 @@ type Daemon struct {
 	hooks   *webhook.Hooks
 	streams *stream.Hub
 	stop    context.CancelFunc // of sweeping
+	pipe    *pipe              // nil unless alone
 
 	draining atomic.Bool // only reads are answered
 }
@@ -81,6 +85,10 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 		}
 	}()
 	version := app.ThisVersion()
+	if o.Alone {
+		d.pipe = newPipe()
+		o.Server.Local, o.Server.Listen, o.Service.Idle = d.pipe, nil, true
+	}
 	metrics := telemetry.NewMetrics(version.Version, version.Revision)
 	o.Host.Browser.Count = metrics.Browser
 	if d.Host, err = app.Open(ctx, o.Host); err != nil {
@@ -121,7 +129,7 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m *telemetry.Metrics) (*webhook.Hooks, error) {
 	addresses := &network.Table{Own: network.OwnAddresses()}
 	return webhook.Open(ctx, webhook.Options{
-		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Version: version, Log: o.Host.Log, Observed: m.Delivery,
+		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone, Version: version, Log: o.Host.Log, Observed: m.Delivery,
 		Forbidden: func(a netip.Addr) string {
 			if addresses.Public(a) {
 				return ""
@@ -173,7 +181,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 		}
 	}
 	so.Denied = d.denied()
-	if d.Host.DataDir != "" {
+	if d.Host.DataDir != "" && d.pipe == nil {
 		so.Socket = filepath.Join(d.Host.DataDir, SocketName)
 	}
 	so.Mount = append(so.Mount, func(app *web.App) {
@@ -289,6 +297,9 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	defer stop()
 	return d.Server.Serve(serving)
 }
+
+// Dial connects to a host that is alone in this process, as its owner.
+func (d *Daemon) Dial(ctx context.Context) (net.Conn, error) { return d.pipe.dial(ctx) }
 
 // Address is the first TCP address that is listened on.
 func (d *Daemon) Address() net.Addr { return d.Server.Addresses()[0] }

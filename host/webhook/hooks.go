@@ -28,8 +28,10 @@ type Options struct {
 	Forbidden func(netip.Addr) string
 	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
 	AllowLoopback bool
-	Resolver      Resolver // nil is the system's
-	Version       string   // of the host, for the User-Agent
+	// Idle keeps subscriptions, and delivers nothing.
+	Idle     bool
+	Resolver Resolver // nil is the system's
+	Version  string   // of the host, for the User-Agent
 	// Disabled is told once of a webhook that the host disabled, for the audit log
 	// (A240); because is BecauseGone or BecauseFailing. nil for nobody.
 	Disabled func(ctx context.Context, id, because string)
@@ -98,6 +100,9 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 		h.post = newPoster(h.gate, "Sluice/"+o.Version, o.tls).post
 	}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	if o.Idle {
+		return h, nil
+	}
 	if err := h.load(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -169,6 +174,9 @@ func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
 }
 
 func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
+	if h.o.Idle {
+		return nil
+	}
 	keys, err := k.keys()
 	if err != nil {
 		return fmt.Errorf("webhook %s: %w", s.ID, err)

@@ -66,7 +66,17 @@ func Socket(path string) *Client {
 			}
 		}
 	}
-	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: path, local: true, wait: retryWait, hello: aliveWithin}
+	return owner(dial, path)
+}
+
+// Local is a client of a host in this process, which dial connects it to; where
+// names the host for people.
+func Local(dial func(context.Context) (net.Conn, error), where string) *Client {
+	return owner(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, where)
+}
+
+func owner(dial func(ctx context.Context, network, address string) (net.Conn, error), where string) *Client {
+	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: where, local: true, wait: retryWait, hello: aliveWithin}
 }
 
 // ErrAddress: the address of a host is not one, or a key must not be sent there.

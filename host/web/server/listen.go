@@ -41,6 +41,9 @@ func (s *Server) listen() (err error) {
 		}
 		s.listeners = append(s.listeners, l)
 	}
+	if s.o.Local != nil {
+		s.listeners = append(s.listeners, &limited{Listener: s.o.Local, s: s})
+	}
 	if s.o.Socket == "" {
 		return nil
 	}

@@ -57,6 +57,9 @@ type Options struct {
 	// Socket is the path of the local socket, "" for none. Whoever can open it is the
 	// owner, so it has mode 0600 and nobody else's proxy belongs in front of it.
 	Socket string
+	// Local is a listener inside this process, whose peers are the owner; nil for none.
+	// With it and without Listen there are no TCP addresses.
+	Local net.Listener
 
 	// Mount adds routes.
 	Mount []func(*web.App)
@@ -91,7 +94,7 @@ type checked struct {
 
 func (o *Options) check() (checked, error) {
 	var c checked
-	if len(o.Listen) == 0 {
+	if len(o.Listen) == 0 && o.Local == nil {
 		o.Listen = []string{DefaultListen}
 	}
 	if o.PerAddress <= 0 {
