@@ -90,6 +90,7 @@ type Inspection struct {
 	Imports   []string        `json:"imports"`
 	Findings  []Warning       `json:"findings"`
 	Signature Signature       `json:"signature"`
+	Pinned    string          `json:"pinned,omitempty"` // the key that modules of this connector must be signed with
 	Digest    string          `json:"digest"`
 	Size      int64           `json:"size"`
 	// Words are what it asks for, in sentences for people.
@@ -128,6 +129,7 @@ type Connection struct {
 	ConnectorName   string          `json:"connectorName"`
 	Version         string          `json:"version"`
 	ModuleDigest    string          `json:"moduleDigest"`
+	Manifest        json.RawMessage `json:"manifest,omitempty"` // that was approved, unless the installed one is
 	Mode            string          `json:"mode"`
 	Enabled         bool            `json:"enabled"`
 	Ready           bool            `json:"ready"`

@@ -123,6 +123,9 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 			_ = content.Close() // read only
 		}
 	}()
+	if err := unchanged(content, x); err != nil {
+		return err
+	}
 	details := map[string]string{"code": x.ArtifactType, "digest": x.Digest}
 	if err := a.Host.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
 		return err
@@ -142,6 +145,25 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 			}
 		}
 	})
+}
+
+// unchanged refuses a file that is not what the run left, before any of it is sent.
+// It leaves the file at its beginning.
+func unchanged(content io.Reader, x timeline.Artifact) error {
+	file, ok := content.(io.ReadSeeker)
+	if !ok {
+		return nil // sendWhole looks
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(file, x.Size+1))
+	if err != nil {
+		return fmt.Errorf("read file: %w", err)
+	}
+	if n != x.Size || "sha256:"+hex.EncodeToString(sum.Sum(nil)) != x.Digest {
+		return web.NewProblem(0, "conflict", "The file is not what the run left: it was changed.")
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return err
 }
 
 var errArtifact = errors.New("the file is not what the log says it was")

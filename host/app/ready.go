@@ -61,7 +61,9 @@ func (h *Host) survey(ctx context.Context) (*survey, error) {
 	for _, l := range leases {
 		v.leases[l.ConnectionID] = l
 	}
-	v.set, err = h.secretsSet()
+	if v.set, err = h.secretsSet(); errors.Is(err, vault.ErrUnsafe) {
+		err = nil // as good as empty: a start is refused with the remedy, and Info warns
+	}
 	return v, err
 }
 

@@ -166,6 +166,11 @@ func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector)
 	if t.signer != nil {
 		out.Signature = host.Signature{Status: "verified", Signer: t.signer.Key}
 	}
+	if pin, ok, err := s.host.Pinned(ctx, l.Connector.ID); err != nil {
+		return host.Inspection{}, err
+	} else if ok {
+		out.Pinned = pin.Signer.Key
+	}
 	why, err := s.host.suspicious(ctx, l.Connector)
 	if err != nil {
 		return host.Inspection{}, err

@@ -126,6 +126,9 @@ func (v *view) connection(ctx context.Context, c store.Connection) (host.Connect
 		ProfileName: orElse(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince, LeakCanary: orElse(c.LeakCanary, "enforce"),
 		Schedule: v.schedules[c.ID], CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
 	}
+	if c.Digest != k.Digest {
+		out.Manifest = c.Manifest
+	}
 	out.Ready = len(out.NotReady) == 0
 	if len(c.Settings) == 0 {
 		out.Settings = json.RawMessage("{}")

@@ -65,22 +65,13 @@ func (c *command) doBackup(ctx context.Context, o app.BackupOptions) error {
 	if _, err := os.Stat(dir); dir != "" && err != nil {
 		return usagef("there is nothing to back up in %s yet", dir)
 	}
-	k, err := c.running(ctx)
-	if err != nil {
-		return err
-	}
-	if k == nil {
-		return c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
-			r, err := h.Backup(ctx, o)
-			return c.madeBackup(o, r, dir, err)
-		})
-	}
-	defer k.Close()
-	r, err := backupThere(ctx, k, o)
-	return c.madeBackup(o, r, dir, err)
+	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+		r, err := backupThere(ctx, k, o)
+		return c.madeBackup(o, r, dir, err)
+	})
 }
 
-// backupThere has the running host make a backup.
+// backupThere has the host make a backup.
 func backupThere(ctx context.Context, k *client.Client, o app.BackupOptions) (r app.BackupResult, err error) {
 	for _, path := range []*string{&o.Out, &o.NewIdentity} {
 		if *path == "" {

@@ -24,9 +24,8 @@ func (c *command) connect() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "connect CONNECTOR", Short: "Make a connection: settings, secrets and what it may do",
-		Long: `Makes a connection of an installed connector on the running host, with its
-configuration, its secrets and what it is granted: all that its runs, by hand or by
-schedule, then have. On a terminal you are asked for what is missing. With --json:
+		Long: `Makes a connection of an installed connector, with its configuration, its secrets
+and what it is granted: all that its runs, by hand or by schedule, then have. On a terminal you are asked for what is missing. With --json:
 the connection.`,
 		Example: `  sluice connect feed --config '{"feeds": ["https://blog.example.org/feed.xml"]}' --allow-host blog.example.org
   sluice connect git --connection sluice --mount repo=/src/sluice --name 'The Sluice repository'
@@ -55,12 +54,11 @@ func (c *command) doConnect(ctx context.Context, connector, name string, f *gran
 	if err != nil {
 		return err
 	}
-	k, err := c.needHost(ctx)
-	if err != nil {
-		return err
-	}
-	to := served{k}
-	if q.Connector, err = to.loaded(ctx, connector); err != nil {
+	return c.reading(ctx, func(src served) error { return c.makeConnection(ctx, src.Client, connector, name, q, terms, f) })
+}
+
+func (c *command) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *app.Terms, f *grantFlags) (err error) {
+	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
 		return err
 	}
 	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
@@ -279,7 +277,7 @@ func (c *command) grantThere(ctx context.Context, k *client.Client, connector st
 func (c *command) deleteConnection() *cobra.Command {
 	var erase, yes bool
 	cmd := &cobra.Command{
-		Use: "delete CONNECTION", Short: "Delete a connection of the running host",
+		Use: "delete CONNECTION", Short: "Delete a connection",
 		Long: `Deletes a connection and its schedule. What it collected stays, unless --erase says
 that records, cursors and secrets go too; that cannot be undone, and is asked about
 unless --yes is given. Timelines of its runs stay.`,
@@ -287,22 +285,20 @@ unless --yes is given. Timelines of its runs stay.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
-			k, err := c.needHost(ctx)
-			if err != nil {
-				return err
-			}
-			conn, err := findConnection(ctx, served{k}, a[0])
-			if err != nil {
-				return err
-			}
-			if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
-				return usagef("nothing was erased; --yes erases without asking")
-			}
-			if err := k.DeleteConnection(ctx, conn.ID, erase); err != nil {
-				return err
-			}
-			c.warnf("Deleted connection %s.", conn.ID)
-			return nil
+			return c.reading(ctx, func(src served) error {
+				conn, err := findConnection(ctx, src, a[0])
+				if err != nil {
+					return err
+				}
+				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
+					return usagef("nothing was erased; --yes erases without asking")
+				}
+				if err := src.DeleteConnection(ctx, conn.ID, erase); err != nil {
+					return err
+				}
+				c.warnf("Deleted connection %s.", conn.ID)
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&erase, "erase", false, "records, cursors and secrets too")

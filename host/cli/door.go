@@ -62,6 +62,16 @@ func (c *command) reading(ctx context.Context, do func(served) error) error {
 	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error { return do(served{k}) })
 }
 
+// storing gives a command a store to change. It makes the data directory.
+func (c *command) storing(ctx context.Context, do func(*client.Client) error) error {
+	if c.url == "" {
+		if _, err := c.lasting(); err != nil {
+			return err
+		}
+	}
+	return c.through(ctx, app.Options{NoSandbox: true}, do)
+}
+
 // lasting is the data directory; a store in memory has none.
 func (c *command) lasting() (string, error) {
 	dir, err := app.DataDir(c.store)

@@ -106,7 +106,7 @@ func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.Inspect(ctx, k.ModuleDigest)
+	found, err := s.InspectConnector(ctx, host.InstallConnector{Digest: k.ModuleDigest})
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ hash. With --json: one object, the key is its member key.`,
 
 func (c *command) doCreateKey(ctx context.Context, q client.NewKey) error {
 	var key client.Key
-	err := c.keyring(ctx, c.newHere, func(k keyring) (err error) {
+	err := c.storing(ctx, func(k *client.Client) (err error) {
 		key, err = k.CreateKey(ctx, q)
 		return err
 	})
@@ -132,7 +132,7 @@ func (c *command) listKeys() *cobra.Command {
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all []client.Key
-			err := c.keyring(cmd.Context(), c.storedHere, func(k keyring) (err error) {
+			err := c.reading(cmd.Context(), func(k served) (err error) {
 				all, err = k.Keys(cmd.Context())
 				return err
 			})
@@ -162,7 +162,7 @@ func (c *command) revokeKey() *cobra.Command {
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.keyring(cmd.Context(), c.storedHere, func(k keyring) error { return absent(k.RevokeKey(cmd.Context(), a[0])) })
+			err := c.reading(cmd.Context(), func(k served) error { return absent(k.RevokeKey(cmd.Context(), a[0])) })
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}

@@ -318,7 +318,7 @@ func text(s *string) string {
 func (c *command) uninstall() *cobra.Command {
 	return &cobra.Command{
 		Use: "uninstall CONNECTOR", Short: "Take a connector off the list",
-		Long:    "Takes an installed connector off the list. Its connections, records and runs stay.",
+		Long:    "Takes an installed connector off the list. One that connections use is refused:\ndelete them first. Records and runs stay.",
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -121,19 +121,17 @@ func wholeSeconds(text string) (int64, error) {
 
 // onSchedule does something to the schedule of a connection.
 func (c *command) onSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
-	k, err := c.needHost(ctx)
-	if err != nil {
+	return c.reading(ctx, func(src served) error {
+		conn, err := findConnection(ctx, src, connection)
+		if err != nil {
+			return err
+		}
+		err = do(ctx, src.Client, conn.ID)
+		if client.IsNotFound(err) {
+			return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one", conn.ID, conn.ID)
+		}
 		return err
-	}
-	conn, err := findConnection(ctx, served{k}, connection)
-	if err != nil {
-		return err
-	}
-	err = do(ctx, k, conn.ID)
-	if client.IsNotFound(err) {
-		return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one", conn.ID, conn.ID)
-	}
-	return err
+	})
 }
 
 func (c *command) showSchedule() *cobra.Command {
@@ -167,15 +165,13 @@ func (c *command) listSchedules() *cobra.Command {
 		Example: "  sluice schedule list",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := c.needHost(cmd.Context())
-			if err != nil {
-				return err
-			}
-			all, err := k.Schedules(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return c.printSchedules(all, false)
+			return c.reading(cmd.Context(), func(src served) error {
+				all, err := src.Schedules(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.printSchedules(all, false)
+			})
 		},
 	}
 }

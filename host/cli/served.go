@@ -94,7 +94,7 @@ func isID(text string) bool {
 // connectionFrom is a connection as the store has it, but for its manifest.
 func connectionFrom(k host.Connection) store.Connection {
 	out := store.Connection{
-		ID: store.ConnectionID(k.ConnectionID), ConnectorID: store.ConnectorID(k.ConnectorID), DisplayName: k.DisplayName, Enabled: k.Enabled,
+		ID: store.ConnectionID(k.ConnectionID), Manifest: k.Manifest, ConnectorID: store.ConnectorID(k.ConnectorID), DisplayName: k.DisplayName, Enabled: k.Enabled,
 		Grant: grantFrom(k.Grant), Approved: approvedFrom(k.Bindings), Digest: store.Digest(k.ModuleDigest), CreatedAt: k.CreatedAt,
 	}
 	return out

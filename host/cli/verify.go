@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
@@ -94,38 +95,26 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 
 // pinnedKey finds the key to compare with in the store, if there is one.
 func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
-	var pin store.Pin
-	var found bool
+	pinned := ""
 	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return key, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "db")); dir != "" && !errors.Is(err, os.ErrNotExist) {
 		err := c.reading(ctx, func(src served) error {
-			pin, found, err = pinned(ctx, src, l.Connector.ID)
+			found, err := src.InspectConnector(ctx, host.InstallConnector{Module: l.Wasm, Manifest: l.Manifest.Raw})
+			pinned = found.Pinned
 			return err
 		})
 		if err != nil {
 			return key, err
 		}
 	}
-	if !found {
+	if pinned == "" {
 		return key, refused(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
 			" to compare it with; name the publisher's with --key FILE")
 	}
-	return signature.ParseKey(pin.Signer.Key)
-}
-
-// pinned is the key that modules of a connector must be signed with. A running
-// host tells it of those that are installed.
-func pinned(ctx context.Context, src served, id store.ConnectorID) (store.Pin, bool, error) {
-	all, err := src.Connectors(ctx)
-	for _, k := range all {
-		if k.ID == id && k.Signer != nil {
-			return store.Pin{ConnectorID: id, Signer: *k.Signer}, true, nil
-		}
-	}
-	return store.Pin{}, false, err
+	return signature.ParseKey(pinned)
 }
 
 func refused(code, message string) error { return &run.Refusal{Code: code, Message: message} }

@@ -50,16 +50,12 @@ func (c *command) webhookCommand(use string, n int, short, long, example string,
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Example: "  " + example, Args: args(n, n, want),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			k, err := c.needHost(cmd.Context())
-			if err != nil {
-				return err
-			}
 			for _, id := range a {
 				if !isID(id) {
 					return usagef("%q is no id; sluice webhooks list lists them", abi.Clean(id))
 				}
 			}
-			err = do(cmd.Context(), k, a)
+			err := c.reading(cmd.Context(), func(src served) error { return do(cmd.Context(), src.Client, a) })
 			if client.IsNotFound(err) {
 				return usagef("there is no such webhook, or what it delivered is not kept any more; sluice webhooks list and deliveries list what there is")
 			}

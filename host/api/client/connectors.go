@@ -20,14 +20,22 @@ func (c *Client) Connector(ctx context.Context, name string) (out host.Connector
 	return out, c.get(ctx, at("connectors", name), nil, &out)
 }
 
-// Inspect looks again at an installed module, by its digest (A172).
-func (c *Client) Inspect(ctx context.Context, digest string) (out host.Inspection, err error) {
-	body := map[string]any{"source": map[string]string{"type": "digest", "digest": digest}}
-	return out, c.call(ctx, http.MethodPost, at("connectors")+":inspect", nil, body, &out)
+// InspectConnector looks at a module and stores nothing.
+func (c *Client) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
+	return out, c.submit(ctx, at("connectors")+":inspect", q, &out)
 }
 
-// InstallConnector uploads a module (A169).
+// InstallConnector installs a module. It is no error when it is installed already.
 func (c *Client) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, err error) {
+	return out, c.submit(ctx, at("connectors"), q, &out)
+}
+
+// submit names a module that the host has, or uploads one.
+func (c *Client) submit(ctx context.Context, path string, q host.InstallConnector, out any) error {
+	if q.Digest != "" {
+		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
+		return c.call(ctx, http.MethodPost, path, nil, body, out)
+	}
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
 	parts := []struct{ name, content string }{
@@ -39,14 +47,14 @@ func (c *Client) InstallConnector(ctx context.Context, q host.InstallConnector) 
 			continue
 		}
 		if err := w.WriteField(p.name, p.content); err != nil {
-			return out, fmt.Errorf("make upload: %w", err)
+			return fmt.Errorf("make upload: %w", err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		return out, fmt.Errorf("make upload: %w", err)
+		return fmt.Errorf("make upload: %w", err)
 	}
 	header := http.Header{"Content-Type": {w.FormDataContentType()}, "Accept": {"application/json"}}
-	return out, c.exchange(ctx, http.MethodPost, at("connectors"), nil, header, &body, &out)
+	return c.exchange(ctx, http.MethodPost, path, nil, header, &body, out)
 }
 
 func yes(b bool) string {
