@@ -13,7 +13,7 @@ import (
 type Artifacts interface {
 	// OpenArtifact opens the file of an artifact of a type that the host makes itself:
 	// store.ErrNotFound when there is none, or none any more. The caller closes it.
-	OpenArtifact(ctx context.Context, run store.RunID, artifactType string) (content io.ReadCloser, size int64, err error)
+	OpenArtifact(ctx context.Context, run store.RunID, artifactType string) (content io.ReadSeekCloser, size int64, err error)
 	// ArtifactSize is how long it is, without opening it: pages ask every other second.
 	ArtifactSize(ctx context.Context, run store.RunID, artifactType string) (int64, error)
 }

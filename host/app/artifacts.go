@@ -31,7 +31,7 @@ func (h *Host) traces() string {
 
 // OpenArtifact opens the file of an artifact of a run, of a type that the host makes
 // itself: store.ErrNotFound when there is none, or none any more.
-func (h *Host) OpenArtifact(_ context.Context, id store.RunID, artifactType string) (content io.ReadCloser, size int64, err error) {
+func (h *Host) OpenArtifact(_ context.Context, id store.RunID, artifactType string) (content io.ReadSeekCloser, size int64, err error) {
 	if artifactType != browser.TraceArtifact {
 		return nil, 0, store.ErrNotFound
 	}
@@ -102,7 +102,7 @@ func (h *Host) removeTraces(ctx context.Context, gone func(store.Run) bool) erro
 var _ host.Artifacts = (*Service)(nil)
 
 // OpenArtifact implements host.Artifacts.
-func (s *Service) OpenArtifact(ctx context.Context, id store.RunID, artifactType string) (io.ReadCloser, int64, error) {
+func (s *Service) OpenArtifact(ctx context.Context, id store.RunID, artifactType string) (io.ReadSeekCloser, int64, error) {
 	return s.host.OpenArtifact(ctx, id, artifactType)
 }
 
