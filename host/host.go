@@ -38,6 +38,9 @@ type Runs interface {
 	// PauseRun asks for a pause (A73); policy is drain-current-node or immediate.
 	PauseRun(ctx context.Context, id store.RunID, policy, reason string) (at time.Time, err error)
 	ResumeRun(ctx context.Context, id store.RunID, reason string) (at time.Time, err error)
+	// Recording is what a run recorded, once; store.ErrNotFound after that, and when
+	// its connector did not come to its end.
+	Recording(ctx context.Context, id store.RunID) (Recording, error)
 	// LiveRun is what is known of a run of this process and stands in no event;
 	// false when it is not active here.
 	LiveRun(id store.RunID) (LiveRun, bool)
@@ -54,6 +57,7 @@ type StartRun struct {
 	Trace      bool // of what is done in a browser
 	// Inputs are laid over the settings of a conformance connector (A65).
 	Inputs  json.RawMessage
+	Given   *Given           // nil: the run has what is stored
 	Budgets map[string]int64 // of runtime.md §19.1, in ms; they only lower
 	Trigger string           // manual, scheduled or retry; "" is manual
 	Attempt int              // 0 is 1

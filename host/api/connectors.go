@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -124,42 +125,51 @@ func install(c *fiber.Ctx) (host.InstallConnector, error) {
 // maxPart bounds every part but the module.
 const maxPart = 256 << 10
 
-// uploaded reads the parts of a multipart body, each once and no other.
-func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
-	var q host.InstallConnector
+// readParts reads the parts of a multipart body, each once and no other. Those that
+// are large may have as much as the body.
+func readParts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, error) {
 	body, err := web.RawBody(c)
 	if err != nil {
-		return q, err
+		return nil, err
 	}
 	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
 	if err != nil || params["boundary"] == "" {
-		return q, malformedUpload()
+		return nil, malformedUpload()
 	}
 	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	seen := map[string][]byte{}
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			break
+			return seen, nil
 		}
 		if err != nil {
-			return q, malformedUpload()
+			return nil, malformedUpload()
 		}
 		name, most := part.FormName(), int64(maxPart)
-		if name == "module" {
+		if slices.Contains(large, name) {
 			most = web.MaxUpload
 		}
-		if _, twice := seen[name]; twice || !slices.Contains(moduleParts, name) {
-			return q, web.Invalid(web.Field{Path: "body", Rule: "the parts module, manifest, signature, expectedDigest, force and conformance, each at most once"})
+		if _, twice := seen[name]; twice || !slices.Contains(names, name) {
+			return nil, web.Invalid(web.Field{Path: "body", Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
 		}
 		content, err := io.ReadAll(io.LimitReader(part, most+1))
 		if err != nil {
-			return q, malformedUpload()
+			return nil, malformedUpload()
 		}
 		if int64(len(content)) > most {
-			return q, web.NewProblem(0, "payload_too_large", "The part %s is larger than %d bytes.", name, most)
+			return nil, web.NewProblem(0, "payload_too_large", "The part %s is larger than %d bytes.", name, most)
 		}
 		seen[name] = content
+	}
+}
+
+// uploaded reads a module and what comes with it.
+func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
+	var q host.InstallConnector
+	seen, err := readParts(c, moduleParts, "module")
+	if err != nil {
+		return q, err
 	}
 	if len(seen["module"]) == 0 {
 		return q, web.Invalid(web.Field{Path: "module", Rule: "the bytes of a WebAssembly module"})

@@ -79,7 +79,10 @@ func operation(r *route, named schemas) map[string]any {
 
 // describe names the rule, the scope and the errors of a route.
 func (r *route) describe() string {
-	text := "Rule " + r.rule + "."
+	text := ""
+	if r.rule != "" {
+		text = "Rule " + r.rule + "."
+	}
 	if r.Scope != "" {
 		text += " Scope " + string(r.Scope) + "."
 	}

@@ -27,6 +27,7 @@ type createRun struct {
 	TenantID     string          `json:"tenantId,omitempty"`
 	ScopeID      string          `json:"scopeId,omitempty"`
 	CallbackURL  json.RawMessage `json:"callbackUrl,omitempty"`
+	Given        *host.Given     `json:"given,omitempty"`
 }
 
 // createdRun is the answer of A62.
@@ -69,7 +70,7 @@ func (a *API) runRoutes() []route {
 	one := "/v1/runs/:runId"
 	refused := []string{"run_already_active", "ambiguous_connection", "connection_not_ready", "rate_limited"}
 	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Handle: a.createRun},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Upload: true, Handle: a.createRun},
 			rule: "A62", summary: "Start a run of a connection, or of a conformance connector", headers: []string{"X-Dedup", "traceparent", "tracestate"},
 			body: createRun{}, answer: createdRun{}, status: 201, codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: a.listRuns},
@@ -87,6 +88,8 @@ func (a *API) runRoutes() []route {
 			rule: "A70", summary: "The snapshot of a run", answer: timeline.Snapshot{}},
 		{Route: web.Route{Method: "GET", Path: one + "/result", Scope: access.RunsRead, Handle: a.result},
 			rule: "R10", summary: "The result value of a run that is over; its cursors only with state:read", answer: map[string]json.RawMessage{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: one + "/recording", Scope: access.RunsRead, Whole: true, Handle: a.recording},
+			summary: "What a run that was started with given.record asked of servers and got, once", answer: host.Recording{}},
 		{Route: web.Route{Method: "POST", Path: one + "/cancel", Scope: access.RunsCancel, Keyed: true, Handle: a.cancelRun},
 			rule: "A72", summary: "Cancel a run", body: cancelRun{}, answer: runStatus{}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "pause", Scope: access.RunsCancel, Keyed: true, Handle: a.pauseRun},
@@ -122,12 +125,15 @@ func (a *API) createRun(c *fiber.Ctx) error {
 	if c.Get("X-Force-Engine-Version") != "" {
 		return web.NewProblem(0, "force_engine_version_forbidden", "This host runs connectors on one engine version.")
 	}
-	var q createRun
-	if err := web.Body(c, &q); err != nil {
+	q, err := readCreateRun(c)
+	if err != nil {
 		return err
 	}
 	start, err := q.start(c)
 	if err != nil {
+		return err
+	}
+	if err := mayGive(web.Principal(c), q.Given); err != nil {
 		return err
 	}
 	if err := a.mayStart(c, start.WorkflowID); err != nil {
@@ -159,7 +165,7 @@ func (a *API) createRun(c *fiber.Ctx) error {
 func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	var wrong []web.Field
 	rule := func(path, text string) { wrong = append(wrong, web.Field{Path: path, Rule: text}) }
-	if q.WorkflowID == "" || len(q.WorkflowID) > 128 {
+	if q.WorkflowID == "" && (q.Given == nil || q.Given.Module == nil) || len(q.WorkflowID) > 128 {
 		rule("workflowId", "the id of a connection, or the name of a connector")
 	}
 	if q.CallbackURL != nil {
@@ -182,7 +188,7 @@ func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	}
 	wrong = append(wrong, small("metadata", q.Metadata)...)
 	wrong = append(wrong, small("configurable", q.Configurable)...)
-	start := host.StartRun{WorkflowID: q.WorkflowID, Dedup: dedup == "enforce", Request: store.Request{
+	start := host.StartRun{WorkflowID: q.WorkflowID, Given: q.Given, Dedup: dedup == "enforce", Request: store.Request{
 		WorkflowID: q.WorkflowID, Tags: q.Tags, Metadata: q.Metadata, Configurable: q.Configurable, ScopeID: q.ScopeID,
 		TraceParent: traceParent(c.Get("traceparent")),
 	}}

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -22,7 +23,8 @@ type Loaded struct {
 	Manifest  *abi.Manifest
 	Connector store.Connector
 	Warnings  []sandbox.Warning
-	File      string // it was read from; "" for one that was built or installed
+	File      string               // it was read from; "" for one that was built or installed
+	Signature *signature.Signature // that came with it, nil for none; one beside File is looked for
 }
 
 // Load takes a connector from a .wasm file, a source directory, which is built

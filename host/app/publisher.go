@@ -128,7 +128,7 @@ func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 	if _, pinned, err := h.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
 		return nil, err
 	}
-	var o InstallOptions
+	o := InstallOptions{Signature: l.Signature}
 	if l.File != "" {
 		if o.Signature, err = ReadSignature(l.File, ""); err != nil {
 			return []string{err.Error()}, nil

@@ -56,6 +56,7 @@ type Service struct {
 	views *liveview.Views // of the browsers of runs
 
 	correlations correlations // of active runs
+	recordings   recordings
 
 	mu        sync.Mutex                      // guards temporary and leftovers
 	temporary map[store.ConnectionID]struct{} // connections of runs of conformance connectors

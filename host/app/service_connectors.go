@@ -175,7 +175,10 @@ func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector)
 	if err != nil {
 		return host.Inspection{}, err
 	}
-	for _, w := range append(t.doubts, why...) {
+	for _, w := range t.doubts {
+		out.Findings = append(out.Findings, host.Warning{Code: "untrusted", Message: abi.Cut(abi.Clean(w), 1000)})
+	}
+	for _, w := range why {
 		out.Findings = append(out.Findings, host.Warning{Code: "suspicious", Message: abi.Cut(abi.Clean(w), 1000)})
 	}
 	return out, nil

@@ -52,15 +52,22 @@ func (s *Service) start(ctx context.Context, q host.StartRun, b branch) (store.R
 			s.leave(w)
 			return controller.Job{}, err
 		}
-		p, err := s.host.prepare(ctx, s.request(w, q, b, slots))
+		request := s.request(w, q, b, slots)
+		var p *prepared
+		if err = s.give(&request, q.Given); err == nil {
+			p, err = s.host.prepare(ctx, request)
+		}
 		if err != nil {
 			s.leave(w)
 			return controller.Job{}, err
 		}
 		w.loaded = nil // not to be kept for as long as the run lasts
-		over := s.correlations.add(sc, p.run.ID)
+		recorder, over := request.Record, s.correlations.add(sc, p.run.ID)
 		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
 			s.ended(p, w, r)
+			if err := s.recordings.add(p.run.ID, recorder, r); err != nil {
+				s.log.Error("recording_lost", "run", p.run.ID, "error", err)
+			}
 			over()
 		}}, nil
 	})
@@ -81,7 +88,7 @@ func startedBy(who host.Principal) string {
 
 func (s *Service) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: true, Owner: s.desk, Slots: slots, Spans: s.spans, store: s.store,
+		Connector: w.loaded, Connection: w.connection, Existing: !w.making, Owner: s.desk, Slots: slots, Spans: s.spans, store: s.store,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}

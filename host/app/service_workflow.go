@@ -16,12 +16,16 @@ type workflow struct {
 	connection store.ConnectionID
 	loaded     *Loaded
 	temporary  bool // the connection is this run's alone
+	making     bool // a connection that there is not is made
 }
 
 // resolve finds out what is to be run (A63): a connection's id is looked up
 // first, then a connector's name. It makes checks 1 to 4 of runtime.md §6.1, in
 // their order.
 func (s *Service) resolve(ctx context.Context, q host.StartRun) (workflow, error) {
+	if g := q.Given; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
+		return s.ofGiven(ctx, q.WorkflowID, g)
+	}
 	c, err := s.named(ctx, q.WorkflowID)
 	if err == nil {
 		return s.ofConnection(ctx, c)
@@ -35,6 +39,9 @@ func (s *Service) resolve(ctx context.Context, q host.StartRun) (workflow, error
 	}
 	if listed.Conformance {
 		return s.ofConformance(ctx, listed, q.Inputs)
+	}
+	if q.Given != nil {
+		return s.ofGiven(ctx, q.WorkflowID, q.Given)
 	}
 	if c, err = s.onlyConnection(ctx, listed.ID); err != nil {
 		return workflow{}, err

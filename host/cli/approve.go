@@ -8,15 +8,35 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// approve fills in what the owner gives a run or a connection: by flags, by
-// --yes, and by answers on the terminal.
-func (c *command) approve(ctx context.Context, h *app.Host, q *app.RunRequest, f *runFlags) (err error) {
+// approve fills in what the owner gives a run: by flags, by --yes, and by answers on
+// the terminal. known is the connection, the zero Connection if there is none.
+func (c *command) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
+	var doubts []string
+	if l := q.Connector; l.Wasm != nil && known.Digest != l.Connector.Digest {
+		found, err := to.InspectConnector(ctx, host.InstallConnector{Module: l.Wasm, Manifest: l.Manifest.Raw})
+		if err != nil {
+			return err
+		}
+		for _, w := range found.Findings {
+			if w.Code == "untrusted" {
+				doubts = append(doubts, w.Message)
+			}
+		}
+	}
+	q.Accepted = c.accept(known, q.Connector, doubts, f)
+	_, err := c.bindings(to.Client, bindingsOf(known), q, f)
+	return err
+}
+
+// approveHere is approve for a store that is open in this process.
+func (c *command) approveHere(ctx context.Context, h *app.Host, q *app.RunRequest, f *runFlags) (err error) {
 	known, err := h.Store.Connection(ctx, connectionOf(*q))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("load connection: %w", err)
@@ -32,6 +52,10 @@ func (c *command) approve(ctx context.Context, h *app.Host, q *app.RunRequest, f
 	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
 		return err
 	}
+	return c.approveRest(known, q, f)
+}
+
+func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
 	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
 		return err
 	}

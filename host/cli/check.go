@@ -120,7 +120,7 @@ func (c *command) try(ctx context.Context, report *checkReport, q app.RunRequest
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.approve(ctx, h, &q, f); err != nil {
+	if err := c.approveHere(ctx, h, &q, f); err != nil {
 		return err
 	}
 	first, err := c.tryOnce(ctx, h, q, report, "first run")

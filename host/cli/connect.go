@@ -124,13 +124,7 @@ func (c *command) bindings(k *client.Client, have host.Bindings, q *app.RunReque
 	if err != nil {
 		return have, err
 	}
-	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
-		return have, err
-	}
-	if q.Approved.Browser, err = c.acts(known, q, f); err != nil {
-		return have, err
-	}
-	if q.Approved.Plain, err = c.plain(known, q, f); err != nil {
+	if err := c.approveRest(known, q, f); err != nil {
 		return have, err
 	}
 	return merged(have, q.Approved), nil

@@ -38,10 +38,10 @@ func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- d.Serve(serving) }()
-	c.found = client.Local(d.Dial, filepath.Join(d.Host.DataDir, daemon.SocketName))
+	c.own, c.found = true, client.Local(d.Dial, filepath.Join(d.Host.DataDir, daemon.SocketName))
 	defer func() {
 		c.found.Close()
-		c.found = nil
+		c.own, c.found = false, nil
 		stop()
 		err = errors.Join(err, <-served, d.Close())
 	}()

@@ -68,7 +68,7 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
 			return err
 		}
-		if err := c.approve(ctx, h, &q, &f.runFlags); err != nil {
+		if err := c.approveHere(ctx, h, &q, &f.runFlags); err != nil {
 			return err
 		}
 		if f.declined { // to grant is to accept

@@ -99,14 +99,12 @@ func loadFrom(ctx context.Context, src served, arg, manifest string) (*app.Loade
 	return src.loaded(ctx, arg)
 }
 
-// loaded is an installed connector as far as it can be looked at without its
-// bytes.
-func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
-	k, err := s.connectorNamed(ctx, name)
-	if err != nil {
-		return nil, err
+// connectorOf is an installed connector, or that of a connection, without its bytes.
+func (s served) connectorOf(ctx context.Context, name string) (*app.Loaded, error) {
+	if conn, err := s.Client.Connection(ctx, store.ConnectionID(name)); isID(name) && err == nil {
+		name = conn.ConnectorName
 	}
-	found, err := s.InspectConnector(ctx, host.InstallConnector{Digest: k.ModuleDigest})
+	k, err := s.connectorNamed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +113,30 @@ func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
 		return nil, fmt.Errorf("read manifest of %s: %w", k.Name, err)
 	}
 	l.Module = sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(l.Connector.Transport)}
+	for _, w := range k.Warnings {
+		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
+	}
+	return l, nil
+}
+
+// loaded is an installed connector as far as it can be looked at without its
+// bytes.
+func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
+	k, err := s.connectorNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.connectorOf(ctx, k.Name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.InspectConnector(ctx, host.InstallConnector{Digest: k.ModuleDigest})
+	if err != nil {
+		return nil, err
+	}
 	for _, i := range found.Imports {
 		module, function, _ := strings.Cut(i, ".")
 		l.Module.Imports = append(l.Module.Imports, app.Import{Module: module, Name: function})
-	}
-	for _, w := range k.Warnings {
-		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
 	}
 	return l, nil
 }

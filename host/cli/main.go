@@ -86,6 +86,7 @@ type command struct {
 	url       string // of a host elsewhere
 	keyFile   string
 	found     *client.Client // the host that serves the data directory; see running
+	own       bool           // found is a host of this command's own
 	ran       bool           // a run was started and has a result
 	code      int            // set by a command that ends with a code of its own
 }

@@ -1,21 +1,24 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
 // A tape is the recording that a run becomes, or comes from.
 type tape struct {
-	file     *recordFile    // of --record
-	recorder *app.Recorder  // of --record
-	replay   *app.Recording // of --replay
-	kept     bool
+	file   *recordFile    // of --record
+	replay *app.Recording // of --replay
+	text   []byte         // of the replay, as it is in its file
+	kept   bool
 }
 
 // openTape opens what --record or --replay name, before anything is started.
@@ -30,13 +33,14 @@ func (f *runFlags) openTape() (*tape, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tape{file: file, recorder: app.NewRecorder()}, nil
+		return &tape{file: file}, nil
 	case f.replay != "":
 		replay, err := app.OpenRecording(f.replay)
 		if err != nil {
 			return nil, usagef("--replay: %w", err)
 		}
-		return &tape{replay: replay}, nil
+		text, err := os.ReadFile(f.replay)
+		return &tape{replay: replay, text: text}, err
 	}
 	return &tape{}, nil
 }
@@ -49,33 +53,33 @@ func (c *command) warnOther(t *tape, l *app.Loaded) {
 }
 
 // keep writes the recording of a run and says what to look at in it.
-func (c *command) keep(t *tape, result *run.Result) error {
-	if t.recorder == nil {
+func (c *command) keep(ctx context.Context, to served, t *tape, result *run.Result) error {
+	if t.file == nil {
 		return nil
 	}
-	text, review, err := t.recorder.Finish(result)
-	if errors.Is(err, app.ErrNotRecorded) {
-		c.warnf("%v", err)
+	r, err := to.Recording(context.WithoutCancel(ctx), result.RunID)
+	if errors.Is(err, store.ErrNotFound) {
+		c.warnf("%v", app.ErrNotRecorded)
 		return nil
 	}
 	if err != nil {
 		return usagef("run %s is stored, its recording is not: %w", result.RunID, err)
 	}
-	if _, err := t.file.buffer.Write(text); err != nil {
+	if _, err := t.file.buffer.WriteString(r.Text); err != nil {
 		return err
 	}
 	t.kept = true
 	if err := t.file.commit(); err != nil {
 		return err
 	}
-	c.warnf("Recorded %s in %s (%s). Review it before you share it:", counted(review.Exchanges, "exchange"), t.file.path, bytesText(int64(len(text))))
-	for _, origin := range slices.Sorted(maps.Keys(review.Origins)) {
-		c.warnf("  %s: %s", abi.Clean(origin), counted(review.Origins[origin], "request"))
+	c.warnf("Recorded %s in %s (%s). Review it before you share it:", counted(r.Exchanges, "exchange"), t.file.path, bytesText(int64(len(r.Text))))
+	for _, origin := range slices.Sorted(maps.Keys(r.Origins)) {
+		c.warnf("  %s: %s", abi.Clean(origin), counted(r.Origins[origin], "request"))
 	}
-	for _, line := range review.Lines() {
+	for _, line := range r.Scrubbed {
 		c.warnf("  scrubbed from %s", line)
 	}
-	if len(review.Scrubbed) == 0 {
+	if len(r.Scrubbed) == 0 {
 		c.warnf("  nothing had to be scrubbed")
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -13,10 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
@@ -104,14 +108,6 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 }
 
 func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {
-	if f.replay == "" || f.keeps {
-		if k, err := c.running(ctx); err != nil || k != nil {
-			if err == nil {
-				err = c.runThere(ctx, k, connector, f)
-			}
-			return err
-		}
-	}
 	request, err := c.runRequest(f)
 	if err != nil {
 		return err
@@ -121,49 +117,172 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 		return err
 	}
 	defer tape.abandon()
-	request.Record, request.Replay = tape.recorder, tape.replay
 	out, err := openSinks(f)
 	if err != nil {
 		return err
 	}
 	defer out.abandon()
-	if tape.replay != nil && !f.keeps { // what is stored is not to be mixed with it
-		if request.Connector, _, err = c.load(ctx, connector, f.manifest, ""); err != nil {
-			return err
-		}
-		c.store = "memory:"
+	o := app.Options{Require: f.require, Prespawn: 1}
+	do := func(k *client.Client) error { return c.runThrough(ctx, served{k}, connector, request, tape, out, f) }
+	if tape.replay == nil || f.keeps {
+		return c.through(ctx, o, do)
 	}
-	return c.alone(ctx, app.Options{Require: f.require, Prespawn: 1}, func(h *app.Host, k *client.Client) error {
-		if request.Connector == nil {
-			done := c.screen.during("reading " + abi.Clean(connector))
-			request.Connector, err = h.Load(ctx, connector, f.manifest)
-			done()
-			if err != nil {
-				return err
-			}
-		}
-		c.warn(request.Connector)
-		c.warnOther(tape, request.Connector)
-		if err := declared(request.Connector.Manifest, request.Secrets); err != nil {
-			return err
-		}
-		if err := c.approve(ctx, h, &request, f); err != nil {
-			return err
-		}
-		if request.Trace && h.DataDir == "" {
-			return usagef("--trace: the archive is kept in the data directory, and --store memory: has none")
-		}
-		done, err := c.follow(ctx, h, served{k}, request, out)
+	if request.Connector, _, err = c.load(ctx, connector, f.manifest, ""); err != nil {
+		return err
+	}
+	c.store, c.found = "memory:", nil // what is stored is not to be mixed with it
+	return c.alone(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
+}
+
+// runThrough starts a run on a host, and shows it until its end.
+func (c *command) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
+	if err := c.isolated(ctx, to, f.require); err != nil {
+		return err
+	}
+	if q.Connector == nil {
+		done := c.screen.during("reading " + abi.Clean(connector))
+		q.Connector, err = c.toRun(ctx, to, connector, f)
+		done()
 		if err != nil {
 			return err
 		}
-		if request.Trace {
-			c.tellTrace(browser.TraceFile(h.DataDir, string(done.result.RunID)))
+	}
+	c.warn(q.Connector)
+	c.warnOther(t, q.Connector)
+	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
+		return err
+	}
+	q.Replay = t.replay
+	id := connectionOf(q)
+	if q.Connection == "" && app.IsName(connector) && t.replay == nil {
+		id = store.ConnectionID(connector)
+	}
+	known, err := to.known(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := c.approve(ctx, to, known, &q, f); err != nil {
+		return err
+	}
+	if q.Trace && c.url == "" {
+		if dir, err := app.DataDir(c.store); err == nil && dir == "" {
+			return usagef("--trace: the archive is kept in the data directory, and --store memory: has none")
 		}
-		done.about = timeline.Trouble{Again: againOf(connector, f), Unkept: h.DataDir == ""}
-		c.code = resultCode(done.result)
-		return errors.Join(c.printResult(done), c.keep(tape, done.result))
-	})
+	}
+	start, err := c.start(connector, q, t, f)
+	if err != nil {
+		return err
+	}
+	result, err := c.follow(ctx, to, id, q, start, out)
+	if err != nil {
+		return err
+	}
+	dir, err := app.DataDir(c.store)
+	if err != nil {
+		return err
+	}
+	if q.Trace && c.url == "" {
+		c.tellTrace(browser.TraceFile(dir, string(result.result.RunID)))
+	}
+	result.about = timeline.Trouble{Again: againOf(connector, f), Unkept: c.url == "" && dir == ""}
+	c.code = resultCode(result.result)
+	return errors.Join(c.printResult(result), c.keep(ctx, to, t, result.result))
+}
+
+// isolated refuses a host whose jail is weaker than what is required.
+func (c *command) isolated(ctx context.Context, to served, require string) error {
+	if require == "" || c.own {
+		return nil // a host of its own was opened with it
+	}
+	info, err := to.System(ctx)
+	if err != nil {
+		return err
+	}
+	var has struct {
+		Level string `json:"level"`
+	}
+	if err := json.Unmarshal(info.Sandbox.Isolation, &has); err != nil {
+		return fmt.Errorf("read isolation of the host: %w", err)
+	}
+	if has.Level == "full" || has.Level == require {
+		return nil
+	}
+	return refused("isolation_unavailable", "the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+" was given; sluice doctor says what is missing")
+}
+
+// toRun is a connector as a run is given it: a file with its bytes, an installed one
+// as far as it is known.
+func (c *command) toRun(ctx context.Context, to served, connector string, f *runFlags) (*app.Loaded, error) {
+	if !app.IsName(connector) {
+		l, _, err := c.load(ctx, connector, f.manifest, "")
+		return l, err
+	}
+	if fi, err := os.Stat(connector); err == nil && fi.IsDir() {
+		if l, _, err := c.load(ctx, "./"+connector, f.manifest, ""); err == nil {
+			if _, err := to.connectorOf(ctx, connector); err == nil {
+				return nil, usagef("%s is an installed connector and a directory here; say ./%[1]s for the directory, or run it from elsewhere", connector)
+			}
+			return l, nil
+		}
+	}
+	l, err := to.connectorOf(ctx, connector)
+	if err != nil || f.manifest == "" {
+		return l, err
+	}
+	raw, err := os.ReadFile(app.Home(f.manifest))
+	if err != nil {
+		return nil, usagef("--manifest: %w", err)
+	}
+	if l.Manifest, err = abi.ReadManifest(raw); err != nil {
+		return nil, refused("manifest_invalid", err.Error())
+	}
+	return l, nil
+}
+
+// start is the request for a run: its options, and what the owner gives it beyond
+// what is stored.
+func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags) (client.NewRun, error) {
+	inputs := map[string]any{}
+	if q.Mode != "" {
+		inputs["collectionMode"] = q.Mode
+	}
+	if q.Scope != nil {
+		inputs["scope"] = q.Scope
+	}
+	if q.NoPersist {
+		inputs["persistState"] = false
+	}
+	if q.Trace {
+		inputs["trace"] = true
+	}
+	if q.Narrow {
+		inputs["narrow"] = true
+	}
+	n := client.NewRun{WorkflowID: connector, Given: &host.Given{
+		Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState, Bindings: merged(host.Bindings{}, q.Approved),
+		Secrets: q.Secrets, Accepted: q.Accepted, NotInteractive: f.noInteractive || q.Owner == nil && c.own, Record: t.file != nil, Replay: t.text,
+	}}
+	l := q.Connector
+	if f.manifest != "" {
+		n.Given.Manifest = l.Manifest.Raw
+	}
+	if n.Given.Module = l.Wasm; l.Wasm != nil {
+		n.WorkflowID = l.Manifest.Name()
+		signed, err := signature.ReadFile(l.File+signature.Suffix, signature.MaxSignature)
+		if l.File != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return n, err
+		}
+		n.Given.Signature = signed
+	}
+	if c.url != "" && n.Given.Empty() {
+		n.Given = nil // a key that may only start runs
+		if q.Connection != "" {
+			n.WorkflowID = string(q.Connection)
+		}
+	}
+	var err error
+	n.Inputs, err = json.Marshal(inputs)
+	return n, err
 }
 
 // againOf is the command that runs a connector again: a file is not run by the name
@@ -203,33 +322,25 @@ type finished struct {
 	about   timeline.Trouble // how it was started, for what helps
 }
 
-// follow does a run and shows it while it lasts.
-func (c *command) follow(ctx context.Context, h *app.Host, src served, q app.RunRequest, out *sinks) (*finished, error) {
-	before, err := streamStats(ctx, src, connectionOf(q))
+// follow starts a run and shows it while it lasts.
+func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
+	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
 	}
-	var p *progress
-	q.Watch = func(e store.Event) {
-		out.event(e)
-		p.event(e)
-	}
-	q.Stalls = func(message string) { p.stalls(message) }
 	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
-	r, err := h.Start(ctx, q)
+	started, err := to.StartRun(ctx, start)
 	done()
 	if c.narrows(err) {
-		q.Narrow = true
-		r, err = h.Start(ctx, q)
+		if start.Inputs, err = withNarrow(start.Inputs); err == nil {
+			started, err = to.StartRun(ctx, start)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	p = c.newProgress(q.Connector.Manifest)
-	stop := context.AfterFunc(ctx, p.cancelling)
-	result, err := r.Do(ctx)
-	stop()
-	p.close()
+	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: c.newProgress(q.Connector.Manifest), out: out}
+	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -238,12 +349,21 @@ func (c *command) follow(ctx context.Context, h *app.Host, src served, q app.Run
 		s.unused()
 	}
 	ctx = context.WithoutCancel(ctx) // what the run left is still written
-	after, err := streamStats(ctx, src, connectionOf(q))
+	after, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finished{result: result, changed: changed, logs: p.logs}, out.finish(ctx, src, result, changed.since(result, q.Connector.Manifest))
+	return &finished{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
+}
+
+func withNarrow(inputs json.RawMessage) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(inputs, &all); err != nil {
+		return nil, err
+	}
+	all["narrow"] = json.RawMessage("true")
+	return json.Marshal(all)
 }
 
 // warn prints what the module's checks found odd (G25).

@@ -27,14 +27,6 @@ import (
 // served is a host as commands read it.
 type served struct{ *client.Client }
 
-// absent is store.ErrNotFound for what the host does not know.
-func absent(err error) error {
-	if client.IsNotFound(err) {
-		return store.ErrNotFound
-	}
-	return err
-}
-
 func (s served) Connectors(ctx context.Context) ([]store.Connector, error) {
 	all, err := s.Client.Connectors(ctx)
 	var out []store.Connector
@@ -77,7 +69,7 @@ func (s served) Connection(ctx context.Context, id store.ConnectionID) (store.Co
 	}
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
-		return store.Connection{}, absent(err)
+		return store.Connection{}, client.Absent(err)
 	}
 	out := connectionFrom(k)
 	if of, err := s.Connector(ctx, k.ConnectorName); err == nil && of.ModuleDigest == k.ModuleDigest {
@@ -137,7 +129,7 @@ func approvedFrom(b host.Bindings) store.Approved {
 func (s served) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
 	all, err := s.Client.Streams(ctx, id)
 	if err != nil {
-		return nil, absent(err)
+		return nil, client.Absent(err)
 	}
 	var out []store.StreamStats
 	for _, st := range all {
@@ -166,7 +158,7 @@ func (s served) Run(ctx context.Context, id store.RunID) (store.Run, error) {
 	}
 	shot, err := s.Client.Run(ctx, id)
 	if err != nil {
-		return store.Run{}, absent(err)
+		return store.Run{}, client.Absent(err)
 	}
 	r, err := runFrom(shot)
 	if err == nil && shot.Status.Terminal() {
@@ -227,7 +219,7 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 	for {
 		got, err := s.Changes(ctx, q.Connection, q.Stream, page.After, q.Limit)
 		if err != nil {
-			return page, absent(err)
+			return page, client.Absent(err)
 		}
 		for _, r := range got.Data {
 			page.After = r.Version
@@ -249,7 +241,7 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 func (s served) ordered(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	got, err := s.Client.Records(ctx, q.Connection, q.Stream, queryOf(q), q.AfterKey, q.Limit)
 	if err != nil {
-		return page, absent(err)
+		return page, client.Absent(err)
 	}
 	for _, r := range got.Data {
 		out, err := recordFrom(r)
@@ -353,7 +345,7 @@ func recordFrom(r client.Record) (store.Record, error) {
 func (s served) States(ctx context.Context, id store.ConnectionID, _ store.GrantID) ([]store.State, error) {
 	got, err := s.State(ctx, id)
 	if err != nil {
-		return nil, absent(err)
+		return nil, client.Absent(err)
 	}
 	var out []store.State
 	for _, name := range sortedNames(got.Streams) {
@@ -390,7 +382,7 @@ func (s served) uninstall(ctx context.Context, name string) error {
 func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
-		return store.Connection{}, absent(err)
+		return store.Connection{}, client.Absent(err)
 	}
 	grant := ownGrant
 	if k.Grant != nil {
@@ -406,7 +398,7 @@ func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connec
 func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
-		return store.Connection{}, absent(err)
+		return store.Connection{}, client.Absent(err)
 	}
 	b := k.Bindings
 	var missing []string
@@ -452,3 +444,15 @@ func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts
 	}
 	return s.Connection(ctx, id)
 }
+
+// known is a connection as far as approvals go, the zero Connection if there is none.
+func (s served) known(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	c, err := s.Connection(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Connection{}, nil
+	}
+	return c, err
+}
+
+// bindingsOf is the inverse of approvedFrom.
+func bindingsOf(c store.Connection) host.Bindings { return merged(host.Bindings{}, c.Approved) }

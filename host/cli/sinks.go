@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/timeline"
 )
 
 // sinks are the files that a run's events and records go to besides the store.
@@ -39,8 +39,8 @@ func openSinks(f *runFlags) (*sinks, error) {
 	return s, nil
 }
 
-// event takes one durable event, in order: the envelope as stored.
-func (s *sinks) event(e store.Event) {
+// event takes one durable event, in order, as sluice events --json shows it.
+func (s *sinks) event(e timeline.Doc) {
 	if s.timeline == nil || s.err != nil {
 		return
 	}

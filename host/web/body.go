@@ -55,6 +55,13 @@ func decode(c *fiber.Ctx, v any, closed bool) error {
 	if err := jsonType(c); err != nil {
 		return err
 	}
+	return decodeObject(body, v, closed)
+}
+
+// Decode is Body for a part of an upload.
+func Decode(body []byte, v any) error { return decodeObject(body, v, true) }
+
+func decodeObject(body []byte, v any, closed bool) error {
 	var s abi.Scanner
 	members, err := s.Object(body)
 	if err != nil {
@@ -90,7 +97,7 @@ func (r *request) read(c *fiber.Ctx) ([]byte, error) {
 		return r.body, nil
 	}
 	limit := MaxBody
-	if r.route != nil && r.route.Upload {
+	if r.route != nil && r.route.Upload && ContentType(c) != typeJSON {
 		limit = MaxUpload
 		if err := r.upload(); err != nil {
 			return nil, err

@@ -35,7 +35,7 @@ type Route struct {
 	Whole bool
 	// Keyed: Idempotency-Key is accepted (A48). See SlotOf.
 	Keyed bool
-	// Upload: bodies up to 64 MiB of any type (A21); otherwise 1 MiB of JSON.
+	// Upload: bodies that are no JSON may have 64 MiB; all others 1 MiB of JSON.
 	Upload bool
 	// Stream: the answer is written by Stream; HEAD is 405 (A19).
 	Stream bool

@@ -36,17 +36,28 @@ func (c *Client) submit(ctx context.Context, path string, q host.InstallConnecto
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
 		return c.call(ctx, http.MethodPost, path, nil, body, out)
 	}
+	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature},
+		part{"expectedDigest", []byte(q.ExpectedDigest)}, part{"force", yes(q.Force)}, part{"conformance", yes(q.Conformance)})
+}
+
+// A part of an upload; one without content is left out.
+type part struct {
+	name    string
+	content []byte
+}
+
+func (c *Client) upload(ctx context.Context, path string, out any, parts ...part) error {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
-	parts := []struct{ name, content string }{
-		{"module", string(q.Module)}, {"manifest", string(q.Manifest)}, {"signature", string(q.Signature)}, {"expectedDigest", q.ExpectedDigest},
-		{"force", yes(q.Force)}, {"conformance", yes(q.Conformance)},
-	}
 	for _, p := range parts {
-		if p.content == "" {
+		if len(p.content) == 0 {
 			continue
 		}
-		if err := w.WriteField(p.name, p.content); err != nil {
+		f, err := w.CreateFormField(p.name)
+		if err == nil {
+			_, err = f.Write(p.content)
+		}
+		if err != nil {
 			return fmt.Errorf("make upload: %w", err)
 		}
 	}
@@ -57,11 +68,11 @@ func (c *Client) submit(ctx context.Context, path string, q host.InstallConnecto
 	return c.exchange(ctx, http.MethodPost, path, nil, header, &body, out)
 }
 
-func yes(b bool) string {
+func yes(b bool) []byte {
 	if b {
-		return "true"
+		return []byte("true")
 	}
-	return ""
+	return nil
 }
 
 // Uninstall takes a connector off the list (A177).

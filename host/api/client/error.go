@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // An Error is what a host refused, or failed at (run-api.md A41).
@@ -33,6 +35,14 @@ func IsNotFound(err error) bool {
 }
 
 // errorOf reads an answer that is no success.
+// Absent is store.ErrNotFound for what the host does not know.
+func Absent(err error) error {
+	if IsNotFound(err) {
+		return store.ErrNotFound
+	}
+	return err
+}
+
 func errorOf(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxError))

@@ -3,9 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
@@ -15,6 +17,7 @@ type NewRun struct {
 	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
 	Inputs     json.RawMessage `json:"inputs,omitempty"`
 	Tags       []string        `json:"tags,omitempty"`
+	Given      *host.Given     `json:"given,omitempty"`
 }
 
 // A Created run (A62).
@@ -26,7 +29,20 @@ type Created struct {
 
 // StartRun answers once the run is durable (A68).
 func (c *Client) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
-	return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
+	if q.Given == nil {
+		return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
+	}
+	run, err := json.Marshal(q)
+	if err != nil {
+		return out, fmt.Errorf("encode request: %w", err)
+	}
+	return out, c.upload(ctx, at("runs"), &out, part{"run", run}, part{"module", q.Given.Module},
+		part{"signature", q.Given.Signature}, part{"replay", q.Given.Replay})
+}
+
+// Recording is what a run recorded, once.
+func (c *Client) Recording(ctx context.Context, id store.RunID) (out host.Recording, err error) {
+	return out, Absent(c.get(ctx, at("runs", string(id), "recording"), nil, &out))
 }
 
 // Run is the snapshot of a run (A70).

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A watched run is shown, and asked about, until it is over.
+type watched struct {
+	c        *command
+	k        *client.Client
+	run      store.RunID
+	owner    run.Owner // nil: nobody
+	progress *progress
+	out      *sinks
+
+	asking sync.WaitGroup
+	stop   map[string]context.CancelFunc // of questions that stand
+}
+
+// toTheEnd follows the run. The first interrupt cancels it.
+func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
+	w.stop = map[string]context.CancelFunc{}
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	cancelled := context.AfterFunc(ctx, func() {
+		w.progress.cancelling()
+		within, done := context.WithTimeout(following, 10*time.Second)
+		defer done()
+		if _, err := w.k.CancelRun(within, w.run, "interrupted at the terminal"); err != nil {
+			w.c.warnf("The run could not be cancelled: %v", err)
+			end()
+		}
+	})
+	err := w.k.Follow(following, w.run, "debug", nil, func(f client.Frame) error { return w.frame(ctx, f) })
+	cancelled()
+	for _, stop := range w.stop {
+		stop()
+	}
+	w.asking.Wait()
+	w.progress.close()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := w.k.Result(context.WithoutCancel(ctx), w.run)
+	if err != nil {
+		return nil, err
+	}
+	var result run.Result
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return nil, fmt.Errorf("read result of %s: %w", w.run, err)
+	}
+	return &result, nil
+}
+
+func (w *watched) frame(ctx context.Context, f client.Frame) error {
+	var d timeline.Doc
+	if err := json.Unmarshal(f.Data, &d); err != nil {
+		return fmt.Errorf("read event: %w", err)
+	}
+	var x struct {
+		Stream        store.Stream `json:"stream"`
+		InteractionID string       `json:"interaction_id"`
+	}
+	_ = json.Unmarshal(d.Payload, &x) // an event without them
+	if w.out != nil {
+		w.out.event(d)
+	}
+	w.progress.event(store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload})
+	switch d.Type {
+	case timeline.RunInteractionRequired:
+		w.ask(ctx, x.InteractionID)
+	case timeline.RunAssistanceRequested:
+		w.show(ctx, d.Payload)
+	case timeline.RunInteractionCompleted:
+		if stop := w.stop[x.InteractionID]; stop != nil {
+			stop()
+			delete(w.stop, x.InteractionID)
+		}
+	}
+	return nil
+}
+
+// ask puts a question to the owner, while the run is followed on.
+func (w *watched) ask(ctx context.Context, interaction string) {
+	if w.owner == nil {
+		w.c.warnf("It waits for an answer: sluice answer %s", w.run)
+		return
+	}
+	ctx, stop := context.WithCancel(ctx) // #nosec G118 -- called when the question is closed, and when the run is over
+	w.stop[interaction] = stop
+	w.asking.Go(func() {
+		q, err := question(ctx, w.k, w.run, interaction)
+		if err == nil && q != nil {
+			q.DisplayName = w.progress.name
+			_, err = w.c.give(ctx, w.k, w.owner, *q)
+		}
+		if err != nil && ctx.Err() == nil {
+			w.c.warnf("The answer was not taken: %v", err)
+		}
+	})
+}
+
+// show has the owner at the keyboard see what a connector wants opened, which no event
+// has: it is asked for while the request is open.
+func (w *watched) show(ctx context.Context, payload json.RawMessage) {
+	desk, ok := w.owner.(run.Desk)
+	if !ok {
+		return
+	}
+	var x struct {
+		ID string `json:"assistance_request_id"`
+	}
+	if json.Unmarshal(payload, &x) != nil || x.ID == "" {
+		return
+	}
+	w.asking.Go(func() {
+		a, err := w.k.Assistance(ctx, timeline.AssistanceID(w.run, x.ID))
+		if err != nil || a.Raw == nil {
+			return // it is closed, or not for this key to see
+		}
+		live := run.LiveAssistance{ID: x.ID, Message: a.Raw.Message}
+		for _, l := range a.Raw.Attachments {
+			live.Attachments = append(live.Attachments, abi.Attachment{Kind: l.Kind, Label: l.Label, URL: l.URL, Payload: l.Payload})
+		}
+		desk.AssistanceOpened(w.run, live)
+	})
+}

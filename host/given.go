@@ -1,0 +1,44 @@
+package host
+
+import "encoding/json"
+
+// Given is what its owner starts a run with beyond what is stored, for this run
+// alone. A connection that there is not is made.
+type Given struct {
+	// Module runs in place of the installed connector; nil for that. Signature is its
+	// minisign signature, nil for none.
+	Module    []byte `json:"-"`
+	Signature []byte `json:"-"`
+	// Replay is a recording to answer the connector from, without network and stored
+	// secrets; nil for none.
+	Replay []byte `json:"-"`
+
+	Connection     string            `json:"connection,omitempty"` // "" is the connector's name
+	Manifest       json.RawMessage   `json:"manifest,omitempty"`   // wins over the module's own
+	Settings       json.RawMessage   `json:"settings,omitempty"`
+	State          json.RawMessage   `json:"state,omitempty"` // cursors to start from
+	ResetState     bool              `json:"resetState,omitempty"`
+	Bindings       Bindings          `json:"bindings"` // beside what is approved
+	Secrets        map[string]string `json:"secrets,omitempty"`
+	Accepted       bool              `json:"accepted,omitempty"` // the owner looked at what this version asks for and who signed it
+	NotInteractive bool              `json:"notInteractive,omitempty"`
+	Strict         bool              `json:"strict,omitempty"` // all records are checked against the schemas of the manifest
+	Record         bool              `json:"record,omitempty"` // keep what the connector asks for and gets; Recording has it
+}
+
+// Empty reports whether a run is given nothing.
+func (g *Given) Empty() bool {
+	b := g.Bindings
+	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets)+len(b.Destinations)+len(b.PlainAcknowledged) == 0 &&
+		b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
+		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.Strict && !g.Record
+}
+
+// A Recording is what a run with Given.Record asked of servers and got, secrets
+// scrubbed.
+type Recording struct {
+	Text      string         `json:"text"` // the file
+	Exchanges int            `json:"exchanges"`
+	Origins   map[string]int `json:"origins"`  // requests, by origin
+	Scrubbed  []string       `json:"scrubbed"` // what was, as lines for people
+}
