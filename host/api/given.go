@@ -63,3 +63,31 @@ func (a *API) recording(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
+
+// timelinePage is how many stored events are handed over at once.
+const timelinePage = 500
+
+// storedEvents are events of a run as they are stored.
+type storedEvents struct {
+	Events []store.Event `json:"events"`
+	More   bool          `json:"more"`
+}
+
+func (a *API) timeline(c *fiber.Ctx) error {
+	r, err := a.run(c)
+	if err != nil {
+		return err
+	}
+	q := web.QueryOf(c)
+	from := q.Int("from", 0, 0, 1<<53)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	out := storedEvents{}
+	if out.Events, err = a.Store.Events(web.Context(c), r.ID, uint64(from), timelinePage); err != nil {
+		return err
+	}
+	out.More = len(out.Events) == timelinePage
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return web.JSON(c, 200, out)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -108,7 +109,7 @@ func (s *Service) ofConnection(ctx context.Context, c store.Connection) (workflo
 		return w, err
 	}
 	if code := c.Grant.Fault(time.Now()); code != "" {
-		return w, host.Refuse(code, "the grant of connection %s cannot be used; give it a new one", c.ID).With("connectionId", string(c.ID))
+		return w, host.Refuse(code, "the grant of connection %s is %s; sluice grant %[1]s gives a new one", c.ID, strings.TrimPrefix(code, "grant_")).With("connectionId", string(c.ID))
 	}
 	var err error
 	w.loaded, err = s.host.LoadFor(ctx, c)

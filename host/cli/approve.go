@@ -20,7 +20,15 @@ import (
 func (c *command) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
 	var doubts []string
 	if l := q.Connector; l.Wasm != nil && known.Digest != l.Connector.Digest {
-		found, err := to.InspectConnector(ctx, host.InstallConnector{Module: l.Wasm, Manifest: l.Manifest.Raw})
+		q := host.InstallConnector{Module: l.Wasm}
+		if l.Module.Manifest == nil {
+			q.Manifest = l.Manifest.Raw
+		}
+		var err error
+		if q.Signature, err = signatureBeside(l); err != nil {
+			return err
+		}
+		found, err := to.InspectConnector(ctx, q)
 		if err != nil {
 			return err
 		}

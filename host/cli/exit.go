@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"syscall"
@@ -75,7 +76,8 @@ func (c *command) exit(err error) int {
 		code, name = exitUsage, "not_found"
 	case errors.As(err, &answered):
 		code, name = answeredCode(answered), answered.Detail()
-		details = answered.Details
+		details = maps.Clone(answered.Details)
+		delete(details, "code") // it is the name
 	case errors.As(err, &gone):
 		name = "host_unreachable"
 	case errors.As(err, &address):

@@ -226,6 +226,10 @@ func (c *command) toRun(ctx context.Context, to served, connector string, f *run
 		}
 	}
 	l, err := to.connectorOf(ctx, connector)
+	var no *run.Refusal
+	if errors.As(err, &no) && c.url == "" && strings.HasPrefix(no.Message, "no connector ") {
+		no.Message = "no connector " + abi.Clean(connector) + " is installed, and there is no file or directory of that name; sluice connectors lists what is installed"
+	}
 	if err != nil || f.manifest == "" {
 		return l, err
 	}
@@ -268,11 +272,10 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	}
 	if n.Given.Module = l.Wasm; l.Wasm != nil {
 		n.WorkflowID = l.Manifest.Name()
-		signed, err := signature.ReadFile(l.File+signature.Suffix, signature.MaxSignature)
-		if l.File != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+		var err error
+		if n.Given.Signature, err = signatureBeside(l); err != nil {
 			return n, err
 		}
-		n.Given.Signature = signed
 	}
 	if c.url != "" && n.Given.Empty() {
 		n.Given = nil // a key that may only start runs
@@ -355,6 +358,18 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	}
 	changed := compare(before, after)
 	return &finished{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
+}
+
+// signatureBeside is what is beside the file of a module, nil for nothing.
+func signatureBeside(l *app.Loaded) ([]byte, error) {
+	if l.File == "" {
+		return nil, nil
+	}
+	signed, err := signature.ReadFile(l.File+signature.Suffix, signature.MaxSignature)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return signed, err
 }
 
 func withNarrow(inputs json.RawMessage) (json.RawMessage, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
 )
 
 // sinks are the files that a run's events and records go to besides the store.
@@ -39,17 +39,18 @@ func openSinks(f *runFlags) (*sinks, error) {
 	return s, nil
 }
 
-// event takes one durable event, in order, as sluice events --json shows it.
-func (s *sinks) event(e timeline.Doc) {
-	if s.timeline == nil || s.err != nil {
-		return
-	}
+// event takes one durable event, in order: the envelope as stored.
+func (s *sinks) event(e store.Event) error {
 	b, err := json.Marshal(e)
 	if err == nil {
 		_, err = s.timeline.Write(append(b, '\n'))
 	}
 	s.err = err
+	return err
 }
+
+// wantsEvents reports whether events are written to a file, and none failed.
+func (s *sinks) wantsEvents() bool { return s != nil && s.timeline != nil && s.err == nil }
 
 // finish completes the files of a run.
 func (s *sinks) finish(ctx context.Context, src served, r *run.Result, stored export.Selection) error {

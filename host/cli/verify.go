@@ -102,7 +102,11 @@ func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Sig
 	}
 	if _, err := os.Stat(filepath.Join(dir, "db")); dir != "" && !errors.Is(err, os.ErrNotExist) {
 		err := c.reading(ctx, func(src served) error {
-			found, err := src.InspectConnector(ctx, host.InstallConnector{Module: l.Wasm, Manifest: l.Manifest.Raw})
+			q := host.InstallConnector{Module: l.Wasm}
+			if l.Module.Manifest == nil {
+				q.Manifest = l.Manifest.Raw
+			}
+			found, err := src.InspectConnector(ctx, q)
 			pinned = found.Pinned
 			return err
 		})

@@ -22,6 +22,7 @@ type watched struct {
 	owner    run.Owner // nil: nobody
 	progress *progress
 	out      *sinks
+	next     uint64 // of the timeline, that is not in its file
 
 	asking sync.WaitGroup
 	stop   map[string]context.CancelFunc // of questions that stand
@@ -48,6 +49,9 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 	}
 	w.asking.Wait()
 	w.progress.close()
+	if err == nil {
+		err = w.keepEvents(context.WithoutCancel(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,21 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 	return &result, nil
 }
 
+// keepEvents writes the events that are new to the file of --timeline.
+func (w *watched) keepEvents(ctx context.Context) error {
+	if !w.out.wantsEvents() {
+		return nil
+	}
+	return w.k.Timeline(context.WithoutCancel(ctx), w.run, w.next, func(e store.Event) error {
+		w.next = e.Sequence + 1
+		return w.out.event(e)
+	})
+}
+
 func (w *watched) frame(ctx context.Context, f client.Frame) error {
+	if err := w.keepEvents(ctx); err != nil {
+		return err
+	}
 	var d timeline.Doc
 	if err := json.Unmarshal(f.Data, &d); err != nil {
 		return fmt.Errorf("read event: %w", err)
@@ -72,9 +90,6 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 		InteractionID string       `json:"interaction_id"`
 	}
 	_ = json.Unmarshal(d.Payload, &x) // an event without them
-	if w.out != nil {
-		w.out.event(d)
-	}
 	w.progress.event(store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload})
 	switch d.Type {
 	case timeline.RunInteractionRequired:

@@ -42,7 +42,7 @@ var statuses = map[int][]string{
 
 // aliases is A44: codes of runtime.md, by the code whose details.code they are.
 var aliases = map[string][]string{
-	"validation_error": {"invalid_request", "invalid_status", "collection_mode_invalid", "start_state_invalid", "start_too_large",
+	"validation_error": {"invalid_request", "invalid_status", "collection_mode_invalid", "setting_unknown", "start_state_invalid", "start_too_large",
 		"schedule_invalid", "profile_name_invalid", "scope_invalid", "scope_streams_empty", "scope_stream_unknown", "scope_field_unknown",
 		"scope_view_unknown", "scope_time_range_invalid", "scope_resources_invalid"},
 	"connection_not_ready": {"connection_disabled", "grant_consumed", "grant_expired", "grant_revoked", "grant_invalid",

@@ -35,3 +35,26 @@ func (c *Client) Events(ctx context.Context, id store.RunID, from uint64, do fun
 		}
 	}
 }
+
+// Timeline calls do with the events of a run from a sequence on, as they are stored.
+// The owner alone may.
+func (c *Client) Timeline(ctx context.Context, id store.RunID, from uint64, do func(store.Event) error) error {
+	for {
+		var got struct {
+			Events []store.Event `json:"events"`
+			More   bool          `json:"more"`
+		}
+		if err := c.get(ctx, at("runs", string(id), "timeline"), url.Values{"from": {strconv.FormatUint(from, 10)}}, &got); err != nil {
+			return err
+		}
+		for _, e := range got.Events {
+			if err := do(e); err != nil {
+				return err
+			}
+			from = e.Sequence + 1
+		}
+		if !got.More {
+			return nil
+		}
+	}
+}
