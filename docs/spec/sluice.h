@@ -90,7 +90,7 @@ SLUICE_IMPORT("sluice_v1_browser", "call") int64_t sluice_browser(const void *p,
 #define SLUICE_FRAME_BYTES ((1u << 20) + (64u << 10)) /* the most that one may have */
 
 enum sluice_op { SLUICE_UPSERT = 0, SLUICE_DELETE = 1 };
-enum sluice_key { SLUICE_KEY_TEXT = 0, SLUICE_KEY_COMPOUND = 1 }; /* compound: a JSON array of texts without white space */
+enum sluice_key { SLUICE_KEY_TEXT = 0, SLUICE_KEY_COMPOUND = 1 }; /* compound: a JSON array of strings without white space */
 
 typedef struct {
   uint8_t *bytes;
