@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -380,6 +381,17 @@ func TestSpecificationAndCode(t *testing.T) {
 		if !strings.Contains(string(header), fmt.Sprintf("SLUICE_%s = %d", e.String(), e)) {
 			t.Errorf("%s is not %d in docs/spec/sluice.h", e, e)
 		}
+	}
+	wasi, err := os.ReadFile("../host/sandbox/module_wasi.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var functions []string
+	for _, m := range regexp.MustCompile(`\{"([a-z_0-9]+)", "`).FindAllStringSubmatch(string(wasi), -1) {
+		functions = append(functions, m[1])
+	}
+	if !slices.ContainsFunc(pages["docs/spec/abi.md"].blocks, func(b block) bool { return slices.Equal(strings.Fields(b.text), functions) }) {
+		t.Errorf("docs/spec/abi.md does not list the functions of WASI: %s", strings.Join(functions, " "))
 	}
 	declared := strings.Count(string(header), "\nSLUICE_IMPORT(")
 	if declared != len(abi.Functions) {
