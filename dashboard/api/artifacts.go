@@ -29,13 +29,13 @@ func (a *API) artifactRoutes() []route {
 	all := "/v1/runs/:runId/artifacts"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
-			rule: "A84", summary: "The files that a run left and that are still kept, oldest first", answer: web.List[timeline.Artifact]{}},
+			see: "api.md#artifacts-and-debug-bundle", summary: "The files that a run left and that are still kept, oldest first", answer: web.List[timeline.Artifact]{}},
 		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead, Handle: a.getArtifact},
-			rule: "A84", summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
+			see: "api.md#artifacts-and-debug-bundle", summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
 		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead, Handle: a.artifactContent},
-			rule: "A84", summary: "The file, as an attachment", media: "application/zip"},
+			see: "api.md#artifacts-and-debug-bundle", summary: "The file, as an attachment", media: "application/zip"},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead, Handle: a.debugBundle},
-			rule: "A85", summary: "Everything about a run that may be shown, in one document", answer: bundle{}, codes: []string{"events_expired"}},
+			see: "api.md#artifacts-and-debug-bundle", summary: "Everything about a run that may be shown, in one document", answer: bundle{}, codes: []string{"events_expired"}},
 	}
 }
 

@@ -56,20 +56,20 @@ func (a *API) connectorRoutes() []route {
 		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Upload: true, Handle: a.installConnector},
-			rule: "A169, A170", summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
+			see: "api.md#connectors", summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
 			answer: control.Connector{}, status: 201, also: []int{200}, codes: refused},
 		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage, Upload: true, Handle: a.inspectConnector},
-			rule: "A172", summary: "Look at a module and store nothing", form: moduleParts, answer: control.Inspection{}, codes: refused},
+			see: "api.md#connectors", summary: "Look at a module and store nothing", form: moduleParts, answer: control.Inspection{}, codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/connectors", Scope: access.ManifestRead, Handle: a.listConnectors},
-			rule: "A173", summary: "List connectors, each with its connections", query: paging, answer: web.List[control.Connector]{}},
+			see: "api.md#connectors", summary: "List connectors, each with its connections", query: paging, answer: web.List[control.Connector]{}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: a.getConnector},
-			rule: "A174", summary: "One connector", answer: control.Connector{}},
+			see: "api.md#connectors", summary: "One connector", answer: control.Connector{}},
 		{Route: web.Route{Method: "GET", Path: one + "/versions", Scope: access.ManifestRead, Handle: a.listVersions},
-			rule: "A175", summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
+			see: "api.md#connectors", summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
 		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.chooseDefault},
-			rule: "A176", summary: "Choose the version that new connections get", body: chooseVersion{}, answer: control.Connector{}},
+			see: "api.md#connectors", summary: "Choose the version that new connections get", body: chooseVersion{}, answer: control.Connector{}},
 		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.uninstallConnector},
-			rule: "A177", summary: "Uninstall a connector, or one version",
+			see: "api.md#connectors", summary: "Uninstall a connector, or one version",
 			query: []parameter{{name: "version", typ: "string", text: "Only this version."}}, codes: []string{"connector_in_use"}},
 	}
 }

@@ -28,11 +28,11 @@ func (a *API) implementation() implementation {
 func (a *API) descriptionRoutes() []route {
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/.well-known/openwop", Open: true, Handle: a.discovery},
-			rule: "A55", summary: "What this host can do", answer: map[string]any{}},
+			see: "api.md#discovery", summary: "What this host can do", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/openapi.json", Open: true, Handle: a.openAPIDocument},
-			rule: "A58", summary: "This document", answer: map[string]any{}},
+			see: "api.md#discovery", summary: "This document", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/asyncapi.yaml", Open: true, Handle: a.asyncAPIDocument},
-			rule: "A58", summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
+			see: "api.md#discovery", summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
 	}
 }
 

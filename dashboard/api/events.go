@@ -18,7 +18,7 @@ func (a *API) eventRoutes() []route {
 	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.", words: []string{"full", "openwop"}}
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true, Handle: a.events},
-			rule: "A113 to A138", summary: "Follow a run as server-sent events, or list its events as JSON", headers: []string{"Last-Event-ID", "Accept"},
+			see: "api.md#server-sent-events", summary: "Follow a run as server-sent events, or list its events as JSON", headers: []string{"Last-Event-ID", "Accept"},
 			answer: stream.Page{}, media: "text/event-stream",
 			query: []parameter{
 				{name: "streamMode", typ: "string", text: "One or more of updates, values, messages, debug, with commas; updates by default."},
@@ -31,7 +31,7 @@ func (a *API) eventRoutes() []route {
 				{name: "types", typ: "string", text: "JSON: event types with commas; a trailing * matches a prefix."},
 			}, codes: []string{"unsupported_stream_mode", "events_expired", "rate_limited"}},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events/poll", Scope: access.RunsRead, Handle: a.poll},
-			rule: "A136, A137", summary: "Wait for events of a run", answer: stream.Page{},
+			see: "api.md#polling-and-json", summary: "Wait for events of a run", answer: stream.Page{},
 			query: []parameter{
 				{name: "lastSequence", typ: "integer", text: "Exclusive; from the start when absent."},
 				{name: "timeout", typ: "integer", text: "Seconds, 1 to 60; 30 by default."}, vocabulary,

@@ -31,13 +31,13 @@ func (a *API) grantRoutes() []route {
 	of := "/v1/connections/:connectionId"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: of + "/grants", Scope: access.ConnectionsRead, Handle: a.getGrants},
-			rule: "A186", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
+			see: "api.md#connections-grants-bindings-secrets", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
 		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
-			rule: "A187", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: control.Grant{}, status: 201},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: control.Grant{}, status: 201},
 		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
-			rule: "A188", summary: "Revoke a grant and cancel the run that has it"},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Revoke a grant and cancel the run that has it"},
 		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true, Handle: a.approve},
-			rule: "A189", summary: "Approve what a connection may reach", body: control.Bindings{}, answer: control.Bindings{},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Approve what a connection may reach", body: control.Bindings{}, answer: control.Bindings{},
 			codes: []string{"binding_not_requested"}},
 	}
 }

@@ -42,14 +42,14 @@ func (a *API) interruptRoutes() []route {
 	codes := []string{"interrupt_not_found", "interrupt_already_resolved", "no_pending_interaction", "interrupt_cancelled"}
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.resolve},
-			rule: "A144", summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{}, codes: codes},
+			see: "api.md#interrupts", summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{}, codes: codes},
 		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/approvals/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.approveNode},
-			rule: "A147", summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
+			see: "api.md#interrupts", summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
 		{Route: web.Route{Method: "GET", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenInterrupt},
-			rule: "A154", summary: "Read the question that a signed token is for; changes nothing", answer: timeline.InterruptPayload{},
+			see: "api.md#signed-tokens", summary: "Read the question that a signed token is for; changes nothing", answer: timeline.InterruptPayload{},
 			codes: append([]string{"interrupt_expired"}, codes...)},
 		{Route: web.Route{Method: "POST", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenResolve},
-			rule: "A154", summary: "Answer the question that a signed token is for", body: resolveInterrupt{}, answer: resolved{},
+			see: "api.md#signed-tokens", summary: "Answer the question that a signed token is for", body: resolveInterrupt{}, answer: resolved{},
 			codes: append([]string{"interrupt_expired", "rate_limited"}, codes...)},
 	}
 }

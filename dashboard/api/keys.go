@@ -23,11 +23,11 @@ type newKey struct {
 func (a *API) keyRoutes() []route {
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true, Handle: a.createKey},
-			rule: "A221", summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201, codes: []string{"forbidden"}},
+			see: "api.md#api-keys-audit-feed", summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201, codes: []string{"forbidden"}},
 		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
-			rule: "A222", summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
+			see: "api.md#api-keys-audit-feed", summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
 		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true, Handle: a.revokeKey},
-			rule: "A223", summary: "Revoke an API key at once"},
+			see: "api.md#api-keys-audit-feed", summary: "Revoke an API key at once"},
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// openAPI describes the routes as an OpenAPI 3.1 document (A58). It is made of
-// the same table that is served.
+// openAPI describes the routes as an OpenAPI 3.1 document. It is made of the same
+// table that is served.
 func openAPI(routes []route, version string) ([]byte, error) {
 	named := newSchemas()
 	paths := map[string]map[string]any{}
@@ -37,7 +37,7 @@ func openAPI(routes []route, version string) ([]byte, error) {
 				"ApiKeyAuth": map[string]any{"type": "http", "scheme": "bearer", "description": "An API key: slk_live_… or slk_test_…"},
 			},
 			"responses": map[string]any{"Error": map[string]any{
-				"description": "A refusal (A41).",
+				"description": "A refusal.",
 				"content":     content("application/json", named.of(refusal{})),
 			}},
 		},
@@ -45,7 +45,7 @@ func openAPI(routes []route, version string) ([]byte, error) {
 	return json.Marshal(document)
 }
 
-// refusal is the envelope of A41, for the description.
+// refusal is the envelope of every error, for the description.
 type refusal struct {
 	Error   string         `json:"error"`
 	Message string         `json:"message"`
@@ -77,19 +77,21 @@ func operation(r *route, named schemas) map[string]any {
 	return op
 }
 
-// describe names the rule, the scope and the errors of a route.
+// describe says who may use a route, which errors are its own, and where to read more.
 func (r *route) describe() string {
-	text := "Rule " + r.rule + "."
-	if r.Scope != "" {
-		text += " Scope " + string(r.Scope) + "."
-	}
-	if r.Owner {
-		text += " For the owner only."
+	var text []string
+	switch {
+	case r.Open:
+		text = append(text, "Needs no credential.")
+	case r.Owner:
+		text = append(text, "For the owner only.")
+	case r.Scope != "":
+		text = append(text, "Needs the scope "+string(r.Scope)+".")
 	}
 	if len(r.codes) > 0 {
-		text += " Errors of its own: " + strings.Join(r.codes, ", ") + "."
+		text = append(text, "Errors of its own: "+strings.Join(r.codes, ", ")+".")
 	}
-	return text
+	return strings.Join(append(text, "See docs/spec/"+r.see+"."), " ")
 }
 
 // described are the parameters of path, query and headers.

@@ -42,14 +42,14 @@ func (a *API) recordRoutes() []route {
 	}
 	return []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.RecordsRead, Handle: a.listStreams},
-			rule: "A204", summary: "The streams of a connection", answer: streams{}},
+			see: "api.md#records-streams-export-search", summary: "The streams of a connection", answer: streams{}},
 		{Route: web.Route{Method: "GET", Path: of + "/:stream/records", Scope: access.RecordsRead, Handle: a.listRecords},
-			rule: "A205, A213", summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
+			see: "api.md#records-streams-export-search", summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
 			codes: []string{"unsupported_filter", "invalid_cursor", "cursor_expired"}},
 		{Route: web.Route{Method: "GET", Path: of + "/:stream/records/:recordKey", Scope: access.RecordsRead, Handle: a.getRecord},
-			rule: "A206", summary: "One record, or its tombstone", answer: export.Line{}},
+			see: "api.md#records-streams-export-search", summary: "One record, or its tombstone", answer: export.Line{}},
 		{Route: web.Route{Method: "GET", Path: of + "/:stream/export", Scope: access.RecordsRead, Stream: true, Handle: a.exportRecords},
-			rule: "A208, A215", summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
+			see: "api.md#records-streams-export-search", summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
 			query: slices.Concat([]parameter{{name: "format", typ: "string", text: "ndjson by default.", words: []string{"ndjson", "csv"}}}, which),
 			codes: []string{"unsupported_filter", "cursor_expired", "rate_limited"}},
 	}

@@ -13,7 +13,7 @@ import (
 // description says of it. There is no route that is not described (A59).
 type route struct {
 	web.Route
-	rule    string // of run-api.md
+	see     string // section of docs/spec that says more, as FILE#ANCHOR
 	summary string
 	query   []parameter
 	headers []string // honoured, beside Authorization and Idempotency-Key

@@ -70,10 +70,10 @@ func (a *API) runRoutes() []route {
 	refused := []string{"run_already_active", "ambiguous_connection", "connection_not_ready", "rate_limited"}
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Handle: a.createRun},
-			rule: "A62", summary: "Start a run of a connection, or of a conformance connector", headers: []string{"X-Dedup", "traceparent", "tracestate"},
+			see: "api.md#creating-a-run", summary: "Start a run of a connection, or of a conformance connector", headers: []string{"X-Dedup", "traceparent", "tracestate"},
 			body: createRun{}, answer: createdRun{}, status: 201, codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: a.listRuns},
-			rule: "A71", summary: "List runs, newest first", answer: web.List[timeline.Snapshot]{}, query: append([]parameter{
+			see: "api.md#status-and-snapshot", summary: "List runs, newest first", answer: web.List[timeline.Snapshot]{}, query: append([]parameter{
 				{name: "connectionId", typ: "string", text: "Only runs of a connection."},
 				{name: "connectorName", typ: "string", text: "Only runs of a connector."},
 				{name: "status", typ: "string", text: "Only runs that stand there.", words: statusNames(), repeat: true},
@@ -84,17 +84,17 @@ func (a *API) runRoutes() []route {
 				{name: "createdBefore", typ: "string", text: "RFC 3339."},
 			}, paging...)},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.RunsRead, Handle: a.getRun},
-			rule: "A70", summary: "The snapshot of a run", answer: timeline.Snapshot{}},
+			see: "api.md#status-and-snapshot", summary: "The snapshot of a run", answer: timeline.Snapshot{}},
 		{Route: web.Route{Method: "GET", Path: one + "/result", Scope: access.RunsRead, Handle: a.result},
-			rule: "R10", summary: "The result value of a run that is over; its cursors only with state:read", answer: map[string]json.RawMessage{}, codes: []string{"conflict"}},
+			see: "runs.md#the-run-result", summary: "The result value of a run that is over; its cursors only with state:read", answer: map[string]json.RawMessage{}, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "POST", Path: one + "/cancel", Scope: access.RunsCancel, Keyed: true, Handle: a.cancelRun},
-			rule: "A72", summary: "Cancel a run", body: cancelRun{}, answer: runStatus{}},
+			see: "api.md#cancel-pause-resume", summary: "Cancel a run", body: cancelRun{}, answer: runStatus{}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "pause", Scope: access.RunsCancel, Keyed: true, Handle: a.pauseRun},
-			rule: "A73", summary: "Pause a run", body: pauseRun{}, answer: pausedRun{}, status: 202, codes: []string{"conflict"}},
+			see: "api.md#cancel-pause-resume", summary: "Pause a run", body: pauseRun{}, answer: pausedRun{}, status: 202, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "resume", Scope: access.RunsCancel, Keyed: true, Handle: a.resumeRun},
-			rule: "A76", summary: "Let a paused run go on", body: cancelRun{}, answer: resumedRun{}, status: 202, codes: []string{"conflict"}},
+			see: "api.md#cancel-pause-resume", summary: "Let a paused run go on", body: cancelRun{}, answer: resumedRun{}, status: 202, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "fork", Scope: access.RunsCreate, Keyed: true, Handle: a.forkRun},
-			rule: "A77", summary: "Branch off a run that is over", body: forkRun{}, answer: forkedRun{}, status: 201,
+			see: "api.md#fork", summary: "Branch off a run that is over", body: forkRun{}, answer: forkedRun{}, status: 201,
 			codes: append([]string{"replay_unavailable", "events_expired", "conflict"}, refused...)},
 	}
 }
@@ -277,7 +277,7 @@ func overlay(configurable json.RawMessage, start *control.StartRun) (wrong []web
 		for name, b := range budgets.Members() {
 			n, isInt := b.Int64()
 			if !isInt || n < 1 || !slices.Contains(budgetNames, name) {
-				wrong = append(wrong, web.Field{Path: "configurable.sluice.budgets", Rule: "budgets of runtime.md §19.1 in milliseconds, 1 or more"})
+				wrong = append(wrong, web.Field{Path: "configurable.sluice.budgets", Rule: "budgets in milliseconds, 1 or more"})
 				break
 			}
 			start.Budgets[name] = n

@@ -24,20 +24,20 @@ func (a *API) scheduleRoutes() []route {
 	of := "/v1/connections/:connectionId/schedule"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/schedules", Scope: access.ConnectionsRead, Handle: a.listSchedules},
-			rule: "A198", summary: "List schedules", query: paging, answer: web.List[control.Schedule]{}},
+			see: "api.md#schedules", summary: "List schedules", query: paging, answer: web.List[control.Schedule]{}},
 		{Route: web.Route{Method: "PUT", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.putSchedule},
-			rule: "A196", summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
+			see: "api.md#schedules", summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
 			body: control.ScheduleDefinition{}, answer: control.Schedule{}, also: []int{201}, codes: []string{"schedule_ineligible", "precondition_failed"}},
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.getSchedule},
-			rule: "A197", summary: "The schedule of a connection", answer: control.Schedule{}},
+			see: "api.md#schedules", summary: "The schedule of a connection", answer: control.Schedule{}},
 		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.deleteSchedule},
-			rule: "A200", summary: "Remove a schedule; an active run goes on, history stays"},
+			see: "api.md#schedules", summary: "Remove a schedule; an active run goes on, history stays"},
 		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true, Handle: a.pauseSchedule},
-			rule: "A199", summary: "Stop the ticks of a schedule", answer: control.Schedule{}},
+			see: "api.md#schedules", summary: "Stop the ticks of a schedule", answer: control.Schedule{}},
 		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true, Handle: a.resumeSchedule},
-			rule: "A199", summary: "Let a schedule tick again", answer: control.Schedule{}},
+			see: "api.md#schedules", summary: "Let a schedule tick again", answer: control.Schedule{}},
 		{Route: web.Route{Method: "GET", Path: of + "/history", Scope: access.RunsRead, Handle: a.scheduleHistory},
-			rule: "A201", summary: "What a schedule did, newest first", query: paging, answer: history{}},
+			see: "api.md#schedules", summary: "What a schedule did, newest first", query: paging, answer: history{}},
 	}
 }
 

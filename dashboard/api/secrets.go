@@ -23,11 +23,11 @@ func (a *API) secretRoutes() []route {
 	of := "/v1/connections/:connectionId/secrets"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
-			rule: "A191", summary: "Which secrets there are, and where they may go", answer: secrets{}},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Which secrets there are, and where they may go", answer: secrets{}},
 		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.setSecret},
-			rule: "A190", summary: "Store a secret", body: secretValue{}},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Store a secret", body: secretValue{}},
 		{Route: web.Route{Method: "DELETE", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.removeSecret},
-			rule: "A192", summary: "Remove a secret"},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Remove a secret"},
 	}
 }
 

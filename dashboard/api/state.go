@@ -30,12 +30,12 @@ type streamState struct {
 // stateRoutes are A216 and A217.
 func (a *API) stateRoutes() []route {
 	path := "/v1/connections/:connectionId/state"
-	namespace := parameter{name: "grantId", typ: "string", text: "The namespace; the global one by default (R11)."}
+	namespace := parameter{name: "grantId", typ: "string", text: "The namespace; the global one by default."}
 	return []route{
 		{Route: web.Route{Method: "GET", Path: path, Scope: access.StateRead, Handle: a.getState},
-			rule: "A216", summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
+			see: "api.md#state-and-blobs", summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
 		{Route: web.Route{Method: "DELETE", Path: path, Scope: access.StateManage, Keyed: true, Handle: a.resetState},
-			rule: "A217", summary: "Forget cursors; the next run collects afresh, records stay",
+			see: "api.md#state-and-blobs", summary: "Forget cursors; the next run collects afresh, records stay",
 			query: []parameter{namespace, {name: "stream", typ: "string", text: "Only this stream."}}, codes: []string{"run_already_active"}},
 	}
 }

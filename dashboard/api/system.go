@@ -23,16 +23,16 @@ type readiness struct {
 func (a *API) systemRoutes() []route {
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.system},
-			rule: "A230", summary: "What this host is, and which limits are in force", answer: control.Info{}},
+			see: "api.md#health-metrics-system", summary: "What this host is, and which limits are in force", answer: control.Info{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/backups", Owner: true, Keyed: true, Handle: a.backup},
-			rule: "S134", summary: "Copy everything into one file on the host's machine; over the local socket only", body: control.NewBackup{},
+			see: "security.md#backup", summary: "Copy everything into one file on the host's machine; over the local socket only", body: control.NewBackup{},
 			answer: control.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
 		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
-			rule: "A227", summary: "Whether the process serves", answer: health{}},
+			see: "api.md#health-metrics-system", summary: "Whether the process serves", answer: health{}},
 		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,
-			rule: "A228", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
+			see: "api.md#health-metrics-system", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
 		{Route: web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead}, elsewhere: true,
-			rule: "A229", summary: "Metrics as Prometheus reads them", media: "text/plain"},
+			see: "api.md#health-metrics-system", summary: "Metrics as Prometheus reads them", media: "text/plain"},
 	}
 }
 

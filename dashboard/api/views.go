@@ -31,15 +31,15 @@ func (a *API) viewRoutes() []route {
 	views := "/v1/runs/:runId/browser/views"
 	return []route{
 		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
-			rule: "A231", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
+			see: "api.md#live-view-routes", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
 			body: mintView{}, answer: control.View{}, status: 201,
 			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
 		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
-			rule: "A232", summary: "End a live view and close its connection"},
+			see: "api.md#live-view-routes", summary: "End a live view and close its connection"},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true, Handle: a.connectView},
-			rule: "A232", summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
+			see: "api.md#live-view-routes", summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
 		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true, Handle: a.reachFailed},
-			rule: "A232", summary: "Record that a page could not reach a live view", body: reachFailed{}},
+			see: "api.md#live-view-routes", summary: "Record that a page could not reach a live view", body: reachFailed{}},
 	}
 }
 

@@ -63,7 +63,7 @@ type timeouts struct {
 func (a *API) workflowRoutes() []route {
 	return []route{{
 		Route: web.Route{Method: "GET", Path: "/v1/workflows/:workflowId", Scope: access.ManifestRead, Handle: a.getWorkflow},
-		rule:  "A61", summary: "A connector as a workflow with one node", answer: workflow{},
+		see:   "api.md#workflow-view", summary: "A connector as a workflow with one node", answer: workflow{},
 	}}
 }
 
