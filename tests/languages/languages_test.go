@@ -1,5 +1,6 @@
 // Package languages_test compiles examples/primes with the compilers of other languages,
-// gives each module its manifest, and runs it in its jail.
+// gives each module its manifest, and runs it in its jail. One in C imports the host's
+// functions by docs/spec/sluice.h.
 package languages_test
 
 import (
@@ -36,6 +37,11 @@ var compilers = map[string]func(t *testing.T, out string){
 	"C": func(t *testing.T, out string) {
 		need(t, "wasm-ld", "lld")
 		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-o", out, example+"/primes.c")
+	},
+	"C with sluice.h": func(t *testing.T, out string) {
+		need(t, "wasm-ld", "lld")
+		compile(t, need(t, "clang", "clang wasi-libc libclang-rt-dev-wasm32"), "--target=wasm32-wasi", "-O2", "-Wall", "-Wextra", "-Werror",
+			"-I../../docs/spec", "-o", out, "testdata/primes_abi.c")
 	},
 	"Rust": func(t *testing.T, out string) {
 		rustc, target := rust(t)
