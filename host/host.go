@@ -18,6 +18,8 @@ type Host interface {
 	Questions
 	Connectors
 	Connections
+	Grants
+	State
 	Secrets
 	Schedules
 	Backups
@@ -172,7 +174,7 @@ type InstallConnector struct {
 	Conformance bool
 }
 
-// Connections configures connectors and says what they may do (§10.2).
+// Connections configures connectors.
 type Connections interface {
 	CreateConnection(ctx context.Context, q NewConnection) (Connection, error)
 	Connections(ctx context.Context) ([]Connection, error)
@@ -182,16 +184,24 @@ type Connections interface {
 	ChangeConnection(ctx context.Context, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
 	// DeleteConnection keeps what was collected, or erases it. run_already_active.
 	DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error
+}
+
+// Grants say what connections may do.
+type Grants interface {
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
-	// GrantConnection replaces the active grant (A187).
+	// GrantConnection replaces the active grant.
 	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
-	// RevokeGrant ends the active run too (A188); "" is the current grant.
+	// RevokeGrant ends the active run too; "" is the current grant.
 	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
-	// ApproveBindings replaces what the connection may use (A189).
+	// ApproveBindings replaces what the connection may use.
 	ApproveBindings(ctx context.Context, id store.ConnectionID, q Bindings) (Bindings, error)
-	// ResetState forgets the cursor of one stream, or all with "" (A217).
+}
+
+// State is what runs leave behind for the next one.
+type State interface {
+	// ResetState forgets the cursor of one stream, or all with "".
 	ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
-	// DismissAttention clears the mark of R202.
+	// DismissAttention clears the mark of a connection whose runs need their owner.
 	DismissAttention(ctx context.Context, id store.ConnectionID) error
 }
 

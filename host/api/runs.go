@@ -70,7 +70,7 @@ func (a *API) runRoutes() []route {
 	one := "/v1/runs/:runId"
 	refused := []string{"run_already_active", "ambiguous_connection", "connection_not_ready", "rate_limited"}
 	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Handle: a.createRun},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Keyed: true, Upload: true, Handle: a.createRun},
 			see: "api.md#creating-a-run", summary: "Start a run of a connection, or of a conformance connector", headers: []string{"X-Dedup", "traceparent", "tracestate"},
 			body: createRun{}, answer: createdRun{}, status: 201, codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: a.listRuns},

@@ -23,10 +23,10 @@ type readiness struct {
 func (a *API) systemRoutes() []route {
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.system},
-			see: "api.md#health-metrics-system", summary: "What this host is, and which limits are in force", answer: control.Info{}},
+			see: "api.md#health-metrics-system", summary: "What this host is, and which limits are in force", answer: host.Info{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/backups", Owner: true, Keyed: true, Handle: a.backup},
-			see: "security.md#backup", summary: "Copy everything into one file on the host's machine; over the local socket only", body: control.NewBackup{},
-			answer: control.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
+			see: "security.md#backup", summary: "Copy everything into one file on the host's machine; over the local socket only", body: host.NewBackup{},
+			answer: host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
 		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
 			see: "api.md#health-metrics-system", summary: "Whether the process serves", answer: health{}},
 		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,

@@ -207,6 +207,9 @@ func TestBodies(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 		for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "multipart/form-data", "x"} {
+			if r.Upload && media == "multipart/form-data" {
+				continue
+			}
 			c.do(r.Method, path, "{}", header("Content-Type", media)).want(415, "unsupported_media_type")
 		}
 		c.do(r.Method, path, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`).want(413, "payload_too_large")

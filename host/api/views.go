@@ -32,7 +32,7 @@ func (a *API) viewRoutes() []route {
 	return []route{
 		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
 			see: "api.md#live-view-routes", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
-			body: mintView{}, answer: control.View{}, status: 201,
+			body: mintView{}, answer: host.View{}, status: 201,
 			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
 		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
 			see: "api.md#live-view-routes", summary: "End a live view and close its connection"},

@@ -86,7 +86,7 @@ func (c *command) uploadConformance(ctx context.Context, h *app.Host, k *client.
 		if err != nil {
 			return err
 		}
-		if _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
+		if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
 			return fmt.Errorf("install %s: %w", l.Connector.Name, err)
 		}
 	}

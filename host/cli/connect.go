@@ -207,7 +207,7 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 // giveTo approves bindings and the grant. Without terms the grant that there is
 // stays, and one that cannot be used is replaced by one without bounds.
 func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *app.Terms) error {
-	if _, err := k.Approve(ctx, id, b); err != nil {
+	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
 		return err
 	}
 	conn, err := k.Connection(ctx, id)
@@ -228,10 +228,10 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 		}
 		q.Narrow = terms.Narrow
 	}
-	_, err = k.Grant(ctx, id, q)
+	_, err = k.GrantConnection(ctx, id, q)
 	if c.narrows(err) {
 		q.Narrow = true
-		_, err = k.Grant(ctx, id, q)
+		_, err = k.GrantConnection(ctx, id, q)
 	}
 	return err
 }

@@ -122,7 +122,7 @@ func (c *command) furnish(ctx context.Context, k *client.Client, root, dir strin
 			if err != nil {
 				return err
 			}
-			if _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm}); err != nil {
+			if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm}); err != nil {
 				return fmt.Errorf("install %s: %w", name, err)
 			}
 		}
@@ -184,7 +184,7 @@ func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir 
 		return &runFailed{code}
 	}
 	every := int64(time.Hour / time.Second)
-	if _, err := k.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &every}); err != nil {
+	if _, _, err := k.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &every}, nil); err != nil {
 		return fmt.Errorf("schedule %s: %w", id, err)
 	}
 	c.warnf("From now on it runs every hour.")

@@ -123,7 +123,7 @@ func (c *command) installThere(ctx context.Context, h *app.Host, k *client.Clien
 			return usagef("nothing was installed; --yes does not ask")
 		}
 	}
-	done, err := k.InstallConnector(ctx, q)
+	done, _, err := k.InstallConnector(ctx, q)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ With --json: one object.`,
 				return err
 			}
 			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
-				s, err := k.PutSchedule(ctx, id, d)
+				s, _, err := k.PutSchedule(ctx, id, d, nil)
 				if err != nil {
 					return err
 				}
@@ -252,8 +252,12 @@ func (c *command) scheduleHistory() *cobra.Command {
 				return usagef("--limit %d: want 1 to 500", limit)
 			}
 			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
-				h, err := k.ScheduleHistory(ctx, id, limit)
-				if err != nil {
+				var h scheduleHistory
+				var err error
+				if h.Data, _, err = k.ScheduleHistory(ctx, id, "", limit); err != nil {
+					return err
+				}
+				if h.Statistics, err = k.ScheduleStatistics(ctx, id); err != nil {
 					return err
 				}
 				return c.printHistory(h)
@@ -264,7 +268,13 @@ func (c *command) scheduleHistory() *cobra.Command {
 	return cmd
 }
 
-func (c *command) printHistory(h client.History) error {
+// scheduleHistory is what a schedule did, newest first, and its sums.
+type scheduleHistory struct {
+	Data       []host.Tick     `json:"data"`
+	Statistics host.Statistics `json:"statistics"`
+}
+
+func (c *command) printHistory(h scheduleHistory) error {
 	if c.json {
 		return printJSON(c.out, h)
 	}

@@ -355,10 +355,6 @@ func (s served) States(ctx context.Context, id store.ConnectionID, _ store.Grant
 	return out, nil
 }
 
-func (s served) ResetState(ctx context.Context, id store.ConnectionID, _ store.GrantID, stream store.Stream) error {
-	return s.Client.ResetState(ctx, id, stream)
-}
-
 func (s served) eachEvent(ctx context.Context, run store.RunID, from uint64, do func(timeline.Doc) error) error {
 	return s.Events(ctx, run, from, do)
 }
@@ -372,7 +368,7 @@ func (s served) requests(ctx context.Context, run store.RunID) (iter.Seq2[audit.
 }
 
 func (s served) uninstall(ctx context.Context, name string) error {
-	err := s.Uninstall(ctx, name)
+	err := s.UninstallConnector(ctx, name, "")
 	if client.IsNotFound(err) {
 		return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(name))
 	}
@@ -380,16 +376,8 @@ func (s served) uninstall(ctx context.Context, name string) error {
 }
 
 func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	k, err := s.Client.Connection(ctx, id)
-	if err != nil {
+	if err := s.RevokeGrant(ctx, id, ""); err != nil {
 		return store.Connection{}, client.Absent(err)
-	}
-	grant := ownGrant
-	if k.Grant != nil {
-		grant = k.Grant.GrantID
-	}
-	if err := s.Revoke(ctx, id, grant); err != nil {
-		return store.Connection{}, err
 	}
 	return s.Connection(ctx, id)
 }
@@ -439,7 +427,7 @@ func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts
 	if len(missing) > 0 {
 		return store.Connection{}, fmt.Errorf("%w for connection %s: %s", app.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
 	}
-	if _, err := s.Approve(ctx, id, b); err != nil {
+	if _, err := s.ApproveBindings(ctx, id, b); err != nil {
 		return store.Connection{}, err
 	}
 	return s.Connection(ctx, id)

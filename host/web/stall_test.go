@@ -94,10 +94,10 @@ func TestUploadsAtOnce(t *testing.T) {
 	}})
 	var waiting sync.WaitGroup
 	for range 4 {
-		waiting.Go(func() { s.do("POST", "/v1/upload?wait=1", "x", s.bearer()).is(t, "one of few", 204, "") })
+		waiting.Go(func() { s.do("POST", "/v1/upload?wait=1", "x", s.bearer(), "Content-Type: application/wasm").is(t, "one of few", 204, "") })
 		<-reading
 	}
-	a := s.do("POST", "/v1/upload", "x", s.bearer())
+	a := s.do("POST", "/v1/upload", "x", s.bearer(), "Content-Type: application/wasm")
 	a.is(t, "one too many", 429, "rate_limited")
 	if a.Header.Get("Retry-After") != "1" || a.Error.Details["scope"] != "global" {
 		t.Errorf("%v %s", a.Header, a.Body)
@@ -105,7 +105,7 @@ func TestUploadsAtOnce(t *testing.T) {
 	close(goOn)
 	waiting.Wait()
 	for range 10 {
-		s.do("POST", "/v1/upload", "x", s.bearer()).is(t, "afterwards", 204, "")
+		s.do("POST", "/v1/upload", "x", s.bearer(), "Content-Type: application/wasm").is(t, "afterwards", 204, "")
 	}
 }
 

@@ -18,10 +18,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/patience"
 )
 
@@ -35,6 +37,16 @@ type Client struct {
 	wait  time.Duration // between attempts to follow on
 	hello time.Duration // for a host on an idle machine to say that it is there
 }
+
+// The services that it implements as the application does.
+var (
+	_ host.Connectors  = (*Client)(nil)
+	_ host.Connections = (*Client)(nil)
+	_ host.Grants      = (*Client)(nil)
+	_ host.Secrets     = (*Client)(nil)
+	_ host.Schedules   = (*Client)(nil)
+	_ host.Backups     = (*Client)(nil)
+)
 
 // Bounds of answers, in bytes.
 const (
@@ -215,31 +227,51 @@ func (c *Client) exchange(ctx context.Context, method, path string, query url.Va
 
 // await is exchange for as long as it takes.
 func (c *Client) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+	_, err := c.receive(ctx, method, path, query, header, body, out)
+	return err
+}
+
+// put changes what must have a revision, nil for any, and reports whether it was made.
+func (c *Client) put(ctx context.Context, method, path string, revision *uint64, in, out any) (created bool, err error) {
+	header, body, err := encode(in)
+	if err != nil {
+		return false, err
+	}
+	if revision != nil {
+		header.Set("If-Match", strconv.Quote(strconv.FormatUint(*revision, 10)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	status, err := c.receive(ctx, method, path, nil, header, body, out)
+	return status == http.StatusCreated, err
+}
+
+func (c *Client) receive(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) (status int, err error) {
 	res, err := c.send(ctx, method, path, query, header, body)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		return errorOf(res)
+		return res.StatusCode, errorOf(res)
 	}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return &UnreachableError{c.where, err}
+		return 0, &UnreachableError{c.where, err}
 	case len(b) > maxAnswer:
-		return fmt.Errorf("the answer of %s is larger than %d bytes", c.where, maxAnswer)
+		return 0, fmt.Errorf("the answer of %s is larger than %d bytes", c.where, maxAnswer)
 	case out == nil:
-		return nil
+		return res.StatusCode, nil
 	}
 	if raw, ok := out.(*json.RawMessage); ok {
 		*raw = b
-		return nil
+		return res.StatusCode, nil
 	}
 	if err := json.Unmarshal(b, out); err != nil {
-		return fmt.Errorf("read answer of %s: %w", c.where, err)
+		return 0, fmt.Errorf("read answer of %s: %w", c.where, err)
 	}
-	return nil
+	return res.StatusCode, nil
 }
 
 func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {

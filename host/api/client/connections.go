@@ -27,8 +27,9 @@ func (c *Client) CreateConnection(ctx context.Context, q host.NewConnection) (ou
 }
 
 // ChangeConnection is A184.
-func (c *Client) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection) (out host.Connection, err error) {
-	return out, c.call(ctx, http.MethodPatch, at("connections", string(id)), nil, q, &out)
+func (c *Client) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
+	_, err = c.put(ctx, http.MethodPatch, at("connections", string(id)), revision, q, &out)
+	return out, err
 }
 
 // DeleteConnection keeps what was collected, or erases it (A185).
@@ -49,18 +50,30 @@ func (c *Client) Requested(ctx context.Context, id store.ConnectionID) (host.Req
 	return out.Requested, err
 }
 
-// Grant replaces the grant of a connection (A187).
-func (c *Client) Grant(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
+// GrantConnection replaces the grant of a connection (A187).
+func (c *Client) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
 
-// Revoke takes a grant back and ends the run under it (A188).
-func (c *Client) Revoke(ctx context.Context, id store.ConnectionID, grant string) error {
+// ownGrant is how the API names the grant of a connection without bounds.
+const ownGrant = "gra_own"
+
+// RevokeGrant takes a grant back and ends the run under it (A188).
+func (c *Client) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
+	if grant == "" {
+		conn, err := c.Connection(ctx, id)
+		if err != nil {
+			return err
+		}
+		if grant = ownGrant; conn.Grant != nil {
+			grant = conn.Grant.GrantID
+		}
+	}
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "grants", grant), nil, nil, nil)
 }
 
-// Approve replaces what a connection may use (A189).
-func (c *Client) Approve(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
+// ApproveBindings replaces what a connection may use (A189).
+func (c *Client) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
 	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
 }
 
@@ -105,10 +118,13 @@ func (c *Client) State(ctx context.Context, id store.ConnectionID) (out State, e
 }
 
 // ResetState forgets the cursor of one stream, or all with "" (A217).
-func (c *Client) ResetState(ctx context.Context, id store.ConnectionID, stream store.Stream) error {
+func (c *Client) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	q := url.Values{}
 	if stream != "" {
 		q.Set("stream", string(stream))
+	}
+	if grant != "" {
+		q.Set("grantId", string(grant))
 	}
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "state"), q, nil, nil)
 }

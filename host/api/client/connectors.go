@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime/multipart"
 	"net/http"
+	"net/url"
 
 	"github.com/sluicehost/sluice/host"
 )
@@ -22,19 +23,21 @@ func (c *Client) Connector(ctx context.Context, name string) (out host.Connector
 
 // InspectConnector looks at a module and stores nothing.
 func (c *Client) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
-	return out, c.submit(ctx, at("connectors")+":inspect", q, &out)
+	_, err = c.submit(ctx, at("connectors")+":inspect", q, &out)
+	return out, err
 }
 
-// InstallConnector installs a module. It is no error when it is installed already.
-func (c *Client) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, err error) {
-	return out, c.submit(ctx, at("connectors"), q, &out)
+// InstallConnector reports created false when the module is installed already.
+func (c *Client) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, created bool, err error) {
+	created, err = c.submit(ctx, at("connectors"), q, &out)
+	return out, created, err
 }
 
 // submit names a module that the host has, or uploads one.
-func (c *Client) submit(ctx context.Context, path string, q host.InstallConnector, out any) error {
+func (c *Client) submit(ctx context.Context, path string, q host.InstallConnector, out any) (created bool, err error) {
 	if q.Digest != "" {
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
-		return c.call(ctx, http.MethodPost, path, nil, body, out)
+		return c.put(ctx, http.MethodPost, path, nil, body, out)
 	}
 	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature},
 		part{"expectedDigest", []byte(q.ExpectedDigest)}, part{"force", yes(q.Force)}, part{"conformance", yes(q.Conformance)})
@@ -46,7 +49,7 @@ type part struct {
 	content []byte
 }
 
-func (c *Client) upload(ctx context.Context, path string, out any, parts ...part) error {
+func (c *Client) upload(ctx context.Context, path string, out any, parts ...part) (created bool, err error) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
 	for _, p := range parts {
@@ -58,14 +61,17 @@ func (c *Client) upload(ctx context.Context, path string, out any, parts ...part
 			_, err = f.Write(p.content)
 		}
 		if err != nil {
-			return fmt.Errorf("make upload: %w", err)
+			return false, fmt.Errorf("make upload: %w", err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		return fmt.Errorf("make upload: %w", err)
+		return false, fmt.Errorf("make upload: %w", err)
 	}
 	header := http.Header{"Content-Type": {w.FormDataContentType()}, "Accept": {"application/json"}}
-	return c.exchange(ctx, http.MethodPost, path, nil, header, &body, out)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	status, err := c.receive(ctx, http.MethodPost, path, nil, header, &body, out)
+	return status == http.StatusCreated, err
 }
 
 func yes(b bool) []byte {
@@ -75,7 +81,11 @@ func yes(b bool) []byte {
 	return nil
 }
 
-// Uninstall takes a connector off the list (A177).
-func (c *Client) Uninstall(ctx context.Context, name string) error {
-	return c.call(ctx, http.MethodDelete, at("connectors", name), nil, nil, nil)
+// UninstallConnector takes a connector off the list, or one version of it.
+func (c *Client) UninstallConnector(ctx context.Context, name, version string) error {
+	q := url.Values{}
+	if version != "" {
+		q.Set("version", version)
+	}
+	return c.call(ctx, http.MethodDelete, at("connectors", name), q, nil, nil)
 }

@@ -36,8 +36,9 @@ func (c *Client) StartRun(ctx context.Context, q NewRun) (out Created, err error
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)
 	}
-	return out, c.upload(ctx, at("runs"), &out, part{"run", run}, part{"module", q.Given.Module},
+	_, err = c.upload(ctx, at("runs"), &out, part{"run", run}, part{"module", q.Given.Module},
 		part{"signature", q.Given.Signature}, part{"replay", q.Given.Replay})
+	return out, err
 }
 
 // Recording is what a run recorded, once.

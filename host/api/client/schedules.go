@@ -21,8 +21,9 @@ func (c *Client) Schedule(ctx context.Context, id store.ConnectionID) (out host.
 }
 
 // PutSchedule says when a connection runs by itself (A196).
-func (c *Client) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition) (out host.Schedule, err error) {
-	return out, c.call(ctx, http.MethodPut, scheduleOf(id), nil, d, &out)
+func (c *Client) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+	created, err = c.put(ctx, http.MethodPut, scheduleOf(id), revision, d, &out)
+	return out, created, err
 }
 
 // PauseSchedule stops its ticks, ResumeSchedule lets them go on (A199).
@@ -40,15 +41,29 @@ func (c *Client) DeleteSchedule(ctx context.Context, id store.ConnectionID) erro
 	return c.call(ctx, http.MethodDelete, scheduleOf(id), nil, nil, nil)
 }
 
-// History is what a schedule did, newest first, and its sums (A201).
-type History struct {
-	Data       []host.Tick     `json:"data"`
-	Statistics host.Statistics `json:"statistics"`
+// ScheduleHistory lists newest first; a page has at most 500.
+func (c *Client) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if before != "" {
+		q.Set("cursor", before)
+	}
+	var out list[host.Tick]
+	if err := c.get(ctx, scheduleOf(id)+"/history", q, &out); err != nil {
+		return nil, "", err
+	}
+	if out.NextCursor != nil {
+		next = *out.NextCursor
+	}
+	return out.Data, next, nil
 }
 
-// ScheduleHistory returns at most limit entries, of which a page has at most 500.
-func (c *Client) ScheduleHistory(ctx context.Context, id store.ConnectionID, limit int) (out History, err error) {
-	return out, c.get(ctx, scheduleOf(id)+"/history", url.Values{"limit": {strconv.Itoa(limit)}}, &out)
+// ScheduleStatistics are the sums of all of it.
+func (c *Client) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
+	var out struct {
+		Statistics host.Statistics `json:"statistics"`
+	}
+	err := c.get(ctx, scheduleOf(id)+"/history", url.Values{"limit": {"1"}}, &out)
+	return out.Statistics, err
 }
 
 func scheduleOf(id store.ConnectionID) string { return at("connections", string(id), "schedule") }
