@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
@@ -40,8 +41,12 @@ func roomy() run.Budgets {
 
 func open(t testing.TB) *app.Host {
 	t.Helper()
+	cache, err := build.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	h, err := app.Open(context.Background(), app.Options{
-		Store: "badger:" + filepath.Join(t.TempDir(), "data") + "?memory=small", CacheDir: cacheDir(t), Budgets: roomy(),
+		Store: "badger:" + filepath.Join(t.TempDir(), "data") + "?memory=small", CacheDir: cache, Budgets: roomy(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // A neighbour is an honest connector that runs again and again beside the
@@ -44,7 +45,7 @@ func startNeighbour(t *testing.T, h *app.Host) *neighbour {
 
 func loadNeighbour(t *testing.T, h *app.Host) *app.Loaded {
 	t.Helper()
-	wasm, err := app.Build(context.Background(), "testdata/neighbour")
+	wasm, err := build.Connector("tests/hostile/testdata/neighbour")
 	if err != nil {
 		t.Fatal(err)
 	}
