@@ -48,9 +48,6 @@ func TestTranscripts(t *testing.T) {
 // The interpreter ends each transcript as the compiler does. It is slow, so of each file only the first case is
 // played, and in a soak every fifth.
 func TestTranscriptsInterpreted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a minute under the interpreter")
-	}
 	for _, f := range readTranscripts(t) {
 		for i, c := range f.cases {
 			if i%5 != 0 || i > 0 && !campaign.Soak() || slices.Contains(timed, c.name) {
