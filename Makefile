@@ -3,8 +3,10 @@
 GO ?= go
 # One compile cache for all tests, so that a module is compiled once.
 export SLUICE_CACHE ?= $(CURDIR)/.cache/modules
+# The program is released without cgo; tests are too, so that every package is compiled once.
+export CGO_ENABLED ?= 0
 
-.PHONY: help demo test check bench soak fuzz clean
+.PHONY: help demo build test check bench soak fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -12,9 +14,17 @@ help: ## list the targets
 demo: ## collect this repository's history with examples/git, twice
 	$(GO) run . demo
 
-test: ## all tests, as CI runs them
+build: ## the program as it is released, which says its version: ./sluice
+	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o sluice .
+	./sluice version
+
+test: ## all tests, as CI runs them; says what this machine lacks, and at the end what was skipped
+	@.ci/needs
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	$(GO) test -shuffle=on -timeout 20m ./...
+	@$(GO) test -json -vet=off -shuffle=on -timeout 20m ./... | $(GO) run ./tests/report
+
+# The tools have a module of their own, so that the program's has nothing of theirs.
+TOOL = $(GO) tool -modfile=.ci/tools/go.mod
 
 # What gosec finds and we mean: a command line opens the files it is told to
 # (G304), conversions follow a check of bounds (G115), errors are dropped on
@@ -27,9 +37,9 @@ check: ## format, vet, static and security checks, tidy modules, layout; fails o
 	$(GO) vet ./...
 	GOOS=wasip1 GOARCH=wasm $(GO) build ./abi ./guest-sdk ./examples/...
 	GOOS=darwin $(GO) build ./...
-	$(GO) tool staticcheck ./...
-	$(GO) tool gosec -quiet -exclude=$(GOSEC_EXCLUDE) -exclude-dir=testdata -exclude-dir=oauthtest -exclude-dir=examples -exclude-dir=tests ./...
-	@out=$$($(GO) tool govulncheck ./... 2>&1); code=$$?; case "$$out" in \
+	$(TOOL) staticcheck ./...
+	$(TOOL) gosec -quiet -exclude=$(GOSEC_EXCLUDE) -exclude-dir=testdata -exclude-dir=oauthtest -exclude-dir=examples -exclude-dir=tests ./...
+	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; case "$$out" in \
 	  *"fetching vulnerabilities"*) echo "vulnerability check SKIPPED: no database" ;; \
 	  *) echo "$$out"; exit $$code ;; esac
 	$(GO) mod tidy -diff
@@ -41,11 +51,14 @@ bench: ## ingest, memory and latency beside their alternatives, and of the servi
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
-soak: ## long crash, power cut, bit flip, full disk and flaky page campaigns, with a score; SOAK_CYCLES sets the length
+SOAKED = ./store/badger ./host/backup ./host/schedule ./tests/crash ./tests/hostile ./tests/conformance ./tests/e2e \
+  ./host/browser/driver ./tests/browsing/corpus
+
+soak: ## what make test does a slice of: whole corpora, years, campaigns of faults, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	@rm -f .cache/score
 	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus' ./store/badger ./host/backup ./tests/crash ./host/browser/driver ./tests/browsing/corpus; \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|TenYears|Transcripts|Race' $(SOAKED); \
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)

@@ -5,8 +5,6 @@ package guest_test
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,18 +16,13 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // buildGuest compiles a program of testdata as connectors are compiled.
 func buildGuest(t testing.TB, name string) []byte {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name+".wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", out, "./testdata/"+name)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, b)
-	}
-	wasm, err := os.ReadFile(out)
+	wasm, err := build.Guest("guest-sdk/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 const token = "github_pat_11REAL0TOKEN0aB3dE5gH7jK9"
@@ -45,18 +46,10 @@ func jail(t *testing.T, f *fake) *jailed {
 	j := &jailed{t: t, connection: "github", data: filepath.Join(t.TempDir(), "data"), server: httptest.NewServer(f)}
 	t.Cleanup(j.server.Close)
 	f.base, j.approved = "/api/v3", []string{j.server.URL}
-	cache := os.Getenv("SLUICE_CACHE")
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(user, "sluice-tests")
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
+	cache, err := build.CacheDir()
+	if err != nil {
 		t.Fatal(err)
 	}
-	var err error
 	j.host, err = app.Open(context.Background(), app.Options{
 		Store: "badger:" + j.data + "?memory=small", CacheDir: cache, Log: slog.New(slog.NewTextHandler(&j.log, nil)),
 		Pace: network.Pace{PerSecond: 200, Burst: 50, AtOnce: 4, LongestStop: time.Minute},
@@ -64,7 +57,7 @@ func jail(t *testing.T, f *fake) *jailed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wasm, err := app.Build(context.Background(), ".")
+	wasm, err := build.Connector("examples/github")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // An echoHost is the least that runs testdata/fetch: wazero without a jail, and
@@ -86,13 +85,7 @@ func TestWasm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles net/http for wasm")
 	}
-	out := filepath.Join(t.TempDir(), "fetch.wasm")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", out, "./testdata/fetch")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if b, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, b)
-	}
-	wasm, err := os.ReadFile(out)
+	wasm, err := build.Guest("guest-sdk/guesthttp/testdata/fetch")
 	if err != nil {
 		t.Fatal(err)
 	}

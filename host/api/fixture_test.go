@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/host/web/server"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // shared is the one daemon of the tests: a real host with a real store, behind a
@@ -25,7 +25,7 @@ var shared struct {
 	once  sync.Once
 	err   error
 	d     *daemon.Daemon
-	dir   string // where the modules were built
+	dir   string // the data directory's parent
 	close func(context.Context) error
 }
 
@@ -40,9 +40,9 @@ func open(ctx context.Context) (err error) {
 	if shared.dir, err = os.MkdirTemp("", "sluice-api-"); err != nil {
 		return err
 	}
-	cache := os.Getenv("SLUICE_CACHE")
-	if cache == "" {
-		cache = filepath.Join(os.TempDir(), "sluice-api-test-cache")
+	cache, err := build.CacheDir()
+	if err != nil {
+		return err
 	}
 	plenty := access.Rates{KeyPerSecond: 100_000, KeyBurst: 100_000, AddressPerSecond: 100_000, AddressBurst: 100_000}
 	d, err := daemon.Open(ctx, daemon.Options{
@@ -63,36 +63,25 @@ func open(ctx context.Context) (err error) {
 		return errors.Join(<-served, d.Close(), os.RemoveAll(shared.dir))
 	}
 	for _, name := range fixtures {
-		if err := install(ctx, d.Host, "../../examples/conformance/"+name, true); err != nil {
+		if err := install(ctx, d.Host, "examples/conformance/"+name, true); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return install(ctx, d.Host, "../../examples/ask", false)
+	return install(ctx, d.Host, "examples/ask", false)
 }
 
-// install builds a connector and installs it.
+// install installs a connector of this repository.
 func install(ctx context.Context, h *app.Host, source string, conformance bool) error {
-	wasm, err := build(source)
+	wasm, err := build.Module(source)
 	if err != nil {
 		return err
 	}
-	l, err := h.Load(ctx, wasm, filepath.Join(source, "manifest.json"))
+	l, err := h.Load(ctx, wasm, filepath.Join("../..", source, "manifest.json"))
 	if err != nil {
 		return err
 	}
 	_, err = h.Install(ctx, l, app.InstallOptions{Conformance: conformance})
 	return err
-}
-
-func build(source string) (string, error) {
-	out := filepath.Join(shared.dir, filepath.Base(source)+".wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", errors.New(string(said))
-	}
-	return out, nil
 }
 
 // served is the daemon of the tests and a key that may do everything.

@@ -41,9 +41,6 @@ func TestSlowReaderOfExport(t *testing.T) {
 				if errors.Is(err, errSlow) != x.fails || !x.fails && err != nil {
 					t.Errorf("%v after %v", err, time.Since(began))
 				}
-				if took := time.Since(began); took > 5*time.Minute {
-					t.Errorf("it took %v", took)
-				}
 				ours.Close()
 				reading.Wait()
 			})

@@ -16,7 +16,5 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(servesIn); dir != "" {
 		os.Exit(serve(dir))
 	}
-	code := m.Run()
-	os.RemoveAll(built.dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,35 +16,15 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
-
-// built is the connector of examples/ask, compiled once, without a manifest.
-var built struct {
-	once sync.Once
-	dir  string
-	wasm []byte
-	err  error
-}
 
 // askModule is examples/ask with its manifest changed by what is replaced.
 func askModule(t *testing.T, replace ...string) []byte {
 	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "sluice-ask-"); built.err != nil {
-			return
-		}
-		out := filepath.Join(built.dir, "ask.wasm")
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, ".")
-		cmd.Dir = "../../examples/ask"
-		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			built.err = errors.New(string(said))
-			return
-		}
-		built.wasm, built.err = os.ReadFile(out)
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	guest, err := build.Guest("examples/ask")
+	if err != nil {
+		t.Fatal(err)
 	}
 	manifest, err := os.ReadFile("../../examples/ask/manifest.json")
 	if err != nil {
@@ -58,7 +36,7 @@ func askModule(t *testing.T, replace ...string) []byte {
 		}
 		manifest = bytes.ReplaceAll(manifest, []byte(replace[i]), []byte(replace[i+1]))
 	}
-	wasm, err := sandbox.EmbedManifest(built.wasm, manifest)
+	wasm, err := sandbox.EmbedManifest(guest, manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,28 +19,26 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // TestScripts runs testdata/script. Modules are built once, compiled code is
 // shared by all scripts.
 func TestScripts(t *testing.T) {
 	modules := t.TempDir()
-	for _, dir := range []string{"testdata/fixture", "testdata/sealed", "testdata/bearer", "../../examples/git", "../../examples/stdio", "../../examples/feed", "../../examples/ical", "../../examples/ask"} {
-		wasm, err := app.Build(context.Background(), dir)
-		if err != nil {
-			t.Fatalf("build %s: %v", dir, err)
-		}
-		if err := os.WriteFile(filepath.Join(modules, filepath.Base(dir)+".wasm"), wasm, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := build.Connectors(modules, "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer",
+		"examples/git", "examples/stdio", "examples/feed", "examples/ical", "examples/ask"); err != nil {
+		t.Fatal(err)
 	}
 	checkout, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web, auth := server(t), newAuthority(t)
-	cache := t.TempDir()
+	cache, err := build.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	toolchain := goEnvironment(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

@@ -345,7 +345,6 @@ func TestHostileServers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base, e := raw(t, tt.speak)
-			began := time.Now()
 			r, err := client(t, network.Options{Limits: l}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", MaxBytes: 1 << 20})
 			if err == nil {
 				_, err = io.Copy(io.Discard, r.Body)
@@ -353,9 +352,6 @@ func TestHostileServers(t *testing.T) {
 			}
 			if e := failure(t, err); e.Code != tt.codes {
 				t.Errorf("%+v, want %s", e, tt.codes)
-			}
-			if took := time.Since(began); took > 10*time.Second {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}

@@ -52,16 +52,12 @@ func TestClosedWhileWaiting(t *testing.T) {
 					}
 				})
 				time.Sleep(50 * time.Millisecond)
-				began := time.Now()
 				if by == "cancel" {
 					cancel()
 				} else if err := s.Close(); err != nil {
 					t.Error(err)
 				}
 				told.Wait()
-				if d := time.Since(began); d > 5*time.Second {
-					t.Errorf("%s by %s took %v", name, by, d)
-				}
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}

@@ -3,20 +3,16 @@ package sandbox_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // evilWorker is a worker that misbehaves (testdata/evil).
-var evilWorker = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built.dir, "evil")
-	return path, goBuild(path, "./testdata/evil", "CGO_ENABLED=0")
-})
+func evilWorker() (string, error) { return build.Native("host/sandbox/testdata/evil") }
 
 // openEvil is a sandbox whose workers are evil, and a spec that is prepared.
 func openEvil(t *testing.T, change ...func(*sandbox.Options)) (*sandbox.Sandbox, sandbox.Spec) {

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // What the tests share: the program that workers are, one cache of compiled
@@ -31,8 +31,8 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	built.dir, built.worker = dir, filepath.Join(dir, "worker")
-	if err := goBuild(built.worker, "./testdata/worker", "CGO_ENABLED=0"); err != nil {
+	built.dir = dir
+	if built.worker, err = build.Native("host/sandbox/testdata/worker"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -46,23 +46,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-func goBuild(out, pkg string, env ...string) error {
-	cmd := exec.Command("go", "build", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), env...)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
-	}
-	return nil
-}
-
 // taskGuest is the guest of testdata/guest.
-var taskGuest = sync.OnceValues(func() ([]byte, error) {
-	path := filepath.Join(built.dir, "guest.wasm")
-	if err := goBuild(path, "./testdata/guest", "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(path)
-})
+func taskGuest() ([]byte, error) { return build.Guest("host/sandbox/testdata/guest") }
 
 // options are those of the shared sandbox.
 func options() sandbox.Options {

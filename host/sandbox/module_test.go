@@ -4,17 +4,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 func TestCheckModuleAccepts(t *testing.T) {
@@ -125,50 +122,15 @@ func TestCheckModuleAcceptsGo(t *testing.T) {
 	}
 }
 
-const goGuestSource = `package main
-
-import (
-	"bufio"
-	"fmt"
-	"os"
-)
-
-func main() {
-	entries, err := os.ReadDir("/data")
-	in := bufio.NewScanner(os.Stdin)
-	for in.Scan() {
-		fmt.Println(len(entries), err, in.Text())
-	}
-}
-`
-
-// goGuest compiles a small program for wasip1, once per test binary.
+// goGuest is a small program for wasip1.
 func goGuest(tb testing.TB) []byte {
 	tb.Helper()
-	wasm, err := buildGoGuest()
+	wasm, err := build.Guest("host/sandbox/testdata/lines")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return wasm
 }
-
-var buildGoGuest = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "sluice-guest")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	source, out := filepath.Join(dir, "main.go"), filepath.Join(dir, "guest.wasm")
-	if err := os.WriteFile(source, []byte(goGuestSource), 0o600); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command("go", "build", "-o", out, source)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build guest: %w: %s", err, text)
-	}
-	return os.ReadFile(out)
-})
 
 func TestModuleLimits(t *testing.T) {
 	def := sandbox.DefaultModuleLimits()

@@ -6,10 +6,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // A direct caller has the host's side in the same process.
@@ -66,21 +65,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// filesGuest builds testdata/filesguest once.
-var filesGuest = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "filesguest")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	cmd := exec.Command("go", "build", "-o", dir+"/guest.wasm", "./testdata/filesguest")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	return os.ReadFile(dir + "/guest.wasm")
-})
-
 // compiled keeps the guest's code between tests, which is slow to make.
 var compiled = wazero.NewCompilationCache()
 
@@ -92,7 +76,7 @@ type program struct {
 
 func compileGuest(t testing.TB) program {
 	t.Helper()
-	wasm, err := filesGuest()
+	wasm, err := build.Guest("host/worker/testdata/filesguest")
 	must(t, err)
 	ctx := t.Context()
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(compiled))

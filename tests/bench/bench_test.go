@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 func TestMain(m *testing.M) {
@@ -60,9 +61,9 @@ func with(b *testing.B, walls jail.Walls, use func(h *app.Host)) {
 	}
 }
 
-func build(b *testing.B, h *app.Host, dir string) *app.Loaded {
+func loaded(b *testing.B, h *app.Host, dir string) *app.Loaded {
 	b.Helper()
-	wasm, err := app.Build(context.Background(), dir)
+	wasm, err := build.Connector("tests/bench/" + dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func BenchmarkIngest(b *testing.B) {
 				with(b, jail.Walls{}, func(h *app.Host) {
 					ingestion := func() (time.Duration, *run.Result) { return native(b, h, n) }
 					if p.dir != "" {
-						l := build(b, h, p.dir)
+						l := loaded(b, h, p.dir)
 						ingestion = func() (time.Duration, *run.Result) { return ingest(b, h, l, p.path, n, 0) }
 					}
 					before := cpuTime(b)
@@ -176,7 +177,7 @@ func BenchmarkGrowth(b *testing.B) {
 		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // a new peak; where that fails, that of all benchmarks is reported
 		grow := func(millions int) (lastRate float64) {
 			with(b, jail.Walls{}, func(h *app.Host) {
-				l := build(b, h, "ingest")
+				l := loaded(b, h, "ingest")
 				for million := range millions {
 					took, result := ingest(b, h, l, "builder", n, million*n)
 					lastRate = rate(n, took)
@@ -223,7 +224,7 @@ func BenchmarkOneRecord(b *testing.B) {
 
 func oneRecord(b *testing.B, h *app.Host) {
 	b.Helper()
-	l := build(b, h, "ingest")
+	l := loaded(b, h, "ingest")
 	ingest(b, h, l, "struct", 1, 0) // warm
 	const rounds = 20
 	spent := map[string]time.Duration{}
@@ -265,13 +266,13 @@ func BenchmarkJail(b *testing.B) {
 			for _, off := range []bool{true, false} {
 				name := map[bool]string{true: "walls-off", false: "walls-on"}[off]
 				with(b, jail.Walls{Off: off}, func(h *app.Host) {
-					took, result := ingest(b, h, build(b, h, "ingest"), "builder", n, 0)
+					took, result := ingest(b, h, loaded(b, h, "ingest"), "builder", n, 0)
 					note(name+"-rec/s", rate(n, took))
 					note(name+"-guest-cpu-us/rec", perRecord(n, time.Duration(result.Usage.CPU)*time.Millisecond))
 				})
 			}
 			with(b, jail.Walls{Off: true}, func(h *app.Host) {
-				note("in-process-rec/s", inProcessRate(b, h, build(b, h, "ingest"), n))
+				note("in-process-rec/s", inProcessRate(b, h, loaded(b, h, "ingest"), n))
 			})
 		}
 		for name, figures := range seen {

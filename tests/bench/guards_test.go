@@ -39,7 +39,7 @@ func BenchmarkGuards(b *testing.B) {
 		for range 3 {
 			for _, g := range guards {
 				with(b, jail.Walls{}, func(h *app.Host) {
-					q := app.RunRequest{Connector: build(b, h, "ingest"), Config: configOf("struct", n, 0)}
+					q := app.RunRequest{Connector: loaded(b, h, "ingest"), Config: configOf("struct", n, 0)}
 					g.on(&q)
 					r, err := h.Start(context.Background(), q)
 					if err != nil {

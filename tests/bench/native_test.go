@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -15,16 +14,17 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // native ingests n records of the native program.
 func native(b *testing.B, h *app.Host, n int) (time.Duration, *run.Result) {
 	b.Helper()
-	program := filepath.Join(b.TempDir(), "jsonl")
-	if out, err := exec.Command("go", "build", "-o", program, "./jsonl").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
+	program, err := build.Native("tests/bench/jsonl")
+	if err != nil {
+		b.Fatal(err)
 	}
-	l := build(b, h, "ingest") // for its manifest
+	l := loaded(b, h, "ingest") // for its manifest
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
 		Connector: l.Connector, Connection: store.Connection{ID: "native", ConnectorID: l.Connector.ID, Enabled: true}, Manifest: l.Manifest,
 		Transport: "stdio", Trigger: "manual", Attempt: 1, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),

@@ -43,7 +43,7 @@ func BenchmarkRequests(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		l := build(b, h, "fetch")
+		l := loaded(b, h, "fetch")
 		var spent time.Duration // by the guest, in the last run
 		gets := func(url string, n, atOnce int) time.Duration {
 			r, err := h.Start(context.Background(), app.RunRequest{

@@ -25,6 +25,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -53,7 +54,7 @@ func emptyService(b *testing.B) (h *served.Host, dir string) {
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
 	h = service(b, dir)
-	wasm, err := served.Module("tests/e2e/guest")
+	wasm, err := build.Connector("tests/e2e/guest")
 	if err == nil {
 		_, err = h.Install(b.Context(), wasm)
 	}

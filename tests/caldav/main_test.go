@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // TestMain is also the worker: the sandbox runs this binary again.
@@ -37,7 +38,7 @@ type collecting struct {
 func open(t *testing.T, server *radicale) *collecting {
 	t.Helper()
 	c := &collecting{server: server, dir: filepath.Join(t.TempDir(), "data")}
-	cache, err := cacheDir()
+	cache, err := build.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +52,14 @@ func open(t *testing.T, server *radicale) *collecting {
 			t.Error(err)
 		}
 	})
-	if c.connector, err = c.Load(t.Context(), "../../examples/caldav", ""); err != nil {
+	modules := t.TempDir()
+	if err := build.Connectors(modules, "examples/caldav"); err != nil {
+		t.Fatal(err)
+	}
+	if c.connector, err = c.Load(t.Context(), filepath.Join(modules, "caldav.wasm"), ""); err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// cacheDir keeps compiled code between test runs: SLUICE_CACHE, or a directory
-// of the user's cache.
-func cacheDir() (string, error) {
-	dir := os.Getenv("SLUICE_CACHE")
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		dir = filepath.Join(user, "sluice-tests")
-	}
-	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // request is what an owner starts who approves the server for this run.

@@ -74,6 +74,9 @@ func (c *Campaign) Length(short, times int) int {
 	return n * times
 }
 
+// Soak reports whether tests are to be exhaustive.
+func Soak() bool { return os.Getenv(envCycles) != "" }
+
 func (c *Campaign) count(n *int, by int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

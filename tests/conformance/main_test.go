@@ -5,11 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 var update = flag.Bool("update", false, "write the outcomes of transcripts")
@@ -39,25 +38,19 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
-	cache, err := cacheDir()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	modules, err := os.MkdirTemp("", "players")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(modules)
 	shared.players = map[string]string{}
+	cache, err := build.CacheDir()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	for _, transport := range []string{"abi", "stdio"} {
-		path := filepath.Join(modules, transport+".wasm")
-		if err := buildPlayer(path, transport); err != nil {
+		player, err := build.Module("tests/conformance/player", "-tags", transport)
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		shared.players[transport] = path
+		shared.players[transport] = player
 	}
 	h, err := app.Open(context.Background(), app.Options{Store: "memory:?memory=small", CacheDir: cache, Browsers: noBrowsers{}})
 	if err != nil {
@@ -71,27 +64,4 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return code
-}
-
-// cacheDir keeps compiled code between test runs: SLUICE_CACHE, or a directory
-// of the user's cache.
-func cacheDir() (string, error) {
-	dir := os.Getenv("SLUICE_CACHE")
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		dir = filepath.Join(user, "sluice-tests")
-	}
-	return dir, os.MkdirAll(dir, 0o700)
-}
-
-func buildPlayer(path, transport string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags", transport, "-o", path, "./player")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build player: %w\n%s", err, out)
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/tests/campaign"
 )
 
 // Every transcript, on every transport it is for, ends as it says (R34), and
@@ -43,15 +45,12 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// The interpreter ends each transcript as the compiler does. It is slow, so of
-// each file only some cases are played: the first, and then every fifth.
+// The interpreter ends each transcript as the compiler does. It is slow, so of each file only the first case is
+// played, and in a soak every fifth.
 func TestTranscriptsInterpreted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a minute under the interpreter")
-	}
 	for _, f := range readTranscripts(t) {
 		for i, c := range f.cases {
-			if i%5 != 0 || slices.Contains(timed, c.name) {
+			if i%5 != 0 || i > 0 && !campaign.Soak() || slices.Contains(timed, c.name) {
 				continue
 			}
 			t.Run(strings.TrimSuffix(filepath.Base(f.path), ".txt")+"/"+c.name, func(t *testing.T) {

@@ -135,7 +135,7 @@ func TestFlipAnywhere(t *testing.T) {
 		t.Fatalf("read twice without a flip: reported %v, changed %v", reported, silent)
 	}
 	paths, sizes := p.files()
-	for range c.Length(20, 5) {
+	for range c.Length(8, 5) {
 		i := c.IntN(len(paths))
 		at, bit := c.Int64N(sizes[i]), byte(1)<<c.IntN(8)
 		t.Run(filepath.Base(paths[i]), func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestKillGrant(t *testing.T) {
 	if o := w.p.do("install", built.pages); o.code != 0 {
 		t.Fatal(o.errs)
 	}
-	for total, done := c.Length(6, 1), 0; done < total && !t.Failed(); {
+	for total, done := c.Length(3, 1), 0; done < total && !t.Failed(); {
 		// Given: an acknowledged grant is there, one that was killed is or is not.
 		if killAt(t, w.p.command("grant", "pages", "--single-use"), time.Duration(10+c.IntN(300))*time.Millisecond) {
 			c.Checked(1)
@@ -139,7 +139,7 @@ func TestKillInstall(t *testing.T) {
 	c := campaign.New(t, "kill -9, installing")
 	adopt(t)
 	p := program{t, filepath.Join(t.TempDir(), "data")}
-	for range c.Length(4, 1) {
+	for range c.Length(2, 1) {
 		said := killAt(t, p.command("install", built.pages), time.Duration(20+c.IntN(500))*time.Millisecond)
 		if !said {
 			c.Cycle()

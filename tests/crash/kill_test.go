@@ -64,7 +64,7 @@ func TestKill(t *testing.T) {
 	w.undisturbed(pagesPerRun)
 	w.check()
 	done, survivors, rounds := 0, 0, 0
-	for total := c.Length(8, 1); done < total; {
+	for total := c.Length(4, 1); done < total; {
 		rounds++
 		for range 1 + c.IntN(2) { // sometimes the next start is another victim
 			m := anyMoment(c.Rand)

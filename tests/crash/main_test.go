@@ -5,14 +5,13 @@
 package crash
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // built are the files made once for all tests.
@@ -27,10 +26,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(dumped); dir != "" {
 		os.Exit(dump(dir))
 	}
-	os.Exit(build(m.Run))
+	os.Exit(setUp(m.Run))
 }
 
-func build(run func() int) int {
+func setUp(run func() int) int {
 	dir, err := os.MkdirTemp("", "sluice-crash-")
 	if err != nil {
 		return complain(err)
@@ -40,16 +39,7 @@ func build(run func() int) int {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return complain(err)
 	}
-	cmd := exec.Command("go", "build", "-o", built.sluice, "github.com/sluicehost/sluice")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return complain(fmt.Errorf("build sluice: %w\n%s", err, out))
-	}
-	wasm, err := app.Build(context.Background(), "pages")
-	if err == nil {
-		err = os.WriteFile(built.pages, wasm, 0o644)
-	}
-	if err != nil {
+	if err := errors.Join(build.ProgramAt(built.sluice), build.Connectors(dir, "tests/crash/pages")); err != nil {
 		return complain(err)
 	}
 	return run()

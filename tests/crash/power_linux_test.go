@@ -24,7 +24,7 @@ func TestPowerCut(t *testing.T) {
 	w := newWitness(program{t, filepath.Join(d.Dir, "data")})
 	w.undisturbed(pagesPerRun)
 	w.check()
-	for i := range c.Length(3, 1) {
+	for i := range c.Length(2, 1) {
 		// Done a moment ago: only what was synced of it is there afterwards.
 		value := strings.Repeat("v", 1+i)
 		w.p.keep(value)

@@ -36,7 +36,7 @@ func TestKillVault(t *testing.T) {
 	value := func(name string, n int) string { return fmt.Sprintf("%s%05d", strings.Repeat(name, 1+n*997%9000), n) }
 	acked, last := map[string]int{}, map[string]int{} // numbers of values: acknowledged, and written at all
 	n := 0
-	for total, done := c.Length(12, 1), 0; done < total; n++ {
+	for total, done := c.Length(5, 1), 0; done < total; n++ {
 		name, after := names[c.IntN(len(names))], time.Duration(c.IntN(60_000))*time.Microsecond
 		if len(acked) < len(names) { // all are there before anything is killed
 			name, after = names[len(acked)], time.Minute

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -23,7 +24,7 @@ type child struct {
 // serve starts sluice serve and returns once it listens.
 func serve(t *testing.T, dir string) *child {
 	t.Helper()
-	cache, err := served.CacheDir()
+	cache, err := build.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/campaign"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -48,9 +49,9 @@ func TestKilled(t *testing.T) {
 	if _, err := c.Do(t.Context(), "PUT", "/v1/connections/scheduled/schedule", host.ScheduleDefinition{IntervalSeconds: &seconds, MaxRetries: &zero}, nil); err != nil {
 		t.Fatal(err)
 	}
-	rounds := 8
-	if testing.Short() {
-		rounds = 3
+	rounds := 2
+	if campaign.Soak() {
+		rounds = 20
 	}
 	keys, cut := map[string]map[store.RunID]bool{}, 0
 	for round := range rounds {

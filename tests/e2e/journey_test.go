@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -27,7 +28,7 @@ func (b *tab) runOf() store.RunID {
 // pages alone.
 func TestJourney(t *testing.T) {
 	h, _ := open(t, tempDir(t))
-	wasm, err := served.Module("examples/ask")
+	wasm, err := build.Connector("examples/ask")
 	if err != nil {
 		t.Fatal(err)
 	}

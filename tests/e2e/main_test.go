@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/cli"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -81,7 +82,7 @@ func open(t *testing.T, dir string, change ...func(*daemon.Options)) (h *served.
 // install puts the module of a directory into a service.
 func install(t *testing.T, c *served.Client, dir string) {
 	t.Helper()
-	wasm, err := served.Module(dir)
+	wasm, err := build.Connector(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

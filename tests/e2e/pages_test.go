@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -132,7 +133,7 @@ func TestFailuresStay(t *testing.T) {
 	b.shot("refused")
 
 	// What was looked at is refused when it is installed: it is there by now.
-	wasm, err := served.Module("tests/e2e/guest")
+	wasm, err := build.Connector("tests/e2e/guest")
 	if err != nil {
 		t.Fatal(err)
 	}

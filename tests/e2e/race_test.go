@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/campaign"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -36,9 +37,9 @@ func refused(err error) bool {
 // every run ends with one terminal event, its last.
 func TestRaces(t *testing.T) {
 	const lanes = 4
-	rounds := 25
-	if testing.Short() {
-		rounds = 6
+	rounds := 6
+	if campaign.Soak() {
+		rounds = 100
 	}
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -67,7 +68,7 @@ func TestRaces(t *testing.T) {
 	}
 	all.Wait()
 	t.Logf("%v", seen)
-	if !testing.Short() && (seen["answered"] == 0 || seen["cancelled"] == 0) {
+	if campaign.Soak() && (seen["answered"] == 0 || seen["cancelled"] == 0) {
 		t.Errorf("the races were none: %v", seen)
 	}
 }
@@ -146,9 +147,9 @@ func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 // durable or refused; the next service finds every run over, once.
 func TestRaceWithShutdown(t *testing.T) {
 	dir := tempDir(t)
-	rounds := 6
-	if testing.Short() {
-		rounds = 2
+	rounds := 2
+	if campaign.Soak() {
+		rounds = 20
 	}
 	const lanes = 4
 	h, closeIt := open(t, dir)

@@ -46,7 +46,7 @@ func census(t *testing.T, dir string) population {
 // rested waits until the workers that a host starts in advance are there and
 // nothing has changed for a second, and counts: a process is a child before
 // the goroutines that serve it have begun.
-func (c *campaign) rested(t *testing.T) population {
+func (c *siege) rested(t *testing.T) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)
 	defer look.Stop()
@@ -69,7 +69,7 @@ func (c *campaign) rested(t *testing.T) population {
 // settled waits until there is no more of anything than want allows: the last
 // closing of a descriptor and the end of a goroutine may come a moment after
 // the end of a run.
-func (c *campaign) settled(t *testing.T, want population) population {
+func (c *siege) settled(t *testing.T, want population) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)
 	defer look.Stop()

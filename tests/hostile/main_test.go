@@ -69,17 +69,3 @@ func modules(t *testing.T) (dir string, cases []corpus.Case) {
 	}
 	return dir, cases
 }
-
-// cacheDir is shared by all tests of the tree, so that a module is compiled
-// once per machine.
-func cacheDir(t testing.TB) string {
-	t.Helper()
-	if dir := os.Getenv("SLUICE_CACHE"); dir != "" {
-		return dir
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "sluice-tests")
-}

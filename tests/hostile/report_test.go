@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-// report logs the figures of the scorecard (13, 14).
-func (c *campaign) report(t *testing.T) {
+// report logs the figures of the scorecard.
+func (c *siege) report(t *testing.T) {
 	t.Logf("anonymous memory: %d MiB at the start, at most %d MiB more (%s)", c.start>>20, c.worst.bytes>>20, c.worst.name)
-	before, under := c.neighbour.pace()
-	t.Logf("neighbour: %d runs, median %v before and %v under attack", c.neighbour.rounds.Load(), before, under)
+	t.Logf("neighbour: %d runs", c.neighbour.rounds)
 	if len(c.overrun) > 0 {
 		slices.Sort(c.overrun)
 		t.Logf("CPU time beyond the compute budget, %d runs: median %v, worst %v",

@@ -5,14 +5,13 @@
 package portal
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // built are the files made once for all tests. Every user can read them.
@@ -20,9 +19,9 @@ var built struct {
 	dir, sluice, portal, radicale, cache string
 }
 
-func TestMain(m *testing.M) { os.Exit(build(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(setUp(m.Run)) }
 
-func build(run func() int) int {
+func setUp(run func() int) int {
 	dir, err := os.MkdirTemp("", "sluice-portal-")
 	if err != nil {
 		return complain(err)
@@ -32,20 +31,9 @@ func build(run func() int) int {
 		return complain(err)
 	}
 	built.dir, built.sluice, built.cache = dir, filepath.Join(dir, "sluice"), filepath.Join(dir, "cache")
-	cmd := exec.Command("go", "build", "-o", built.sluice, "github.com/sluicehost/sluice")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return complain(fmt.Errorf("build sluice: %w\n%s", err, out))
-	}
-	for name, into := range map[string]*string{"portal": &built.portal, "radicale": &built.radicale} {
-		*into = filepath.Join(dir, name+".wasm")
-		wasm, err := app.Build(context.Background(), filepath.Join("..", "..", "examples", name))
-		if err == nil {
-			err = os.WriteFile(*into, wasm, 0o644)
-		}
-		if err != nil {
-			return complain(err)
-		}
+	built.portal, built.radicale = filepath.Join(dir, "portal.wasm"), filepath.Join(dir, "radicale.wasm")
+	if err := errors.Join(build.ProgramAt(built.sluice), build.Connectors(dir, "examples/portal", "examples/radicale")); err != nil {
+		return complain(err)
 	}
 	return run()
 }

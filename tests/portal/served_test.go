@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // A running host does the same: a question is answered from another command, and one
@@ -25,11 +24,7 @@ func TestServed(t *testing.T) {
 		}
 		_ = syscall.Kill(n, syscall.SIGKILL) // ours: its profile lies in this test's home
 	}
-	killed := time.Now()
 	o.until("run.completed", "run.failed", "run.cancelled")
-	if took := time.Since(killed); took > 2*time.Minute {
-		t.Errorf("the question waited %v for a browser that was gone", took)
-	}
 	_ = lost.Wait()
 	events := o.do("events", "last", "--json")
 	events.want(t, 0, `"run.browser_surface_lost"`, `"run.interaction_completed"`)

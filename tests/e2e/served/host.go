@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // A Host is a running service. Client is its owner's.
@@ -33,7 +34,7 @@ const plenty = 1 << 20
 
 // Options are those of a service in dir that lets tests ask as fast as they can.
 func Options(dir string) (daemon.Options, error) {
-	cache, err := CacheDir()
+	cache, err := build.CacheDir()
 	return daemon.Options{
 		Host:    app.Options{Store: "badger:" + dir, CacheDir: cache, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
 		Service: app.ServiceOptions{Grace: time.Millisecond},
