@@ -67,12 +67,12 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { flag.Set(f.Name, f.DefValue) })
 }
 
-// TestTinyIndex runs the suite with index runs of a dozen rows, and orders of a
-// few runs.
+// TestTinyIndex runs the suite with index runs of a dozen rows, and windows of
+// a dozen records.
 func TestTinyIndex(t *testing.T) {
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenMemory(badger.WithOrderBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 600))
+			s, err := badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 600))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -142,9 +142,7 @@ func (s *Store) disownStream(ctx context.Context, id string) (number uint64, err
 
 // eraseStream deletes what is kept under the number of a stream that is no more.
 func (s *Store) eraseStream(ctx context.Context, number uint64) error {
-	if err := s.orders.forget(s.orderDir(), number); err != nil {
-		return err
-	}
+	s.windows.forget(number)
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
 		if err := s.drop(ctx, numbered(kind, number)); err != nil {
 			return err

@@ -3,7 +3,6 @@ package badger
 import (
 	"context"
 	"encoding/binary"
-	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -158,43 +157,17 @@ func (s *Store) Kept(c store.ConnectionID) (n int) {
 	return n
 }
 
-// WithOrderBytes bounds the rows of an order in memory.
-func WithOrderBytes(o Options, bytes int) Options {
-	o.orderBytes = bytes
+// WithWindowBytes bounds the sort keys in a window.
+func WithWindowBytes(o Options, bytes int) Options {
+	o.windowBytes = bytes
 	return o
 }
 
-// WithAhead has orders worked out ahead for so many records, once they rest so
-// long.
-func WithAhead(o Options, records uint64, rest time.Duration) Options {
-	o.aheadOf, o.aheadAfter = records, rest
-	return o
-}
-
-// ForgetOrders drops what was worked out, with the files.
-func (s *Store) ForgetOrders() error {
-	s.orders.close()
-	return s.dropOrders()
-}
-
-// TakenIn is how far an order of a stream is in this process, and whether some of
-// it is of the one before.
-func (s *Store) TakenIn(c store.ConnectionID, name store.Stream, by store.Order) (through uint64, past bool) {
-	r, err := s.snapshot(context.Background(), nil)
-	if err != nil {
-		return 0, false
-	}
-	n, _, err := r.counters(c, name)
-	r.close()
-	if err != nil {
-		return 0, false
-	}
-	so, err := s.orders.hold(context.Background(), s, orderID{n.number, by})
-	if err != nil {
-		return 0, false
-	}
-	defer s.orders.release(so)
-	return so.through, so.past
+// ForgetWindows drops what pages in another order were served from.
+func (s *Store) ForgetWindows() {
+	s.windows.mu.Lock()
+	defer s.windows.mu.Unlock()
+	s.windows.kept = nil
 }
 
 // KeptDocuments counts the documents, expired or not, and what says when they do.

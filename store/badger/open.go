@@ -18,7 +18,7 @@ import (
 // write returns store.ErrReadOnly (S121, S122).
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), orderDir(dir), filepath.Join(dir, "witness")} {
+	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), filepath.Join(dir, "witness")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
@@ -59,6 +59,9 @@ func openLocked(dir string, opts Options) (*Store, error) {
 			return nil, err
 		}
 		s.bulk.dir = bulkDir(dir)
+		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
+			return nil, fmt.Errorf("remove order files: %w", err)
+		}
 		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
 		if err := s.markUnclean(); err != nil {
 			return nil, err
@@ -77,16 +80,12 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		db.Close()
 		return nil, err
 	}
-	s.orders.kept = s.damage == nil
 	s.start(t)
 	return s, nil
 }
 
 // bulkDir is beside the engine's files and no concern of the engine.
 func bulkDir(dir string) string { return filepath.Join(dir, "db", "bulk") }
-
-// orderDir is what can be worked out again.
-func orderDir(dir string) string { return filepath.Join(dir, "db", "orders") }
 
 // examine proves that the store is complete, or makes it read-only.
 func (s *Store) examine() (tail, error) {
@@ -172,11 +171,6 @@ func (s *Store) prove() error {
 	}
 	if s.damage != nil {
 		return nil
-	}
-	if verdict.rebuild { // versions that were given may be given again
-		if err := s.dropOrders(); err != nil {
-			return err
-		}
 	}
 	return s.resumeWitness(d, t, verdict)
 }

@@ -46,14 +46,12 @@ type Options struct {
 	// Now replaces the clock.
 	Now func() time.Time
 
-	memRows    int    // rows in memory that become an index run
-	bulkRoll   uint64 // size at which a bulk file is followed by the next
-	memory     int64  // of streams
-	orderBytes int    // of an order in memory
-	aheadOf    uint64 // records that have their orders worked out ahead
-	aheadAfter time.Duration
-	noBulk     bool // keep bulk in the engine, as in memory; for comparison
-	noSync     bool // what a power cut does without S114; for comparison
+	memRows     int    // rows in memory that become an index run
+	bulkRoll    uint64 // size at which a bulk file is followed by the next
+	memory      int64  // of streams
+	windowBytes int    // of sort keys in a window
+	noBulk      bool   // keep bulk in the engine, as in memory; for comparison
+	noSync      bool   // what a power cut does without S114; for comparison
 }
 
 // Fault points of S152.
@@ -99,11 +97,11 @@ func (o Options) withDefaults() Options {
 			o.memRows = memRows / 2
 		}
 	}
-	if o.aheadOf == 0 {
-		o.aheadOf = aheadOf
-	}
-	if o.aheadAfter == 0 {
-		o.aheadAfter = aheadAfter
+	if o.windowBytes == 0 {
+		o.windowBytes = windowBytes
+		if o.Small {
+			o.windowBytes = windowBytes / 4
+		}
 	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = defaultQueueBytes

@@ -47,7 +47,7 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 	switch q.Order {
 	case "", store.ByVersion:
 	case store.ByKey, store.ByEmitted:
-		return s.ordered(ctx, q)
+		return s.windows.page(ctx, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
 	default:
 		return store.RecordPage{}, errOrder
 	}

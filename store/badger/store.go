@@ -39,7 +39,6 @@ type Store struct {
 	closeOnce    sync.Once
 	closeErr     error
 	jobs         sync.WaitGroup // maintenance beside the committer
-	ahead        sync.WaitGroup // lookAhead
 	erasing      chan struct{}  // capacity 1: held while a connection is erased
 	whole        sync.RWMutex   // held for reading while something is half erased; an image is opened when nothing is
 
@@ -57,7 +56,7 @@ type Store struct {
 	streams   map[streamKey]*stream // those in memory
 
 	watchers  watchers
-	orders    orders
+	windows   windows
 	questions cipher.AEAD
 }
 
@@ -101,9 +100,6 @@ func (s *Store) start(t tail) {
 	go s.space.watch()
 	if s.damage == nil {
 		s.jobs.Go(s.tidy)
-		if s.dir != "" {
-			s.ahead.Go(s.lookAhead)
-		}
 	}
 }
 
@@ -201,7 +197,6 @@ func (s *Store) close() error {
 	close(s.closing)
 	<-s.done
 	s.jobs.Wait()
-	s.ahead.Wait()
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	var errs []error
@@ -211,7 +206,6 @@ func (s *Store) close() error {
 		s.db = nil
 	}
 	errs = append(errs, s.bulk.close())
-	s.orders.close()
 	if s.witness.f != nil {
 		errs = append(errs, s.witness.f.Close())
 	}

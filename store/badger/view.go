@@ -11,10 +11,10 @@ import (
 // pages, so whoever reads slowly holds up neither Close nor a store that runs
 // out of space.
 type view struct {
-	s      *Store
-	ts     uint64
-	orders orders // a shared one may be ahead
-	once   sync.Once
+	s       *Store
+	ts      uint64
+	windows windows // those of the store may be newer
+	once    sync.Once
 }
 
 // View implements store.Store.
@@ -29,10 +29,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 
 // Close implements store.View.
 func (v *view) Close() {
-	v.once.Do(func() {
-		v.s.unpin(v.ts)
-		v.orders.close()
-	})
+	v.once.Do(func() { v.s.unpin(v.ts) })
 }
 
 // Records implements store.View. No call follows Close.
@@ -40,7 +37,7 @@ func (v *view) Records(ctx context.Context, q store.RecordQuery) (store.RecordPa
 	switch q.Order {
 	case "", store.ByVersion:
 	case store.ByKey, store.ByEmitted:
-		return v.orders.page(ctx, v.s, q, v.snapshot)
+		return v.windows.page(ctx, q, v.snapshot)
 	default:
 		return store.RecordPage{}, errOrder
 	}
