@@ -52,6 +52,11 @@ type DamageError struct {
 	Stream Stream // set when only one stream is affected
 }
 
+// Corrupt is damage to what is stored; the arguments are those of fmt.Sprintf.
+func Corrupt(format string, args ...any) *DamageError {
+	return &DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
+}
+
 func (e *DamageError) Error() string { return e.Code + ": " + e.Detail }
 
 // A StateError is a refused commit of one stream's cursor (R93, R95).

@@ -227,7 +227,7 @@ func getHead(g *group, id store.RunID) (runHead, bool, error) {
 
 func decodeHead(id store.RunID, b []byte) (runHead, bool, error) {
 	if len(b) != 9 {
-		return runHead{}, false, damagef("head of run %s has %d bytes", id, len(b))
+		return runHead{}, false, store.Corrupt("head of run %s has %d bytes", id, len(b))
 	}
 	return runHead{next: binary.LittleEndian.Uint64(b), ended: b[8] == 1}, true, nil
 }

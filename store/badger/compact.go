@@ -10,16 +10,6 @@ import (
 // Bulk files shrink in two ways: one that nothing refers to is deleted, and
 // one that is mostly garbage has what is left of it written again.
 
-// wasteful returns a bulk file worth compacting.
-func (t tail) wasteful() (uint32, bool) {
-	for n, f := range t.files {
-		if n != t.file && f.live > 0 && 2*uint64(f.live) < f.end {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // A compactJob moves the live extents of one file to the end of the newest.
 type compactJob struct {
 	c    *committer
@@ -47,7 +37,7 @@ func (j *compactJob) run(ctx context.Context) error {
 		}
 		form, ref, err := unseal(k, raw)
 		if err != nil {
-			return damagef("key %.40q: %v", k, err)
+			return store.Corrupt("key %.40q: %v", k, err)
 		}
 		p, ok := decodePlace(ref)
 		if form != formExtent || !ok || p.file != j.file || p.offset != offset {
@@ -87,7 +77,7 @@ func (j *compactJob) write(ctx context.Context) error {
 			if err := g.remove(m.key); err != nil {
 				return err
 			}
-			g.putExtent(m.key, len(m.payload), func(b []byte) []byte { return append(b, m.payload...) })
+			g.putPayload(m.key, m.payload)
 		}
 		return nil
 	})

@@ -143,7 +143,7 @@ func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args
 		return v, missing(err, format, args...)
 	}
 	if err := json.Unmarshal(payload, &v); err != nil {
-		return v, damagef("key %.40q: %v", k, err)
+		return v, store.Corrupt("key %.40q: %v", k, err)
 	}
 	return v, nil
 }
@@ -165,7 +165,7 @@ func listJSON[T any](ctx context.Context, s *Store, prefix []byte, notes ...[]by
 	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
 		var v T
 		if err := json.Unmarshal(payload, &v); err != nil {
-			return false, damagef("key %.40q: %v", k, err)
+			return false, store.Corrupt("key %.40q: %v", k, err)
 		}
 		all = append(all, v)
 		return true, ctx.Err()

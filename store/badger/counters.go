@@ -1,7 +1,6 @@
 package badger
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
 	"time"
@@ -37,25 +36,6 @@ func (s *sum) sub(e1, e2 uint64) {
 	s.hi, _ = bits.Sub64(s.hi, e2, borrow)
 }
 
-// A hasher computes elements; it is not safe for concurrent use.
-type hasher struct{ buf []byte }
-
-func newHasher() *hasher { return new(hasher) }
-
-// element is the first 128 bits of SHA-256 over version, kind, key and data.
-// It stands for one version of one key: it tells in the index whether data that
-// comes in is what is stored already, and adds up to the stream's sum.
-func (e *hasher) element(version uint64, c store.Change) (e1, e2 uint64) {
-	b := binary.LittleEndian.AppendUint64(e.buf[:0], version)
-	b = append(b, byte(c.Op))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Key)))
-	b = append(b, c.Key...)
-	b = append(b, c.Data...)
-	e.buf = b
-	digest := sha256.Sum256(b)
-	return binary.BigEndian.Uint64(digest[:]), binary.BigEndian.Uint64(digest[8:])
-}
-
 const countersBytes = 8 * 8
 
 func (n counters) put(g *group, k []byte) {
@@ -68,7 +48,7 @@ func (n counters) put(g *group, k []byte) {
 
 func decodeCounters(b []byte) (counters, error) {
 	if len(b) != countersBytes {
-		return counters{}, damagef("counters have %d bytes", len(b))
+		return counters{}, store.Corrupt("counters have %d bytes", len(b))
 	}
 	f := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	return counters{

@@ -120,7 +120,7 @@ func (s *Store) Documents(ctx context.Context, q store.DocumentQuery) ([]store.D
 		}
 		var d storedDocument
 		if err := json.Unmarshal(payload, &d); err != nil {
-			return false, damagef("key %.40q: %v", k, err)
+			return false, store.Corrupt("key %.40q: %v", k, err)
 		}
 		if !d.over(now) {
 			out = append(out, d.document(q.Kind, id))
@@ -166,7 +166,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 func sweep(g *group, k []byte, now time.Time) error {
 	kind, id, ok := dueOf(k)
 	if !ok {
-		return damagef("key %.40q names no document", k)
+		return store.Corrupt("key %.40q names no document", k)
 	}
 	var d storedDocument
 	ok, err := g.getJSON(documentKey(kind, id), &d)

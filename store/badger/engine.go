@@ -59,7 +59,7 @@ func (s *Store) MemoryLimit() int64 {
 func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf("engine refused to open: %v", r)}
+			err = store.Corrupt("engine refused to open: %v", r)
 		}
 	}()
 	o := engineOptions(dir, opts).WithReadOnly(readOnly)
@@ -73,7 +73,7 @@ func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err err
 	}
 	db, err = engine.OpenManaged(o)
 	if err != nil {
-		return nil, &store.DamageError{Code: "store_corrupt", Detail: "open engine: " + err.Error()}
+		return nil, store.Corrupt("open engine: %v", err)
 	}
 	return db, nil
 }
@@ -105,12 +105,12 @@ func dropEmptyLogs(dir string) error {
 // concurrent use.
 type reader struct {
 	txn  *engine.Txn
-	bulk *bulk
+	bulk *bulkDir
 	ts   uint64
 }
 
 func (s *Store) reader(ts uint64) reader {
-	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: &s.bulk, ts: ts}
+	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: s.bulk, ts: ts}
 }
 
 // get returns a copy of the value of k; ok is false when there is none.
@@ -130,11 +130,11 @@ func (r reader) get(k []byte) (payload []byte, ok bool, err error) {
 func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	raw, err := item.ValueCopy(nil)
 	if err != nil {
-		return nil, damagef("read value: %v", err)
+		return nil, store.Corrupt("read value: %v", err)
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return nil, damagef("key %.40q: %v", k, err)
+		return nil, store.Corrupt("key %.40q: %v", k, err)
 	}
 	switch form {
 	case formChunks:
@@ -142,7 +142,7 @@ func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	case formExtent:
 		p, ok := decodePlace(payload)
 		if !ok {
-			return nil, damagef("key %.40q: bad place", k)
+			return nil, store.Corrupt("key %.40q: bad place", k)
 		}
 		return r.bulk.read(k, p)
 	}
@@ -152,7 +152,7 @@ func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 func (r reader) chunks(ref []byte) ([]byte, error) {
 	total, first, n, ok := parseChunkRef(ref)
 	if !ok {
-		return nil, damagef("long value: bad reference")
+		return nil, store.Corrupt("long value: bad reference")
 	}
 	value := make([]byte, 0, total)
 	for i := range n {
@@ -161,12 +161,12 @@ func (r reader) chunks(ref []byte) ([]byte, error) {
 			return nil, err
 		}
 		if !ok || len(value)+len(part) > total {
-			return nil, damagef("long value: part %d is missing or too long", i)
+			return nil, store.Corrupt("long value: part %d is missing or too long", i)
 		}
 		value = append(value, part...)
 	}
 	if len(value) != total {
-		return nil, damagef("long value: %d bytes of %d", len(value), total)
+		return nil, store.Corrupt("long value: %d bytes of %d", len(value), total)
 	}
 	return value, nil
 }
@@ -215,10 +215,6 @@ func (r reader) keys(prefix []byte, fn func(k []byte) bool) {
 			return
 		}
 	}
-}
-
-func damagef(format string, args ...any) *store.DamageError {
-	return &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
 }
 
 // engineLog hands the engine's messages to slog.

@@ -155,7 +155,7 @@ func (s *Store) eraseStream(ctx context.Context, number uint64) error {
 // deleted or compacted as the others are, and erased records leave the disk.
 func (g *group) freeBulk() {
 	c := g.c
-	if f := c.tail.files[c.tail.file]; f.end > 0 && 2*uint64(f.live) < f.end {
+	if f := c.tail.files[c.tail.file]; f.mostlyGarbage() {
 		c.tail.file++
 		g.undo = append(g.undo, func() { c.tail.file-- })
 	}

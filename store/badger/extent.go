@@ -3,192 +3,81 @@ package badger
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
+	"hash/crc32"
 )
 
-// A bulkFile is what the engine knows of a bulk file.
-type bulkFile struct {
-	live int64  // bytes of extents that are referred to
-	end  uint64 // bytes written
+const (
+	extentMagic  = 0x53_4c_45_31
+	extentHeader = 4 + 2 + 4
+)
+
+// A place is where an extent's payload is and what it sums to.
+type place struct {
+	file   uint32
+	offset uint64 // of the extent; the payload follows header and key
+	length uint32 // of the payload
+	ieee   uint32 // over key and payload
+	casta  uint32
 }
 
-// A tail is where the next extent goes, and how the files stand. The committer
-// has it; groups in flight are counted already.
-type tail struct {
-	file  uint32
-	files map[uint32]bulkFile
+const placeBytes = 4 + 8 + 4 + 4 + 4
+
+func (p place) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, p.file)
+	b = binary.LittleEndian.AppendUint64(b, p.offset)
+	b = binary.LittleEndian.AppendUint32(b, p.length)
+	b = binary.LittleEndian.AppendUint32(b, p.ieee)
+	return binary.LittleEndian.AppendUint32(b, p.casta)
 }
 
-// hasBulk is false where everything is in the engine.
-func (s *Store) hasBulk() bool { return s.dir != "" && !s.opts.noBulk }
-
-// putExtent writes a value of about n bytes, which fill appends, to the bulk
-// file, and its place under k. In memory it is a value like any other.
-func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
-	if !g.c.s.hasBulk() {
-		g.put(k, fill(newValue(n)))
-		return
+func decodePlace(b []byte) (place, bool) {
+	if len(b) != placeBytes {
+		return place{}, false
 	}
-	at := g.extentBuffer(extentHeader + len(k) + n)
-	offset := at.offset + uint64(len(at.bytes))
-	was := len(at.bytes)
-	at.bytes = appendExtent(at.bytes, k, nil)
-	body := len(at.bytes)
-	at.bytes = fill(at.bytes)
-	payload := at.bytes[body:]
-	binary.LittleEndian.PutUint32(at.bytes[was+6:], uint32(len(payload)))
-	p := place{file: at.file, offset: offset, length: uint32(len(payload))}
-	p.ieee, p.casta = sums(k, payload)
-	chunks := len(g.bulk)
-	g.undo = append(g.undo, func() {
-		g.bulk = g.bulk[:chunks]
-		g.bulk[chunks-1].bytes = g.bulk[chunks-1].bytes[:was]
-	})
-	ref := append(make([]byte, 0, 1+placeBytes+sealBytes), formExtent)
-	g.set(k, seal(k, p.append(ref)))
-	g.inBulk += p.size(k)
-	f := g.c.tail.files[p.file]
-	f.live += p.size(k)
-	f.end = offset + uint64(p.size(k))
-	g.setFile(p.file, f)
+	u := binary.LittleEndian.Uint32
+	return place{u(b), binary.LittleEndian.Uint64(b[4:]), u(b[12:]), u(b[16:]), u(b[20:])}, true
 }
 
-// putBulk is putExtent for a value made with newValue, which it leaves as it is.
-func (g *group) putBulk(k, value []byte) {
-	g.putExtent(k, len(value), func(b []byte) []byte { return append(b, value[1:]...) })
+// size is what the extent takes in its file.
+func (p place) size(key []byte) int64 { return int64(extentHeader+len(key)) + int64(p.length) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sums(key, payload []byte) (ieee, casta uint32) {
+	return crc32.Update(crc32.ChecksumIEEE(key), crc32.IEEETable, payload),
+		crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, payload)
 }
 
-// extentInFlight reads a value that this group or one on its way to disk wrote
-// to a bulk file.
-func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
-	p, ok := decodePlace(payload)
-	if !ok {
-		return nil, false, damagef("key %.40q in flight: bad place", k)
-	}
-	for _, other := range append([]*group{g}, g.c.inflight...) {
-		for _, ch := range other.bulk {
-			if ch.file != p.file || p.offset < ch.offset || p.offset >= ch.offset+uint64(len(ch.bytes)) {
-				continue
-			}
-			body := ch.bytes[p.offset-ch.offset+uint64(extentHeader+len(k)):]
-			return bytes.Clone(body[:p.length]), true, nil
-		}
-	}
-	return nil, false, damagef("key %.40q in flight: not in any group", k)
+// A chunk is extents on their way to the end of a file.
+type chunk struct {
+	file   uint32
+	offset uint64 // of the first byte
+	bytes  []byte
 }
 
-// extentBuffer returns the chunk at the end of the current bulk file, with room.
-func (g *group) extentBuffer(n int) *chunkOf {
-	t := &g.c.tail
-	if t.files[t.file].end >= g.c.s.opts.bulkRoll {
-		old := t.file
-		t.file++
-		g.undo = append(g.undo, func() { t.file = old })
-	}
-	if i := len(g.bulk) - 1; i >= 0 && g.bulk[i].file == t.file {
-		return &g.bulk[i]
-	}
-	g.bulk = append(g.bulk, chunkOf{file: t.file, offset: t.files[t.file].end, bytes: g.c.buffer(n)})
-	return &g.bulk[len(g.bulk)-1]
+// add appends an extent whose payload fill appends.
+func (c *chunk) add(key []byte, fill func([]byte) []byte) place {
+	was := len(c.bytes)
+	p := place{file: c.file, offset: c.offset + uint64(was)}
+	c.bytes = binary.LittleEndian.AppendUint32(c.bytes, extentMagic)
+	c.bytes = binary.LittleEndian.AppendUint16(c.bytes, uint16(len(key)))
+	c.bytes = binary.LittleEndian.AppendUint32(c.bytes, 0) // the length, below
+	c.bytes = append(c.bytes, key...)
+	body := len(c.bytes)
+	c.bytes = fill(c.bytes)
+	payload := c.bytes[body:]
+	p.length = uint32(len(payload))
+	binary.LittleEndian.PutUint32(c.bytes[was+6:], p.length)
+	p.ieee, p.casta = sums(key, payload)
+	return p
 }
 
-// dropExtent counts an extent as garbage.
-func (g *group) dropExtent(k, payload []byte) error {
-	p, ok := decodePlace(payload)
-	if !ok {
-		return damagef("key %.40q: bad place", k)
+// payload returns a copy of the payload of an extent; false when it is not in
+// the chunk.
+func (c *chunk) payload(key []byte, p place) ([]byte, bool) {
+	if c.file != p.file || p.offset < c.offset || p.offset >= c.offset+uint64(len(c.bytes)) {
+		return nil, false
 	}
-	f := g.c.tail.files[p.file]
-	f.live -= p.size(k)
-	g.setFile(p.file, f)
-	return nil
-}
-
-func (g *group) setFile(n uint32, f bulkFile) {
-	files := g.c.tail.files
-	old, known := files[n]
-	files[n] = f
-	g.undo = append(g.undo, func() {
-		if files[n] = old; !known {
-			delete(files, n)
-		}
-	})
-	k := numbered(kindFile, uint64(n))
-	v := binary.LittleEndian.AppendUint64(newValue(16), uint64(f.live))
-	g.put(k, binary.LittleEndian.AppendUint64(v, f.end))
-}
-
-// Buffers of bulk are used again; groups are about as large as each other.
-const bufferBytes = 4 << 20
-
-func (c *committer) buffer(n int) []byte {
-	if k := len(c.buffers); k > 0 {
-		b := c.buffers[k-1]
-		c.buffers = c.buffers[:k-1]
-		return b[:0]
-	}
-	return make([]byte, 0, max(n, 1<<20))
-}
-
-func (c *committer) recycle(g *group) {
-	for _, ch := range g.bulk {
-		if len(c.buffers) <= groupInflight && cap(ch.bytes) <= bufferBytes {
-			c.buffers = append(c.buffers, ch.bytes)
-		}
-	}
-	g.bulk = nil
-}
-
-// loadBulk reads how the bulk files stand and compares that with the directory.
-// A file that is missing or too short is damage; one that nothing refers to was
-// made by a commit that never was, and goes.
-func (s *Store) loadBulk(r reader) (tail, error) {
-	t := tail{file: 1, files: make(map[uint32]bulkFile)}
-	if s.dir == "" {
-		return t, nil
-	}
-	err := r.scan([]byte{kindFile}, nil, false, func(k, payload []byte) (bool, error) {
-		if len(payload) != 16 {
-			return false, damagef("bulk file entry has %d bytes", len(payload))
-		}
-		n := uint32(lastNumber(k))
-		t.files[n] = bulkFile{int64(binary.LittleEndian.Uint64(payload)), binary.LittleEndian.Uint64(payload[8:])}
-		t.file = max(t.file, n)
-		return true, nil
-	})
-	if err != nil {
-		return t, err
-	}
-	for n, f := range t.files {
-		info, err := os.Stat(filepath.Join(s.bulk.dir, bulkName(n)))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return t, fmt.Errorf("inspect bulk file: %w", err)
-		}
-		if f.end > 0 && (err != nil || uint64(info.Size()) < f.end) {
-			return t, damagef("bulk file %d is missing or shorter than %d bytes", n, f.end)
-		}
-	}
-	return t, nil
-}
-
-// dropOrphans removes bulk files that no transaction knows.
-func (s *Store) dropOrphans(t tail) error {
-	if s.dir == "" {
-		return nil
-	}
-	files, err := s.bulk.list()
-	if err != nil {
-		return err
-	}
-	for _, n := range files {
-		if _, known := t.files[n]; !known {
-			if err := s.bulk.remove(n); err != nil {
-				return fmt.Errorf("remove bulk file: %w", err)
-			}
-		}
-	}
-	return nil
+	body := c.bytes[p.offset-c.offset+uint64(extentHeader+len(key)):]
+	return bytes.Clone(body[:p.length]), true
 }

@@ -2,6 +2,8 @@ package badger
 
 import (
 	"encoding/binary"
+	"iter"
+	"slices"
 )
 
 // A filter is a Bloom filter in blocks of a cache line: a key costs one memory
@@ -45,6 +47,14 @@ func (f filter) has(h1, h2 uint64) bool {
 	return true
 }
 
+// A probe is a key on its way through the filters of the runs, no larger than
+// it must be, so that a batch of them stays in the first cache.
+type probe struct {
+	h1, h2 uint64
+	runs   uint64 // bit i: the filter of run i did not rule the key out
+	at     int    // its candidate
+}
+
 // ask sets bit j of the probes that the filter does not rule out. It loads the
 // blocks of all probes first, one independent of the other, so that the misses
 // of the cache overlap; the sum it returns is what keeps the loads in place.
@@ -71,17 +81,24 @@ func filterParts(blocks int) int {
 	return (blocks*blockBytes + filterPartMax - 1) / filterPartMax
 }
 
-// part encodes one part of the filter.
-func (f filter) part(i int) []byte {
-	per := filterPartMax / blockBytes
-	blocks := f.blocks[i*per : min((i+1)*per, len(f.blocks))]
-	v := newValue(len(blocks) * blockBytes)
-	for _, b := range blocks {
-		for _, w := range b {
-			v = binary.LittleEndian.AppendUint64(v, w)
+// parts encodes the filter.
+func (f filter) parts() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		const per = filterPartMax / blockBytes
+		n := 0
+		for blocks := range slices.Chunk(f.blocks, per) {
+			v := make([]byte, 0, len(blocks)*blockBytes)
+			for _, b := range blocks {
+				for _, w := range b {
+					v = binary.LittleEndian.AppendUint64(v, w)
+				}
+			}
+			if !yield(n, v) {
+				return
+			}
+			n++
 		}
 	}
-	return v
 }
 
 // setPart decodes one part; false when it does not fit.

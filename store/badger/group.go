@@ -17,7 +17,7 @@ type group struct {
 	writes   []write
 	index    map[string]int // key to its write
 	journal  []overwritten  // since the last savepoint
-	bulk     []chunkOf      // goes to the bulk files before the transaction
+	bulk     []chunk        // goes to the bulk files before the transaction
 	bytes    int64          // in the transaction
 	inBulk   int64          // bytes in the bulk files
 	records  int
@@ -58,7 +58,7 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return nil, false, damagef("key %.40q in flight: %v", k, err)
+		return nil, false, store.Corrupt("key %.40q in flight: %v", k, err)
 	}
 	switch form {
 	case formPlain:
@@ -68,7 +68,7 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	}
 	total, id, n, ok := parseChunkRef(payload)
 	if !ok {
-		return nil, false, damagef("long value in flight: bad reference")
+		return nil, false, store.Corrupt("long value in flight: bad reference")
 	}
 	value := make([]byte, 0, total)
 	for i := range n {
@@ -163,7 +163,7 @@ func (g *group) dropParts(k []byte) error {
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return damagef("key %.40q: %v", k, err)
+		return store.Corrupt("key %.40q: %v", k, err)
 	}
 	switch form {
 	case formPlain:
@@ -173,7 +173,7 @@ func (g *group) dropParts(k []byte) error {
 	}
 	_, id, n, ok := parseChunkRef(payload)
 	if !ok {
-		return damagef("long value: bad reference")
+		return store.Corrupt("long value: bad reference")
 	}
 	for i := range n {
 		g.set(numbered(kindChunk, id, uint64(i)), nil)
@@ -242,7 +242,7 @@ func (g *group) getJSON(k []byte, v any) (ok bool, err error) {
 		return false, err
 	}
 	if err := json.Unmarshal(payload, v); err != nil {
-		return false, damagef("key %.40q: %v", k, err)
+		return false, store.Corrupt("key %.40q: %v", k, err)
 	}
 	return true, nil
 }

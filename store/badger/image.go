@@ -91,7 +91,7 @@ func (i *image) Counters(ctx context.Context) ([]store.Counters, error) {
 		n, err := decodeCounters(payload)
 		connection, ok := firstPart(k)
 		if err == nil && !ok {
-			err = damagef("key %.40q names no stream", k)
+			err = store.Corrupt("key %.40q names no stream", k)
 		}
 		out = append(out, store.Counters{
 			Connection: store.ConnectionID(connection), Stream: store.Stream(lastPart(k)),

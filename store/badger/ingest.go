@@ -38,24 +38,13 @@ func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time
 func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
 	cands, packed := c.cands[:0], b.Packed()
 	for off, change := range b.Changes() {
-		n := off + len(change.Key) + len(change.Data) + changeHeader
+		n := off + len(change.Key) + len(change.Data) + store.ChangeHeader
 		k := candidate{change: change, raw: packed[off:n]}
 		k.h1, k.h2 = hashKey(change.Key)
 		cands = append(cands, k)
 	}
 	c.cands = cands
 	return cands
-}
-
-// changeHeader is the length of a packed change without key and data.
-const changeHeader = 16
-
-// A probe is a key on its way through the filters of the runs, no larger than
-// it must be, so that a batch of them stays in the first cache.
-type probe struct {
-	h1, h2 uint64
-	runs   uint64 // bit i: the filter of run i did not rule the key out
-	at     int    // its candidate
 }
 
 // resolve looks up in the runs what memory does not know.
@@ -128,7 +117,7 @@ func (c *committer) page(number uint64, i runInfo, h1 uint64) ([]byte, error) {
 	if b, ok := c.pages.get(id); ok {
 		return b, nil
 	}
-	b, err := i.page(c.base, number, h1)
+	b, err := c.base.page(number, i, id.page)
 	if err == nil {
 		c.pages.put(id, b)
 	}

@@ -80,7 +80,7 @@ func nextNumber(g *group, k []byte) (uint64, error) {
 	n := uint64(1)
 	if ok {
 		if len(b) != 8 {
-			return 0, damagef("number %.40q has %d bytes", k, len(b))
+			return 0, store.Corrupt("number %.40q has %d bytes", k, len(b))
 		}
 		n = binary.LittleEndian.Uint64(b) + 1
 	}

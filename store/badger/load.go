@@ -134,7 +134,7 @@ func (f *frameReader) begin() error {
 		return err
 	}
 	if string(head[:len(imageMagic)]) != imageMagic {
-		return damagef("this is no image of a store")
+		return store.Corrupt("this is no image of a store")
 	}
 	if n := binary.LittleEndian.Uint32(head[len(imageMagic):]); n != format {
 		return fmt.Errorf("the image has store format %d; this program reads format %d", n, format)
@@ -154,17 +154,17 @@ func (f *frameReader) next() (k, v []byte, err error) {
 		return nil, nil, f.end(size)
 	}
 	if n > maxKey || size > maxValue {
-		return nil, nil, damagef("image frame %d has a key of %d bytes and a value of %d", f.frames, n, size)
+		return nil, nil, store.Corrupt("image frame %d has a key of %d bytes and a value of %d", f.frames, n, size)
 	}
 	k = make([]byte, n)
 	if err := f.fill(k); err != nil {
 		return nil, nil, err
 	}
 	if !moved(k[0]) {
-		return nil, nil, damagef("image frame %d has a key of an unknown kind, %.40q", f.frames, k)
+		return nil, nil, store.Corrupt("image frame %d has a key of an unknown kind, %.40q", f.frames, k)
 	}
 	if bytes.Compare(k, f.last) <= 0 {
-		return nil, nil, damagef("image frame %d has a key out of order, %.40q", f.frames, k)
+		return nil, nil, store.Corrupt("image frame %d has a key out of order, %.40q", f.frames, k)
 	}
 	if v, err = f.value(int64(size)); err != nil {
 		return nil, nil, err
@@ -193,11 +193,11 @@ func (f *frameReader) end(size uint32) error {
 		return err
 	}
 	if n := binary.LittleEndian.Uint64(count[:]); size != 0 || n != f.frames {
-		return damagef("the image ends after %d frames of %d", f.frames, n)
+		return store.Corrupt("the image ends after %d frames of %d", f.frames, n)
 	}
 	switch _, err := f.r.ReadByte(); {
 	case err == nil:
-		return damagef("the image goes on after its end")
+		return store.Corrupt("the image goes on after its end")
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read image: %w", err)
 	}
@@ -214,7 +214,7 @@ func (f *frameReader) cut(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return damagef("the image is cut in frame %d", f.frames)
+		return store.Corrupt("the image is cut in frame %d", f.frames)
 	}
 	return fmt.Errorf("read image: %w", err)
 }

@@ -36,8 +36,8 @@ func (c *committer) flush(g *group, st *stream) error {
 	}
 	rows := st.mem.rows()
 	lay := st.lay.clone()
-	w := newRunWriter(st.n.number, lay.NextRun, uint64(len(rows)), func(k, v []byte) error {
-		g.putBulk(k, v)
+	w := newRunWriter(lay.NextRun, uint64(len(rows)), func(page uint64, rows []byte) error {
+		g.putPayload(pageKey(st.n.number, lay.NextRun, page), rows)
 		return nil
 	})
 	for _, r := range rows {
@@ -45,12 +45,16 @@ func (c *committer) flush(g *group, st *stream) error {
 			return err
 		}
 	}
-	if err := w.finish(); err != nil {
+	run, err := w.finish()
+	if err != nil {
 		return err
+	}
+	for part, payload := range run.filter.parts() {
+		g.putPayload(filterKey(st.n.number, run.ID, part), payload)
 	}
 	lay.NextRun++
 	lay.Indexed = st.n.last
-	lay.Runs = append(lay.Runs, w.info)
+	lay.Runs = append(lay.Runs, run.runInfo)
 	if err := c.setLayout(g, st, lay); err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (c *committer) flush(g *group, st *stream) error {
 	})
 	g.publish = append(g.publish, func() {
 		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *table) bool { return t == old })
-		st.runs = append(slices.Clone(st.runs), &indexRun{w.info, w.filter})
+		st.runs = append(slices.Clone(st.runs), run)
 		st.footprint.Store(st.memory())
 	})
 	return nil
@@ -195,7 +199,7 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error 
 			lay.Doomed[0].Removed = to
 			if last = to == run.pages(); last {
 				for i := range filterParts(run.Blocks) {
-					if err := g.remove(numbered(kindFilter, st.n.number, run.ID, uint64(i))); err != nil {
+					if err := g.remove(filterKey(st.n.number, run.ID, i)); err != nil {
 						return err
 					}
 				}

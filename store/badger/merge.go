@@ -56,7 +56,7 @@ type mergeJob struct {
 	inputs []runInfo
 
 	out   runInfo
-	batch []write // finished and not yet written
+	batch []write // payloads that are finished and not yet written
 	bytes int64
 }
 
@@ -71,9 +71,9 @@ func (j *mergeJob) run(ctx context.Context) error {
 	if err := j.begin(ctx, rows); err != nil {
 		return err
 	}
-	w, err := j.merge(ctx, rows)
+	run, err := j.merge(ctx, rows)
 	if err == nil {
-		err = j.swap(ctx, w)
+		err = j.swap(ctx, run)
 	}
 	if err != nil {
 		j.abandon(ctx)
@@ -89,14 +89,14 @@ func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
 			return errStale
 		}
 		lay := j.st.lay.clone()
-		j.out = newRunWriter(j.number, lay.NextRun, rows, nil).info
+		j.out = newRunWriter(lay.NextRun, rows, nil).info
 		lay.NextRun++
 		lay.Building = &j.out
 		return j.c.setLayout(g, j.st, lay)
 	})
 }
 
-func (j *mergeJob) merge(ctx context.Context, rows uint64) (*runWriter, error) {
+func (j *mergeJob) merge(ctx context.Context, rows uint64) (*indexRun, error) {
 	r, err := j.c.s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -104,26 +104,35 @@ func (j *mergeJob) merge(ctx context.Context, rows uint64) (*runWriter, error) {
 	defer r.close()
 	var cursors []*rowCursor
 	for _, in := range j.inputs {
-		cur, err := newRowCursor(r.reader, j.number, in)
+		cur, err := r.rows(j.number, in)
 		if err != nil {
 			return nil, damaged(err, j.st.name)
 		}
 		cursors = append(cursors, cur)
 	}
-	w := newRunWriter(j.number, j.out.ID, rows, func(k, v []byte) error {
+	put := func(k, v []byte) error {
 		j.batch = append(j.batch, write{k, v})
 		if j.bytes += int64(len(k) + len(v)); j.bytes < mergeStep {
 			return nil
 		}
 		return j.write(ctx)
+	}
+	w := newRunWriter(j.out.ID, rows, func(page uint64, rows []byte) error {
+		return put(pageKey(j.number, j.out.ID, page), rows)
 	})
 	if err := mergeRows(cursors, w.add); err != nil {
 		return nil, damaged(err, j.st.name)
 	}
-	if err := w.finish(); err != nil {
+	run, err := w.finish()
+	if err != nil {
 		return nil, err
 	}
-	return w, j.write(ctx)
+	for part, payload := range run.filter.parts() {
+		if err := put(filterKey(j.number, run.ID, part), payload); err != nil {
+			return nil, err
+		}
+	}
+	return run, j.write(ctx)
 }
 
 func (j *mergeJob) write(ctx context.Context) error {
@@ -134,13 +143,13 @@ func (j *mergeJob) write(ctx context.Context) error {
 			return errStale // it may have been erased
 		}
 		for _, w := range batch {
-			g.putBulk(w.key, w.value)
+			g.putPayload(w.key, w.value)
 		}
 		return nil
 	})
 }
 
-func (j *mergeJob) swap(ctx context.Context, w *runWriter) error {
+func (j *mergeJob) swap(ctx context.Context, run *indexRun) error {
 	st := j.st
 	input := func(id uint64) bool {
 		return slices.ContainsFunc(j.inputs, func(in runInfo) bool { return in.ID == id })
@@ -153,10 +162,10 @@ func (j *mergeJob) swap(ctx context.Context, w *runWriter) error {
 		lay.Building = nil
 		lay.Doomed = append(lay.Doomed, j.inputs...)
 		at := slices.IndexFunc(lay.Runs, func(r runInfo) bool { return input(r.ID) })
-		lay.Runs = slices.Replace(lay.Runs, at, at+len(j.inputs), w.info)
+		lay.Runs = slices.Replace(lay.Runs, at, at+len(j.inputs), run.runInfo)
 		g.publish = append(g.publish, func() {
 			at := slices.IndexFunc(st.runs, func(r *indexRun) bool { return input(r.ID) })
-			st.runs = slices.Replace(slices.Clone(st.runs), at, at+len(j.inputs), &indexRun{w.info, w.filter})
+			st.runs = slices.Replace(slices.Clone(st.runs), at, at+len(j.inputs), run)
 		})
 		return j.c.setLayout(g, st, lay)
 	})

@@ -18,7 +18,7 @@ import (
 // write returns store.ErrReadOnly (S121, S122).
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), filepath.Join(dir, "witness")} {
+	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkPath(dir), filepath.Join(dir, "witness")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
@@ -53,12 +53,11 @@ func OpenMemory(opts Options) (*Store, error) {
 
 func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
-	s.bulk.files = make(map[uint32]*os.File)
+	s.bulk = openDir(bulkPath(dir))
 	if dir != "" {
 		if err := spacious(dir, opts); err != nil {
 			return nil, err
 		}
-		s.bulk.dir = bulkDir(dir)
 		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
 			return nil, fmt.Errorf("remove order files: %w", err)
 		}
@@ -84,8 +83,8 @@ func openLocked(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// bulkDir is beside the engine's files and no concern of the engine.
-func bulkDir(dir string) string { return filepath.Join(dir, "db", "bulk") }
+// bulkPath is beside the engine's files and no concern of the engine.
+func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
 // examine proves that the store is complete, or makes it read-only.
 func (s *Store) examine() (tail, error) {
@@ -136,11 +135,11 @@ func (s *Store) verifyTables() (damage *store.DamageError) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			damage = damagef("engine table: %v", r)
+			damage = store.Corrupt("engine table: %v", r)
 		}
 	}()
 	if err := s.db.VerifyChecksum(); err != nil {
-		return damagef("engine table: %v", err)
+		return store.Corrupt("engine table: %v", err)
 	}
 	return nil
 }
@@ -186,7 +185,7 @@ func judge(d chain, t testimony, err error) finding {
 	w := t.last
 	switch {
 	case err != nil:
-		return finding{damage: damagef("%v", err)}
+		return finding{damage: store.Corrupt("%v", err)}
 	case !t.found:
 		return finding{rebuild: true}
 	case d.seq < w.seq:
@@ -195,7 +194,7 @@ func judge(d chain, t testimony, err error) finding {
 			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d", w.seq-d.seq, d.seq, w.seq),
 		}}
 	case d.seq == w.seq && d.link != w.link:
-		return finding{damage: damagef("commit %d differs between the store and its witness", d.seq)}
+		return finding{damage: store.Corrupt("commit %d differs between the store and its witness", d.seq)}
 	case d.seq == w.seq+1:
 		return finding{append: true}
 	case d.seq > w.seq:
@@ -235,7 +234,7 @@ func (s *Store) readChain() (chain, error) {
 	}
 	c, err := decodeChain(b)
 	if err == nil && c.seq != s.db.MaxVersion() {
-		err = damagef("chain head is of commit %d, the newest write of %d", c.seq, s.db.MaxVersion())
+		err = store.Corrupt("chain head is of commit %d, the newest write of %d", c.seq, s.db.MaxVersion())
 	}
 	return c, err
 }

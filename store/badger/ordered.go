@@ -258,7 +258,7 @@ func (l *lister) list(ctx context.Context, w *window, at string) (bool, error) {
 		}
 		for i, row := range some {
 			if k := sortKey(nil, l.q.Order, found[i].Change); string(k) != row.key {
-				return false, damagef("version %d has another key than it had before", row.version)
+				return false, store.Corrupt("version %d has another key than it had before", row.version)
 			}
 			if !l.take(found[i]) {
 				return true, nil
@@ -335,7 +335,7 @@ func (r reader) entriesAt(number uint64, rows []windowRow) ([]entry, error) {
 	for len(byVersion) > 0 {
 		first := rows[byVersion[0]].version
 		if it.Seek(numbered(kindSegment, number, first)); !it.ValidForPrefix(prefix) {
-			return nil, damagef("version %d is missing", first)
+			return nil, store.Corrupt("version %d is missing", first)
 		}
 		payload, err := r.value(it.Item(), it.Item().KeyCopy(nil))
 		if err != nil {
@@ -355,7 +355,7 @@ func (r reader) entriesAt(number uint64, rows []windowRow) ([]entry, error) {
 			}
 		}
 		if len(byVersion) > 0 && rows[byVersion[0]].version == first {
-			return nil, damagef("version %d is missing", first)
+			return nil, store.Corrupt("version %d is missing", first)
 		}
 	}
 	return found, nil

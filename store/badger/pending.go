@@ -63,7 +63,7 @@ func (s *Store) unseal(p *pending) (store.Interaction, error) {
 	}
 	var w words
 	if err := json.Unmarshal(plain, &w); err != nil {
-		return p.Interaction, damagef("question %s of run %s: %v", p.ID, p.RunID, err)
+		return p.Interaction, store.Corrupt("question %s of run %s: %v", p.ID, p.RunID, err)
 	}
 	p.Message, p.Schema = w.Message, w.Schema
 	return p.Interaction, nil

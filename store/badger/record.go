@@ -26,7 +26,7 @@ func (s *Store) Record(ctx context.Context, connection store.ConnectionID, strea
 	}
 	e, err := r.entryAt(n.number, at.at())
 	if err == nil && string(e.Key) != k {
-		err = damagef("version %d has another key than the index says", at.at())
+		err = store.Corrupt("version %d has another key than the index says", at.at())
 	}
 	if err != nil {
 		return store.Record{}, damaged(err, stream)
@@ -53,7 +53,7 @@ func (r reader) entryAt(number, version uint64) (entry, error) {
 			}
 		}
 	}
-	return entry{}, damagef("version %d is missing", version)
+	return entry{}, store.Corrupt("version %d is missing", version)
 }
 
 // A sight is what a reader takes of a stream's memory along with its snapshot.
@@ -96,7 +96,7 @@ func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
 		if !run.filter.has(h1, h2) {
 			continue
 		}
-		if found, ok, err := run.find(r, n.number, h1, h2); err != nil || ok {
+		if found, ok, err := r.find(n.number, run.runInfo, h1, h2); err != nil || ok {
 			return found, ok, err
 		}
 	}
@@ -126,7 +126,7 @@ func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
 		return newest, err == nil, err
 	}
 	for _, info := range slices.Backward(lay.Runs) {
-		if found, ok, err := info.find(r, n.number, h1, h2); err != nil || ok {
+		if found, ok, err := r.find(n.number, info, h1, h2); err != nil || ok {
 			return found, ok, err
 		}
 	}

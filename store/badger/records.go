@@ -244,7 +244,7 @@ func (w *walker) down(before uint64) error {
 // count compares what a walk over the whole stream met with the counters.
 func (w *walker) count(whole bool) error {
 	if want := w.n.live + w.n.tombstones; whole && w.met != want {
-		return damagef("%d records and tombstones where the counters say %d", w.met, want)
+		return store.Corrupt("%d records and tombstones where the counters say %d", w.met, want)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (w *walker) hole(a, b uint64) error {
 	}
 	ok, err := w.dead.span(a, b-1)
 	if err == nil && !ok {
-		err = damagef("records of versions %d to %d are missing", a, b-1)
+		err = store.Corrupt("records of versions %d to %d are missing", a, b-1)
 	}
 	return err
 }

@@ -43,7 +43,7 @@ type rewriteJob struct {
 
 	pack    repack
 	old     [][]byte       // keys of the segments read
-	fresh   []write        // their replacements
+	fresh   []write        // their replacements, with payloads
 	dropped map[uint64]int // purged versions by chunk
 	bytes   int64
 }
@@ -101,7 +101,7 @@ func (j *rewriteJob) read(payload []byte, dead *deadView) error {
 }
 
 func (j *rewriteJob) close() {
-	first, v := j.pack.value()
+	first, v := j.pack.segment()
 	j.fresh = append(j.fresh, write{numbered(kindSegment, j.number, first), v})
 	j.bytes += int64(len(v))
 	j.pack = repack{}
@@ -128,7 +128,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 			}
 		}
 		for _, w := range fresh {
-			g.putBulk(w.key, w.value)
+			g.putPayload(w.key, w.value)
 		}
 		for chunk, n := range dropped {
 			j.purge(g, chunk, n)

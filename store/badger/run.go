@@ -55,7 +55,7 @@ func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before 
 		}
 		var run store.Run
 		if err := json.Unmarshal(payload, &run); err != nil {
-			return false, damagef("run %s: %v", id, err)
+			return false, store.Corrupt("run %s: %v", id, err)
 		}
 		runs = append(runs, run)
 		return len(runs) < bounded(limit), ctx.Err()
@@ -127,11 +127,11 @@ func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit i
 	err := r.scan(prefix, eventKey(id, from), false, func(k, payload []byte) (bool, error) {
 		var e store.Event
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return false, damagef("event of run %s: %v", id, err)
+			return false, store.Corrupt("event of run %s: %v", id, err)
 		}
 		want := from + uint64(len(events))
 		if got := binary.BigEndian.Uint64(k[len(prefix):]); got != want || e.Sequence != want {
-			return false, damagef("run %s has event %d where %d belongs", id, got, want)
+			return false, store.Corrupt("run %s has event %d where %d belongs", id, got, want)
 		}
 		events = append(events, e)
 		return len(events) < limit, ctx.Err()

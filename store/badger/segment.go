@@ -98,7 +98,7 @@ func entries(payload []byte) iter.Seq2[entry, error] {
 		for len(payload) > 0 {
 			p, rest, ok := decodePart(payload)
 			if !ok {
-				yield(entry{}, damagef("segment part is cut short"))
+				yield(entry{}, store.Corrupt("segment part is cut short"))
 				return
 			}
 			if !p.each(yield) {
@@ -116,7 +116,7 @@ func (p part) each(yield func(entry, error) bool) bool {
 		case p.steps != nil:
 			step, n := binary.Uvarint(steps)
 			if n <= 0 {
-				return yield(entry{}, damagef("segment part lacks versions")) && false
+				return yield(entry{}, store.Corrupt("segment part lacks versions")) && false
 			}
 			version += step
 			steps = steps[n:]
@@ -125,7 +125,7 @@ func (p part) each(yield func(entry, error) bool) bool {
 		}
 		c, n := store.Unpack(packed)
 		if n == 0 {
-			return yield(entry{}, damagef("segment part lacks records")) && false
+			return yield(entry{}, store.Corrupt("segment part lacks records")) && false
 		}
 		if !yield(entry{c, version, p.run, p.ingested, packed[:n]}, nil) {
 			return false
@@ -157,9 +157,9 @@ func (r *repack) add(e entry) {
 	r.bytes += len(e.raw) + 2
 }
 
-// value is the segment's value and its first version.
-func (r *repack) value() (first uint64, v []byte) {
-	v = newValue(r.bytes + 16*len(r.parts))
+// segment returns what was collected, and its first version.
+func (r *repack) segment() (first uint64, v []byte) {
+	v = make([]byte, 0, r.bytes+16*len(r.parts))
 	for _, p := range r.parts {
 		v = p.append(v)
 	}

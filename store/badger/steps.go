@@ -87,7 +87,7 @@ func (s *Store) finishErasing(ctx context.Context) error {
 		case erasedRun:
 			err = s.pruneRun(ctx, id)
 		default:
-			err = damagef("key %.40q says what nobody erases", note)
+			err = store.Corrupt("key %.40q says what nobody erases", note)
 		}
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ type Store struct {
 
 	chain   chain   // writer only
 	witness witness // writer only
-	bulk    bulk
+	bulk    *bulkDir
 	space   space
 
 	gate sync.RWMutex // held for reading while db is in use outside the committer

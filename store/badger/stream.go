@@ -45,7 +45,7 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 		return l, err
 	}
 	if err := json.Unmarshal(b, &l); err != nil {
-		return l, damagef("layout of stream %d: %v", number, err)
+		return l, store.Corrupt("layout of stream %d: %v", number, err)
 	}
 	all := slices.Concat(l.Runs, l.Doomed)
 	if l.Building != nil {
@@ -53,7 +53,7 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 	}
 	for _, info := range all {
 		if !info.sound() {
-			return l, damagef("layout of stream %d: index run %d cannot be", number, info.ID)
+			return l, store.Corrupt("layout of stream %d: index run %d cannot be", number, info.ID)
 		}
 	}
 	return l, nil
@@ -164,7 +164,7 @@ func (st *stream) load(r reader, counters []byte) error {
 		st.lay.Doomed, st.lay.Building = append(st.lay.Doomed, *b), nil
 	}
 	for _, info := range st.lay.Runs {
-		run, err := loadRun(r, st.n.number, info)
+		run, err := r.loadRun(st.n.number, info)
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (st *stream) replay(r reader) error {
 				return false, err
 			}
 			if en.version != next {
-				return false, damagef("version %d is missing", next)
+				return false, store.Corrupt("version %d is missing", next)
 			}
 			next++
 			st.mem.put(e.row(en.Change, en.version))
@@ -221,24 +221,9 @@ func (st *stream) replay(r reader) error {
 		return true, nil
 	})
 	if err == nil && next != st.n.last+1 {
-		err = damagef("%d versions after %d are missing", st.n.last+1-next, next-1)
+		err = store.Corrupt("%d versions after %d are missing", st.n.last+1-next, next-1)
 	}
 	return err
-}
-
-// row is the row of a change that got a version.
-func (e *hasher) row(c store.Change, version uint64) row {
-	h1, h2 := hashKey(c.Key)
-	return e.rowOf(h1, h2, c, version)
-}
-
-func (e *hasher) rowOf(h1, h2 uint64, c store.Change, version uint64) row {
-	r := row{h1: h1, h2: h2, version: version}
-	r.e1, r.e2 = e.element(version, c)
-	if c.Op == store.Delete {
-		r.version |= tombstone
-	}
-	return r
 }
 
 // memory is what the stream's index takes in memory, in bytes.

@@ -59,7 +59,7 @@ func (r reader) verifyValues(ctx context.Context) error {
 			run, next = of, 0
 		}
 		if lastNumber(k) != next {
-			return damagef("run %.40q lacks event %d", of[3:], next)
+			return store.Corrupt("run %.40q lacks event %d", of[3:], next)
 		}
 		next++
 		_ = payload
@@ -91,7 +91,7 @@ func (r reader) verifyStream(ctx context.Context, n counters) error {
 
 func (got counters) compare(n counters, where string) error {
 	if got.live != n.live || got.tombstones != n.tombstones || got.sum != n.sum {
-		return damagef("%s hold %d records and %d tombstones, the counters say %d and %d; sums equal: %v",
+		return store.Corrupt("%s hold %d records and %d tombstones, the counters say %d and %d; sums equal: %v",
 			where, got.live, got.tombstones, n.live, n.tombstones, got.sum == n.sum)
 	}
 	return nil
@@ -120,12 +120,12 @@ func (r reader) verifyIndex(n counters) error {
 	}
 	var cursors []*rowCursor
 	for _, info := range lay.Runs {
-		c, err := newRowCursor(r, n.number, info)
+		c, err := r.rows(n.number, info)
 		if err != nil {
 			return err
 		}
 		cursors = append(cursors, c)
-		if _, err := loadRun(r, n.number, info); err != nil {
+		if _, err := r.loadRun(n.number, info); err != nil {
 			return err
 		}
 	}
@@ -171,21 +171,21 @@ func (s *Store) verifyWitness(r reader) error {
 	for _, name := range append(names, witnessName) {
 		t, err := readWitness(filepath.Join(s.witness.dir, name))
 		if errors.Is(err, errWitnessBroken) {
-			return damagef("%s: %v", name, err)
+			return store.Corrupt("%s: %v", name, err)
 		}
 		if err != nil {
 			return err
 		}
 		if last != (chain{}) && t.first != last {
-			return damagef("%s does not continue the file before", name)
+			return store.Corrupt("%s does not continue the file before", name)
 		}
 		last = t.last
 	}
 	if last.seq < head.seq {
-		return damagef("the witness ends at %d, the store at %d", last.seq, head.seq)
+		return store.Corrupt("the witness ends at %d, the store at %d", last.seq, head.seq)
 	}
 	if last.seq == head.seq && last.link != head.link {
-		return damagef("commit %d differs between the store and its witness", head.seq)
+		return store.Corrupt("commit %d differs between the store and its witness", head.seq)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	engine "github.com/dgraph-io/badger/v4"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // errRequeue marks a group that the writer did not touch because one before it
@@ -151,7 +153,7 @@ func (c chain) encode(b []byte) []byte {
 
 func decodeChain(b []byte) (chain, error) {
 	if len(b) != chainBytes {
-		return chain{}, damagef("chain head has %d bytes", len(b))
+		return chain{}, store.Corrupt("chain head has %d bytes", len(b))
 	}
 	if f := binary.LittleEndian.Uint32(b); f != format {
 		return chain{}, fmt.Errorf("store has format %d; this program reads format %d", f, format)

@@ -1,0 +1,182 @@
+package badger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+const bulkSuffix = ".bulk"
+
+// A bulkDir is a directory of bulk files. Reads may come from anywhere; writes
+// from one goroutine.
+type bulkDir struct {
+	dir string
+
+	mu    sync.RWMutex // guards files
+	files map[uint32]*os.File
+}
+
+// openDir returns the files in dir; it opens none of them.
+func openDir(dir string) *bulkDir { return &bulkDir{dir: dir, files: make(map[uint32]*os.File)} }
+
+func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
+
+// file returns a file that is there; with make, it may be new.
+func (b *bulkDir) file(n uint32, make bool) (*os.File, error) {
+	b.mu.RLock()
+	f := b.files[n]
+	b.mu.RUnlock()
+	if f != nil {
+		return f, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f := b.files[n]; f != nil {
+		return f, nil
+	}
+	path := filepath.Join(b.dir, bulkName(n))
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if make && errors.Is(err, os.ErrNotExist) {
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			err = syncDir(b.dir)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bulk file: %w", err)
+	}
+	b.files[n] = f
+	return f, nil
+}
+
+// read returns the payload of an extent after checking it.
+func (b *bulkDir) read(key []byte, p place) ([]byte, error) {
+	f, err := b.file(p.file, false)
+	if err != nil {
+		return nil, store.Corrupt("%v", err)
+	}
+	payload := make([]byte, p.length)
+	n, err := f.ReadAt(payload, int64(p.offset)+int64(extentHeader+len(key)))
+	if err != nil && !(errors.Is(err, io.EOF) && n == len(payload)) {
+		return nil, store.Corrupt("bulk file %d at %d: %v", p.file, p.offset, err)
+	}
+	if ieee, casta := sums(key, payload); ieee != p.ieee || casta != p.casta {
+		return nil, store.Corrupt("bulk file %d at %d: %v", p.file, p.offset, errBadValue)
+	}
+	return payload, nil
+}
+
+// errSync: what was written may or may not be on the device.
+var errSync = errors.New("sync failed")
+
+// write brings chunks to the device; errSync when that is uncertain.
+func (b *bulkDir) write(chunks []chunk) error {
+	var touched []*os.File
+	for _, c := range chunks {
+		f, err := b.file(c.file, true)
+		if err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(c.bytes, int64(c.offset)); err != nil {
+			return fmt.Errorf("write bulk: %w", err)
+		}
+		if !slices.Contains(touched, f) {
+			touched = append(touched, f)
+		}
+	}
+	for _, f := range touched {
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("bulk file: %w: %w", errSync, err)
+		}
+	}
+	return nil
+}
+
+// list returns the numbers of the files in the directory, in order.
+func (b *bulkDir) list() ([]uint32, error) {
+	all, err := os.ReadDir(b.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list bulk files: %w", err)
+	}
+	var files []uint32
+	for _, e := range all {
+		name, ok := strings.CutSuffix(e.Name(), bulkSuffix)
+		if n, err := strconv.ParseUint(name, 10, 32); ok && err == nil {
+			files = append(files, uint32(n))
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// holds says whether a file has at least so many bytes.
+func (b *bulkDir) holds(n uint32, bytes uint64) (bool, error) {
+	info, err := os.Stat(filepath.Join(b.dir, bulkName(n)))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("inspect bulk file: %w", err)
+	}
+	return uint64(info.Size()) >= bytes, nil
+}
+
+// remove deletes a file that nothing refers to any more.
+func (b *bulkDir) remove(n uint32) error {
+	b.mu.Lock()
+	f := b.files[n]
+	delete(b.files, n)
+	b.mu.Unlock()
+	if f != nil {
+		f.Close()
+	}
+	return os.Remove(filepath.Join(b.dir, bulkName(n)))
+}
+
+func (b *bulkDir) close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, f := range b.files {
+		errs = append(errs, f.Close())
+	}
+	clear(b.files)
+	return errors.Join(errs...)
+}
+
+// extents calls fn for the extents at the beginning of a file, as far as they
+// are whole, up to end.
+func (b *bulkDir) extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
+	f, err := b.file(n, false)
+	if err != nil {
+		return err
+	}
+	var head [extentHeader]byte
+	for off := uint64(0); off < end; {
+		if _, err := f.ReadAt(head[:], int64(off)); err != nil {
+			return store.Corrupt("bulk file %d at %d: %v", n, off, err)
+		}
+		k, length := binary.LittleEndian.Uint16(head[4:]), binary.LittleEndian.Uint32(head[6:])
+		if binary.LittleEndian.Uint32(head[:]) != extentMagic {
+			return store.Corrupt("bulk file %d at %d: no extent", n, off)
+		}
+		key := make([]byte, k)
+		if _, err := f.ReadAt(key, int64(off)+extentHeader); err != nil {
+			return store.Corrupt("bulk file %d at %d: %v", n, off, err)
+		}
+		if err := fn(key, off, length); err != nil {
+			return err
+		}
+		off += uint64(extentHeader) + uint64(k) + uint64(length)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package badger
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// An index run is a sorted set of rows on disk, cut into 2^bits pages by the
+// top bits of h1. The page of a key is computed, not searched, and every page
+// exists, so one that is missing is damage. Runs are immutable.
+type indexRun struct {
+	runInfo
+	filter filter
+}
+
+// A runInfo is what the layout keeps of an index run.
+type runInfo struct {
+	ID      uint64 `json:"id"`
+	Bits    uint   `json:"bits"`
+	Rows    uint64 `json:"rows"`
+	Blocks  int    `json:"blocks"`            // of its filter
+	Removed uint64 `json:"removed,omitempty"` // pages deleted so far, of a run on its way out
+}
+
+// pageRows is how many rows a page holds on average, at most.
+const pageRows = 256
+
+func pageBits(rows uint64) uint {
+	if rows <= pageRows {
+		return 0
+	}
+	return uint(bits.Len64((rows - 1) / pageRows))
+}
+
+// sound says that a run can be: no number in it makes a loop without end, or a
+// filter without a block.
+func (i runInfo) sound() bool {
+	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
+}
+
+func (i runInfo) pages() uint64 { return 1 << i.Bits }
+
+func (i runInfo) pageOf(h1 uint64) uint64 {
+	return h1 >> (64 - i.Bits) // a shift by 64 is 0
+}
+
+func findInPage(page []byte, h1, h2 uint64) (row, bool) {
+	n := len(page) / rowBytes
+	at := sort.Search(n, func(j int) bool {
+		g1 := binary.LittleEndian.Uint64(page[j*rowBytes:])
+		return g1 > h1 || g1 == h1 && binary.LittleEndian.Uint64(page[j*rowBytes+8:]) >= h2
+	})
+	if at == n {
+		return row{}, false
+	}
+	r := decodeRow(page[at*rowBytes:])
+	return r, r.h1 == h1 && r.h2 == h2
+}
+
+// checkPage refuses what cannot be a page.
+func (i runInfo) checkPage(n uint64, page []byte) error {
+	if len(page)%rowBytes != 0 {
+		return store.Corrupt("page %d of index run %d is cut", n, i.ID)
+	}
+	return nil
+}
+
+// A runWriter cuts rows, which come in order, into pages and builds the filter.
+type runWriter struct {
+	info   runInfo
+	filter filter
+	page   uint64 // being filled
+	rows   []byte
+	emit   func(page uint64, rows []byte) error
+}
+
+// newRunWriter expects at most rows rows; emit takes every finished page and owns
+// it.
+func newRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *runWriter {
+	f := newFilter(rows)
+	return &runWriter{filter: f, emit: emit, info: runInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
+}
+
+// add takes the next row.
+func (w *runWriter) add(r row) error {
+	for p := w.info.pageOf(r.h1); w.page < p; {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if w.rows == nil {
+		w.rows = make([]byte, 0, pageRows*rowBytes*5/4)
+	}
+	w.rows = r.encode(w.rows)
+	w.filter.add(r.h1, r.h2)
+	w.info.Rows++
+	return nil
+}
+
+func (w *runWriter) flush() error {
+	err := w.emit(w.page, w.rows)
+	w.page, w.rows = w.page+1, nil
+	return err
+}
+
+// finish writes the pages that are left, and returns the run.
+func (w *runWriter) finish() (*indexRun, error) {
+	for w.page < w.info.pages() {
+		if err := w.flush(); err != nil {
+			return nil, err
+		}
+	}
+	return &indexRun{w.info, w.filter}, nil
+}
+
+// loadFilter puts the filter of a run together from its parts, of which read
+// returns one, or nil.
+func loadFilter(info runInfo, read func(part int) ([]byte, error)) (*indexRun, error) {
+	run := &indexRun{runInfo: info}
+	for i := range filterParts(info.Blocks) {
+		payload, err := read(i)
+		if err != nil {
+			return nil, err
+		}
+		// So much memory as there is on disk, whatever the layout says.
+		run.filter.blocks = append(run.filter.blocks, make([]block, len(payload)/blockBytes)...)
+		if payload == nil || !run.filter.setPart(i, payload) {
+			return nil, store.Corrupt("filter of index run %d is missing or cut", info.ID)
+		}
+	}
+	if len(run.filter.blocks) != info.Blocks {
+		return nil, store.Corrupt("filter of index run %d is cut", info.ID)
+	}
+	return run, nil
+}
+
+// A rowCursor reads the rows of a run in order.
+type rowCursor struct {
+	info runInfo
+	read func(page uint64) ([]byte, error)
+	next uint64 // page to read
+	page []byte
+	row  row
+	done bool
+}
+
+func newRowCursor(info runInfo, read func(page uint64) ([]byte, error)) (*rowCursor, error) {
+	c := &rowCursor{info: info, read: read}
+	return c, c.advance()
+}
+
+func (c *rowCursor) advance() (err error) {
+	for len(c.page) == 0 {
+		if c.next == c.info.pages() {
+			c.done = true
+			return nil
+		}
+		if c.page, err = c.read(c.next); err != nil {
+			return err
+		}
+		c.next++
+	}
+	c.row, c.page = decodeRow(c.page), c.page[rowBytes:]
+	return nil
+}
+
+// mergeRows calls fn for the newest row of every key in the cursors, in order.
+func mergeRows(cursors []*rowCursor, fn func(row) error) error {
+	live := slices.DeleteFunc(slices.Clone(cursors), func(c *rowCursor) bool { return c.done })
+	for len(live) > 0 {
+		best, tied := live[0], false
+		for _, c := range live[1:] {
+			switch {
+			case c.row.h1 < best.row.h1:
+				best, tied = c, false
+			case c.row.h1 == best.row.h1:
+				tied = true
+			}
+		}
+		newest := best.row
+		if tied {
+			newest = newestOf(live, best.row.h1)
+		}
+		if err := fn(newest); err != nil {
+			return err
+		}
+		for i := len(live) - 1; i >= 0; i-- {
+			c := live[i]
+			if c != best && !tied || c.row.h1 != newest.h1 || c.row.h2 != newest.h2 {
+				continue
+			}
+			if err := c.advance(); err != nil {
+				return err
+			}
+			if c.done {
+				live = slices.Delete(live, i, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// newestOf picks, of the rows with this h1, the least h2 and there the newest.
+func newestOf(cursors []*rowCursor, h1 uint64) row {
+	var best row
+	for _, c := range cursors {
+		r := c.row
+		if r.h1 == h1 && (best.version == 0 || r.h2 < best.h2 || r.h2 == best.h2 && r.at() > best.at()) {
+			best = r
+		}
+	}
+	return best
+}
