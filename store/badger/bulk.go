@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 const bulkRoll = 128 << 20 // size at which a bulk file is followed by the next
@@ -18,21 +19,21 @@ func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 		g.put(k, fill(newValue(n)))
 		return
 	}
-	at := g.extentBuffer(extentHeader + len(k) + n)
-	was := len(at.bytes)
-	p := at.add(k, fill)
+	at := g.extentBuffer(bulk.ExtentHeader + len(k) + n)
+	was := len(at.Bytes)
+	p := at.Add(k, fill)
 	chunks := len(g.bulk)
 	g.undo = append(g.undo, func() {
 		g.bulk = g.bulk[:chunks]
-		g.bulk[chunks-1].bytes = g.bulk[chunks-1].bytes[:was]
+		g.bulk[chunks-1].Bytes = g.bulk[chunks-1].Bytes[:was]
 	})
-	ref := append(make([]byte, 0, 1+placeBytes+sealBytes), formExtent)
-	g.set(k, seal(k, p.append(ref)))
-	g.inBulk += p.size(k)
-	f := g.c.tail.files[p.file]
-	f.live += p.size(k)
-	f.end = p.offset + uint64(p.size(k))
-	g.setFile(p.file, f)
+	ref := append(make([]byte, 0, 1+bulk.PlaceBytes+sealBytes), formExtent)
+	g.set(k, seal(k, p.Append(ref)))
+	g.inBulk += p.Size(k)
+	f := g.c.tail.Files[p.File]
+	f.Live += p.Size(k)
+	f.End = p.Offset + uint64(p.Size(k))
+	g.setFile(p.File, f)
 }
 
 // putBulk is putExtent for a value made with newValue, which it leaves as it is.
@@ -48,13 +49,13 @@ func (g *group) putPayload(k, payload []byte) {
 // extentInFlight reads a value that this group or one on its way to disk wrote
 // to a bulk file.
 func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
-	p, ok := decodePlace(payload)
+	p, ok := bulk.DecodePlace(payload)
 	if !ok {
 		return nil, false, store.Corrupt("key %.40q in flight: bad place", k)
 	}
 	for _, other := range append([]*group{g}, g.c.inflight...) {
 		for i := range other.bulk {
-			if payload, ok := other.bulk[i].payload(k, p); ok {
+			if payload, ok := other.bulk[i].Payload(k, p); ok {
 				return payload, true, nil
 			}
 		}
@@ -63,34 +64,34 @@ func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
 }
 
 // extentBuffer returns the chunk at the end of the current bulk file, with room.
-func (g *group) extentBuffer(n int) *chunk {
+func (g *group) extentBuffer(n int) *bulk.Chunk {
 	t := &g.c.tail
-	if t.files[t.file].end >= g.c.s.opts.bulkRoll {
-		old := t.file
-		t.file++
-		g.undo = append(g.undo, func() { t.file = old })
+	if t.Files[t.File].End >= g.c.s.opts.bulkRoll {
+		old := t.File
+		t.File++
+		g.undo = append(g.undo, func() { t.File = old })
 	}
-	if i := len(g.bulk) - 1; i >= 0 && g.bulk[i].file == t.file {
+	if i := len(g.bulk) - 1; i >= 0 && g.bulk[i].File == t.File {
 		return &g.bulk[i]
 	}
-	g.bulk = append(g.bulk, chunk{file: t.file, offset: t.files[t.file].end, bytes: g.c.buffer(n)})
+	g.bulk = append(g.bulk, bulk.Chunk{File: t.File, Offset: t.Files[t.File].End, Bytes: g.c.buffer(n)})
 	return &g.bulk[len(g.bulk)-1]
 }
 
 // dropExtent counts an extent as garbage.
 func (g *group) dropExtent(k, payload []byte) error {
-	p, ok := decodePlace(payload)
+	p, ok := bulk.DecodePlace(payload)
 	if !ok {
 		return store.Corrupt("key %.40q: bad place", k)
 	}
-	f := g.c.tail.files[p.file]
-	f.live -= p.size(k)
-	g.setFile(p.file, f)
+	f := g.c.tail.Files[p.File]
+	f.Live -= p.Size(k)
+	g.setFile(p.File, f)
 	return nil
 }
 
-func (g *group) setFile(n uint32, f bulkFile) {
-	files := g.c.tail.files
+func (g *group) setFile(n uint32, f bulk.File) {
+	files := g.c.tail.Files
 	old, known := files[n]
 	files[n] = f
 	g.undo = append(g.undo, func() {
@@ -99,7 +100,7 @@ func (g *group) setFile(n uint32, f bulkFile) {
 		}
 	})
 	k := numbered(kindFile, uint64(n))
-	g.put(k, f.append(newValue(bulkFileBytes)))
+	g.put(k, f.Append(newValue(bulk.FileBytes)))
 }
 
 // Buffers of bulk are used again; groups are about as large as each other.
@@ -116,8 +117,8 @@ func (c *committer) buffer(n int) []byte {
 
 func (c *committer) recycle(g *group) {
 	for _, ch := range g.bulk {
-		if len(c.buffers) <= groupInflight && cap(ch.bytes) <= bufferBytes {
-			c.buffers = append(c.buffers, ch.bytes)
+		if len(c.buffers) <= groupInflight && cap(ch.Bytes) <= bufferBytes {
+			c.buffers = append(c.buffers, ch.Bytes)
 		}
 	}
 	g.bulk = nil
@@ -126,48 +127,48 @@ func (c *committer) recycle(g *group) {
 // loadBulk reads how the bulk files stand and compares that with the directory.
 // A file that is missing or too short is damage; one that nothing refers to was
 // made by a commit that never was, and goes.
-func (s *Store) loadBulk(r reader) (tail, error) {
-	t := tail{file: 1, files: make(map[uint32]bulkFile)}
+func (s *Store) loadBulk(r reader) (bulk.Tail, error) {
+	t := bulk.Tail{File: 1, Files: make(map[uint32]bulk.File)}
 	if s.dir == "" {
 		return t, nil
 	}
 	err := r.scan([]byte{kindFile}, nil, false, func(k, payload []byte) (bool, error) {
-		f, ok := decodeBulkFile(payload)
+		f, ok := bulk.DecodeFile(payload)
 		if !ok {
 			return false, store.Corrupt("bulk file entry has %d bytes", len(payload))
 		}
 		n := uint32(lastNumber(k))
-		t.files[n] = f
-		t.file = max(t.file, n)
+		t.Files[n] = f
+		t.File = max(t.File, n)
 		return true, nil
 	})
 	if err != nil {
 		return t, err
 	}
-	for n, f := range t.files {
-		whole, err := s.bulk.holds(n, f.end)
+	for n, f := range t.Files {
+		whole, err := s.bulk.Holds(n, f.End)
 		if err != nil {
 			return t, err
 		}
-		if f.end > 0 && !whole {
-			return t, store.Corrupt("bulk file %d is missing or shorter than %d bytes", n, f.end)
+		if f.End > 0 && !whole {
+			return t, store.Corrupt("bulk file %d is missing or shorter than %d bytes", n, f.End)
 		}
 	}
 	return t, nil
 }
 
 // dropOrphans removes bulk files that no transaction knows.
-func (s *Store) dropOrphans(t tail) error {
+func (s *Store) dropOrphans(t bulk.Tail) error {
 	if s.dir == "" {
 		return nil
 	}
-	files, err := s.bulk.list()
+	files, err := s.bulk.List()
 	if err != nil {
 		return err
 	}
 	for _, n := range files {
-		if _, known := t.files[n]; !known {
-			if err := s.bulk.remove(n); err != nil {
+		if _, known := t.Files[n]; !known {
+			if err := s.bulk.Remove(n); err != nil {
 				return fmt.Errorf("remove bulk file: %w", err)
 			}
 		}

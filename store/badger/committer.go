@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Bounds of one group (S115): one transaction, one sync of the engine, one of
@@ -31,26 +32,26 @@ type committer struct {
 	maxBytes int64    // of one group: half the engine's transaction limit
 	grants   map[store.ConnectionID]*store.Grant
 	streams  map[streamKey]*stream
-	tail     tail              // of the bulk files
+	tail     bulk.Tail         // of the bulk files
 	buffers  [][]byte          // of bulk, to use again
 	reaping  map[uint32]uint64 // empty bulk files, and the group after which they may go
 	chores   []*item           // the store's own work, done before what is queued
 	job      bool              // a job is running
-	hash     *hasher
+	hash     *bulk.Hasher
 	pages    *pageCache
 	cands    []candidate // scratch of ingest
-	probes   []probe
+	probes   []bulk.Probe
 	touched  uint64
 	keep     []int
 	packed   []byte
 	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
-func newCommitter(s *Store, seq uint64, t tail) *committer {
+func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
 	return &committer{
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
-		streams: make(map[streamKey]*stream), hash: newHasher(),
+		streams: make(map[streamKey]*stream), hash: bulk.NewHasher(),
 		pages: newPageCache(s.opts.pageCache()),
 		tail:  t, reaping: make(map[uint32]uint64),
 	}

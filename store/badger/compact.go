@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Bulk files shrink in two ways: one that nothing refers to is deleted, and
@@ -30,7 +31,7 @@ func (j *compactJob) run(ctx context.Context) error {
 		return err
 	}
 	defer r.close()
-	err = j.c.s.bulk.extents(j.file, j.end, func(k []byte, offset uint64, length uint32) error {
+	err = j.c.s.bulk.Extents(j.file, j.end, func(k []byte, offset uint64, length uint32) error {
 		raw, err := r.raw(k)
 		if err != nil || raw == nil {
 			return err
@@ -39,16 +40,16 @@ func (j *compactJob) run(ctx context.Context) error {
 		if err != nil {
 			return store.Corrupt("key %.40q: %v", k, err)
 		}
-		p, ok := decodePlace(ref)
-		if form != formExtent || !ok || p.file != j.file || p.offset != offset {
+		p, ok := bulk.DecodePlace(ref)
+		if form != formExtent || !ok || p.File != j.file || p.Offset != offset {
 			return nil
 		}
-		payload, err := j.c.s.bulk.read(k, p)
+		payload, err := j.c.s.bulk.Read(k, p)
 		if err != nil {
 			return err
 		}
 		j.moves = append(j.moves, move{k, raw, payload})
-		if j.bytes += p.size(k); j.bytes < mergeStep {
+		if j.bytes += p.Size(k); j.bytes < mergeStep {
 			return nil
 		}
 		return j.write(ctx)
@@ -86,8 +87,8 @@ func (j *compactJob) write(ctx context.Context) error {
 // reap deletes files that became empty, once no reader can want them: first
 // what the engine knows of them, then the files.
 func (c *committer) reap() {
-	for n, f := range c.tail.files {
-		if n == c.tail.file || f.live != 0 || c.reaping[n] != 0 {
+	for n, f := range c.tail.Files {
+		if n == c.tail.File || f.Live != 0 || c.reaping[n] != 0 {
 			continue
 		}
 		c.reaping[n] = c.next // nothing from this group on refers to it
@@ -100,12 +101,12 @@ func (c *committer) reap() {
 		c.reaping[n] = reapQueued
 		c.chores = append(c.chores, &item{
 			op: func(g *group) error {
-				if c.tail.files[n].live != 0 {
+				if c.tail.Files[n].Live != 0 {
 					return errStale // a failed group gave it something back
 				}
-				g.setFile(n, bulkFile{})
+				g.setFile(n, bulk.File{})
 				g.set(numbered(kindFile, uint64(n)), nil)
-				delete(c.tail.files, n)
+				delete(c.tail.Files, n)
 				return nil
 			},
 			bytes: 1024,
@@ -114,7 +115,7 @@ func (c *committer) reap() {
 				if err != nil {
 					return
 				}
-				if err := c.s.bulk.remove(n); err != nil {
+				if err := c.s.bulk.Remove(n); err != nil {
 					c.s.opts.Logger.Warn("remove bulk file", "err", err)
 				}
 			},

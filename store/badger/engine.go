@@ -13,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // engineOptions are those of S114, S117 and S118. The tables are smaller than
@@ -105,7 +106,7 @@ func dropEmptyLogs(dir string) error {
 // concurrent use.
 type reader struct {
 	txn  *engine.Txn
-	bulk *bulkDir
+	bulk *bulk.Dir
 	ts   uint64
 }
 
@@ -140,11 +141,11 @@ func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	case formChunks:
 		return r.chunks(payload)
 	case formExtent:
-		p, ok := decodePlace(payload)
+		p, ok := bulk.DecodePlace(payload)
 		if !ok {
 			return nil, store.Corrupt("key %.40q: bad place", k)
 		}
-		return r.bulk.read(k, p)
+		return r.bulk.Read(k, p)
 	}
 	return payload, nil
 }

@@ -155,9 +155,9 @@ func (s *Store) eraseStream(ctx context.Context, number uint64) error {
 // deleted or compacted as the others are, and erased records leave the disk.
 func (g *group) freeBulk() {
 	c := g.c
-	if f := c.tail.files[c.tail.file]; f.mostlyGarbage() {
-		c.tail.file++
-		g.undo = append(g.undo, func() { c.tail.file-- })
+	if f := c.tail.Files[c.tail.File]; f.MostlyGarbage() {
+		c.tail.File++
+		g.undo = append(g.undo, func() { c.tail.File-- })
 	}
 	c.startJob(nil)
 }

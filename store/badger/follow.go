@@ -2,6 +2,8 @@ package badger
 
 import (
 	"bytes"
+
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // A follower makes use of habit: a source that is read again lists its records
@@ -10,7 +12,7 @@ import (
 // that come next are looked for right there, without hashing, filters or pages.
 // An entry found this way is current, because its version is not superseded.
 type follower struct {
-	entries []entry
+	entries []bulk.Entry
 	at      int    // of the entry expected next
 	last    uint64 // version found last, by whatever means
 	misses  int    // keys in a row that were not where they were expected
@@ -34,13 +36,13 @@ func (f *follower) next(c *committer, st *stream, k *candidate) error {
 	}
 	for i := f.at; i < min(f.at+near, len(f.entries)); i++ {
 		e := &f.entries[i]
-		if !bytes.Equal(e.Key, k.change.Key) || st.dead.has(e.version) {
+		if !bytes.Equal(e.Key, k.change.Key) || st.dead.has(e.Version) {
 			continue
 		}
-		f.at, f.last, f.misses = i+1, e.version, 0
+		f.at, f.last, f.misses = i+1, e.Version, 0
 		k.had = true
 		if k.same = e.Op == k.change.Op && bytes.Equal(e.Data, k.change.Data); !k.same {
-			k.old = c.hash.rowOf(k.h1, k.h2, e.Change, e.version)
+			k.old = c.hash.RowOf(k.h1, k.h2, e.Change, e.Version)
 		}
 		return nil
 	}
@@ -51,8 +53,8 @@ func (f *follower) next(c *committer, st *stream, k *candidate) error {
 }
 
 // found tells the follower what a lookup in the runs said.
-func (f *follower) found(c *committer, st *stream, r row) error {
-	v := r.at()
+func (f *follower) found(c *committer, st *stream, r bulk.Row) error {
+	v := r.At()
 	beside := v > f.last && v-f.last <= near
 	f.last = v
 	if !beside {
@@ -74,11 +76,11 @@ func (f *follower) load(c *committer, st *stream, v uint64) error {
 		return err
 	}
 	return c.base.scan(prefix, k, false, func(_, payload []byte) (bool, error) {
-		for e, err := range entries(payload) {
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if e.version >= v {
+			if e.Version >= v {
 				f.entries = append(f.entries, e)
 			}
 		}

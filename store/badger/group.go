@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // A group is what becomes one engine transaction: the writes of one or more
@@ -17,7 +18,7 @@ type group struct {
 	writes   []write
 	index    map[string]int // key to its write
 	journal  []overwritten  // since the last savepoint
-	bulk     []chunk        // goes to the bulk files before the transaction
+	bulk     []bulk.Chunk   // goes to the bulk files before the transaction
 	bytes    int64          // in the transaction
 	inBulk   int64          // bytes in the bulk files
 	records  int

@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Bounds of what Load hands to the committer at once. What goes into the
@@ -60,7 +61,7 @@ func (l *loader) load() error {
 		}
 		l.writes = append(l.writes, write{k, v})
 		if n := int64(len(k) + len(v)); isBulk(k[0]) || len(v) >= bulkValue {
-			l.engine += int64(len(k)) + placeBytes + writeOverhead
+			l.engine += int64(len(k)) + bulk.PlaceBytes + writeOverhead
 			l.bulk += n
 		} else {
 			l.engine += n + writeOverhead

@@ -6,23 +6,24 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // maintain is called after every batch. What is short is queued as a chore;
 // what is long becomes a job beside the committer.
 func (c *committer) maintain(g *group, st *stream) {
-	if !st.flushing && (st.mem.used >= c.s.opts.memRows || st.fresh >= memBytes) {
+	if !st.flushing && (st.mem.Used >= c.s.opts.memRows || st.fresh >= memBytes) {
 		st.flushing = true
 		c.chores = append(c.chores, &item{
 			op:     func(g *group) error { return c.flush(g, st) },
-			bytes:  int64(st.mem.used)*(rowBytes+4) + 64<<10,
+			bytes:  int64(st.mem.Used)*(bulk.RowBytes+4) + 64<<10,
 			settle: func(store.Ack, error) { st.flushing = false },
 		})
 	}
 	if len(st.lists) >= listsMax || st.listed >= listsMaxDead || st.dirty >= dirtyMax {
 		c.checkpointDead(g, st)
 	}
-	if n := st.mem.memory(); n != st.measured {
+	if n := st.mem.Memory(); n != st.measured {
 		st.measured = n
 		st.footprint.Store(st.memory())
 	}
@@ -31,37 +32,37 @@ func (c *committer) maintain(g *group, st *stream) {
 
 // flush turns the rows in memory into an index run.
 func (c *committer) flush(g *group, st *stream) error {
-	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.used == 0 {
+	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.Used == 0 {
 		return nil
 	}
-	rows := st.mem.rows()
+	rows := st.mem.Rows()
 	lay := st.lay.clone()
-	w := newRunWriter(lay.NextRun, uint64(len(rows)), func(page uint64, rows []byte) error {
+	w := bulk.NewRunWriter(lay.NextRun, uint64(len(rows)), func(page uint64, rows []byte) error {
 		g.putPayload(pageKey(st.n.number, lay.NextRun, page), rows)
 		return nil
 	})
 	for _, r := range rows {
-		if err := w.add(r); err != nil {
+		if err := w.Add(r); err != nil {
 			return err
 		}
 	}
-	run, err := w.finish()
+	run, err := w.Finish()
 	if err != nil {
 		return err
 	}
-	for part, payload := range run.filter.parts() {
+	for part, payload := range run.Filter.Parts() {
 		g.putPayload(filterKey(st.n.number, run.ID, part), payload)
 	}
 	lay.NextRun++
 	lay.Indexed = st.n.last
-	lay.Runs = append(lay.Runs, run.runInfo)
+	lay.Runs = append(lay.Runs, run.RunInfo)
 	if err := c.setLayout(g, st, lay); err != nil {
 		return err
 	}
 	old, frozen, fresh := st.mem, st.frozen, st.fresh
-	empty := newTable()
-	if old.used >= c.s.opts.memRows/2 {
-		empty = old.emptied()
+	empty := bulk.NewTable()
+	if old.Used >= c.s.opts.memRows/2 {
+		empty = old.Emptied()
 	}
 	c.s.swap(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
 	st.fresh = 0
@@ -70,7 +71,7 @@ func (c *committer) flush(g *group, st *stream) error {
 		st.fresh = fresh
 	})
 	g.publish = append(g.publish, func() {
-		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *table) bool { return t == old })
+		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *bulk.Table) bool { return t == old })
 		st.runs = append(slices.Clone(st.runs), run)
 		st.footprint.Store(st.memory())
 	})
@@ -151,8 +152,8 @@ func (c *committer) startJob(st *stream) {
 }
 
 func (c *committer) pick(st *stream) func(context.Context) error {
-	if n, ok := c.tail.wasteful(); ok {
-		j := compactJob{c: c, file: n, end: c.tail.files[n].end}
+	if n, ok := c.tail.Wasteful(); ok {
+		j := compactJob{c: c, file: n, end: c.tail.Files[n].End}
 		return j.run
 	}
 	if st == nil {
@@ -181,7 +182,7 @@ func (c *committer) current(st *stream) bool {
 var errStale = errors.New("stream left memory")
 
 // dropRun deletes the pages of a run that is no longer used, some at a time.
-func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error {
+func (c *committer) dropRun(ctx context.Context, st *stream, run bulk.RunInfo) error {
 	const some = 1000
 	for removed := run.Removed; ; {
 		last := false
@@ -189,7 +190,7 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error 
 			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
 				return errStale
 			}
-			to := min(removed+some, run.pages())
+			to := min(removed+some, run.Pages())
 			for p := removed; p < to; p++ {
 				if err := g.remove(pageKey(st.n.number, run.ID, p)); err != nil {
 					return err
@@ -197,8 +198,8 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error 
 			}
 			lay := st.lay.clone()
 			lay.Doomed[0].Removed = to
-			if last = to == run.pages(); last {
-				for i := range filterParts(run.Blocks) {
+			if last = to == run.Pages(); last {
+				for i := range bulk.FilterParts(run.Blocks) {
 					if err := g.remove(filterKey(st.n.number, run.ID, i)); err != nil {
 						return err
 					}

@@ -3,14 +3,16 @@ package badger
 import (
 	"context"
 	"slices"
+
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // mergeFan is how many index runs of one level become one of the next.
 const mergeFan = 8
 
-// level is how often the rows of a run have been merged, judged by its size;
+// mergeLevel is how often the rows of a run have been merged, judged by its size;
 // base is the size of a run that was not.
-func (i runInfo) level(base int) int {
+func mergeLevel(i bulk.RunInfo, base int) int {
 	l := 0
 	for rows := i.Rows / uint64(base); rows >= mergeFan/2; rows /= mergeFan {
 		l++
@@ -24,17 +26,17 @@ func (i runInfo) level(base int) int {
 //
 // Invariant: only neighbours in age are merged, so of two runs one is newer
 // throughout, and the first of them to know a key, newest first, is right.
-func mergeable(st *stream, base int) []runInfo {
-	var all []runInfo
+func mergeable(st *stream, base int) []bulk.RunInfo {
+	var all []bulk.RunInfo
 	rows, top := uint64(0), 0
 	for _, r := range st.runs {
 		rows += r.Rows
-		all = append(all, r.runInfo)
-		top = max(top, r.level(base))
+		all = append(all, r.RunInfo)
+		top = max(top, mergeLevel(r.RunInfo, base))
 	}
 	for l := range top + 1 {
 		from := len(all)
-		for from > 0 && all[from-1].level(base) <= l {
+		for from > 0 && mergeLevel(all[from-1], base) <= l {
 			from--
 		}
 		if len(all)-from >= mergeFan {
@@ -53,9 +55,9 @@ type mergeJob struct {
 	c      *committer
 	st     *stream
 	number uint64
-	inputs []runInfo
+	inputs []bulk.RunInfo
 
-	out   runInfo
+	out   bulk.RunInfo
 	batch []write // payloads that are finished and not yet written
 	bytes int64
 }
@@ -89,20 +91,20 @@ func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
 			return errStale
 		}
 		lay := j.st.lay.clone()
-		j.out = newRunWriter(lay.NextRun, rows, nil).info
+		j.out = bulk.NewRunWriter(lay.NextRun, rows, nil).Info
 		lay.NextRun++
 		lay.Building = &j.out
 		return j.c.setLayout(g, j.st, lay)
 	})
 }
 
-func (j *mergeJob) merge(ctx context.Context, rows uint64) (*indexRun, error) {
+func (j *mergeJob) merge(ctx context.Context, rows uint64) (*bulk.IndexRun, error) {
 	r, err := j.c.s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	var cursors []*rowCursor
+	var cursors []*bulk.RowCursor
 	for _, in := range j.inputs {
 		cur, err := r.rows(j.number, in)
 		if err != nil {
@@ -117,17 +119,17 @@ func (j *mergeJob) merge(ctx context.Context, rows uint64) (*indexRun, error) {
 		}
 		return j.write(ctx)
 	}
-	w := newRunWriter(j.out.ID, rows, func(page uint64, rows []byte) error {
+	w := bulk.NewRunWriter(j.out.ID, rows, func(page uint64, rows []byte) error {
 		return put(pageKey(j.number, j.out.ID, page), rows)
 	})
-	if err := mergeRows(cursors, w.add); err != nil {
+	if err := bulk.MergeRows(cursors, w.Add); err != nil {
 		return nil, damaged(err, j.st.name)
 	}
-	run, err := w.finish()
+	run, err := w.Finish()
 	if err != nil {
 		return nil, err
 	}
-	for part, payload := range run.filter.parts() {
+	for part, payload := range run.Filter.Parts() {
 		if err := put(filterKey(j.number, run.ID, part), payload); err != nil {
 			return nil, err
 		}
@@ -149,10 +151,10 @@ func (j *mergeJob) write(ctx context.Context) error {
 	})
 }
 
-func (j *mergeJob) swap(ctx context.Context, run *indexRun) error {
+func (j *mergeJob) swap(ctx context.Context, run *bulk.IndexRun) error {
 	st := j.st
 	input := func(id uint64) bool {
-		return slices.ContainsFunc(j.inputs, func(in runInfo) bool { return in.ID == id })
+		return slices.ContainsFunc(j.inputs, func(in bulk.RunInfo) bool { return in.ID == id })
 	}
 	return j.c.s.do(ctx, false, func(g *group) error {
 		if !j.c.current(st) {
@@ -161,10 +163,10 @@ func (j *mergeJob) swap(ctx context.Context, run *indexRun) error {
 		lay := st.lay.clone()
 		lay.Building = nil
 		lay.Doomed = append(lay.Doomed, j.inputs...)
-		at := slices.IndexFunc(lay.Runs, func(r runInfo) bool { return input(r.ID) })
-		lay.Runs = slices.Replace(lay.Runs, at, at+len(j.inputs), run.runInfo)
+		at := slices.IndexFunc(lay.Runs, func(r bulk.RunInfo) bool { return input(r.ID) })
+		lay.Runs = slices.Replace(lay.Runs, at, at+len(j.inputs), run.RunInfo)
 		g.publish = append(g.publish, func() {
-			at := slices.IndexFunc(st.runs, func(r *indexRun) bool { return input(r.ID) })
+			at := slices.IndexFunc(st.runs, func(r *bulk.IndexRun) bool { return input(r.ID) })
 			st.runs = slices.Replace(slices.Clone(st.runs), at, at+len(j.inputs), run)
 		})
 		return j.c.setLayout(g, st, lay)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Open opens the store in the data directory dir, making both when there is
@@ -24,7 +25,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		}
 	}
 	for _, d := range []string{filepath.Join(dir, "db"), dir} { // the new names, too, outlast a power cut
-		if err := syncDir(d); err != nil {
+		if err := bulk.SyncDir(d); err != nil {
 			return nil, fmt.Errorf("sync data directory: %w", err)
 		}
 	}
@@ -53,7 +54,7 @@ func OpenMemory(opts Options) (*Store, error) {
 
 func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
-	s.bulk = openDir(bulkPath(dir))
+	s.bulk = bulk.OpenDir(bulkPath(dir))
 	if dir != "" {
 		if err := spacious(dir, opts); err != nil {
 			return nil, err
@@ -87,13 +88,13 @@ func openLocked(dir string, opts Options) (*Store, error) {
 func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
 // examine proves that the store is complete, or makes it read-only.
-func (s *Store) examine() (tail, error) {
+func (s *Store) examine() (bulk.Tail, error) {
 	if err := s.verifyTables(); err != nil {
 		s.opts.Logger.Error(err.Error())
 		s.damage = err
 	}
 	if err := s.prove(); err != nil {
-		return tail{}, err
+		return bulk.Tail{}, err
 	}
 	r := s.reader(s.published)
 	defer r.txn.Discard()

@@ -11,6 +11,7 @@ import (
 	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Records lie in the order of their versions. Pages in another order come from
@@ -173,8 +174,8 @@ func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
 	var fresh []windowRow
 	var k []byte
 	bytes := 0
-	err := l.r.walk(l.n, w.through, false, func(e entry) (bool, error) {
-		if e.version%4096 == 0 {
+	err := l.r.walk(l.n, w.through, false, func(e bulk.Entry) (bool, error) {
+		if e.Version%4096 == 0 {
 			if err := l.r.interrupted(ctx); err != nil {
 				return false, err
 			}
@@ -183,7 +184,7 @@ func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
 		if string(k) < next.low || !next.end && string(k) >= next.high {
 			return true, nil
 		}
-		fresh = append(fresh, windowRow{string(k), e.version, uint32(len(e.Data)), e.Op == store.Delete})
+		fresh = append(fresh, windowRow{string(k), e.Version, uint32(len(e.Data)), e.Op == store.Delete})
 		if bytes += len(k) + windowRowBytes; bytes >= most {
 			next.add(fresh, most, l.q.Descending)
 			fresh, bytes = fresh[:0], 0
@@ -318,8 +319,8 @@ func sortKey(b []byte, by store.Order, c store.Change) []byte {
 }
 
 // entriesAt reads the versions of rows, each segment once.
-func (r reader) entriesAt(number uint64, rows []windowRow) ([]entry, error) {
-	found, byVersion := make([]entry, len(rows)), make([]int, len(rows))
+func (r reader) entriesAt(number uint64, rows []windowRow) ([]bulk.Entry, error) {
+	found, byVersion := make([]bulk.Entry, len(rows)), make([]int, len(rows))
 	for i := range byVersion {
 		byVersion[i] = i
 	}
@@ -341,13 +342,13 @@ func (r reader) entriesAt(number uint64, rows []windowRow) ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		for e, err := range entries(payload) {
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return nil, err
 			}
-			if e.version == rows[byVersion[0]].version {
+			if e.Version == rows[byVersion[0]].version {
 				e.Key, e.Data = slices.Clone(e.Key), slices.Clone(e.Data)
-				e.raw = nil // so that the segment can go
+				e.Raw = nil // so that the segment can go
 				found[byVersion[0]] = e
 				if byVersion = byVersion[1:]; len(byVersion) == 0 {
 					break

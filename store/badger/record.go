@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Record implements store.Store.
 func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
-	h1, h2 := hashKey([]byte(k))
+	h1, h2 := bulk.HashKey([]byte(k))
 	var seen sight
 	r, err := s.snapshot(ctx, func() { seen.take(s.streams[streamKey{connection, stream}]) })
 	if err != nil {
@@ -24,43 +25,43 @@ func (s *Store) Record(ctx context.Context, connection store.ConnectionID, strea
 	if err != nil || !ok {
 		return store.Record{}, missing(damaged(err, stream), "record %q of stream %s", k, stream)
 	}
-	e, err := r.entryAt(n.number, at.at())
+	e, err := r.entryAt(n.number, at.At())
 	if err == nil && string(e.Key) != k {
-		err = store.Corrupt("version %d has another key than the index says", at.at())
+		err = store.Corrupt("version %d has another key than the index says", at.At())
 	}
 	if err != nil {
 		return store.Record{}, damaged(err, stream)
 	}
-	rec := e.record(stream)
+	rec := recordOf(e, stream)
 	rec.Data = slices.Clone(rec.Data)
 	return rec, nil
 }
 
 // entryAt reads one version.
-func (r reader) entryAt(number, version uint64) (entry, error) {
+func (r reader) entryAt(number, version uint64) (bulk.Entry, error) {
 	k, err := r.lastKey(numbered(kindSegment, number), numbered(kindSegment, number, version))
 	if err != nil {
-		return entry{}, err
+		return bulk.Entry{}, err
 	}
 	if k != nil {
 		payload, _, err := r.get(k)
 		if err != nil {
-			return entry{}, err
+			return bulk.Entry{}, err
 		}
-		for e, err := range entries(payload) {
-			if err != nil || e.version == version {
+		for e, err := range bulk.Entries(payload) {
+			if err != nil || e.Version == version {
 				return e, err
 			}
 		}
 	}
-	return entry{}, store.Corrupt("version %d is missing", version)
+	return bulk.Entry{}, store.Corrupt("version %d is missing", version)
 }
 
 // A sight is what a reader takes of a stream's memory along with its snapshot.
 type sight struct {
 	st     *stream
-	tables []*table // newest first
-	runs   []*indexRun
+	tables []*bulk.Table // newest first
+	runs   []*bulk.IndexRun
 	shown  uint64
 }
 
@@ -77,15 +78,15 @@ func (v *sight) take(st *stream) {
 }
 
 // find returns the row of a key as of the snapshot r.
-func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
+func (v *sight) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	if v.st == nil {
 		return r.search(n, h1, h2)
 	}
 	for _, t := range v.tables {
 		v.st.rows.RLock()
-		found, ok := t.get(h1, h2)
+		found, ok := t.Get(h1, h2)
 		v.st.rows.RUnlock()
-		if ok && found.at() > v.shown {
+		if ok && found.At() > v.shown {
 			return r.search(n, h1, h2) // a commit in flight writes this very key
 		}
 		if ok {
@@ -93,36 +94,36 @@ func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
 		}
 	}
 	for _, run := range slices.Backward(v.runs) {
-		if !run.filter.has(h1, h2) {
+		if !run.Filter.Has(h1, h2) {
 			continue
 		}
-		if found, ok, err := r.find(n.number, run.runInfo, h1, h2); err != nil || ok {
+		if found, ok, err := r.find(n.number, run.RunInfo, h1, h2); err != nil || ok {
 			return found, ok, err
 		}
 	}
-	return row{}, false, nil
+	return bulk.Row{}, false, nil
 }
 
 // search finds a key without the help of memory: in the segments that no run
 // covers, then in every run. It costs some milliseconds.
-func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
+func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	lay, err := readLayout(r.get, n.number)
 	if err != nil {
-		return row{}, false, err
+		return bulk.Row{}, false, err
 	}
-	var newest row
+	var newest bulk.Row
 	err = r.scan(numbered(kindSegment, n.number), numbered(kindSegment, n.number, lay.Indexed+1), false, func(_, payload []byte) (bool, error) {
-		for e, err := range entries(payload) {
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if k1, k2 := hashKey(e.Key); k1 == h1 && k2 == h2 {
-				newest = row{h1: h1, h2: h2, version: e.version}
+			if k1, k2 := bulk.HashKey(e.Key); k1 == h1 && k2 == h2 {
+				newest = bulk.Row{H1: h1, H2: h2, Version: e.Version}
 			}
 		}
 		return true, nil
 	})
-	if err != nil || newest.version != 0 {
+	if err != nil || newest.Version != 0 {
 		return newest, err == nil, err
 	}
 	for _, info := range slices.Backward(lay.Runs) {
@@ -130,7 +131,7 @@ func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
 			return found, ok, err
 		}
 	}
-	return row{}, false, nil
+	return bulk.Row{}, false, nil
 }
 
 // Memory says what the indexes of the streams in use take, in bytes.

@@ -1,6 +1,7 @@
 package badger
 
 import "context"
+import "github.com/sluicehost/sluice/store/badger/bulk"
 
 // Shape of segments: what a rewrite aims at, and how many segments in a chunk
 // of versions are too many.
@@ -41,7 +42,7 @@ type rewriteJob struct {
 	number uint64
 	chunk  uint64
 
-	pack    repack
+	pack    bulk.Packer
 	old     [][]byte       // keys of the segments read
 	fresh   []write        // their replacements, with payloads
 	dropped map[uint64]int // purged versions by chunk
@@ -65,7 +66,7 @@ func (j *rewriteJob) run(ctx context.Context) error {
 			return false, nil
 		}
 		j.old = append(j.old, k)
-		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.bytes) < 2*segmentBytes {
+		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.Bytes) < 2*segmentBytes {
 			return true, err
 		}
 		return true, j.write(ctx)
@@ -81,19 +82,19 @@ func (j *rewriteJob) run(ctx context.Context) error {
 
 // read takes over what is needed of one segment.
 func (j *rewriteJob) read(payload []byte, dead *deadView) error {
-	for e, err := range entries(payload) {
+	for e, err := range bulk.Entries(payload) {
 		if err != nil {
 			return err
 		}
-		gone, err := dead.has(e.version)
+		gone, err := dead.has(e.Version)
 		if err != nil {
 			return err
 		}
 		if gone {
-			j.dropped[e.version>>chunkShift]++
+			j.dropped[e.Version>>chunkShift]++
 			continue
 		}
-		if j.pack.add(e); j.pack.bytes >= segmentBytes {
+		if j.pack.Add(e); j.pack.Bytes >= segmentBytes {
 			j.close()
 		}
 	}
@@ -101,15 +102,15 @@ func (j *rewriteJob) read(payload []byte, dead *deadView) error {
 }
 
 func (j *rewriteJob) close() {
-	first, v := j.pack.segment()
+	first, v := j.pack.Segment()
 	j.fresh = append(j.fresh, write{numbered(kindSegment, j.number, first), v})
 	j.bytes += int64(len(v))
-	j.pack = repack{}
+	j.pack = bulk.Packer{}
 }
 
 // write replaces the segments read so far, if that gains anything.
 func (j *rewriteJob) write(ctx context.Context) error {
-	if len(j.pack.parts) > 0 {
+	if len(j.pack.Parts) > 0 {
 		j.close()
 	}
 	old, fresh, dropped := j.old, j.fresh, j.dropped

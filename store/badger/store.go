@@ -13,6 +13,7 @@ import (
 	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 var _ store.Store = (*Store)(nil)
@@ -44,7 +45,7 @@ type Store struct {
 
 	chain   chain   // writer only
 	witness witness // writer only
-	bulk    *bulkDir
+	bulk    *bulk.Dir
 	space   space
 
 	gate sync.RWMutex // held for reading while db is in use outside the committer
@@ -86,7 +87,7 @@ func (s *Store) engineDir() string {
 	return filepath.Join(s.dir, "db")
 }
 
-func (s *Store) start(t tail) {
+func (s *Store) start(t bulk.Tail) {
 	s.discardBefore(s.published)
 	go s.spill()
 	go s.write()
@@ -205,7 +206,7 @@ func (s *Store) close() error {
 		errs = append(errs, s.db.Close())
 		s.db = nil
 	}
-	errs = append(errs, s.bulk.close())
+	errs = append(errs, s.bulk.Close())
 	if s.witness.f != nil {
 		errs = append(errs, s.witness.f.Close())
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Bounds of what a stream keeps in memory before it becomes an index run.
@@ -20,13 +21,13 @@ const (
 type layout struct {
 	// Indexed is the version up to which index runs cover the stream; newer ones
 	// are found by reading their segments again.
-	Indexed uint64    `json:"indexed"`
-	NextRun uint64    `json:"next_run"`
-	Runs    []runInfo `json:"runs,omitempty"`
+	Indexed uint64         `json:"indexed"`
+	NextRun uint64         `json:"next_run"`
+	Runs    []bulk.RunInfo `json:"runs,omitempty"`
 	// Doomed runs are being deleted, or were being built when the process ended.
-	Doomed []runInfo `json:"doomed,omitempty"`
+	Doomed []bulk.RunInfo `json:"doomed,omitempty"`
 	// Building is the run that a merge writes.
-	Building *runInfo `json:"building,omitempty"`
+	Building *bulk.RunInfo `json:"building,omitempty"`
 }
 
 func (l layout) clone() layout {
@@ -52,7 +53,7 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 		all = append(all, *l.Building)
 	}
 	for _, info := range all {
-		if !info.sound() {
+		if !info.Sound() {
 			return l, store.Corrupt("layout of stream %d: index run %d cannot be", number, info.ID)
 		}
 	}
@@ -85,9 +86,9 @@ type stream struct {
 	rows sync.RWMutex // guards what is in mem; the committer reads without it
 
 	// Guarded by Store.view: readers look up keys here.
-	mem    *table
-	frozen []*table // rows on their way into a run
-	runs   []*indexRun
+	mem    *bulk.Table
+	frozen []*bulk.Table // rows on their way into a run
+	runs   []*bulk.IndexRun
 	shown  uint64 // newest version that readers see
 }
 
@@ -106,7 +107,7 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 	}
 	st := &stream{
 		connection: conn, name: name, counters: countersKey(conn, name),
-		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: newTable(), used: g.seq,
+		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: bulk.NewTable(), used: g.seq,
 	}
 	b, ok, err := g.get(st.counters)
 	if err != nil {
@@ -205,18 +206,18 @@ func (st *stream) loadDead(r reader) error {
 
 // replay puts the rows of all versions above lay.Indexed into mem.
 func (st *stream) replay(r reader) error {
-	e, next := newHasher(), st.lay.Indexed+1
+	e, next := bulk.NewHasher(), st.lay.Indexed+1
 	err := r.scan(numbered(kindSegment, st.n.number), numbered(kindSegment, st.n.number, next), false, func(k, payload []byte) (bool, error) {
 		st.fresh += int64(len(payload))
-		for en, err := range entries(payload) {
+		for en, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if en.version != next {
+			if en.Version != next {
 				return false, store.Corrupt("version %d is missing", next)
 			}
 			next++
-			st.mem.put(e.row(en.Change, en.version))
+			st.mem.Put(e.Row(en.Change, en.Version))
 		}
 		return true, nil
 	})
@@ -228,12 +229,12 @@ func (st *stream) replay(r reader) error {
 
 // memory is what the stream's index takes in memory, in bytes.
 func (st *stream) memory() int64 {
-	n := st.mem.memory()
+	n := st.mem.Memory()
 	for _, t := range st.frozen {
-		n += t.memory()
+		n += t.Memory()
 	}
 	for _, r := range st.runs {
-		n += r.filter.memory()
+		n += r.Filter.Memory()
 	}
 	for _, c := range st.dead {
 		if c != gone {

@@ -9,6 +9,7 @@ import (
 	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Verify implements store.Store: it checks every value's checksum, recounts
@@ -69,9 +70,9 @@ func (r reader) verifyValues(ctx context.Context) error {
 
 // verifyStream recounts one stream.
 func (r reader) verifyStream(ctx context.Context, n counters) error {
-	e, got := newHasher(), counters{}
-	err := r.walk(n, 0, false, func(en entry) (bool, error) {
-		e1, e2 := e.element(en.version, en.Change)
+	e, got := bulk.NewHasher(), counters{}
+	err := r.walk(n, 0, false, func(en bulk.Entry) (bool, error) {
+		e1, e2 := e.Element(en.Version, en.Change)
 		got.sum.add(e1, e2)
 		if en.Op == store.Delete {
 			got.tombstones++
@@ -104,21 +105,21 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{n: n, lay: lay, mem: newTable()}
+	st := &stream{n: n, lay: lay, mem: bulk.NewTable()}
 	if err := st.replay(r); err != nil {
 		return err
 	}
 	var got counters
-	tally := func(row row) error {
-		got.sum.add(row.e1, row.e2)
-		if row.deleted() {
+	tally := func(row bulk.Row) error {
+		got.sum.add(row.E1, row.E2)
+		if row.Deleted() {
 			got.tombstones++
 		} else {
 			got.live++
 		}
 		return nil
 	}
-	var cursors []*rowCursor
+	var cursors []*bulk.RowCursor
 	for _, info := range lay.Runs {
 		c, err := r.rows(n.number, info)
 		if err != nil {
@@ -129,8 +130,8 @@ func (r reader) verifyIndex(n counters) error {
 			return err
 		}
 	}
-	err = mergeRows(cursors, func(row row) error {
-		if _, newer := st.mem.get(row.h1, row.h2); newer {
+	err = bulk.MergeRows(cursors, func(row bulk.Row) error {
+		if _, newer := st.mem.Get(row.H1, row.H2); newer {
 			return nil
 		}
 		return tally(row)
@@ -138,7 +139,7 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range st.mem.rows() {
+	for _, row := range st.mem.Rows() {
 		_ = tally(row)
 	}
 	return got.compare(n, "index runs")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // The witness proves that no acknowledged commit is missing from the engine
@@ -110,7 +112,7 @@ func (w *witness) create(c chain) error {
 		err = os.Rename(f.Name(), filepath.Join(w.dir, witnessName))
 	}
 	if err == nil {
-		err = syncDir(w.dir)
+		err = bulk.SyncDir(w.dir)
 	}
 	if err != nil {
 		f.Close()
@@ -135,15 +137,6 @@ func rolled(dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // errWitnessBroken: an entry that is not the last is damaged.

@@ -11,6 +11,7 @@ import (
 	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // errRequeue marks a group that the writer did not touch because one before it
@@ -21,7 +22,7 @@ var errRequeue = errors.New("a group before this one failed")
 // before is written, until s.writes is closed.
 func (s *Store) spill() {
 	for g := range s.writes {
-		if g.err = s.bulk.write(g.bulk); errors.Is(g.err, errSync) {
+		if g.err = s.bulk.Write(g.bulk); errors.Is(g.err, bulk.ErrSync) {
 			s.stop(g.err)
 		}
 		s.spilled <- g

@@ -1,4 +1,4 @@
-package badger
+package bulk
 
 import (
 	"encoding/binary"
@@ -19,7 +19,7 @@ const bulkSuffix = ".bulk"
 
 // A bulkDir is a directory of bulk files. Reads may come from anywhere; writes
 // from one goroutine.
-type bulkDir struct {
+type Dir struct {
 	dir string
 
 	mu    sync.RWMutex // guards files
@@ -27,12 +27,12 @@ type bulkDir struct {
 }
 
 // openDir returns the files in dir; it opens none of them.
-func openDir(dir string) *bulkDir { return &bulkDir{dir: dir, files: make(map[uint32]*os.File)} }
+func OpenDir(dir string) *Dir { return &Dir{dir: dir, files: make(map[uint32]*os.File)} }
 
 func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
 
 // file returns a file that is there; with make, it may be new.
-func (b *bulkDir) file(n uint32, make bool) (*os.File, error) {
+func (b *Dir) file(n uint32, make bool) (*os.File, error) {
 	b.mu.RLock()
 	f := b.files[n]
 	b.mu.RUnlock()
@@ -48,7 +48,7 @@ func (b *bulkDir) file(n uint32, make bool) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if make && errors.Is(err, os.ErrNotExist) {
 		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			err = syncDir(b.dir)
+			err = SyncDir(b.dir)
 		}
 	}
 	if err != nil {
@@ -59,34 +59,34 @@ func (b *bulkDir) file(n uint32, make bool) (*os.File, error) {
 }
 
 // read returns the payload of an extent after checking it.
-func (b *bulkDir) read(key []byte, p place) ([]byte, error) {
-	f, err := b.file(p.file, false)
+func (b *Dir) Read(key []byte, p place) ([]byte, error) {
+	f, err := b.file(p.File, false)
 	if err != nil {
 		return nil, store.Corrupt("%v", err)
 	}
 	payload := make([]byte, p.length)
-	n, err := f.ReadAt(payload, int64(p.offset)+int64(extentHeader+len(key)))
+	n, err := f.ReadAt(payload, int64(p.Offset)+int64(ExtentHeader+len(key)))
 	if err != nil && !(errors.Is(err, io.EOF) && n == len(payload)) {
-		return nil, store.Corrupt("bulk file %d at %d: %v", p.file, p.offset, err)
+		return nil, store.Corrupt("bulk file %d at %d: %v", p.File, p.Offset, err)
 	}
 	if ieee, casta := sums(key, payload); ieee != p.ieee || casta != p.casta {
-		return nil, store.Corrupt("bulk file %d at %d: %v", p.file, p.offset, errBadValue)
+		return nil, store.Corrupt("bulk file %d at %d: payload does not match its checksums", p.File, p.Offset)
 	}
 	return payload, nil
 }
 
 // errSync: what was written may or may not be on the device.
-var errSync = errors.New("sync failed")
+var ErrSync = errors.New("sync failed")
 
 // write brings chunks to the device; errSync when that is uncertain.
-func (b *bulkDir) write(chunks []chunk) error {
+func (b *Dir) Write(chunks []Chunk) error {
 	var touched []*os.File
 	for _, c := range chunks {
-		f, err := b.file(c.file, true)
+		f, err := b.file(c.File, true)
 		if err != nil {
 			return err
 		}
-		if _, err := f.WriteAt(c.bytes, int64(c.offset)); err != nil {
+		if _, err := f.WriteAt(c.Bytes, int64(c.Offset)); err != nil {
 			return fmt.Errorf("write bulk: %w", err)
 		}
 		if !slices.Contains(touched, f) {
@@ -95,14 +95,24 @@ func (b *bulkDir) write(chunks []chunk) error {
 	}
 	for _, f := range touched {
 		if err := f.Sync(); err != nil {
-			return fmt.Errorf("bulk file: %w: %w", errSync, err)
+			return fmt.Errorf("bulk file: %w: %w", ErrSync, err)
 		}
 	}
 	return nil
 }
 
+// syncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
 // list returns the numbers of the files in the directory, in order.
-func (b *bulkDir) list() ([]uint32, error) {
+func (b *Dir) List() ([]uint32, error) {
 	all, err := os.ReadDir(b.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list bulk files: %w", err)
@@ -119,7 +129,7 @@ func (b *bulkDir) list() ([]uint32, error) {
 }
 
 // holds says whether a file has at least so many bytes.
-func (b *bulkDir) holds(n uint32, bytes uint64) (bool, error) {
+func (b *Dir) Holds(n uint32, bytes uint64) (bool, error) {
 	info, err := os.Stat(filepath.Join(b.dir, bulkName(n)))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -131,7 +141,7 @@ func (b *bulkDir) holds(n uint32, bytes uint64) (bool, error) {
 }
 
 // remove deletes a file that nothing refers to any more.
-func (b *bulkDir) remove(n uint32) error {
+func (b *Dir) Remove(n uint32) error {
 	b.mu.Lock()
 	f := b.files[n]
 	delete(b.files, n)
@@ -142,7 +152,7 @@ func (b *bulkDir) remove(n uint32) error {
 	return os.Remove(filepath.Join(b.dir, bulkName(n)))
 }
 
-func (b *bulkDir) close() error {
+func (b *Dir) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
@@ -155,12 +165,12 @@ func (b *bulkDir) close() error {
 
 // extents calls fn for the extents at the beginning of a file, as far as they
 // are whole, up to end.
-func (b *bulkDir) extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
+func (b *Dir) Extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
 	f, err := b.file(n, false)
 	if err != nil {
 		return err
 	}
-	var head [extentHeader]byte
+	var head [ExtentHeader]byte
 	for off := uint64(0); off < end; {
 		if _, err := f.ReadAt(head[:], int64(off)); err != nil {
 			return store.Corrupt("bulk file %d at %d: %v", n, off, err)
@@ -170,13 +180,13 @@ func (b *bulkDir) extents(n uint32, end uint64, fn func(key []byte, offset uint6
 			return store.Corrupt("bulk file %d at %d: no extent", n, off)
 		}
 		key := make([]byte, k)
-		if _, err := f.ReadAt(key, int64(off)+extentHeader); err != nil {
+		if _, err := f.ReadAt(key, int64(off)+ExtentHeader); err != nil {
 			return store.Corrupt("bulk file %d at %d: %v", n, off, err)
 		}
 		if err := fn(key, off, length); err != nil {
 			return err
 		}
-		off += uint64(extentHeader) + uint64(k) + uint64(length)
+		off += uint64(ExtentHeader) + uint64(k) + uint64(length)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package badger
+package bulk
 
 import (
 	"cmp"
@@ -16,58 +16,58 @@ import (
 // h1 and h2 are the first 128 bits of SHA-256 of the key, so equal hashes mean
 // equal keys. e1 and e2 are the element (see element). The top bit of version
 // marks a tombstone.
-type row struct {
-	h1, h2  uint64
-	version uint64
-	e1, e2  uint64
+type Row struct {
+	H1, H2  uint64
+	Version uint64
+	E1, E2  uint64
 }
 
 const (
-	rowBytes  = 40
-	tombstone = 1 << 63
+	RowBytes  = 40
+	Tombstone = 1 << 63
 	vacated   = ^uint64(0) // version of a slot whose row was taken back
 )
 
-func (r row) at() uint64    { return r.version &^ tombstone }
-func (r row) deleted() bool { return r.version&tombstone != 0 }
+func (r Row) At() uint64    { return r.Version &^ Tombstone }
+func (r Row) Deleted() bool { return r.Version&Tombstone != 0 }
 
-func (r row) order(o row) int {
-	if c := cmp.Compare(r.h1, o.h1); c != 0 {
+func (r Row) order(o Row) int {
+	if c := cmp.Compare(r.H1, o.H1); c != 0 {
 		return c
 	}
-	return cmp.Compare(r.h2, o.h2)
+	return cmp.Compare(r.H2, o.H2)
 }
 
-func (r row) encode(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, r.h1)
-	b = binary.LittleEndian.AppendUint64(b, r.h2)
-	b = binary.LittleEndian.AppendUint64(b, r.version)
-	b = binary.LittleEndian.AppendUint64(b, r.e1)
-	return binary.LittleEndian.AppendUint64(b, r.e2)
+func (r Row) encode(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, r.H1)
+	b = binary.LittleEndian.AppendUint64(b, r.H2)
+	b = binary.LittleEndian.AppendUint64(b, r.Version)
+	b = binary.LittleEndian.AppendUint64(b, r.E1)
+	return binary.LittleEndian.AppendUint64(b, r.E2)
 }
 
-func decodeRow(b []byte) row {
-	_ = b[rowBytes-1]
-	return row{
+func decodeRow(b []byte) Row {
+	_ = b[RowBytes-1]
+	return Row{
 		binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:]),
 		binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:]),
 	}
 }
 
-func hashKey(key []byte) (h1, h2 uint64) {
+func HashKey(key []byte) (h1, h2 uint64) {
 	sum := sha256.Sum256(key)
 	return binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])
 }
 
 // A hasher computes elements; it is not safe for concurrent use.
-type hasher struct{ buf []byte }
+type Hasher struct{ buf []byte }
 
-func newHasher() *hasher { return new(hasher) }
+func NewHasher() *Hasher { return new(Hasher) }
 
 // element is the first 128 bits of SHA-256 over version, kind, key and data.
 // It stands for one version of one key: it tells in the index whether data that
 // comes in is what is stored already, and adds up to the stream's sum.
-func (e *hasher) element(version uint64, c store.Change) (e1, e2 uint64) {
+func (e *Hasher) Element(version uint64, c store.Change) (e1, e2 uint64) {
 	b := binary.LittleEndian.AppendUint64(e.buf[:0], version)
 	b = append(b, byte(c.Op))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Key)))
@@ -79,16 +79,16 @@ func (e *hasher) element(version uint64, c store.Change) (e1, e2 uint64) {
 }
 
 // row is the row of a change that got a version.
-func (e *hasher) row(c store.Change, version uint64) row {
-	h1, h2 := hashKey(c.Key)
-	return e.rowOf(h1, h2, c, version)
+func (e *Hasher) Row(c store.Change, version uint64) Row {
+	h1, h2 := HashKey(c.Key)
+	return e.RowOf(h1, h2, c, version)
 }
 
-func (e *hasher) rowOf(h1, h2 uint64, c store.Change, version uint64) row {
-	r := row{h1: h1, h2: h2, version: version}
-	r.e1, r.e2 = e.element(version, c)
+func (e *Hasher) RowOf(h1, h2 uint64, c store.Change, version uint64) Row {
+	r := Row{H1: h1, H2: h2, Version: version}
+	r.E1, r.E2 = e.Element(version, c)
 	if c.Op == store.Delete {
-		r.version |= tombstone
+		r.Version |= Tombstone
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package badger
+package bulk
 
 import (
 	"encoding/binary"
@@ -19,52 +19,52 @@ import (
 // first_version on.
 //
 // Invariant: the versions of a segment ascend, and no two segments overlap.
-type part struct {
-	run      string
-	ingested int64
-	first    uint64
-	count    int
+type Part struct {
+	Run      string
+	Ingested int64
+	First    uint64
+	Count    int
 	steps    []byte // uvarints, nil in a fresh part
-	packed   []byte
+	Packed   []byte
 }
 
-const partHeader = 1 + 8 + 8 + 4 + 2 + 4
+const PartHeader = 1 + 8 + 8 + 4 + 2 + 4
 
-func (p part) append(b []byte) []byte {
+func (p Part) Append(b []byte) []byte {
 	sparse := byte(0)
 	if p.steps != nil {
 		sparse = 1
 	}
 	b = append(b, sparse)
-	b = binary.LittleEndian.AppendUint64(b, uint64(p.ingested))
-	b = binary.LittleEndian.AppendUint64(b, p.first)
-	b = binary.LittleEndian.AppendUint32(b, uint32(p.count))
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(p.run)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.packed)))
-	b = append(b, p.run...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.Ingested))
+	b = binary.LittleEndian.AppendUint64(b, p.First)
+	b = binary.LittleEndian.AppendUint32(b, uint32(p.Count))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(p.Run)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Packed)))
+	b = append(b, p.Run...)
 	if sparse == 1 {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(p.steps)))
 		b = append(b, p.steps...)
 	}
-	return append(b, p.packed...)
+	return append(b, p.Packed...)
 }
 
 // decodePart reads the first part of b and returns what follows it.
-func decodePart(b []byte) (p part, rest []byte, ok bool) {
-	if len(b) < partHeader || b[0] > 1 {
+func decodePart(b []byte) (p Part, rest []byte, ok bool) {
+	if len(b) < PartHeader || b[0] > 1 {
 		return p, nil, false
 	}
 	sparse := b[0] == 1
-	p.ingested = int64(binary.LittleEndian.Uint64(b[1:]))
-	p.first = binary.LittleEndian.Uint64(b[9:])
-	p.count = int(binary.LittleEndian.Uint32(b[17:]))
+	p.Ingested = int64(binary.LittleEndian.Uint64(b[1:]))
+	p.First = binary.LittleEndian.Uint64(b[9:])
+	p.Count = int(binary.LittleEndian.Uint32(b[17:]))
 	run := int(binary.LittleEndian.Uint16(b[21:]))
 	packed := int(binary.LittleEndian.Uint32(b[23:]))
-	b = b[partHeader:]
+	b = b[PartHeader:]
 	if len(b) < run {
 		return p, nil, false
 	}
-	p.run, b = string(b[:run]), b[run:]
+	p.Run, b = string(b[:run]), b[run:]
 	if sparse {
 		if len(b) < 4 {
 			return p, nil, false
@@ -78,27 +78,27 @@ func decodePart(b []byte) (p part, rest []byte, ok bool) {
 	if len(b) < packed {
 		return p, nil, false
 	}
-	p.packed = b[:packed:packed]
+	p.Packed = b[:packed:packed]
 	return p, b[packed:], true
 }
 
 // An entry is one version of one key as a segment holds it.
-type entry struct {
+type Entry struct {
 	store.Change
-	version  uint64
-	run      string
-	ingested int64
-	raw      []byte // the packed form of Change
+	Version  uint64
+	Run      string
+	Ingested int64
+	Raw      []byte // the packed form of Change
 }
 
 // entries iterates over a segment's payload. A second value that is not nil
 // ends the iteration.
-func entries(payload []byte) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
+func Entries(payload []byte) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
 		for len(payload) > 0 {
 			p, rest, ok := decodePart(payload)
 			if !ok {
-				yield(entry{}, store.Corrupt("segment part is cut short"))
+				yield(Entry{}, store.Corrupt("segment part is cut short"))
 				return
 			}
 			if !p.each(yield) {
@@ -109,14 +109,14 @@ func entries(payload []byte) iter.Seq2[entry, error] {
 	}
 }
 
-func (p part) each(yield func(entry, error) bool) bool {
-	version, steps, packed := p.first, p.steps, p.packed
-	for i := range p.count {
+func (p Part) each(yield func(Entry, error) bool) bool {
+	version, steps, packed := p.First, p.steps, p.Packed
+	for i := range p.Count {
 		switch {
 		case p.steps != nil:
 			step, n := binary.Uvarint(steps)
 			if n <= 0 {
-				return yield(entry{}, store.Corrupt("segment part lacks versions")) && false
+				return yield(Entry{}, store.Corrupt("segment part lacks versions")) && false
 			}
 			version += step
 			steps = steps[n:]
@@ -125,9 +125,9 @@ func (p part) each(yield func(entry, error) bool) bool {
 		}
 		c, n := store.Unpack(packed)
 		if n == 0 {
-			return yield(entry{}, store.Corrupt("segment part lacks records")) && false
+			return yield(Entry{}, store.Corrupt("segment part lacks records")) && false
 		}
-		if !yield(entry{c, version, p.run, p.ingested, packed[:n]}, nil) {
+		if !yield(Entry{c, version, p.Run, p.Ingested, packed[:n]}, nil) {
 			return false
 		}
 		packed = packed[n:]
@@ -136,32 +136,32 @@ func (p part) each(yield func(entry, error) bool) bool {
 }
 
 // A repack collects entries, which come in version order, into sparse parts.
-type repack struct {
-	parts []part
+type Packer struct {
+	Parts []Part
 	last  uint64
-	bytes int
+	Bytes int
 }
 
-func (r *repack) add(e entry) {
-	n := len(r.parts)
-	if n == 0 || r.parts[n-1].run != e.run || r.parts[n-1].ingested != e.ingested {
-		r.parts = append(r.parts, part{run: e.run, ingested: e.ingested, first: e.version, steps: []byte{}})
-		r.last, n = e.version, n+1
-		r.bytes += partHeader + len(e.run)
+func (r *Packer) Add(e Entry) {
+	n := len(r.Parts)
+	if n == 0 || r.Parts[n-1].Run != e.Run || r.Parts[n-1].Ingested != e.Ingested {
+		r.Parts = append(r.Parts, Part{Run: e.Run, Ingested: e.Ingested, First: e.Version, steps: []byte{}})
+		r.last, n = e.Version, n+1
+		r.Bytes += PartHeader + len(e.Run)
 	}
-	p := &r.parts[n-1]
-	p.steps = binary.AppendUvarint(p.steps, e.version-r.last)
-	p.packed = append(p.packed, e.raw...)
-	p.count++
-	r.last = e.version
-	r.bytes += len(e.raw) + 2
+	p := &r.Parts[n-1]
+	p.steps = binary.AppendUvarint(p.steps, e.Version-r.last)
+	p.Packed = append(p.Packed, e.Raw...)
+	p.Count++
+	r.last = e.Version
+	r.Bytes += len(e.Raw) + 2
 }
 
 // segment returns what was collected, and its first version.
-func (r *repack) segment() (first uint64, v []byte) {
-	v = make([]byte, 0, r.bytes+16*len(r.parts))
-	for _, p := range r.parts {
-		v = p.append(v)
+func (r *Packer) Segment() (first uint64, v []byte) {
+	v = make([]byte, 0, r.Bytes+16*len(r.Parts))
+	for _, p := range r.Parts {
+		v = p.Append(v)
 	}
-	return r.parts[0].first, v
+	return r.Parts[0].First, v
 }

@@ -1,4 +1,4 @@
-package badger
+package bulk
 
 import (
 	"encoding/binary"
@@ -12,13 +12,13 @@ import (
 // An index run is a sorted set of rows on disk, cut into 2^bits pages by the
 // top bits of h1. The page of a key is computed, not searched, and every page
 // exists, so one that is missing is damage. Runs are immutable.
-type indexRun struct {
-	runInfo
-	filter filter
+type IndexRun struct {
+	RunInfo
+	Filter filter
 }
 
 // A runInfo is what the layout keeps of an index run.
-type runInfo struct {
+type RunInfo struct {
 	ID      uint64 `json:"id"`
 	Bits    uint   `json:"bits"`
 	Rows    uint64 `json:"rows"`
@@ -38,32 +38,32 @@ func pageBits(rows uint64) uint {
 
 // sound says that a run can be: no number in it makes a loop without end, or a
 // filter without a block.
-func (i runInfo) sound() bool {
+func (i RunInfo) Sound() bool {
 	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
 }
 
-func (i runInfo) pages() uint64 { return 1 << i.Bits }
+func (i RunInfo) Pages() uint64 { return 1 << i.Bits }
 
-func (i runInfo) pageOf(h1 uint64) uint64 {
+func (i RunInfo) PageOf(h1 uint64) uint64 {
 	return h1 >> (64 - i.Bits) // a shift by 64 is 0
 }
 
-func findInPage(page []byte, h1, h2 uint64) (row, bool) {
-	n := len(page) / rowBytes
+func Find(page []byte, h1, h2 uint64) (Row, bool) {
+	n := len(page) / RowBytes
 	at := sort.Search(n, func(j int) bool {
-		g1 := binary.LittleEndian.Uint64(page[j*rowBytes:])
-		return g1 > h1 || g1 == h1 && binary.LittleEndian.Uint64(page[j*rowBytes+8:]) >= h2
+		g1 := binary.LittleEndian.Uint64(page[j*RowBytes:])
+		return g1 > h1 || g1 == h1 && binary.LittleEndian.Uint64(page[j*RowBytes+8:]) >= h2
 	})
 	if at == n {
-		return row{}, false
+		return Row{}, false
 	}
-	r := decodeRow(page[at*rowBytes:])
-	return r, r.h1 == h1 && r.h2 == h2
+	r := decodeRow(page[at*RowBytes:])
+	return r, r.H1 == h1 && r.H2 == h2
 }
 
 // checkPage refuses what cannot be a page.
-func (i runInfo) checkPage(n uint64, page []byte) error {
-	if len(page)%rowBytes != 0 {
+func (i RunInfo) CheckPage(n uint64, page []byte) error {
+	if len(page)%RowBytes != 0 {
 		return store.Corrupt("page %d of index run %d is cut", n, i.ID)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (i runInfo) checkPage(n uint64, page []byte) error {
 
 // A runWriter cuts rows, which come in order, into pages and builds the filter.
 type runWriter struct {
-	info   runInfo
+	Info   RunInfo
 	filter filter
 	page   uint64 // being filled
 	rows   []byte
@@ -80,24 +80,24 @@ type runWriter struct {
 
 // newRunWriter expects at most rows rows; emit takes every finished page and owns
 // it.
-func newRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *runWriter {
+func NewRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *runWriter {
 	f := newFilter(rows)
-	return &runWriter{filter: f, emit: emit, info: runInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
+	return &runWriter{filter: f, emit: emit, Info: RunInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
 }
 
 // add takes the next row.
-func (w *runWriter) add(r row) error {
-	for p := w.info.pageOf(r.h1); w.page < p; {
+func (w *runWriter) Add(r Row) error {
+	for p := w.Info.PageOf(r.H1); w.page < p; {
 		if err := w.flush(); err != nil {
 			return err
 		}
 	}
 	if w.rows == nil {
-		w.rows = make([]byte, 0, pageRows*rowBytes*5/4)
+		w.rows = make([]byte, 0, pageRows*RowBytes*5/4)
 	}
 	w.rows = r.encode(w.rows)
-	w.filter.add(r.h1, r.h2)
-	w.info.Rows++
+	w.filter.add(r.H1, r.H2)
+	w.Info.Rows++
 	return nil
 }
 
@@ -108,54 +108,54 @@ func (w *runWriter) flush() error {
 }
 
 // finish writes the pages that are left, and returns the run.
-func (w *runWriter) finish() (*indexRun, error) {
-	for w.page < w.info.pages() {
+func (w *runWriter) Finish() (*IndexRun, error) {
+	for w.page < w.Info.Pages() {
 		if err := w.flush(); err != nil {
 			return nil, err
 		}
 	}
-	return &indexRun{w.info, w.filter}, nil
+	return &IndexRun{w.Info, w.filter}, nil
 }
 
 // loadFilter puts the filter of a run together from its parts, of which read
 // returns one, or nil.
-func loadFilter(info runInfo, read func(part int) ([]byte, error)) (*indexRun, error) {
-	run := &indexRun{runInfo: info}
-	for i := range filterParts(info.Blocks) {
+func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, error) {
+	run := &IndexRun{RunInfo: info}
+	for i := range FilterParts(info.Blocks) {
 		payload, err := read(i)
 		if err != nil {
 			return nil, err
 		}
 		// So much memory as there is on disk, whatever the layout says.
-		run.filter.blocks = append(run.filter.blocks, make([]block, len(payload)/blockBytes)...)
-		if payload == nil || !run.filter.setPart(i, payload) {
+		run.Filter.blocks = append(run.Filter.blocks, make([]block, len(payload)/blockBytes)...)
+		if payload == nil || !run.Filter.setPart(i, payload) {
 			return nil, store.Corrupt("filter of index run %d is missing or cut", info.ID)
 		}
 	}
-	if len(run.filter.blocks) != info.Blocks {
+	if len(run.Filter.blocks) != info.Blocks {
 		return nil, store.Corrupt("filter of index run %d is cut", info.ID)
 	}
 	return run, nil
 }
 
 // A rowCursor reads the rows of a run in order.
-type rowCursor struct {
-	info runInfo
+type RowCursor struct {
+	info RunInfo
 	read func(page uint64) ([]byte, error)
 	next uint64 // page to read
 	page []byte
-	row  row
+	row  Row
 	done bool
 }
 
-func newRowCursor(info runInfo, read func(page uint64) ([]byte, error)) (*rowCursor, error) {
-	c := &rowCursor{info: info, read: read}
+func NewRowCursor(info RunInfo, read func(page uint64) ([]byte, error)) (*RowCursor, error) {
+	c := &RowCursor{info: info, read: read}
 	return c, c.advance()
 }
 
-func (c *rowCursor) advance() (err error) {
+func (c *RowCursor) advance() (err error) {
 	for len(c.page) == 0 {
-		if c.next == c.info.pages() {
+		if c.next == c.info.Pages() {
 			c.done = true
 			return nil
 		}
@@ -164,33 +164,33 @@ func (c *rowCursor) advance() (err error) {
 		}
 		c.next++
 	}
-	c.row, c.page = decodeRow(c.page), c.page[rowBytes:]
+	c.row, c.page = decodeRow(c.page), c.page[RowBytes:]
 	return nil
 }
 
 // mergeRows calls fn for the newest row of every key in the cursors, in order.
-func mergeRows(cursors []*rowCursor, fn func(row) error) error {
-	live := slices.DeleteFunc(slices.Clone(cursors), func(c *rowCursor) bool { return c.done })
+func MergeRows(cursors []*RowCursor, fn func(Row) error) error {
+	live := slices.DeleteFunc(slices.Clone(cursors), func(c *RowCursor) bool { return c.done })
 	for len(live) > 0 {
 		best, tied := live[0], false
 		for _, c := range live[1:] {
 			switch {
-			case c.row.h1 < best.row.h1:
+			case c.row.H1 < best.row.H1:
 				best, tied = c, false
-			case c.row.h1 == best.row.h1:
+			case c.row.H1 == best.row.H1:
 				tied = true
 			}
 		}
 		newest := best.row
 		if tied {
-			newest = newestOf(live, best.row.h1)
+			newest = newestOf(live, best.row.H1)
 		}
 		if err := fn(newest); err != nil {
 			return err
 		}
 		for i := len(live) - 1; i >= 0; i-- {
 			c := live[i]
-			if c != best && !tied || c.row.h1 != newest.h1 || c.row.h2 != newest.h2 {
+			if c != best && !tied || c.row.H1 != newest.H1 || c.row.H2 != newest.H2 {
 				continue
 			}
 			if err := c.advance(); err != nil {
@@ -205,11 +205,11 @@ func mergeRows(cursors []*rowCursor, fn func(row) error) error {
 }
 
 // newestOf picks, of the rows with this h1, the least h2 and there the newest.
-func newestOf(cursors []*rowCursor, h1 uint64) row {
-	var best row
+func newestOf(cursors []*RowCursor, h1 uint64) Row {
+	var best Row
 	for _, c := range cursors {
 		r := c.row
-		if r.h1 == h1 && (best.version == 0 || r.h2 < best.h2 || r.h2 == best.h2 && r.at() > best.at()) {
+		if r.H1 == h1 && (best.Version == 0 || r.H2 < best.H2 || r.H2 == best.H2 && r.At() > best.At()) {
 			best = r
 		}
 	}

@@ -1,4 +1,4 @@
-package badger
+package bulk
 
 import (
 	"encoding/binary"
@@ -36,7 +36,7 @@ func (f filter) add(h1, h2 uint64) {
 	}
 }
 
-func (f filter) has(h1, h2 uint64) bool {
+func (f filter) Has(h1, h2 uint64) bool {
 	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
 		if b[h2>>6&7]&(1<<(h2&63)) == 0 {
@@ -49,22 +49,22 @@ func (f filter) has(h1, h2 uint64) bool {
 
 // A probe is a key on its way through the filters of the runs, no larger than
 // it must be, so that a batch of them stays in the first cache.
-type probe struct {
-	h1, h2 uint64
-	runs   uint64 // bit i: the filter of run i did not rule the key out
-	at     int    // its candidate
+type Probe struct {
+	H1, H2 uint64
+	Runs   uint64 // bit i: the filter of run i did not rule the key out
+	At     int    // its candidate
 }
 
 // ask sets bit j of the probes that the filter does not rule out. It loads the
 // blocks of all probes first, one independent of the other, so that the misses
 // of the cache overlap; the sum it returns is what keeps the loads in place.
-func (f filter) ask(probes []probe, j int) (touched uint64) {
+func (f filter) Ask(probes []Probe, j int) (touched uint64) {
 	for i := range probes {
-		touched += f.blocks[f.block(probes[i].h1)][0]
+		touched += f.blocks[f.block(probes[i].H1)][0]
 	}
 	for i := range probes {
-		if p := &probes[i]; f.has(p.h1, p.h2) {
-			p.runs |= 1 << j
+		if p := &probes[i]; f.Has(p.H1, p.H2) {
+			p.Runs |= 1 << j
 		}
 	}
 	return touched
@@ -74,15 +74,15 @@ func (f filter) block(h1 uint64) uint64 {
 	return (h1 >> 32) * uint64(len(f.blocks)) >> 32
 }
 
-func (f filter) memory() int64 { return int64(len(f.blocks)) * blockBytes }
+func (f filter) Memory() int64 { return int64(len(f.blocks)) * blockBytes }
 
 // filterParts is how many keys a filter of so many blocks takes on disk.
-func filterParts(blocks int) int {
+func FilterParts(blocks int) int {
 	return (blocks*blockBytes + filterPartMax - 1) / filterPartMax
 }
 
 // parts encodes the filter.
-func (f filter) parts() iter.Seq2[int, []byte] {
+func (f filter) Parts() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		const per = filterPartMax / blockBytes
 		n := 0
