@@ -78,12 +78,3 @@ type SinkError struct {
 
 func (e *SinkError) Error() string { return e.Code + ": " + e.Err.Error() }
 func (e *SinkError) Unwrap() error { return e.Err }
-
-// Stalled says why s keeps commits waiting, as ErrNoSpace with what is needed; nil
-// while it does not, or does not tell. It does not block.
-func Stalled(s any) error {
-	if s, ok := s.(interface{ Stalled() error }); ok {
-		return s.Stalled()
-	}
-	return nil
-}
