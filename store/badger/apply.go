@@ -155,7 +155,7 @@ func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 		}
 	}
 	if cm.Ask != nil {
-		q, err := c.s.seal(*cm.Ask)
+		q, err := c.s.questions.seal(*cm.Ask)
 		if err != nil {
 			return err
 		}

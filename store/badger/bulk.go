@@ -233,7 +233,7 @@ func (j *compactJob) run(ctx context.Context) error {
 func (j *compactJob) write(ctx context.Context) error {
 	moves, n := j.moves, j.bytes
 	j.moves, j.bytes = nil, 0
-	return j.c.s.doJob(ctx, n, func(g *group) error {
+	return j.c.s.queue.doJob(ctx, n, func(g *group) error {
 		for _, m := range moves {
 			raw, pending := g.pending(m.key)
 			if !pending {
@@ -263,7 +263,7 @@ func (c *committer) reap() {
 		}
 		c.reaping[n] = c.next // nothing from this group on refers to it
 	}
-	oldest := c.s.oldestReader()
+	oldest := c.s.visible.oldest()
 	for n, seq := range c.reaping {
 		if seq == reapQueued || oldest < seq || len(c.inflight) > 0 {
 			continue
@@ -295,14 +295,3 @@ func (c *committer) reap() {
 
 // reapQueued marks a file whose deletion is queued.
 const reapQueued = ^uint64(0)
-
-// oldestReader is the commit of the oldest snapshot, or the newest commit.
-func (s *Store) oldestReader() uint64 {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	oldest := s.published
-	for ts := range s.readers {
-		oldest = min(oldest, ts)
-	}
-	return oldest
-}

@@ -59,7 +59,7 @@ func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
 
 // run works until the queue is closed and empty.
 func (c *committer) run() {
-	defer close(c.s.writes)
+	defer close(c.s.writer.prepared)
 	defer func() { c.base.txn.Discard() }()
 	for {
 		prepared := c.prepareOne()
@@ -75,7 +75,7 @@ func (c *committer) run() {
 			return
 		}
 		select {
-		case g := <-c.s.written:
+		case g := <-c.s.writer.written:
 			c.landed(g)
 		case <-c.s.queue.ready: // something was submitted, or free space was measured
 			if l, _ := c.s.space.state(); l == halted {
@@ -109,13 +109,13 @@ func (c *committer) send() {
 	g := c.cur
 	c.cur, c.next = nil, g.seq+1
 	c.inflight = append(c.inflight, g)
-	c.s.writes <- g // has room for all that may be in flight
+	c.s.writer.prepared <- g // has room for all that may be in flight
 }
 
 // collect takes in what has landed, without waiting.
 func (c *committer) collect() {
 	select {
-	case g := <-c.s.written:
+	case g := <-c.s.writer.written:
 		c.landed(g)
 	default:
 	}
@@ -257,7 +257,7 @@ func (c *committer) rebase(seq uint64) {
 // was prepared on top of it; what other runs put there is prepared again.
 func (c *committer) failed(g *group) {
 	for range len(c.inflight) - 1 {
-		<-c.s.written // refused by the writer behind the failed one
+		<-c.s.writer.written // refused by the writer behind the failed one
 	}
 	later := c.inflight[1:]
 	if c.cur != nil {
@@ -276,7 +276,7 @@ func (c *committer) failed(g *group) {
 		c.broken = c.s.stopped()
 	}
 	clear(c.grants)
-	c.s.writerBroken.Store(false)
+	c.s.writer.broken.Store(false)
 	c.s.queue.back(again)
 	for _, it := range g.items {
 		c.s.queue.fail(it, g.err)

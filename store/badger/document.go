@@ -38,7 +38,7 @@ var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 b
 
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
-	return s.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
+	return s.queue.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
 }
 
 // writeDocuments checks all before it changes one.
@@ -157,7 +157,7 @@ func dueOf(k []byte) (kind store.Kind, id string, ok bool) {
 func (s *Store) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
 	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all of this microsecond
-	return s.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
 		return r.some([]byte{kindDue}, after, end, most)
 	}, func(g *group, k []byte) error { return sweep(g, k, now) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
 
 	engine "github.com/dgraph-io/badger/v4"
 
@@ -24,6 +25,13 @@ const (
 	erasedRun        = "run"        // by id: its events
 )
 
+// An eraser does what the notes say.
+type eraser struct {
+	s     *Store
+	one   chan struct{} // capacity 1: held while a connection is erased
+	whole sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
+}
+
 // being is the key of the note that the thing is being erased.
 func being(what, id string) []byte { return key(kindErase, what, id) }
 
@@ -36,10 +44,10 @@ const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
 func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
-	s.whole.RLock()
-	defer s.whole.RUnlock()
+	s.eraser.whole.RLock()
+	defer s.eraser.whole.RUnlock()
 	var left bool
-	err := s.do(ctx, true, func(g *group) error {
+	err := s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, id); err != nil {
 			return err
 		}
@@ -61,7 +69,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 	if err != nil || !left {
 		return err
 	}
-	return s.eraseConnection(ctx, string(id))
+	return s.eraser.connection(ctx, string(id))
 }
 
 // remains says that something of a connection is left beside its runs.
@@ -76,14 +84,14 @@ func (r reader) remains(id string) bool {
 
 // eraseConnection finishes what a note says. One goroutine does so at a time:
 // for another one the connection may be there again.
-func (s *Store) eraseConnection(ctx context.Context, id string) error {
+func (e *eraser) connection(ctx context.Context, id string) error {
 	select {
-	case s.erasing <- struct{}{}:
-		defer func() { <-s.erasing }()
+	case e.one <- struct{}{}:
+		defer func() { <-e.one }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	r, err := s.snapshot(ctx, nil)
+	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -93,22 +101,22 @@ func (s *Store) eraseConnection(ctx context.Context, id string) error {
 		return err
 	}
 	for _, kind := range []byte{kindState, kindGap} {
-		if err := s.drop(ctx, key(kind, id, "")); err != nil {
+		if err := e.drop(ctx, key(kind, id, "")); err != nil {
 			return err
 		}
 	}
 	for {
-		number, err := s.disownStream(ctx, id)
+		number, err := e.disownStream(ctx, id)
 		if err != nil {
 			return err
 		}
 		if number == 0 {
-			return s.do(ctx, false, func(g *group) error {
+			return e.s.queue.do(ctx, false, func(g *group) error {
 				g.freeBulk()
 				return g.remove(being(erasedConnection, id))
 			})
 		}
-		if err := s.eraseStream(ctx, number); err != nil {
+		if err := e.stream(ctx, number); err != nil {
 			return err
 		}
 	}
@@ -116,8 +124,8 @@ func (s *Store) eraseConnection(ctx context.Context, id string) error {
 
 // disownStream takes the counters of a connection's first stream and notes that
 // what is under its number goes; 0 when there is none.
-func (s *Store) disownStream(ctx context.Context, id string) (number uint64, err error) {
-	err = s.do(ctx, true, func(g *group) error {
+func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, err error) {
+	err = e.s.queue.do(ctx, true, func(g *group) error {
 		number = 0
 		found := g.c.base.some(key(kindCounters, id, ""), nil, nil, 1)
 		if len(found) == 0 {
@@ -144,14 +152,14 @@ func (s *Store) disownStream(ctx context.Context, id string) (number uint64, err
 }
 
 // eraseStream deletes what is kept under the number of a stream that is no more.
-func (s *Store) eraseStream(ctx context.Context, number uint64) error {
-	s.windows.forget(number)
+func (e *eraser) stream(ctx context.Context, number uint64) error {
+	e.s.windows.forget(number)
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
-		if err := s.drop(ctx, numbered(kind, number)); err != nil {
+		if err := e.drop(ctx, numbered(kind, number)); err != nil {
 			return err
 		}
 	}
-	return s.unnote(ctx, streamNote(number))
+	return e.unnote(ctx, streamNote(number))
 }
 
 // freeBulk leaves the newest bulk file when most of it is garbage, so that it is
@@ -167,9 +175,9 @@ func (g *group) freeBulk() {
 
 // Prune implements store.Store.
 func (s *Store) Prune(ctx context.Context, id store.RunID) error {
-	s.whole.RLock()
-	defer s.whole.RUnlock()
-	err := s.do(ctx, false, func(g *group) error {
+	s.eraser.whole.RLock()
+	defer s.eraser.whole.RUnlock()
+	err := s.queue.do(ctx, false, func(g *group) error {
 		var r store.Run
 		if ok, err := g.getJSON(key(kindRun, string(id)), &r); err != nil || !ok {
 			return missing(err, "run %s", id)
@@ -188,31 +196,31 @@ func (s *Store) Prune(ctx context.Context, id store.RunID) error {
 	if err != nil {
 		return err
 	}
-	return s.pruneRun(ctx, string(id))
+	return s.eraser.timeline(ctx, string(id))
 }
 
 // pruneRun deletes the events of a run whose timeline goes, the last one first.
-func (s *Store) pruneRun(ctx context.Context, id string) error {
+func (e *eraser) timeline(ctx context.Context, id string) error {
 	prefix := key(kindEvent, id, "")
-	err := s.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+	err := e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
 		return r.somebackwards(prefix, after, most)
 	}, (*group).remove)
 	if err != nil {
 		return err
 	}
-	return s.unnote(ctx, being(erasedRun, id))
+	return e.unnote(ctx, being(erasedRun, id))
 }
 
 // drop deletes the keys with prefix.
-func (s *Store) drop(ctx context.Context, prefix []byte) error {
-	return s.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+func (e *eraser) drop(ctx context.Context, prefix []byte) error {
+	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
 		return r.some(prefix, after, nil, most)
 	}, (*group).remove)
 }
 
 // inSteps hands the keys that list finds to each, so many in one commit.
-func (s *Store) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte, each func(*group, []byte) error) error {
-	r, err := s.snapshot(ctx, nil)
+func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte, each func(*group, []byte) error) error {
+	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -233,34 +241,34 @@ func (s *Store) inSteps(ctx context.Context, list func(r reader, after []byte, m
 			}
 			return nil
 		}
-		if err := s.await(ctx, &item{op: op, barrier: true, bytes: opBytes}); err != nil || len(keys) < eraseAtOnce {
+		if err := e.s.queue.await(ctx, &item{op: op, barrier: true, bytes: opBytes}); err != nil || len(keys) < eraseAtOnce {
 			return err
 		}
 		after = keys[len(keys)-1]
 	}
 }
 
-func (s *Store) unnote(ctx context.Context, note []byte) error {
-	return s.do(ctx, false, func(g *group) error { return g.remove(note) })
+func (e *eraser) unnote(ctx context.Context, note []byte) error {
+	return e.s.queue.do(ctx, false, func(g *group) error { return g.remove(note) })
 }
 
 // tidy finishes what was being erased when the process before this one ended,
 // and deletes what expired meanwhile.
-func (s *Store) tidy() {
+func (e *eraser) tidy() {
 	ctx := context.Background() // what is queued ends when the store closes
-	s.whole.RLock()
-	err := s.finishErasing(ctx)
-	s.whole.RUnlock()
+	e.whole.RLock()
+	err := e.finish(ctx)
+	e.whole.RUnlock()
 	if err == nil {
-		err = s.Sweep(ctx)
+		err = e.s.Sweep(ctx)
 	}
-	if err != nil && !errors.Is(err, store.ErrClosed) && s.stopped() == nil {
-		s.opts.Logger.Warn("tidy up", "err", err)
+	if err != nil && !errors.Is(err, store.ErrClosed) && e.s.stopped() == nil {
+		e.s.opts.Logger.Warn("tidy up", "err", err)
 	}
 }
 
-func (s *Store) finishErasing(ctx context.Context) error {
-	r, err := s.snapshot(ctx, nil)
+func (e *eraser) finish(ctx context.Context) error {
+	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -275,11 +283,11 @@ func (s *Store) finishErasing(ctx context.Context) error {
 		id := lastPart(note)
 		switch what {
 		case erasedConnection:
-			err = s.eraseConnection(ctx, id)
+			err = e.connection(ctx, id)
 		case erasedStream:
-			err = s.eraseStream(ctx, lastNumber(note))
+			err = e.stream(ctx, lastNumber(note))
 		case erasedRun:
-			err = s.pruneRun(ctx, id)
+			err = e.timeline(ctx, id)
 		default:
 			err = store.Corrupt("key %.40q says what nobody erases", note)
 		}

@@ -19,7 +19,7 @@ func (s *Store) Settle(ctx context.Context) error {
 	for {
 		s.jobs.Wait()
 		busy := false
-		err := s.do(ctx, true, func(g *group) error {
+		err := s.queue.do(ctx, true, func(g *group) error {
 			for _, st := range g.c.streams {
 				g.c.startJob(st)
 			}
@@ -35,9 +35,9 @@ func (s *Store) Settle(ctx context.Context) error {
 
 // Runs is the number of index runs of a stream, and of its rows in them.
 func (s *Store) IndexRuns(c store.ConnectionID, name store.Stream) (runs int, rows uint64) {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	for _, r := range s.streams[streamKey{c, name}].runs {
+	s.visible.RLock()
+	defer s.visible.RUnlock()
+	for _, r := range s.visible.streams[streamKey{c, name}].runs {
 		runs, rows = runs+1, rows+r.Rows
 	}
 	return runs, rows
@@ -56,7 +56,7 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 		return 0
 	}
 	defer r.close()
-	r.keys(numbered(kindSegment, s.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
+	r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
 	return n
 }
 
@@ -80,9 +80,9 @@ func WithStreamMemory(o Options, bytes int64) Options {
 
 // StreamsInMemory counts them.
 func (s *Store) StreamsInMemory() int {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	return len(s.streams)
+	s.visible.RLock()
+	defer s.visible.RUnlock()
+	return len(s.visible.streams)
 }
 
 // WithoutSync lets the engine leave its log to the operating system (S114), to

@@ -62,9 +62,9 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
 	}
-	s.whole.Lock()
-	defer s.whole.Unlock()
-	if err := s.finishErasing(ctx); err != nil {
+	s.eraser.whole.Lock()
+	defer s.eraser.whole.Unlock()
+	if err := s.eraser.finish(ctx); err != nil {
 		return nil, err
 	}
 	r, err := s.snapshot(ctx, nil)
@@ -72,14 +72,14 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 		return nil, err
 	}
 	defer r.close()
-	return &image{s: s, ts: s.repin(r.ts)}, nil
+	return &image{s: s, ts: s.visible.repin(r.ts)}, nil
 }
 
 // Close implements store.Image.
-func (i *image) Close() { i.once.Do(func() { i.s.unpin(i.ts) }) }
+func (i *image) Close() { i.once.Do(func() { i.s.visible.unpin(i.ts) }) }
 
 func (i *image) snapshot(ctx context.Context) (*snapshot, error) {
-	return i.s.snapshotOf(ctx, func() uint64 { return i.s.repin(i.ts) })
+	return i.s.snapshotOf(ctx, func() uint64 { return i.s.visible.repin(i.ts) })
 }
 
 // Counters implements store.Image.
@@ -166,10 +166,7 @@ const (
 
 // Load implements store.Imager.
 func (s *Store) Load(ctx context.Context, r io.Reader) error {
-	s.view.RLock()
-	written := s.published
-	s.view.RUnlock()
-	if written != 0 {
+	if s.visible.newest() != 0 {
 		return store.ErrNotEmpty
 	}
 	l := &loader{s: s, ctx: ctx, in: &frameReader{r: bufio.NewReaderSize(r, 256<<10)}}

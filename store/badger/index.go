@@ -170,7 +170,7 @@ func (j *mergeJob) run(ctx context.Context) error {
 // begin notes the run that will be written, so that its pages are found and
 // deleted should the process end before swap.
 func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
-	return j.c.s.do(ctx, false, func(g *group) error {
+	return j.c.s.queue.do(ctx, false, func(g *group) error {
 		if !j.c.current(j.st) {
 			return errStale
 		}
@@ -224,7 +224,7 @@ func (j *mergeJob) merge(ctx context.Context, rows uint64) (*bulk.IndexRun, erro
 func (j *mergeJob) write(ctx context.Context) error {
 	batch, bytes := j.batch, j.bytes
 	j.batch, j.bytes = nil, 0
-	return j.c.s.doJob(ctx, bytes, func(g *group) error {
+	return j.c.s.queue.doJob(ctx, bytes, func(g *group) error {
 		if !j.c.current(j.st) {
 			return errStale // it may have been erased
 		}
@@ -240,7 +240,7 @@ func (j *mergeJob) swap(ctx context.Context, run *bulk.IndexRun) error {
 	input := func(id uint64) bool {
 		return slices.ContainsFunc(j.inputs, func(in bulk.RunInfo) bool { return in.ID == id })
 	}
-	return j.c.s.do(ctx, false, func(g *group) error {
+	return j.c.s.queue.do(ctx, false, func(g *group) error {
 		if !j.c.current(st) {
 			return errStale
 		}
@@ -258,7 +258,7 @@ func (j *mergeJob) swap(ctx context.Context, run *bulk.IndexRun) error {
 }
 
 func (j *mergeJob) abandon(ctx context.Context) {
-	_ = j.c.s.do(ctx, false, func(g *group) error {
+	_ = j.c.s.queue.do(ctx, false, func(g *group) error {
 		if !j.c.current(j.st) || j.st.lay.Building == nil {
 			return nil
 		}

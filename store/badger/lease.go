@@ -15,7 +15,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
 	}
 	var lease store.Lease
-	err := s.do(ctx, false, func(g *group) error {
+	err := s.queue.do(ctx, false, func(g *group) error {
 		var err error
 		now := s.opts.Now().UTC()
 		if lease, err = acquire(g, r, hostID, bootEpoch, now, ttl); err != nil {
@@ -104,7 +104,7 @@ func currentLease(g *group, l store.Lease) (store.Lease, error) {
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	var renewed store.Lease
-	err := s.do(ctx, false, func(g *group) error {
+	err := s.queue.do(ctx, false, func(g *group) error {
 		held, err := currentLease(g, l)
 		if err != nil {
 			return err

@@ -64,10 +64,10 @@ func (c *committer) flush(g *group, st *stream) error {
 	if old.Used >= c.s.opts.memRows/2 {
 		empty = old.Emptied()
 	}
-	c.s.swap(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
+	c.s.visible.change(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
 	st.fresh = 0
 	g.undo = append(g.undo, func() {
-		c.s.swap(func() { st.mem, st.frozen = old, frozen })
+		c.s.visible.change(func() { st.mem, st.frozen = old, frozen })
 		st.fresh = fresh
 	})
 	g.publish = append(g.publish, func() {
@@ -76,13 +76,6 @@ func (c *committer) flush(g *group, st *stream) error {
 		st.footprint.Store(st.memory())
 	})
 	return nil
-}
-
-// swap runs fn while no reader looks.
-func (s *Store) swap(fn func()) {
-	s.view.Lock()
-	defer s.view.Unlock()
-	fn()
 }
 
 func (c *committer) setLayout(g *group, st *stream, lay layout) error {
@@ -139,7 +132,7 @@ func (c *committer) startJob(st *stream) {
 		if err != nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, errStale) && s.stopped() == nil {
 			s.opts.Logger.Warn("maintenance failed", "stream", name, "err", err)
 		}
-		_ = s.do(context.Background(), false, func(*group) error {
+		_ = s.queue.do(context.Background(), false, func(*group) error {
 			c.job = false
 			if err == nil {
 				for _, other := range c.streams {
@@ -186,7 +179,7 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run bulk.RunInfo) e
 	const some = 1000
 	for removed := run.Removed; ; {
 		last := false
-		err := c.s.doJob(ctx, some*200, func(g *group) error {
+		err := c.s.queue.doJob(ctx, some*200, func(g *group) error {
 			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
 				return errStale
 			}

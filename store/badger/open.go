@@ -63,14 +63,15 @@ func openLocked(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("remove order files: %w", err)
 		}
 		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
-		if err := s.markUnclean(); err != nil {
+		var err error
+		if s.unclean, err = markUnclean(dir); err != nil {
 			return nil, err
 		}
-		if err := s.prepareBallast(); err != nil {
+		if err := s.space.reserveBallast(); err != nil {
 			return nil, err
 		}
 	}
-	db, err := openEngine(s.engineDir(), opts, false)
+	db, err := openEngine(engineDir(dir), opts, false)
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +90,16 @@ func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
 // examine proves that the store is complete, or makes it read-only.
 func (s *Store) examine() (bulk.Tail, error) {
-	if err := s.verifyTables(); err != nil {
-		s.opts.Logger.Error(err.Error())
-		s.damage = err
+	if s.dir != "" {
+		s.damage = verifyTables(s.db)
+	}
+	if s.damage != nil {
+		s.opts.Logger.Error(s.damage.Error())
 	}
 	if err := s.prove(); err != nil {
 		return bulk.Tail{}, err
 	}
-	r := s.reader(s.published)
+	r := s.reader(s.visible.commit)
 	defer r.txn.Discard()
 	t, err := s.loadBulk(r)
 	var damage *store.DamageError
@@ -111,52 +114,32 @@ func (s *Store) examine() (bulk.Tail, error) {
 	return t, s.dropOrphans(t)
 }
 
-// markUnclean leaves the marker of S126; Close removes it.
-func (s *Store) markUnclean() error {
-	path := filepath.Join(s.dir, "unclean")
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// markUnclean leaves the marker that Close removes, and says whether it was there.
+func markUnclean(dir string) (unclean bool, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "unclean"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		s.unclean = true
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("mark data directory: %w", err)
+		return false, fmt.Errorf("mark data directory: %w", err)
 	}
-	return f.Close()
-}
-
-// verifyTables checks every block of every table. The engine takes a block that
-// fails its checksum for one without the key that was asked for, so damage must
-// be found before anybody asks. Without the bulk the tables are small: some
-// megabytes for a million records. The check is done here and not by the
-// engine's own option, under which damage ends the process (S119).
-func (s *Store) verifyTables() (damage *store.DamageError) {
-	if s.dir == "" {
-		return nil
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			damage = store.Corrupt("engine table: %v", r)
-		}
-	}()
-	if err := s.db.VerifyChecksum(); err != nil {
-		return store.Corrupt("engine table: %v", err)
-	}
-	return nil
+	return false, f.Close()
 }
 
 // prove compares the engine with the witness (S121).
 func (s *Store) prove() error {
-	d, err := s.readChain()
+	r := s.reader(s.db.MaxVersion())
+	d, err := r.chain()
+	r.txn.Discard()
 	if err != nil {
 		return err
 	}
-	s.chain, s.published = d, d.seq
+	s.writer.chain, s.visible.commit = d, d.seq
 	if s.dir == "" {
 		return nil
 	}
 	dir := filepath.Join(s.dir, "witness")
-	s.witness.dir, s.witness.roll = dir, witnessRoll
+	s.writer.witness = witness{dir: dir, roll: witnessRoll}
 	t, err := readWitness(filepath.Join(dir, witnessName))
 	if err != nil && !errors.Is(err, errWitnessBroken) {
 		return err
@@ -172,7 +155,10 @@ func (s *Store) prove() error {
 	if s.damage != nil {
 		return nil
 	}
-	return s.resumeWitness(d, t, verdict)
+	if verdict.rebuild && d.seq > 0 {
+		s.opts.Logger.Warn("store_witness_behind", "store", d.seq, "witness", t.last.seq)
+	}
+	return s.writer.witness.resume(d, t, verdict)
 }
 
 // A finding is a row of the table of S121.
@@ -204,38 +190,15 @@ func judge(d chain, t testimony, err error) finding {
 	return finding{}
 }
 
-func (s *Store) resumeWitness(d chain, t testimony, v finding) error {
-	if v.rebuild {
-		if d.seq > 0 {
-			s.opts.Logger.Warn("store_witness_behind", "store", d.seq, "witness", t.last.seq)
-		}
-		return s.witness.create(d)
-	}
-	f, err := os.OpenFile(filepath.Join(s.witness.dir, witnessName), os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("open witness: %w", err)
-	}
-	s.witness.f, s.witness.size = f, t.size
-	if err := f.Truncate(t.size); err != nil { // a torn entry
-		return fmt.Errorf("trim witness: %w", err)
-	}
-	if v.append {
-		return s.witness.append(d, t.last)
-	}
-	return nil
-}
-
-// readChain is the head of the chain in the engine, whichever commit it is of.
-func (s *Store) readChain() (chain, error) {
-	r := s.reader(s.db.MaxVersion())
-	defer r.txn.Discard()
+// chain is the head of the chain, which is of the newest commit.
+func (r reader) chain() (chain, error) {
 	b, ok, err := r.get(key(kindChain))
 	if err != nil || !ok {
 		return chain{}, err
 	}
 	c, err := decodeChain(b)
-	if err == nil && c.seq != s.db.MaxVersion() {
-		err = store.Corrupt("chain head is of commit %d, the newest write of %d", c.seq, s.db.MaxVersion())
+	if err == nil && c.seq != r.ts {
+		err = store.Corrupt("chain head is of commit %d, the newest write of %d", c.seq, r.ts)
 	}
 	return c, err
 }

@@ -12,7 +12,7 @@ import (
 func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
 	h1, h2 := bulk.HashKey([]byte(k))
 	var seen sight
-	r, err := s.snapshot(ctx, func() { seen.take(s.streams[streamKey{connection, stream}]) })
+	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -65,7 +65,7 @@ type sight struct {
 	shown  uint64
 }
 
-// take is called with Store.view held. st is nil when the stream is not in memory.
+// take is called with visible locked. st is nil when the stream is not in memory.
 func (v *sight) take(st *stream) {
 	if st == nil {
 		return
@@ -136,10 +136,10 @@ func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 
 // Memory says what the indexes of the streams in use take, in bytes.
 func (s *Store) Memory() int64 {
-	s.view.RLock()
-	defer s.view.RUnlock()
+	s.visible.RLock()
+	defer s.visible.RUnlock()
 	n := int64(0)
-	for _, st := range s.streams {
+	for _, st := range s.visible.streams {
 		n += st.footprint.Load()
 	}
 	return n

@@ -119,7 +119,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 	if len(dropped) == 0 && len(fresh) >= len(old) {
 		return nil
 	}
-	return j.c.s.doJob(ctx, bytes, func(g *group) error {
+	return j.c.s.queue.doJob(ctx, bytes, func(g *group) error {
 		if !j.c.current(j.st) {
 			return errStale
 		}
@@ -159,7 +159,7 @@ func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
 
 // finish forgets the chunk until more of it is superseded.
 func (j *rewriteJob) finish(ctx context.Context) error {
-	return j.c.s.do(ctx, false, func(*group) error {
+	return j.c.s.queue.do(ctx, false, func(*group) error {
 		delete(j.st.heavy, j.chunk)
 		delete(j.st.tiny, j.chunk)
 		return nil

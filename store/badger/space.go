@@ -145,7 +145,7 @@ func (c *committer) spared() bool {
 		return true
 	}
 	for len(c.inflight) > 0 {
-		c.landed(<-c.s.written)
+		c.landed(<-c.s.writer.written)
 	}
 	c.unprepare()
 	c.s.queue.halt(true)
@@ -190,13 +190,13 @@ func (c *committer) suspend() error {
 	c.base.txn.Discard()
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	s.releaseBallast() // closing the engine writes what it has in memory
+	s.space.releaseBallast() // closing the engine writes what it has in memory
 	err := s.db.Close()
 	s.db = nil
 	if err != nil {
 		return err
 	}
-	if s.db, err = openEngine(s.engineDir(), s.opts, true); err != nil {
+	if s.db, err = openEngine(engineDir(s.dir), s.opts, true); err != nil {
 		s.opts.Logger.Error("store cannot be read while it is halted", "dir", s.dir, "err", err)
 		s.db = nil
 	}
@@ -213,14 +213,14 @@ func (c *committer) resume() error {
 		}
 		s.db = nil
 	}
-	db, err := openEngine(s.engineDir(), s.opts, false)
+	db, err := openEngine(engineDir(s.dir), s.opts, false)
 	if err != nil {
 		return err
 	}
 	s.db = db
 	c.base = s.reader(c.next - 1)
 	s.opts.Logger.Info("store resumed", "dir", s.dir)
-	return s.prepareBallast()
+	return s.space.reserveBallast()
 }
 
 // abandon gives up for good: everything queued and everything later fails.
@@ -229,33 +229,33 @@ func (c *committer) abandon(err error) {
 	c.broken = c.s.stopped()
 }
 
-func (s *Store) ballastPath() string { return filepath.Join(s.dir, "ballast") }
+func (sp *space) ballast() string { return filepath.Join(sp.s.dir, "ballast") }
 
-// prepareBallast reserves bytes that are given back when space runs out.
-func (s *Store) prepareBallast() error {
-	if s.opts.Ballast == 0 {
+// reserveBallast makes a file that is given back when space runs out.
+func (sp *space) reserveBallast() error {
+	o := sp.s.opts
+	if o.Ballast == 0 {
 		return nil
 	}
-	if info, err := os.Stat(s.ballastPath()); err == nil && info.Size() == s.opts.Ballast {
+	if info, err := os.Stat(sp.ballast()); err == nil && info.Size() == o.Ballast {
 		return nil
 	}
-	free, err := s.opts.FreeSpace(s.dir)
-	if err != nil || free < uint64(s.opts.Ballast)+s.opts.FreeStart {
+	if free, err := o.FreeSpace(sp.s.dir); err != nil || free < uint64(o.Ballast)+o.FreeStart {
 		return nil // no time to take more
 	}
-	f, err := os.OpenFile(s.ballastPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(sp.ballast(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make ballast: %w", err)
 	}
 	defer f.Close()
-	return allocate(f, s.opts.Ballast)
+	return allocate(f, o.Ballast)
 }
 
-func (s *Store) releaseBallast() {
-	if s.dir == "" {
+func (sp *space) releaseBallast() {
+	if sp.s.dir == "" {
 		return
 	}
-	if err := os.Remove(s.ballastPath()); err != nil && !os.IsNotExist(err) {
-		s.opts.Logger.Error("release ballast", "err", err)
+	if err := os.Remove(sp.ballast()); err != nil && !os.IsNotExist(err) {
+		sp.s.opts.Logger.Error("release ballast", "err", err)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, erro
 
 // ResetState implements store.Store.
 func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
-	return s.do(ctx, true, func(g *group) error {
+	return s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, connection); err != nil {
 			return err
 		}
@@ -92,7 +92,10 @@ type words struct {
 	Schema  json.RawMessage `json:"schema,omitempty"`
 }
 
-func newQuestionKey() cipher.AEAD {
+// A questionKey seals the words of open questions.
+type questionKey struct{ cipher.AEAD }
+
+func newQuestionKey() questionKey {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	block, err := aes.NewCipher(key)
@@ -103,29 +106,29 @@ func newQuestionKey() cipher.AEAD {
 	if err != nil {
 		panic(err) // the cipher's is the block size of AES
 	}
-	return aead
+	return questionKey{aead}
 }
 
 // place binds what is sealed to one question.
 func (p *pending) place() []byte { return key(kindPending, string(p.RunID), p.ID) }
 
-func (s *Store) seal(q store.Interaction) (*pending, error) {
+func (k questionKey) seal(q store.Interaction) (*pending, error) {
 	plain, err := json.Marshal(words{q.Message, q.Schema})
 	if err != nil {
 		return nil, err
 	}
 	p := &pending{Interaction: q}
 	p.Message, p.Schema = "", nil
-	p.Sealed = s.questions.Seal(nil, nil, plain, p.place()) // #nosec G407 -- it makes the nonce itself
+	p.Sealed = k.Seal(nil, nil, plain, p.place()) // #nosec G407 -- it makes the nonce itself
 	return p, nil
 }
 
 // unseal leaves a question without words that another process sealed.
-func (s *Store) unseal(p *pending) (store.Interaction, error) {
+func (k questionKey) unseal(p *pending) (store.Interaction, error) {
 	if len(p.Sealed) == 0 {
 		return p.Interaction, nil
 	}
-	plain, err := s.questions.Open(nil, nil, p.Sealed, p.place())
+	plain, err := k.Open(nil, nil, p.Sealed, p.place())
 	if err != nil {
 		return p.Interaction, nil
 	}
@@ -149,7 +152,7 @@ func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interactio
 	}
 	out := make([]store.Interaction, len(all))
 	for i := range all {
-		if out[i], err = s.unseal(&all[i]); err != nil {
+		if out[i], err = s.questions.unseal(&all[i]); err != nil {
 			return nil, err
 		}
 	}

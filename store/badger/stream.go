@@ -88,7 +88,7 @@ type stream struct {
 
 	rows sync.RWMutex // guards what is in mem; the committer reads without it
 
-	// Guarded by Store.view: readers look up keys here.
+	// Guarded by visible: readers look up keys here.
 	mem    *bulk.Table
 	frozen []*bulk.Table // rows on their way into a run
 	runs   []*bulk.IndexRun
@@ -132,16 +132,12 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 
 func (c *committer) remember(id streamKey, st *stream) {
 	c.streams[id] = st
-	c.s.view.Lock()
-	c.s.streams[id] = st
-	c.s.view.Unlock()
+	c.s.visible.change(func() { c.s.visible.streams[id] = st })
 }
 
 func (c *committer) forget(id streamKey) {
 	delete(c.streams, id)
-	c.s.view.Lock()
-	delete(c.s.streams, id)
-	c.s.view.Unlock()
+	c.s.visible.change(func() { delete(c.s.visible.streams, id) })
 }
 
 // damaged names the stream in a DamageError.

@@ -3,8 +3,6 @@ package badger
 import (
 	"bytes"
 	"context"
-	"errors"
-	"path/filepath"
 
 	engine "github.com/dgraph-io/badger/v4"
 
@@ -34,7 +32,11 @@ func (s *Store) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.verifyWitness(r.reader)
+	head, err := r.chain()
+	if err != nil || head.seq == 0 || s.dir == "" || s.damage != nil {
+		return err
+	}
+	return s.writer.witness.verify(head)
 }
 
 // verifyValues reads everything, and counts the events of every run.
@@ -143,50 +145,4 @@ func (r reader) verifyIndex(n counters) error {
 		_ = tally(row)
 	}
 	return got.compare(n, "index runs")
-}
-
-// verifyWitness reads all witness files: each must continue the one before, and
-// the last must have the snapshot's commit with its link.
-func (s *Store) verifyWitness(r reader) error {
-	if s.dir == "" || s.damage != nil {
-		return nil
-	}
-	b, _, err := r.get(key(kindChain))
-	if err != nil {
-		return err
-	}
-	if b == nil {
-		return nil // nothing was written yet
-	}
-	head, err := decodeChain(b)
-	if err != nil {
-		return err
-	}
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	names, err := rolled(s.witness.dir)
-	if err != nil {
-		return err
-	}
-	var last chain
-	for _, name := range append(names, witnessName) {
-		t, err := readWitness(filepath.Join(s.witness.dir, name))
-		if errors.Is(err, errWitnessBroken) {
-			return store.Corrupt("%s: %v", name, err)
-		}
-		if err != nil {
-			return err
-		}
-		if last != (chain{}) && t.first != last {
-			return store.Corrupt("%s does not continue the file before", name)
-		}
-		last = t.last
-	}
-	if last.seq < head.seq {
-		return store.Corrupt("the witness ends at %d, the store at %d", last.seq, head.seq)
-	}
-	if last.seq == head.seq && last.link != head.link {
-		return store.Corrupt("commit %d differs between the store and its witness", head.seq)
-	}
-	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/store/badger/bulk"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // The witness proves that no acknowledged commit is missing from the engine
@@ -119,6 +121,57 @@ func (w *witness) create(c chain) error {
 		return err
 	}
 	w.f, w.size = f, witnessEntry
+	return nil
+}
+
+// resume goes on where the files end, which said t of a store that is at d.
+func (w *witness) resume(d chain, t testimony, v finding) error {
+	if v.rebuild {
+		return w.create(d)
+	}
+	f, err := os.OpenFile(filepath.Join(w.dir, witnessName), os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open witness: %w", err)
+	}
+	w.f, w.size = f, t.size
+	if err := f.Truncate(t.size); err != nil { // a torn entry
+		return fmt.Errorf("trim witness: %w", err)
+	}
+	if v.append {
+		return w.append(d, t.last)
+	}
+	return nil
+}
+
+// verify reads all witness files: each must continue the one before, and the last
+// must have the head of the chain.
+func (w *witness) verify(head chain) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names, err := rolled(w.dir)
+	if err != nil {
+		return err
+	}
+	var last chain
+	for _, name := range append(names, witnessName) {
+		t, err := readWitness(filepath.Join(w.dir, name))
+		if errors.Is(err, errWitnessBroken) {
+			return store.Corrupt("%s: %v", name, err)
+		}
+		if err != nil {
+			return err
+		}
+		if last != (chain{}) && t.first != last {
+			return store.Corrupt("%s does not continue the file before", name)
+		}
+		last = t.last
+	}
+	if last.seq < head.seq {
+		return store.Corrupt("the witness ends at %d, the store at %d", last.seq, head.seq)
+	}
+	if last.seq == head.seq && last.link != head.link {
+		return store.Corrupt("commit %d differs between the store and its witness", head.seq)
+	}
 	return nil
 }
 
