@@ -23,7 +23,7 @@ type Batch struct {
 const ChangeHeader = 16
 
 // Append copies c into the batch. Keys are at most 64 KiB − 1 and data less
-// than 4 GiB, which the limits of runtime.md §23 guarantee.
+// than 4 GiB, which the protocol's limits guarantee.
 func (b *Batch) Append(c Change) {
 	var h [ChangeHeader]byte
 	h[0] = byte(c.Op)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Prunable lists runs whose timelines have had their time (§20.5), oldest first:
+// Prunable lists runs whose timelines have had their time, oldest first:
 // those that are over since before a time, without the latest keep of every
 // connection and those pruned already. limit bounds the list, 0 is no bound.
 // Runs of connections that are no more count like any. It reads all run records,

@@ -58,7 +58,7 @@ func (c *committer) apply(g *group, it *item) error {
 }
 
 // admit checks what may refuse a commit: the run has not ended, its lease is
-// the current one, its grant is usable, the test hook agrees (R79, R82, R95).
+// the current one, its grant is usable, the test hook agrees.
 func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, error) {
 	head, ok, err := getHead(g, cm.Lease.RunID)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, e
 	return head, nil
 }
 
-// checkGrant refuses work for a grant that stopped being usable (R5, R81).
+// checkGrant refuses work for a grant that stopped being usable.
 func (c *committer) checkGrant(g *group, cm *store.Commit, now time.Time) error {
 	id := cm.Lease.ConnectionID
 	grant, cached := c.grants[id]
@@ -191,7 +191,7 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	return nil
 }
 
-// putEvents appends the commit's events (R175, A89).
+// putEvents appends the commit's events.
 func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
 	for i, e := range cm.Events {
 		e.Sequence, e.RecordedAt, e.CausationID = head.next, now, ""

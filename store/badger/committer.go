@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bounds of one group (S115): one transaction, one sync of the engine, one of
+// Bounds of one group: one transaction, one sync of the engine, one of
 // the witness.
 const (
 	groupRecords  = 5000

@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// engineOptions are those of S114, S117 and S118. The tables are smaller than
-// S118 has them, for bulk never enters them.
+// engineOptions sync every transaction, keep values out of the value log, and have
+// small tables, for bulk never enters them.
 func engineOptions(dir string, opts Options) engine.Options {
 	table, cache, file := int64(16<<20), int64(16<<20), int64(2<<20)
 	if opts.Small {
@@ -46,7 +46,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 }
 
 // MemoryLimit is how much memory the Go runtime of a process with this store
-// should use before it collects harder (S118): the engine fills and drops large
+// should use before it collects harder: the engine fills and drops large
 // buffers, and a collector that waits for the heap to double keeps twice of each.
 func (s *Store) MemoryLimit() int64 {
 	if s.opts.Small {
@@ -91,7 +91,7 @@ func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err err
 // fails its checksum for one without the key that was asked for, so damage must
 // be found before anybody asks. Without the bulk the tables are small: some
 // megabytes for a million records. The check is done here and not by the
-// engine's own option, under which damage ends the process (S119).
+// engine's own option, under which damage ends the process.
 func verifyTables(db *engine.DB) (damage *store.DamageError) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -85,7 +85,7 @@ func (s *Store) StreamsInMemory() int {
 	return len(s.visible.streams)
 }
 
-// WithoutSync lets the engine leave its log to the operating system (S114), to
+// WithoutSync lets the engine leave its log to the operating system, to
 // see that tests notice.
 func WithoutSync(o Options) Options {
 	o.noSync = true

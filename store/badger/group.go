@@ -251,7 +251,7 @@ func (g *group) getJSON(k []byte, v any) (ok bool, err error) {
 // digestWhole is the size up to which a value enters the chain byte by byte.
 const digestWhole = 4096
 
-// digest is the digest of the transaction in the chain (S120). A longer value
+// digest is the digest of the transaction in the chain. A longer value
 // enters as its length and checksum; the records in it enter through the sums
 // in the counters.
 func (g *group) digest() [sha256.Size]byte {

@@ -23,7 +23,7 @@ import (
 // Values are whole, wherever the engine has them. What only this directory
 // means is left out: the chain, the bulk files, the parts of long values. It is
 // our own form and not the engine's backup, which loads a flipped bit without
-// complaint (S134).
+// complaint.
 const (
 	imageMagic = "sluice store image\n"
 	frameHead  = 2 + 4
@@ -53,7 +53,7 @@ type image struct {
 }
 
 // Image implements store.Imager. A store that is damaged has none: what is
-// wrong with it would be lost with the backup (S122). Bulk files that the image
+// wrong with it would be lost with the backup. Bulk files that the image
 // needs stay until it is closed; the engine's value log is never collected.
 //
 // What is being erased goes first, also what an eraser left that gave up: a store

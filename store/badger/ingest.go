@@ -18,7 +18,7 @@ type candidate struct {
 	same   bool // it is what is stored already; old is not set then
 }
 
-// ingest lays one batch into g (R77). It reads first, and only then changes
+// ingest lays one batch into g. It reads first, and only then changes
 // the stream's memory, in a way that g.undo takes back.
 func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
@@ -214,7 +214,7 @@ func (c *committer) writeSegment(g *group, st *stream, p bulk.Part) {
 	st.tiny[p.First>>chunkShift]++
 }
 
-// real says whether a change changes anything (R77).
+// real says whether a change changes anything.
 func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
 	if ch.Op == store.Delete {
 		return had && !old.Deleted()

@@ -9,7 +9,7 @@ import (
 )
 
 // Key kinds: the first byte of every key. Append only; changing the meaning of
-// one is a new format (S129).
+// one is a new format.
 const (
 	kindChain      = 'A' // the chain's head and the format
 	kindNumber     = 'B' // next stream number
@@ -104,7 +104,7 @@ func stateKey(c store.ConnectionID, g store.GrantID, s store.Stream) []byte {
 //
 // The engine checks its blocks with another polynomial, so what slips through
 // one check does not slip through the other. Binding the key to the sum
-// uncovers a value that turns up under a key it was not written for (S123).
+// uncovers a value that turns up under a key it was not written for.
 const (
 	formPlain  = 0 // the payload is the value
 	formChunks = 1 // the payload is u32 length, u64 commit and first part: chunk keys hold the value
@@ -112,7 +112,7 @@ const (
 )
 
 // chunkBytes is the size above which a value is split over several keys, so
-// that none reaches the engine's value log (S117).
+// that none reaches the engine's value log.
 const chunkBytes = 512 << 10
 
 const sealBytes = 5

@@ -40,7 +40,7 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	}
 	if _, exists, err := getHead(g, r.ID); err != nil || exists {
 		if err == nil {
-			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused (R9)
+			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused
 		}
 		return held, err
 	}

@@ -13,10 +13,10 @@ import (
 
 // Open opens the store in the data directory dir, making both when there is
 // none. It returns *store.BusyError when another process has it,
-// store.ErrNoSpace below store.free_stop (S126), and *store.DamageError when
+// store.ErrNoSpace below store.free_stop, and *store.DamageError when
 // the engine cannot be opened at all. A store that opens but proves to have
 // lost or changed commits is returned read-only: Damage says why, and every
-// write returns store.ErrReadOnly (S121, S122).
+// write returns store.ErrReadOnly.
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkPath(dir), filepath.Join(dir, "witness")} {
@@ -62,7 +62,7 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
 			return nil, fmt.Errorf("remove order files: %w", err)
 		}
-		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
+		syscall.Umask(0o077) // the engine makes its files 0644 otherwise
 		var err error
 		if s.unclean, err = markUnclean(dir); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func markUnclean(dir string) (unclean bool, err error) {
 	return false, f.Close()
 }
 
-// prove compares the engine with the witness (S121).
+// prove compares the engine with the witness.
 func (s *Store) prove() error {
 	r := s.reader(s.db.MaxVersion())
 	d, err := r.chain()
@@ -161,7 +161,8 @@ func (s *Store) prove() error {
 	return s.writer.witness.resume(d, t, verdict)
 }
 
-// A finding is a row of the table of S121.
+// A finding is what engine and witness, put side by side, mean: see
+// docs/spec/security.md, "Durability".
 type finding struct {
 	damage  *store.DamageError
 	rebuild bool // start the witness over from the engine

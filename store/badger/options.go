@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Defaults of security.md §17.
+// Defaults.
 const (
 	defaultQueueBytes = 8 << 20
 	defaultFreeStart  = 512 << 20
@@ -23,26 +23,27 @@ const (
 type Options struct {
 	// Logger gets the engine's messages and the store's own; nil discards them.
 	Logger *slog.Logger
-	// Small selects the small memory profile (S118).
+	// Small selects the small memory profile.
 	Small bool
-	// AllowNetworkFS permits a data directory on a network file system (S127).
+	// AllowNetworkFS permits a data directory on a network file system.
 	AllowNetworkFS bool
 	// AcceptLoss opens a store that proved to have lost acknowledged commits for
-	// writing again, from what is left (S122). Cursors are those of the last
+	// writing again, from what is left. Cursors are those of the last
 	// commit that survived, so they are never ahead of the records.
 	AcceptLoss bool
 	// QueueBytes bounds the commits that wait in Submit; 0 means 8 MiB.
 	QueueBytes int64
-	// Ballast is the size of the file released when space runs out (S125); 0 is none.
+	// Ballast is the size of the file released when space runs out; 0 is none.
 	Ballast int64
-	// FreeStart, FreeIngest and FreeStop are the bounds of S125 in bytes.
+	// FreeStart, FreeIngest and FreeStop are how many bytes must be free: to start a run, to take
+	// records, and to go on at all.
 	FreeStart, FreeIngest, FreeStop uint64
 
-	// PerStream makes the store ask for one commit per stream (R92, R95).
+	// PerStream makes the store ask for one commit per stream.
 	PerStream bool
-	// FailState names a stream whose cursor refuses to be committed (R95).
+	// FailState names a stream whose cursor refuses to be committed.
 	FailState store.Stream
-	// Fault is called at every named fault point (S152); an error it returns is
+	// Fault is called at every named fault point; an error it returns is
 	// treated as a failure of the step just named. It may end the process.
 	Fault func(point string) error
 	// FreeSpace replaces the measurement of free bytes in the data directory.
@@ -55,10 +56,10 @@ type Options struct {
 	memory      int64  // of streams
 	windowBytes int    // of sort keys in a window
 	noBulk      bool   // keep bulk in the engine, as in memory; for comparison
-	noSync      bool   // what a power cut does without S114; for comparison
+	noSync      bool   // let the engine leave its log to the operating system; for comparison
 }
 
-// Fault points of S152.
+// Points at which Fault is called.
 const (
 	FaultBeforeDB       = "commit.before_db"
 	FaultAfterDB        = "commit.after_db"
@@ -133,9 +134,9 @@ func (o Options) withDefaults() Options {
 
 // OpenURL opens "badger:DIR" or "memory:", either with a query:
 //
-//	fail_state=STREAM  refuse the cursor of that stream (R95)
-//	per_stream=BOOL    ask for one commit per stream (R92)
-//	memory=small       the small memory profile (S118)
+//	fail_state=STREAM  refuse the cursor of that stream
+//	per_stream=BOOL    ask for one commit per stream
+//	memory=small       the small memory profile
 //	allow_network_fs=BOOL
 //
 // What the query sets wins over opts. Unknown parameters are an error.

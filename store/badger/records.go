@@ -146,7 +146,7 @@ func recordOf(e bulk.Entry, s store.Stream) store.Record {
 //
 // Every version between the bounds is either in a segment or superseded. A walk
 // checks that as it goes, so a segment that the engine lost is damage and never
-// a short list (S123).
+// a short list.
 func (r reader) walk(n counters, after uint64, descending bool, fn func(bulk.Entry) (bool, error)) error {
 	dead, err := newDeadView(r, n.number)
 	if err != nil {

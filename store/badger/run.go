@@ -140,7 +140,7 @@ func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit i
 	return events, err
 }
 
-// watchers hands out wake-ups (DESIGN.md invariant 7): channels of capacity 1,
+// watchers hands out wake-ups: channels of capacity 1,
 // coalesced, so that a slow watcher costs nothing and misses nothing.
 type watchers struct {
 	mu   sync.Mutex // guards runs and next

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// spaceEvery is how often free space is measured beside every commit (S125). Who
+// spaceEvery is how often free space is measured beside every commit. Who
 // waits for space is told within a second.
 const spaceEvery = time.Second / 4
 
@@ -25,7 +25,7 @@ const (
 	halted         // below store.free_stop: the engine is closed
 )
 
-// A space watches the free bytes of the data directory (S125): a full disk
+// A space watches the free bytes of the data directory: a full disk
 // ends the process through a mapped file, so it must never come to that.
 type space struct {
 	s *Store
@@ -70,7 +70,7 @@ func (sp *space) measure() level {
 }
 
 // spacious says whether the engine can be opened: without space it ends the
-// process through a mapped file, at every start (S126).
+// process through a mapped file, at every start.
 func spacious(dir string, o Options) error {
 	free, err := o.FreeSpace(dir)
 	if err != nil {

@@ -52,7 +52,7 @@ type keptGap struct {
 	Ref string `json:"ref"`
 }
 
-// gapKey is the key of R97. The identity is hashed: Ref may be a record key of
+// gapKey names a gap by its stream, its parent and its Ref, hashed: Ref may be a record key of
 // any length.
 func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 	id := sha256.Sum256(key(kindGap, string(gap.Stream), string(gap.ParentStream), gap.Ref))
@@ -78,7 +78,7 @@ func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant s
 	return gaps, nil
 }
 
-// A pending is how an open question is stored: what it says is sealed (R144).
+// A pending is how an open question is stored: what it says is sealed.
 // The key is in this process's memory alone, because the run that asks ends with
 // it: a stolen disk has no questions that can be read.
 type pending struct {

@@ -243,7 +243,7 @@ func (st *stream) memory() int64 {
 	return n
 }
 
-// counters are what a stream's content must add up to (S123). They are written
+// counters are what a stream's content must add up to. They are written
 // in every transaction that changes the stream.
 type counters struct {
 	number     uint64 // of the stream in keys

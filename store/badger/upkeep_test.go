@@ -249,7 +249,7 @@ func TestMemoryOfManyStreams(t *testing.T) {
 }
 
 // The engine closes and opens again under load, maintenance included, when
-// space comes and goes (S125).
+// space comes and goes.
 func TestSpaceUnderLoad(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)

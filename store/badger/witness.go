@@ -18,7 +18,7 @@ import (
 )
 
 // The witness proves that no acknowledged commit is missing from the engine
-// (S120). It lies outside the engine's directory, one entry a commit:
+// . It lies outside the engine's directory, one entry a commit:
 //
 //	sequence u64  check u64  link [32]byte                    little-endian
 //
@@ -215,7 +215,7 @@ func readWitness(path string) (testimony, error) {
 }
 
 // hear reads entries. A last one that is torn is ignored; a damaged one before
-// it is errWitnessBroken (S121).
+// it is errWitnessBroken.
 func hear(data []byte) (testimony, error) {
 	var t testimony
 	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {

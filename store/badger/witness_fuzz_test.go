@@ -8,8 +8,7 @@ import (
 )
 
 // FuzzWitness: of entries that something was done to, those before it are heard
-// or the file is called broken; none is heard that was never written (S120,
-// S121).
+// or the file is called broken; none is heard that was never written.
 func FuzzWitness(f *testing.F) {
 	f.Add(uint16(3), uint16(48), []byte{1})
 	f.Add(uint16(1), uint16(0), []byte{})

@@ -69,7 +69,7 @@ func (w *writer) write() {
 	close(w.written)
 }
 
-// writeGroup is the order of S120: engine synced, witness synced, answered.
+// writeGroup syncs the engine, then the witness; only then is anybody answered.
 // A failure before the engine's transaction leaves nothing behind. After it the
 // outcome is unknown, and the store writes no more until it is opened again.
 func (w *writer) writeGroup(g *group) error {
@@ -149,13 +149,13 @@ func chainWrite(c chain) write {
 	return write{key: k, value: seal(k, c.encode(newValue(chainBytes)))}
 }
 
-// A chain is the head of the chain over all commits (S120).
+// A chain is the head of the chain over all commits.
 type chain struct {
 	seq  uint64
 	link [sha256.Size]byte
 }
 
-// format is the version of what stands on disk (S129).
+// format is the version of what stands on disk.
 const format = 2
 
 const chainBytes = 4 + 8 + sha256.Size

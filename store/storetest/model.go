@@ -44,7 +44,7 @@ func (m *model) apply(b *store.Batch) (changed, unchanged int) {
 	return changed, unchanged
 }
 
-// exerciseModel drives a store and a map with the same random steps (R77).
+// exerciseModel drives a store and a map with the same random steps.
 func exerciseModel(t *testing.T, d Driver) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := &bench{t: t, d: d, s: d.Open(t)}

@@ -95,7 +95,7 @@ func exerciseOrder(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "events", len(events), 0)
 	})
-	t.Run("A90: what a reader sees grows by whole commits", func(t *testing.T) {
+	t.Run("what a reader sees grows by whole commits", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,5 +1,5 @@
 // Package storetest defines what a store.Store is: a driver is right when
-// Exercise passes. Subtests are small and cite the rule they prove.
+// Exercise passes. Subtests are small and named after the rule they prove.
 //
 // It trusts nothing about a driver but the interface. What only one driver
 // promises (crash safety, its layout, its files) is tested beside that driver.
@@ -20,7 +20,7 @@ type Driver struct {
 	// keeps nothing.
 	Reopen func(t *testing.T, s store.Store) store.Store
 	// OpenFailing returns an empty store that refuses the cursor of one stream,
-	// with per-stream commits on or off (R95).
+	// with per-stream commits on or off.
 	OpenFailing func(t *testing.T, stream store.Stream, perStream bool) store.Store
 }
 
