@@ -39,7 +39,7 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 // Time renders t as every timeline and API does.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// MarshalJSON renders the envelope of docs/spec/runtime.md, "Timeline".
+// MarshalJSON renders the envelope of docs/spec/runs.md, "The timeline".
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(envelope{
 		Version: EventVersion, ID: e.ID, Type: e.Type, Sequence: e.Sequence,

@@ -2,6 +2,7 @@ package badger_test
 
 import (
 	"flag"
+	"os"
 	"strconv"
 	"testing"
 
@@ -20,7 +21,7 @@ func open(t *testing.T, dir string) store.Store {
 }
 
 func TestDisk(t *testing.T) {
-	fewer(t, 12)
+	fewer(t, 8)
 	dirs := map[store.Store]string{}
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
@@ -42,6 +43,7 @@ func TestDisk(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
+	fewer(t, 20)
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
 			s, err := badger.OpenURL("memory:?memory=small", badger.Options{})
@@ -54,11 +56,11 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// fewer makes rapid draw n cases, unless its flag says how many: a case on disk
-// takes a hundred syncs.
+// fewer makes rapid draw n cases, unless its flag says how many or a campaign
+// runs: a case on disk takes a hundred syncs.
 func fewer(t *testing.T, n int) {
 	f := flag.Lookup("rapid.checks")
-	if f == nil || f.Value.String() != f.DefValue {
+	if f == nil || f.Value.String() != f.DefValue || campaigning() {
 		return
 	}
 	if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
@@ -67,12 +69,16 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { flag.Set(f.Name, f.DefValue) })
 }
 
+// campaigning says that nothing is left out; make soak sets it.
+func campaigning() bool { return os.Getenv("SLUICE_CYCLES") != "" }
+
 // TestTinyIndex runs the suite with index runs of a dozen rows, and windows of
-// a dozen records.
+// forty records.
 func TestTinyIndex(t *testing.T) {
+	fewer(t, 30)
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 600))
+			s, err := badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000))
 			if err != nil {
 				t.Fatal(err)
 			}

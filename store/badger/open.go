@@ -162,7 +162,7 @@ func (s *Store) prove() error {
 }
 
 // A finding is what engine and witness, put side by side, mean: see
-// docs/spec/security.md, "Durability".
+// docs/spec/security.md, "Embedded store".
 type finding struct {
 	damage  *store.DamageError
 	rebuild bool // start the witness over from the engine

@@ -87,7 +87,7 @@ func exerciseSorted(t *testing.T, d Driver) {
 func exerciseMatch(t *testing.T, d Driver) {
 	b := open(t, d)
 	l := b.run("a")
-	const n = 25_000
+	const n = 12_000
 	for from := 0; from < n; from += 500 {
 		bt := batch("s")
 		for i := range 500 {
