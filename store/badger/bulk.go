@@ -9,18 +9,15 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-const bulkRoll = 128 << 20 // size at which a bulk file is followed by the next
-
-// hasBulk is false where everything is in the engine.
-func (s *Store) hasBulk() bool { return s.dir != "" && !s.opts.noBulk }
+// The size at which a bulk file is followed by the next.
+const (
+	bulkRoll       = 128 << 20
+	bulkRollMemory = 4 << 20
+)
 
 // putExtent writes a value of about n bytes, which fill appends, to the bulk
-// file, and its place under k. In memory it is a value like any other.
+// file, and its place under k.
 func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
-	if !g.c.s.hasBulk() {
-		g.put(k, fill(newValue(n)))
-		return
-	}
 	at := g.extentBuffer(bulk.ExtentHeader + len(k) + n)
 	was := len(at.Bytes)
 	p := at.Add(k, fill)

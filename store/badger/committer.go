@@ -205,10 +205,7 @@ const opBytes = 64 << 10
 
 // inEngine estimates how much of an item goes into the transaction.
 func (c *committer) inEngine(it *item) int64 {
-	switch {
-	case !c.s.hasBulk():
-		return it.bytes
-	case it.commit == nil:
+	if it.commit == nil {
 		return min(it.bytes, opBytes)
 	}
 	n := it.bytes

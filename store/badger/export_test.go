@@ -3,6 +3,8 @@ package badger
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -65,12 +67,6 @@ var RefuseFS = refuseFS
 
 // MeasureSpace measures free space now.
 func (s *Store) MeasureSpace() { s.space.measure() }
-
-// WithoutBulkFiles keeps segments and pages in the engine.
-func WithoutBulkFiles(o Options) Options {
-	o.noBulk = true
-	return o
-}
 
 // WithStreamMemory bounds the memory of streams.
 func WithStreamMemory(o Options, bytes int64) Options {
@@ -180,5 +176,36 @@ func (s *Store) KeptDocuments() (n int) {
 	for _, kind := range []byte{kindDocument, kindDue} {
 		r.keys([]byte{kind}, func([]byte) bool { n++; return true })
 	}
+	return n
+}
+
+// SplitDocument stores a document as earlier versions did: its value in parts
+// under keys of their own.
+func (s *Store) SplitDocument(kind store.Kind, id string, data []byte) error {
+	return s.queue.do(context.Background(), false, func(g *group) error {
+		text, err := json.Marshal(storedDocument{Revision: 1, Data: data})
+		if err != nil {
+			return err
+		}
+		k, first := documentKey(kind, id), g.seq<<16
+		ref := binary.LittleEndian.AppendUint32([]byte{formChunks}, uint32(len(text)))
+		g.set(k, seal(k, binary.LittleEndian.AppendUint64(ref, first)))
+		n := uint64(0)
+		for part := range slices.Chunk(text, chunkBytes) {
+			g.put(numbered(kindChunk, first, n), append(newValue(len(part)), part...))
+			n++
+		}
+		return nil
+	})
+}
+
+// Parts counts the parts of long values.
+func (s *Store) Parts() (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return -1
+	}
+	defer r.close()
+	r.keys([]byte{kindChunk}, func([]byte) bool { n++; return true })
 	return n
 }

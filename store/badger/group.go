@@ -29,10 +29,9 @@ type group struct {
 	publish  []func()  // to show its effects to readers
 	refused  []refusal // answered once it is durable
 
-	c      *committer
-	chunks uint64 // parts of long values written so far
-	spill  bool   // the commit being applied is a large one
-	err    error
+	c     *committer
+	spill bool // the commit being applied is a large one
+	err   error
 }
 
 // A refusal is an item that conflicts with what this group, or one before it,
@@ -61,25 +60,10 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, store.Corrupt("key %.40q in flight: %v", k, err)
 	}
-	switch form {
-	case formPlain:
+	if form == formPlain {
 		return payload, true, nil
-	case formExtent:
-		return g.extentInFlight(k, payload)
 	}
-	total, id, n, ok := parseChunkRef(payload)
-	if !ok {
-		return nil, false, store.Corrupt("long value in flight: bad reference")
-	}
-	value := make([]byte, 0, total)
-	for i := range n {
-		part, _, err := g.get(numbered(kindChunk, id, uint64(i)))
-		if err != nil {
-			return nil, false, err
-		}
-		value = append(value, part...)
-	}
-	return value, true, nil
+	return g.extentInFlight(k, payload)
 }
 
 // pending is the sealed value that a group not yet durable gives k.
@@ -111,47 +95,28 @@ func (g *group) store(k, value []byte) {
 	g.put(k, value)
 }
 
-// put writes a value made with newValue to the engine, splitting it when it is
-// long.
-func (g *group) put(k, value []byte) {
-	if len(value) <= chunkBytes {
-		g.set(k, seal(k, value))
-		return
-	}
-	payload := value[1:]
-	id := g.seq<<16 | g.chunks
-	g.chunks++
-	ref := append(make([]byte, 0, 12+sealBytes), formChunks)
-	ref = binary.LittleEndian.AppendUint32(ref, uint32(len(payload)))
-	ref = binary.LittleEndian.AppendUint64(ref, id)
-	g.set(k, seal(k, ref))
-	for i := 0; len(payload) > 0; i++ {
-		n := min(chunkBytes, len(payload))
-		part := numbered(kindChunk, id, uint64(i))
-		g.set(part, seal(part, append(newValue(n), payload[:n]...)))
-		payload = payload[n:]
-	}
-}
+// put writes a value made with newValue, which is a small one, to the engine.
+func (g *group) put(k, value []byte) { g.set(k, seal(k, value)) }
 
-// replace is store for a key that may hold a long value already, whose parts go.
+// replace is store for a key that may hold bulk already, which becomes garbage.
 func (g *group) replace(k, value []byte) error {
-	if err := g.dropParts(k); err != nil {
+	if err := g.dropBulk(k); err != nil {
 		return err
 	}
 	g.store(k, value)
 	return nil
 }
 
-// remove deletes k and the parts of its value.
+// remove deletes k; bulk that it holds becomes garbage.
 func (g *group) remove(k []byte) error {
-	if err := g.dropParts(k); err != nil {
+	if err := g.dropBulk(k); err != nil {
 		return err
 	}
 	g.set(k, nil)
 	return nil
 }
 
-func (g *group) dropParts(k []byte) error {
+func (g *group) dropBulk(k []byte) error {
 	raw, ok := g.pending(k)
 	if !ok {
 		var err error

@@ -256,7 +256,7 @@ func (g *group) load(k, value []byte) {
 	switch k[0] {
 	case kindSegment, kindPage, kindFilter:
 		g.putBulk(k, value)
-	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadList, kindDeadChunk, kindErase, kindDue:
+	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadChunk, kindErase, kindDue:
 		g.put(k, value)
 	default:
 		g.store(k, value)

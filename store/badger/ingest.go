@@ -31,8 +31,7 @@ func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time
 	}
 	changed = c.place(g, st, lease.RunID, b, cands, now)
 	g.records += b.Len()
-	c.maintain(g, st)
-	return changed, b.Len() - changed, nil
+	return changed, b.Len() - changed, c.maintain(g, st)
 }
 
 // candidates hashes the keys and looks them up in memory.
@@ -258,7 +257,7 @@ func (c *committer) writeDead(g *group, st *stream, dead []uint64) {
 	}
 	lists, listed := len(st.lists), st.listed
 	g.undo = append(g.undo, func() { st.lists, st.listed = st.lists[:lists], listed })
-	g.put(numbered(kindDeadList, st.n.number, st.n.last), encodeDeadList(dead))
+	g.store(numbered(kindDeadList, st.n.number, st.n.last), encodeDeadList(dead))
 	st.lists = append(st.lists, st.n.last)
 	st.listed += len(dead)
 }

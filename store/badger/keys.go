@@ -111,8 +111,8 @@ const (
 	formExtent = 2 // the payload is a place: a bulk file holds the value
 )
 
-// chunkBytes is the size above which a value is split over several keys, so
-// that none reaches the engine's value log.
+// chunkBytes is the size of the parts of a long value. Earlier versions split what
+// is bulk now; such values are still read and removed.
 const chunkBytes = 512 << 10
 
 const sealBytes = 5

@@ -11,7 +11,7 @@ import (
 
 // maintain is called after every batch. What is short is queued as a chore;
 // what is long becomes a job beside the committer.
-func (c *committer) maintain(g *group, st *stream) {
+func (c *committer) maintain(g *group, st *stream) error {
 	if !st.flushing && (st.mem.Used >= c.s.opts.memRows || st.fresh >= memBytes) {
 		st.flushing = true
 		c.chores = append(c.chores, &item{
@@ -21,13 +21,16 @@ func (c *committer) maintain(g *group, st *stream) {
 		})
 	}
 	if len(st.lists) >= listsMax || st.listed >= listsMaxDead || st.dirty >= dirtyMax {
-		c.checkpointDead(g, st)
+		if err := c.checkpointDead(g, st); err != nil {
+			return err
+		}
 	}
 	if n := st.mem.Memory(); n != st.measured {
 		st.measured = n
 		st.footprint.Store(st.memory())
 	}
 	c.startJob(st)
+	return nil
 }
 
 // flush turns the rows in memory into an index run.
@@ -89,7 +92,12 @@ func (c *committer) setLayout(g *group, st *stream, lay layout) error {
 }
 
 // checkpointDead writes the chunks that changed and drops the lists.
-func (c *committer) checkpointDead(g *group, st *stream) {
+func (c *committer) checkpointDead(g *group, st *stream) error {
+	for _, n := range st.lists {
+		if err := g.remove(numbered(kindDeadList, st.n.number, n)); err != nil {
+			return err
+		}
+	}
 	var written []*deadChunk
 	for i, ch := range st.dead {
 		if !ch.dirty {
@@ -99,9 +107,6 @@ func (c *committer) checkpointDead(g *group, st *stream) {
 		ch.dirty = false
 		written = append(written, ch)
 	}
-	for _, n := range st.lists {
-		g.set(numbered(kindDeadList, st.n.number, n), nil)
-	}
 	lists, listed, dirty := st.lists, st.listed, st.dirty
 	st.lists, st.listed, st.dirty = nil, 0, 0
 	g.undo = append(g.undo, func() {
@@ -110,6 +115,7 @@ func (c *committer) checkpointDead(g *group, st *stream) {
 		}
 		st.lists, st.listed, st.dirty = lists, listed, dirty
 	})
+	return nil
 }
 
 // startJob starts the job a stream needs most, or with nil what the files need,

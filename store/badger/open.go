@@ -49,13 +49,17 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // OpenMemory opens a store that keeps nothing.
 func OpenMemory(opts Options) (*Store, error) {
+	if opts.bulkRoll == 0 {
+		opts.bulkRoll = bulkRollMemory
+	}
 	return openLocked("", opts.withDefaults())
 }
 
 func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
-	s.bulk = bulk.OpenDir(bulkPath(dir))
+	s.bulk = bulk.OpenDir("")
 	if dir != "" {
+		s.bulk = bulk.OpenDir(bulkPath(dir))
 		if err := spacious(dir, opts); err != nil {
 			return nil, err
 		}

@@ -55,7 +55,6 @@ type Options struct {
 	bulkRoll    uint64 // size at which a bulk file is followed by the next
 	memory      int64  // of streams
 	windowBytes int    // of sort keys in a window
-	noBulk      bool   // keep bulk in the engine, as in memory; for comparison
 	noSync      bool   // let the engine leave its log to the operating system; for comparison
 }
 

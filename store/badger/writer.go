@@ -116,20 +116,11 @@ func (w *writer) commitGroup(txn *engine.Txn, g *group, next chain) error {
 	return w.s.opts.Fault(FaultBeforeAck)
 }
 
-// fill puts the writes of g and the head of the chain into one transaction. In
-// memory, where nothing outlives a half-done commit and readers see none before
-// it is published, what does not fit follows in more of them.
+// fill puts the writes of g and the head of the chain into one transaction.
 func (w *writer) fill(g *group, next chain) (*engine.Txn, error) {
 	txn := w.s.db.NewTransactionAt(math.MaxUint64, true)
 	for _, wr := range append(slices.Clip(g.writes), chainWrite(next)) {
-		err := put(txn, wr)
-		if errors.Is(err, engine.ErrTxnTooBig) && w.s.dir == "" {
-			if err = txn.CommitAt(g.seq, nil); err == nil {
-				txn = w.s.db.NewTransactionAt(math.MaxUint64, true)
-				err = put(txn, wr)
-			}
-		}
-		if err != nil {
+		if err := put(txn, wr); err != nil {
 			txn.Discard()
 			return nil, fmt.Errorf("fill transaction of %d bytes: %w", g.bytes, err)
 		}

@@ -23,26 +23,24 @@ type Dir struct {
 	dir string
 
 	mu    sync.RWMutex // guards files
-	files map[uint32]*os.File
+	files map[uint32]file
 }
 
-// openDir returns the files in dir; it opens none of them.
-func OpenDir(dir string) *Dir { return &Dir{dir: dir, files: make(map[uint32]*os.File)} }
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Sync() error
+}
 
-func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
+// OpenDir returns the files in dir; it opens none of them. With "" there are none,
+// and what is written stays in memory.
+func OpenDir(dir string) *Dir { return &Dir{dir: dir, files: make(map[uint32]file)} }
 
-// file returns a file that is there; with make, it may be new.
-func (b *Dir) file(n uint32, make bool) (*os.File, error) {
-	b.mu.RLock()
-	f := b.files[n]
-	b.mu.RUnlock()
-	if f != nil {
-		return f, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f := b.files[n]; f != nil {
-		return f, nil
+// open opens a file that is there; with make, it may be new.
+func (b *Dir) open(n uint32, make bool) (file, error) {
+	if b.dir == "" {
+		return new(memoryFile), nil
 	}
 	path := filepath.Join(b.dir, bulkName(n))
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
@@ -54,8 +52,29 @@ func (b *Dir) file(n uint32, make bool) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bulk file: %w", err)
 	}
-	b.files[n] = f
 	return f, nil
+}
+
+func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
+
+// file returns a file that is there; with make, it may be new.
+func (b *Dir) file(n uint32, make bool) (file, error) {
+	b.mu.RLock()
+	f := b.files[n]
+	b.mu.RUnlock()
+	if f != nil {
+		return f, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f := b.files[n]; f != nil {
+		return f, nil
+	}
+	f, err := b.open(n, make)
+	if err == nil {
+		b.files[n] = f
+	}
+	return f, err
 }
 
 // read returns the payload of an extent after checking it.
@@ -80,7 +99,7 @@ var ErrSync = errors.New("sync failed")
 
 // write brings chunks to the device; errSync when that is uncertain.
 func (b *Dir) Write(chunks []Chunk) error {
-	var touched []*os.File
+	var touched []file
 	for _, c := range chunks {
 		f, err := b.file(c.File, true)
 		if err != nil {
@@ -149,6 +168,9 @@ func (b *Dir) Remove(n uint32) error {
 	if f != nil {
 		f.Close()
 	}
+	if b.dir == "" {
+		return nil
+	}
 	return os.Remove(filepath.Join(b.dir, bulkName(n)))
 }
 
@@ -190,3 +212,34 @@ func (b *Dir) Extents(n uint32, end uint64, fn func(key []byte, offset uint64, l
 	}
 	return nil
 }
+
+// A memoryFile grows as it is written to.
+type memoryFile struct {
+	mu    sync.RWMutex // guards bytes
+	bytes []byte
+}
+
+func (f *memoryFile) ReadAt(b []byte, at int64) (n int, err error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if at < int64(len(f.bytes)) {
+		n = copy(b, f.bytes[at:])
+	}
+	if n < len(b) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (f *memoryFile) WriteAt(b []byte, at int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if missing := at - int64(len(f.bytes)); missing > 0 {
+		f.bytes = append(f.bytes, make([]byte, missing)...)
+	}
+	f.bytes = append(f.bytes[:at], b...)
+	return len(b), nil
+}
+
+func (*memoryFile) Sync() error  { return nil }
+func (*memoryFile) Close() error { return nil }
