@@ -1,9 +1,11 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -172,13 +174,9 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	run := string(cm.Lease.RunID)
 	for _, kind := range []byte{kindPending, kindStaged} {
 		prefix := key(kind, run, "")
-		var doomed [][]byte
-		c.base.keys(prefix, func(k []byte) bool {
-			doomed = append(doomed, k)
-			return true
-		})
+		doomed := slices.Collect(c.base.keys(prefix, nil, false))
 		for _, w := range g.writes {
-			if len(w.key) >= len(prefix) && string(w.key[:len(prefix)]) == string(prefix) {
+			if bytes.HasPrefix(w.key, prefix) {
 				doomed = append(doomed, w.key)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
@@ -158,7 +159,9 @@ func (s *Store) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
 	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all of this microsecond
 	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some([]byte{kindDue}, after, end, most)
+		due := r.some([]byte{kindDue}, after, false, most)
+		n, _ := slices.BinarySearchFunc(due, end, bytes.Compare)
+		return due[:n]
 	}, func(g *group, k []byte) error { return sweep(g, k, now) })
 }
 

@@ -1,13 +1,16 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	engine "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -206,20 +209,27 @@ func parseChunkRef(ref []byte) (total int, id uint64, parts int, ok bool) {
 	return total, binary.LittleEndian.Uint64(ref[4:]), (total + chunkBytes - 1) / chunkBytes, total <= math.MaxInt32
 }
 
-// scan calls fn for the keys with prefix in order, from seek on when it is
-// given (with reverse: from the greatest key that is not above it), until fn
-// returns false. key and payload belong to fn.
-func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
-	o := engine.IteratorOptions{Prefix: prefix, Reverse: reverse, PrefetchValues: false}
-	it := r.txn.NewIterator(o)
-	defer it.Close()
+// iterate opens an iterator over the keys with prefix that stands at seek or, when
+// that is nil, at their beginning: with reverse at the greatest key that is not
+// above seek, or at their end.
+func (r reader) iterate(prefix, seek []byte, reverse bool) *engine.Iterator {
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: reverse})
 	if seek == nil {
 		seek = prefix
 		if reverse {
-			seek = append(append([]byte(nil), prefix...), 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF)
+			seek = append(slices.Clone(prefix), bytes.Repeat([]byte{0xFF}, 9)...)
 		}
 	}
-	for it.Seek(seek); it.ValidForPrefix(prefix); it.Next() {
+	it.Seek(seek)
+	return it
+}
+
+// scan calls fn for what iterate finds until fn returns false. key and payload
+// belong to fn.
+func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
+	it := r.iterate(prefix, seek, reverse)
+	defer it.Close()
+	for ; it.ValidForPrefix(prefix); it.Next() {
 		k := it.Item().KeyCopy(nil)
 		payload, err := r.value(it.Item(), k)
 		if err != nil {
@@ -232,15 +242,40 @@ func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byt
 	return nil
 }
 
-// keys calls fn for the keys with prefix in order, without their values.
-func (r reader) keys(prefix []byte, fn func(k []byte) bool) {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
-		if !fn(it.Item().KeyCopy(nil)) {
-			return
+// keys are those that iterate finds, without their values.
+func (r reader) keys(prefix, seek []byte, reverse bool) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		it := r.iterate(prefix, seek, reverse)
+		defer it.Close()
+		for ; it.ValidForPrefix(prefix); it.Next() {
+			if !yield(it.Item().KeyCopy(nil)) {
+				return
+			}
 		}
 	}
+}
+
+// some lists up to most keys with prefix: behind after or, with reverse, below it,
+// where it is given.
+func (r reader) some(prefix, after []byte, reverse bool, most int) (keys [][]byte) {
+	for k := range r.keys(prefix, after, reverse) {
+		if bytes.Equal(k, after) {
+			continue
+		}
+		if keys = append(keys, k); len(keys) == most {
+			break
+		}
+	}
+	return keys
+}
+
+// lastKey returns the greatest key with prefix that is not above at, nil when
+// there is none.
+func (r reader) lastKey(prefix, at []byte) []byte {
+	for k := range r.keys(prefix, at, true) {
+		return k
+	}
+	return nil
 }
 
 // engineLog hands the engine's messages to slog.
@@ -261,15 +296,4 @@ func (r reader) raw(k []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
 	return item.ValueCopy(nil)
-}
-
-// lastKey returns the greatest key with prefix that is not above at, nil when
-// there is none.
-func (r reader) lastKey(prefix, at []byte) ([]byte, error) {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
-	defer it.Close()
-	if it.Seek(at); !it.ValidForPrefix(prefix) {
-		return nil, nil
-	}
-	return it.Item().KeyCopy(nil), nil
 }

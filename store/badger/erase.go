@@ -4,9 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
-
-	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -75,7 +74,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 // remains says that something of a connection is left beside its runs.
 func (r reader) remains(id string) bool {
 	for _, kind := range []byte{kindCounters, kindState, kindGap} {
-		if prefix := key(kind, id, ""); len(r.some(prefix, nil, nil, 1)) > 0 {
+		if prefix := key(kind, id, ""); len(r.some(prefix, nil, false, 1)) > 0 {
 			return true
 		}
 	}
@@ -127,7 +126,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, err error) {
 	err = e.s.queue.do(ctx, true, func(g *group) error {
 		number = 0
-		found := g.c.base.some(key(kindCounters, id, ""), nil, nil, 1)
+		found := g.c.base.some(key(kindCounters, id, ""), nil, false, 1)
 		if len(found) == 0 {
 			return nil
 		}
@@ -203,7 +202,7 @@ func (s *Store) Prune(ctx context.Context, id store.RunID) error {
 func (e *eraser) timeline(ctx context.Context, id string) error {
 	prefix := key(kindEvent, id, "")
 	err := e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.somebackwards(prefix, after, most)
+		return r.some(prefix, after, true, most)
 	}, (*group).remove)
 	if err != nil {
 		return err
@@ -214,7 +213,7 @@ func (e *eraser) timeline(ctx context.Context, id string) error {
 // drop deletes the keys with prefix.
 func (e *eraser) drop(ctx context.Context, prefix []byte) error {
 	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some(prefix, after, nil, most)
+		return r.some(prefix, after, false, most)
 	}, (*group).remove)
 }
 
@@ -272,11 +271,7 @@ func (e *eraser) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var notes [][]byte
-	r.keys([]byte{kindErase}, func(k []byte) bool {
-		notes = append(notes, k)
-		return true
-	})
+	notes := slices.Collect(r.keys([]byte{kindErase}, nil, false))
 	r.close()
 	for _, note := range notes {
 		what, _ := firstPart(note)
@@ -296,42 +291,4 @@ func (e *eraser) finish(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// some lists up to most keys with prefix behind after and below end, where these
-// are given.
-func (r reader) some(prefix, after, end []byte, most int) [][]byte {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	seek := prefix
-	if after != nil {
-		seek = append(append([]byte(nil), after...), 0)
-	}
-	var keys [][]byte
-	for it.Seek(seek); it.ValidForPrefix(prefix) && len(keys) < most; it.Next() {
-		k := it.Item().KeyCopy(nil)
-		if end != nil && string(k) >= string(end) {
-			break
-		}
-		keys = append(keys, k)
-	}
-	return keys
-}
-
-// somebackwards lists up to most numbered keys with prefix from the last one on,
-// below the key before where that is given.
-func (r reader) somebackwards(prefix, before []byte, most int) [][]byte {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
-	defer it.Close()
-	seek := before
-	if seek == nil {
-		seek = append(append([]byte(nil), prefix...), 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF)
-	}
-	var keys [][]byte
-	for it.Seek(seek); it.ValidForPrefix(prefix) && len(keys) < most; it.Next() {
-		if k := it.Item().KeyCopy(nil); before == nil || string(k) < string(before) {
-			keys = append(keys, k)
-		}
-	}
-	return keys
 }

@@ -58,7 +58,9 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 		return 0
 	}
 	defer r.close()
-	r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
+	for range r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].n.number), nil, false) {
+		n++
+	}
 	return n
 }
 
@@ -115,7 +117,9 @@ func (s *Store) KeptEvents(run store.RunID) (n int) {
 	}
 	defer r.close()
 	for _, prefix := range [][]byte{key(kindEvent, string(run), ""), {kindErase}} {
-		r.keys(prefix, func([]byte) bool { n++; return true })
+		for range r.keys(prefix, nil, false) {
+			n++
+		}
 	}
 	return n
 }
@@ -140,15 +144,16 @@ func (s *Store) Kept(c store.ConnectionID) (n int) {
 	for _, prefix := range [][]byte{
 		key(kindConnection, string(c)), key(kindState, string(c), ""), key(kindGap, string(c), ""), key(kindCounters, string(c), ""), {kindErase},
 	} {
-		r.keys(prefix, func([]byte) bool { n++; return true })
+		for range r.keys(prefix, nil, false) {
+			n++
+		}
 	}
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
-		r.keys([]byte{kind}, func(k []byte) bool {
+		for k := range r.keys([]byte{kind}, nil, false) {
 			if !known[binary.BigEndian.Uint64(k[1:])] {
 				n++
 			}
-			return true
-		})
+		}
 	}
 	return n
 }
@@ -174,7 +179,9 @@ func (s *Store) KeptDocuments() (n int) {
 	}
 	defer r.close()
 	for _, kind := range []byte{kindDocument, kindDue} {
-		r.keys([]byte{kind}, func([]byte) bool { n++; return true })
+		for range r.keys([]byte{kind}, nil, false) {
+			n++
+		}
 	}
 	return n
 }
@@ -206,6 +213,8 @@ func (s *Store) Parts() (n int) {
 		return -1
 	}
 	defer r.close()
-	r.keys([]byte{kindChunk}, func([]byte) bool { n++; return true })
+	for range r.keys([]byte{kindChunk}, nil, false) {
+		n++
+	}
 	return n
 }

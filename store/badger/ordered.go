@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	engine "github.com/dgraph-io/badger/v4"
-
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
@@ -253,7 +251,11 @@ func (l *lister) list(ctx context.Context, w *window, at string) (bool, error) {
 		if some, rows, err = l.next(rows); err != nil {
 			return false, err
 		}
-		found, err := l.r.entriesAt(l.n.number, some)
+		versions := make([]uint64, len(some))
+		for i, row := range some {
+			versions[i] = row.version
+		}
+		found, err := l.r.entriesAt(l.n.number, versions)
 		if err != nil {
 			return false, err
 		}
@@ -316,48 +318,4 @@ func sortKey(b []byte, by store.Order, c store.Change) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(c.EmittedAt)^1<<63)
 	}
 	return append(b, c.Key...)
-}
-
-// entriesAt reads the versions of rows, each segment once.
-func (r reader) entriesAt(number uint64, rows []windowRow) ([]bulk.Entry, error) {
-	found, byVersion := make([]bulk.Entry, len(rows)), make([]int, len(rows))
-	for i := range byVersion {
-		byVersion[i] = i
-	}
-	slices.SortFunc(byVersion, func(a, b int) int {
-		if rows[a].version < rows[b].version {
-			return -1
-		}
-		return 1
-	})
-	prefix := numbered(kindSegment, number)
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
-	defer it.Close()
-	for len(byVersion) > 0 {
-		first := rows[byVersion[0]].version
-		if it.Seek(numbered(kindSegment, number, first)); !it.ValidForPrefix(prefix) {
-			return nil, store.Corrupt("version %d is missing", first)
-		}
-		payload, err := r.value(it.Item(), it.Item().KeyCopy(nil))
-		if err != nil {
-			return nil, err
-		}
-		for e, err := range bulk.Entries(payload) {
-			if err != nil {
-				return nil, err
-			}
-			if e.Version == rows[byVersion[0]].version {
-				e.Key, e.Data = slices.Clone(e.Key), slices.Clone(e.Data)
-				e.Raw = nil // so that the segment can go
-				found[byVersion[0]] = e
-				if byVersion = byVersion[1:]; len(byVersion) == 0 {
-					break
-				}
-			}
-		}
-		if len(byVersion) > 0 && rows[byVersion[0]].version == first {
-			return nil, store.Corrupt("version %d is missing", first)
-		}
-	}
-	return found, nil
 }

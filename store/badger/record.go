@@ -1,8 +1,11 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"slices"
+
+	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger/bulk"
@@ -25,36 +28,50 @@ func (s *Store) Record(ctx context.Context, connection store.ConnectionID, strea
 	if err != nil || !ok {
 		return store.Record{}, missing(damaged(err, stream), "record %q of stream %s", k, stream)
 	}
-	e, err := r.entryAt(n.number, at.At())
-	if err == nil && string(e.Key) != k {
+	found, err := r.entriesAt(n.number, []uint64{at.At()})
+	if err == nil && string(found[0].Key) != k {
 		err = store.Corrupt("version %d has another key than the index says", at.At())
 	}
 	if err != nil {
 		return store.Record{}, damaged(err, stream)
 	}
-	rec := recordOf(e, stream)
-	rec.Data = slices.Clone(rec.Data)
-	return rec, nil
+	return recordOf(found[0], stream), nil
 }
 
-// entryAt reads one version.
-func (r reader) entryAt(number, version uint64) (bulk.Entry, error) {
-	k, err := r.lastKey(numbered(kindSegment, number), numbered(kindSegment, number, version))
-	if err != nil {
-		return bulk.Entry{}, err
+// entriesAt reads versions, each segment once. The entries share no memory with
+// a segment.
+func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error) {
+	found, wanted := make([]bulk.Entry, len(versions)), make([]int, len(versions)) // indexes, by version
+	for i := range wanted {
+		wanted[i] = i
 	}
-	if k != nil {
-		payload, _, err := r.get(k)
+	slices.SortFunc(wanted, func(a, b int) int { return cmp.Compare(versions[a], versions[b]) })
+	prefix := numbered(kindSegment, number)
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
+	defer it.Close()
+	for len(wanted) > 0 {
+		first := versions[wanted[0]]
+		if it.Seek(numbered(kindSegment, number, first)); !it.ValidForPrefix(prefix) {
+			return nil, store.Corrupt("version %d is missing", first)
+		}
+		payload, err := r.value(it.Item(), it.Item().KeyCopy(nil))
 		if err != nil {
-			return bulk.Entry{}, err
+			return nil, err
 		}
 		for e, err := range bulk.Entries(payload) {
-			if err != nil || e.Version == version {
-				return e, err
+			if err != nil {
+				return nil, err
+			}
+			if len(wanted) > 0 && e.Version == versions[wanted[0]] {
+				e.Key, e.Data, e.Raw = slices.Clone(e.Key), slices.Clone(e.Data), nil
+				found[wanted[0]], wanted = e, wanted[1:]
 			}
 		}
+		if len(wanted) > 0 && versions[wanted[0]] == first {
+			return nil, store.Corrupt("version %d is missing", first)
+		}
 	}
-	return bulk.Entry{}, store.Corrupt("version %d is missing", version)
+	return found, nil
 }
 
 // A sight is what a reader takes of a stream's memory along with its snapshot.

@@ -170,11 +170,8 @@ type walker struct {
 
 func (w *walker) up(after uint64) error {
 	next := after + 1
-	from, err := w.r.segmentOf(w.n.number, next)
-	if err != nil {
-		return err
-	}
-	err = w.r.scan(numbered(kindSegment, w.n.number), from, false, func(_, payload []byte) (bool, error) {
+	from := w.r.segmentOf(w.n.number, next)
+	err := w.r.scan(numbered(kindSegment, w.n.number), from, false, func(_, payload []byte) (bool, error) {
 		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
@@ -275,11 +272,10 @@ func (w *walker) visit(e bulk.Entry) error {
 
 // segmentOf returns the key of the segment that holds version v, or of the
 // first one behind it.
-func (r reader) segmentOf(number, v uint64) ([]byte, error) {
+func (r reader) segmentOf(number, v uint64) []byte {
 	at := numbered(kindSegment, number, v)
-	k, err := r.lastKey(numbered(kindSegment, number), at)
-	if err != nil || k == nil {
-		return at, err
+	if k := r.lastKey(numbered(kindSegment, number), at); k != nil {
+		return k
 	}
-	return k, nil
+	return at
 }

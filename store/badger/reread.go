@@ -71,11 +71,7 @@ func (f *follower) load(c *committer, st *stream, v uint64) error {
 		return nil
 	}
 	prefix := numbered(kindSegment, st.n.number)
-	k, err := c.base.segmentOf(st.n.number, v)
-	if err != nil {
-		return err
-	}
-	return c.base.scan(prefix, k, false, func(_, payload []byte) (bool, error) {
+	return c.base.scan(prefix, c.base.segmentOf(st.n.number, v), false, func(_, payload []byte) (bool, error) {
 		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err

@@ -32,12 +32,7 @@ func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, g
 		if stream != "" {
 			return g.remove(stateKey(connection, grant, stream))
 		}
-		var doomed [][]byte
-		g.c.base.keys(stateKey(connection, grant, ""), func(k []byte) bool {
-			doomed = append(doomed, k)
-			return true
-		})
-		for _, k := range doomed {
+		for _, k := range slices.Collect(g.c.base.keys(stateKey(connection, grant, ""), nil, false)) {
 			if err := g.remove(k); err != nil {
 				return err
 			}
