@@ -24,27 +24,27 @@ const (
 //
 // Its fields are touched by its goroutine only.
 type committer struct {
-	s        *Store
-	base     reader   // what the engine holds, as of the newest published group
-	cur      *group   // being prepared
-	inflight []*group // handed to the writer, oldest first
-	next     uint64   // sequence of the next group
-	maxBytes int64    // of one group: half the engine's transaction limit
-	grants   map[store.ConnectionID]*store.Grant
-	streams  map[streamKey]*stream
-	tail     bulk.Tail         // of the bulk files
-	buffers  [][]byte          // of bulk, to use again
-	reaping  map[uint32]uint64 // empty bulk files, and the group after which they may go
-	chores   []*item           // the store's own work, done before what is queued
-	job      bool              // a job is running
-	hash     *bulk.Hasher
-	pages    *pageCache
-	cands    []candidate // scratch of ingest
-	probes   []bulk.Probe
-	touched  uint64
-	keep     []int
-	packed   []byte
-	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
+	s         *Store
+	base      reader   // what the engine holds, as of the newest published group
+	cur       *group   // being prepared
+	inflight  []*group // handed to the writer, oldest first
+	next      uint64   // sequence of the next group
+	maxBytes  int64    // of one group: half the engine's transaction limit
+	grants    map[store.ConnectionID]*store.Grant
+	streams   map[streamKey]*stream
+	tail      bulk.Tail         // of the bulk files
+	buffers   [][]byte          // of bulk, to use again
+	reaping   map[uint32]uint64 // empty bulk files, and the group after which they may go
+	chores    []*item           // the store's own work, done before what is queued
+	job       bool              // a job is running
+	hash      *bulk.Hasher
+	pages     *pageCache
+	cands     []candidate // scratch of ingest
+	probes    []bulk.Probe
+	filterSum uint64
+	keep      []int
+	packed    []byte
+	broken    error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
 func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
@@ -79,7 +79,7 @@ func (c *committer) run() {
 			c.landed(g)
 		case <-c.s.queue.ready: // something was submitted, or free space was measured
 			if l, _ := c.s.space.state(); l == halted {
-				c.spared()
+				c.awaitSpace()
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (c *committer) full() bool {
 }
 
 func (c *committer) send() {
-	if !c.spared() {
+	if !c.awaitSpace() {
 		return
 	}
 	g := c.cur

@@ -72,7 +72,7 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 	for {
 		erased := false
 		err := s.queue.do(ctx, false, func(g *group) (err error) {
-			if _, erased, err = g.get(being(erasedConnection, string(c.ID))); err != nil || erased {
+			if _, erased, err = g.get(eraseNote(erasedConnection, string(c.ID))); err != nil || erased {
 				return err
 			}
 			g.c.forgetGrant(g, c.ID)
@@ -81,9 +81,9 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 		if err != nil || !erased {
 			return err
 		}
-		s.eraser.whole.RLock()
+		s.eraser.partial.RLock()
 		err = s.eraser.connection(ctx, string(c.ID))
-		s.eraser.whole.RUnlock()
+		s.eraser.partial.RUnlock()
 		if err != nil {
 			return err
 		}

@@ -26,16 +26,16 @@ const (
 
 // An eraser does what the notes say.
 type eraser struct {
-	s     *Store
-	one   chan struct{} // capacity 1: held while a connection is erased
-	whole sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
+	s              *Store
+	connectionLock chan struct{} // capacity 1: held while a connection is erased
+	partial        sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
 }
 
-// being is the key of the note that the thing is being erased.
-func being(what, id string) []byte { return key(kindErase, what, id) }
+// eraseNote is the key of the note that the thing is being erased.
+func eraseNote(what, id string) []byte { return key(kindErase, what, id) }
 
 func streamNote(number uint64) []byte {
-	return being(erasedStream, string(binary.BigEndian.AppendUint64(nil, number)))
+	return eraseNote(erasedStream, string(binary.BigEndian.AppendUint64(nil, number)))
 }
 
 // eraseAtOnce is how many keys go in one transaction, within opBytes.
@@ -43,8 +43,8 @@ const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
 func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
-	s.eraser.whole.RLock()
-	defer s.eraser.whole.RUnlock()
+	s.eraser.partial.RLock()
+	defer s.eraser.partial.RUnlock()
 	var left bool
 	err := s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, id); err != nil {
@@ -61,7 +61,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 		}
 		g.c.forgetGrant(g, id)
 		if left {
-			g.put(being(erasedConnection, string(id)), newValue(0))
+			g.put(eraseNote(erasedConnection, string(id)), newValue(0))
 		}
 		return g.remove(k)
 	})
@@ -85,8 +85,8 @@ func (r reader) remains(id string) bool {
 // for another one the connection may be there again.
 func (e *eraser) connection(ctx context.Context, id string) error {
 	select {
-	case e.one <- struct{}{}:
-		defer func() { <-e.one }()
+	case e.connectionLock <- struct{}{}:
+		defer func() { <-e.connectionLock }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -94,7 +94,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, noted, err := r.get(being(erasedConnection, id))
+	_, noted, err := r.get(eraseNote(erasedConnection, id))
 	r.close()
 	if err != nil || !noted {
 		return err
@@ -112,7 +112,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 		if number == 0 {
 			return e.s.queue.do(ctx, false, func(g *group) error {
 				g.freeBulk()
-				return g.remove(being(erasedConnection, id))
+				return g.remove(eraseNote(erasedConnection, id))
 			})
 		}
 		if err := e.stream(ctx, number); err != nil {
@@ -174,8 +174,8 @@ func (g *group) freeBulk() {
 
 // Prune implements store.Store.
 func (s *Store) Prune(ctx context.Context, id store.RunID) error {
-	s.eraser.whole.RLock()
-	defer s.eraser.whole.RUnlock()
+	s.eraser.partial.RLock()
+	defer s.eraser.partial.RUnlock()
 	err := s.queue.do(ctx, false, func(g *group) error {
 		var r store.Run
 		if ok, err := g.getJSON(key(kindRun, string(id)), &r); err != nil || !ok {
@@ -189,7 +189,7 @@ func (s *Store) Prune(ctx context.Context, id store.RunID) error {
 			return &store.ActiveError{RunID: id}
 		}
 		r.Pruned = true
-		g.put(being(erasedRun, string(id)), newValue(0))
+		g.put(eraseNote(erasedRun, string(id)), newValue(0))
 		return g.putJSON(key(kindRun, string(id)), r)
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func (e *eraser) timeline(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return e.unnote(ctx, being(erasedRun, id))
+	return e.unnote(ctx, eraseNote(erasedRun, id))
 }
 
 // drop deletes the keys with prefix.
@@ -255,9 +255,9 @@ func (e *eraser) unnote(ctx context.Context, note []byte) error {
 // and deletes what expired meanwhile.
 func (e *eraser) tidy() {
 	ctx := context.Background() // what is queued ends when the store closes
-	e.whole.RLock()
+	e.partial.RLock()
 	err := e.finish(ctx)
-	e.whole.RUnlock()
+	e.partial.RUnlock()
 	if err == nil {
 		err = e.s.Sweep(ctx)
 	}

@@ -58,7 +58,7 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 		return 0
 	}
 	defer r.close()
-	for range r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].n.number), nil, false) {
+	for range r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].counters.number), nil, false) {
 		n++
 	}
 	return n
@@ -90,14 +90,14 @@ func WithoutSync(o Options) Options {
 	return o
 }
 
-// Hear reads the entries of a witness file: how many, and whether one is broken.
-func Hear(data []byte) (entries int, last uint64, err error) {
-	t, err := hear(data)
+// ParseWitness reads the entries of a witness file: how many, and whether one is broken.
+func ParseWitness(data []byte) (entries int, last uint64, err error) {
+	t, err := parseWitness(data)
 	return int(t.size / witnessEntry), t.last.seq, err
 }
 
-// Testify makes the entries from..to of a witness file.
-func Testify(from, to uint64) (data []byte) {
+// MakeWitness makes the entries from..to of a witness file.
+func MakeWitness(from, to uint64) (data []byte) {
 	last := chain{seq: from}
 	data = append(data, witnessLine(last, last.link)...)
 	for last.seq < to {

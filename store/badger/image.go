@@ -62,8 +62,8 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
 	}
-	s.eraser.whole.Lock()
-	defer s.eraser.whole.Unlock()
+	s.eraser.partial.Lock()
+	defer s.eraser.partial.Unlock()
 	if err := s.eraser.finish(ctx); err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func mergeable(st *stream, base int) []bulk.RunInfo {
 			return all[from:]
 		}
 	}
-	if len(all) > 1 && rows > 3*(st.n.live+st.n.tombstones)+uint64(mergeFan*base) {
+	if len(all) > 1 && rows > 3*(st.counters.live+st.counters.tombstones)+uint64(mergeFan*base) {
 		return all
 	}
 	return nil
@@ -174,7 +174,7 @@ func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
 		if !j.c.current(j.st) {
 			return errStale
 		}
-		lay := j.st.lay.clone()
+		lay := j.st.layout.clone()
 		j.out = bulk.NewRunWriter(lay.NextRun, rows, nil).Info
 		lay.NextRun++
 		lay.Building = &j.out
@@ -244,7 +244,7 @@ func (j *mergeJob) swap(ctx context.Context, run *bulk.IndexRun) error {
 		if !j.c.current(st) {
 			return errStale
 		}
-		lay := st.lay.clone()
+		lay := st.layout.clone()
 		lay.Building = nil
 		lay.Doomed = append(lay.Doomed, j.inputs...)
 		at := slices.IndexFunc(lay.Runs, func(r bulk.RunInfo) bool { return input(r.ID) })
@@ -259,10 +259,10 @@ func (j *mergeJob) swap(ctx context.Context, run *bulk.IndexRun) error {
 
 func (j *mergeJob) abandon(ctx context.Context) {
 	_ = j.c.s.queue.do(ctx, false, func(g *group) error {
-		if !j.c.current(j.st) || j.st.lay.Building == nil {
+		if !j.c.current(j.st) || j.st.layout.Building == nil {
 			return nil
 		}
-		lay := j.st.lay.clone()
+		lay := j.st.layout.clone()
 		lay.Building, lay.Doomed = nil, append(lay.Doomed, j.out)
 		return j.c.setLayout(g, j.st, lay)
 	})

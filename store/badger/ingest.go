@@ -55,10 +55,10 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 		if _, ok := st.mem.Get(k.h1, k.h2); ok {
 			continue
 		}
-		if k.old, k.had = st.thaw(k.h1, k.h2); k.had {
+		if k.old, k.had = st.frozenRow(k.h1, k.h2); k.had {
 			continue
 		}
-		if err := st.habit.next(c, st, k); err != nil {
+		if err := st.sequence.next(c, st, k); err != nil {
 			return err
 		}
 		if !k.had {
@@ -67,7 +67,7 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 	}
 	c.probes = probes
 	for j, run := range st.runs[:min(len(st.runs), 64)] {
-		c.touched += run.Filter.Ask(probes, j)
+		c.filterSum += run.Filter.Ask(probes, j)
 	}
 	for i := range probes {
 		if err := c.lookup(st, &cands[probes[i].At], probes[i].Runs); err != nil {
@@ -77,8 +77,8 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 	return nil
 }
 
-// thaw looks a key up in the tables that are becoming runs.
-func (st *stream) thaw(h1, h2 uint64) (bulk.Row, bool) {
+// frozenRow looks a key up in the tables that are becoming runs.
+func (st *stream) frozenRow(h1, h2 uint64) (bulk.Row, bool) {
 	for i := len(st.frozen) - 1; i >= 0; i-- {
 		if r, ok := st.frozen[i].Get(h1, h2); ok {
 			return r, true
@@ -87,25 +87,25 @@ func (st *stream) thaw(h1, h2 uint64) (bulk.Row, bool) {
 	return bulk.Row{}, false
 }
 
-// lookup reads the pages that may hold the key, newest run first. Unless a key
-// before this one in the batch made the follower wait just where this one is.
+// lookup reads the pages that may hold the key, newest run first, unless a key
+// before it in the batch found where the sequence goes on.
 func (c *committer) lookup(st *stream, k *candidate, runs uint64) error {
 	if runs == 0 && len(st.runs) <= 64 {
 		return nil
 	}
-	if err := st.habit.next(c, st, k); err != nil || k.had {
+	if err := st.sequence.next(c, st, k); err != nil || k.had {
 		return err
 	}
 	for j := len(st.runs) - 1; j >= 0; j-- {
 		if j < 64 && runs&(1<<j) == 0 || j >= 64 && !st.runs[j].Filter.Has(k.h1, k.h2) {
 			continue
 		}
-		page, err := c.page(st.n.number, st.runs[j].RunInfo, k.h1)
+		page, err := c.page(st.counters.number, st.runs[j].RunInfo, k.h1)
 		if err != nil {
 			return err
 		}
 		if k.old, k.had = bulk.Find(page, k.h1, k.h2); k.had {
-			return st.habit.found(c, st, k.old)
+			return st.sequence.observe(c, st, k.old)
 		}
 	}
 	return nil
@@ -133,8 +133,8 @@ type replacement struct {
 // place gives versions to the changes that are real, writes their segment, and
 // updates counters, memory and the set of superseded versions.
 func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch, cands []candidate, now time.Time) int {
-	before, fresh := st.n, st.fresh
-	p := bulk.Part{Run: string(run), Ingested: now.UnixMicro(), First: st.n.last + 1}
+	before, fresh := st.counters, st.fresh
+	p := bulk.Part{Run: string(run), Ingested: now.UnixMicro(), First: st.counters.last + 1}
 	var dead []uint64
 	done := make([]replacement, 0, len(cands))
 	keep := c.keep[:0]
@@ -177,9 +177,9 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 		for _, v := range dead {
 			st.dead.unset(v)
 		}
-		st.n, st.fresh = before, fresh
+		st.counters, st.fresh = before, fresh
 	})
-	last := st.n.last
+	last := st.counters.last
 	g.publish = append(g.publish, func() { st.shown = last })
 	p.Count, p.Packed = len(keep), b.Packed()
 	if len(keep) < len(cands) {
@@ -191,8 +191,8 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	}
 	c.writeSegment(g, st, p)
 	c.writeDead(g, st, dead)
-	st.n.updated = now.UnixMicro()
-	st.n.put(g, st.counters)
+	st.counters.updated = now.UnixMicro()
+	st.counters.put(g, st.countersKey)
 	return len(keep)
 }
 
@@ -208,7 +208,7 @@ func (st *stream) supersede(v uint64) {
 }
 
 func (c *committer) writeSegment(g *group, st *stream, p bulk.Part) {
-	g.putExtent(numbered(kindSegment, st.n.number, p.First), bulk.PartHeader+len(p.Run)+len(p.Packed), p.Append)
+	g.putExtent(numbered(kindSegment, st.counters.number, p.First), bulk.PartHeader+len(p.Run)+len(p.Packed), p.Append)
 	st.fresh += int64(len(p.Packed))
 	st.tiny[p.First>>chunkShift]++
 }
@@ -227,7 +227,7 @@ func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
 
 // count gives the change the next version and moves the counters.
 func (st *stream) count(e *bulk.Hasher, k *candidate, old bulk.Row, had bool) bulk.Row {
-	n := &st.n
+	n := &st.counters
 	n.last++
 	r := bulk.Row{H1: k.h1, H2: k.h2, Version: n.last}
 	r.E1, r.E2 = e.Element(n.last, k.change)
@@ -257,7 +257,7 @@ func (c *committer) writeDead(g *group, st *stream, dead []uint64) {
 	}
 	lists, listed := len(st.lists), st.listed
 	g.undo = append(g.undo, func() { st.lists, st.listed = st.lists[:lists], listed })
-	g.store(numbered(kindDeadList, st.n.number, st.n.last), encodeDeadList(dead))
-	st.lists = append(st.lists, st.n.last)
+	g.store(numbered(kindDeadList, st.counters.number, st.counters.last), encodeDeadList(dead))
+	st.lists = append(st.lists, st.counters.last)
 	st.listed += len(dead)
 }

@@ -35,7 +35,7 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	if err := idle(g, r.ConnectionID); err != nil {
 		return held, err
 	}
-	if _, erased, err := g.get(being(erasedConnection, conn)); err != nil || erased {
+	if _, erased, err := g.get(eraseNote(erasedConnection, conn)); err != nil || erased {
 		return held, missing(err, "connection %s", conn)
 	}
 	if _, exists, err := getHead(g, r.ID); err != nil || exists {

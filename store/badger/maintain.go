@@ -39,9 +39,9 @@ func (c *committer) flush(g *group, st *stream) error {
 		return nil
 	}
 	rows := st.mem.Rows()
-	lay := st.lay.clone()
+	lay := st.layout.clone()
 	w := bulk.NewRunWriter(lay.NextRun, uint64(len(rows)), func(page uint64, rows []byte) error {
-		g.putPayload(pageKey(st.n.number, lay.NextRun, page), rows)
+		g.putPayload(pageKey(st.counters.number, lay.NextRun, page), rows)
 		return nil
 	})
 	for _, r := range rows {
@@ -54,10 +54,10 @@ func (c *committer) flush(g *group, st *stream) error {
 		return err
 	}
 	for part, payload := range run.Filter.Parts() {
-		g.putPayload(filterKey(st.n.number, run.ID, part), payload)
+		g.putPayload(filterKey(st.counters.number, run.ID, part), payload)
 	}
 	lay.NextRun++
-	lay.Indexed = st.n.last
+	lay.Indexed = st.counters.last
 	lay.Runs = append(lay.Runs, run.RunInfo)
 	if err := c.setLayout(g, st, lay); err != nil {
 		return err
@@ -82,19 +82,19 @@ func (c *committer) flush(g *group, st *stream) error {
 }
 
 func (c *committer) setLayout(g *group, st *stream, lay layout) error {
-	old := st.lay
-	if err := lay.put(g, st.n.number); err != nil {
+	old := st.layout
+	if err := lay.put(g, st.counters.number); err != nil {
 		return err
 	}
-	st.lay, st.used = lay, g.seq
-	g.undo = append(g.undo, func() { st.lay = old })
+	st.layout, st.used = lay, g.seq
+	g.undo = append(g.undo, func() { st.layout = old })
 	return nil
 }
 
 // checkpointDead writes the chunks that changed and drops the lists.
 func (c *committer) checkpointDead(g *group, st *stream) error {
 	for _, n := range st.lists {
-		if err := g.remove(numbered(kindDeadList, st.n.number, n)); err != nil {
+		if err := g.remove(numbered(kindDeadList, st.counters.number, n)); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (c *committer) checkpointDead(g *group, st *stream) error {
 		if !ch.dirty {
 			continue
 		}
-		g.put(numbered(kindDeadChunk, st.n.number, i), ch.encode())
+		g.put(numbered(kindDeadChunk, st.counters.number, i), ch.encode())
 		ch.dirty = false
 		written = append(written, ch)
 	}
@@ -158,16 +158,16 @@ func (c *committer) pick(st *stream) func(context.Context) error {
 	if st == nil {
 		return nil
 	}
-	if len(st.lay.Doomed) > 0 {
-		doomed := st.lay.Doomed[0]
+	if len(st.layout.Doomed) > 0 {
+		doomed := st.layout.Doomed[0]
 		return func(ctx context.Context) error { return c.dropRun(ctx, st, doomed) }
 	}
 	if inputs := mergeable(st, c.s.opts.memRows); len(inputs) > 0 {
-		j := mergeJob{c: c, st: st, number: st.n.number, inputs: inputs}
+		j := mergeJob{c: c, st: st, number: st.counters.number, inputs: inputs}
 		return j.run
 	}
 	if chunk, ok := st.rewritable(); ok {
-		j := rewriteJob{c: c, st: st, number: st.n.number, chunk: chunk}
+		j := rewriteJob{c: c, st: st, number: st.counters.number, chunk: chunk}
 		return j.run
 	}
 	return nil
@@ -186,20 +186,20 @@ func (c *committer) dropRun(ctx context.Context, st *stream, run bulk.RunInfo) e
 	for removed := run.Removed; ; {
 		last := false
 		err := c.s.queue.doJob(ctx, some*200, func(g *group) error {
-			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
+			if !c.current(st) || len(st.layout.Doomed) == 0 || st.layout.Doomed[0].ID != run.ID {
 				return errStale
 			}
 			to := min(removed+some, run.Pages())
 			for p := removed; p < to; p++ {
-				if err := g.remove(pageKey(st.n.number, run.ID, p)); err != nil {
+				if err := g.remove(pageKey(st.counters.number, run.ID, p)); err != nil {
 					return err
 				}
 			}
-			lay := st.lay.clone()
+			lay := st.layout.clone()
 			lay.Doomed[0].Removed = to
 			if last = to == run.Pages(); last {
 				for i := range bulk.FilterParts(run.Blocks) {
-					if err := g.remove(filterKey(st.n.number, run.ID, i)); err != nil {
+					if err := g.remove(filterKey(st.counters.number, run.ID, i)); err != nil {
 						return err
 					}
 				}

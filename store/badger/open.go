@@ -148,7 +148,7 @@ func (s *Store) prove() error {
 	if err != nil && !errors.Is(err, errWitnessBroken) {
 		return err
 	}
-	verdict := judge(d, t, err)
+	verdict := compareWitness(d, t, err)
 	if verdict.damage != nil {
 		s.opts.Logger.Error(verdict.damage.Error())
 		if !s.opts.AcceptLoss {
@@ -165,34 +165,34 @@ func (s *Store) prove() error {
 	return s.writer.witness.resume(d, t, verdict)
 }
 
-// A finding is what engine and witness, put side by side, mean: see
+// A witnessVerdict is what engine and witness, put side by side, mean: see
 // docs/spec/security.md, "Embedded store".
-type finding struct {
+type witnessVerdict struct {
 	damage  *store.DamageError
 	rebuild bool // start the witness over from the engine
 	append  bool // add the entry that is missing
 }
 
-func judge(d chain, t testimony, err error) finding {
+func compareWitness(d chain, t witnessContent, err error) witnessVerdict {
 	w := t.last
 	switch {
 	case err != nil:
-		return finding{damage: store.Corrupt("%v", err)}
+		return witnessVerdict{damage: store.Corrupt("%v", err)}
 	case !t.found:
-		return finding{rebuild: true}
+		return witnessVerdict{rebuild: true}
 	case d.seq < w.seq:
-		return finding{damage: &store.DamageError{
+		return witnessVerdict{damage: &store.DamageError{
 			Code:   "store_truncated",
 			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d", w.seq-d.seq, d.seq, w.seq),
 		}}
 	case d.seq == w.seq && d.link != w.link:
-		return finding{damage: store.Corrupt("commit %d differs between the store and its witness", d.seq)}
+		return witnessVerdict{damage: store.Corrupt("commit %d differs between the store and its witness", d.seq)}
 	case d.seq == w.seq+1:
-		return finding{append: true}
+		return witnessVerdict{append: true}
 	case d.seq > w.seq:
-		return finding{rebuild: true}
+		return witnessVerdict{rebuild: true}
 	}
-	return finding{}
+	return witnessVerdict{}
 }
 
 // chain is the head of the chain, which is of the newest commit.

@@ -14,7 +14,7 @@ import (
 // Record implements store.Store.
 func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
 	h1, h2 := bulk.HashKey([]byte(k))
-	var seen sight
+	var seen memoryView
 	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
 	if err != nil {
 		return store.Record{}, err
@@ -74,8 +74,8 @@ func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error
 	return found, nil
 }
 
-// A sight is what a reader takes of a stream's memory along with its snapshot.
-type sight struct {
+// A memoryView is the part of a stream's memory that goes with a snapshot.
+type memoryView struct {
 	st     *stream
 	tables []*bulk.Table // newest first
 	runs   []*bulk.IndexRun
@@ -83,7 +83,7 @@ type sight struct {
 }
 
 // take is called with visible locked. st is nil when the stream is not in memory.
-func (v *sight) take(st *stream) {
+func (v *memoryView) take(st *stream) {
 	if st == nil {
 		return
 	}
@@ -95,7 +95,7 @@ func (v *sight) take(st *stream) {
 }
 
 // find returns the row of a key as of the snapshot r.
-func (v *sight) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, error) {
+func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	if v.st == nil {
 		return r.search(n, h1, h2)
 	}

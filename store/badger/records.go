@@ -21,7 +21,7 @@ func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]s
 		return nil, err
 	}
 	defer r.close()
-	if _, erased, err := r.get(being(erasedConnection, string(connection))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedConnection, string(connection))); err != nil || erased {
 		return nil, err
 	}
 	prefix := countersKey(connection, "")
@@ -120,7 +120,7 @@ func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, 
 	if err != nil || !ok {
 		return counters{}, false, damaged(err, s)
 	}
-	if _, erased, err := r.get(being(erasedConnection, string(c))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedConnection, string(c))); err != nil || erased {
 		return counters{}, false, err
 	}
 	n, err := decodeCounters(b)

@@ -14,7 +14,7 @@ const (
 // half of what they hold is superseded, or they are many and small. Only
 // versions that an index run covers and that readers see are rewritten.
 func (st *stream) rewritable() (chunk uint64, ok bool) {
-	end := min(st.lay.Indexed, st.shown)
+	end := min(st.layout.Indexed, st.shown)
 	for i := range st.heavy {
 		if (i+1)<<chunkShift <= end {
 			return i, true
@@ -153,7 +153,7 @@ func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
 	}
 	g.undo = append(g.undo, func() { st.dead[chunk] = was })
 	// The bits that are on lists only are written with it: they are superseded all the same.
-	g.put(numbered(kindDeadChunk, st.n.number, chunk), now.encode())
+	g.put(numbered(kindDeadChunk, st.counters.number, chunk), now.encode())
 	now.dirty = false
 }
 

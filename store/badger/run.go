@@ -120,7 +120,7 @@ func (r reader) head(id store.RunID) (runHead, bool, error) {
 // events reads up to limit events from a sequence on; none of a run whose
 // timeline is being deleted.
 func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
-	if _, erased, err := r.get(being(erasedRun, string(id))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedRun, string(id))); err != nil || erased {
 		return nil, err
 	}
 	prefix := key(kindEvent, string(id), "")

@@ -16,13 +16,13 @@ import (
 const spaceEvery = time.Second / 4
 
 // A level says how much free space is left.
-type level int
+type spaceLevel int
 
 const (
-	roomy    level = iota
-	noStart        // below store.free_start: new runs are refused
-	noIngest       // below store.free_ingest: records wait
-	halted         // below store.free_stop: the engine is closed
+	roomy    spaceLevel = iota
+	noStart             // below store.free_start: new runs are refused
+	noIngest            // below store.free_ingest: records wait
+	halted              // below store.free_stop: the engine is closed
 )
 
 // A space watches the free bytes of the data directory: a full disk
@@ -31,7 +31,7 @@ type space struct {
 	s *Store
 
 	mu      sync.Mutex // guards level and changed
-	level   level
+	level   spaceLevel
 	free    uint64        // bytes, as of the latest measurement
 	changed chan struct{} // closed and replaced with every change of level
 }
@@ -39,7 +39,7 @@ type space struct {
 func (sp *space) init(s *Store) { sp.s, sp.changed = s, make(chan struct{}) }
 
 // measure updates the level. A failed measurement changes nothing.
-func (sp *space) measure() level {
+func (sp *space) measure() spaceLevel {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	if sp.s.dir == "" {
@@ -84,7 +84,7 @@ func spacious(dir string, o Options) error {
 	return nil
 }
 
-func (sp *space) state() (level, <-chan struct{}) {
+func (sp *space) state() (spaceLevel, <-chan struct{}) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	return sp.level, sp.changed
@@ -136,22 +136,22 @@ func (sp *space) awaitIngest(ctx context.Context) error {
 	}
 }
 
-// spared says that there is room for a commit. When there is not, it puts the
+// awaitSpace says that there is room for a commit. When there is not, it puts the
 // current group back into the queue, closes the engine, waits until free space
 // is above store.free_ingest or the store closes, and opens the engine again.
 // Only the committer calls it.
-func (c *committer) spared() bool {
+func (c *committer) awaitSpace() bool {
 	if c.s.space.measure() < halted {
 		return true
 	}
 	for len(c.inflight) > 0 {
 		c.landed(<-c.s.writer.written)
 	}
-	c.unprepare()
+	c.requeueCurrent()
 	c.s.queue.halt(true)
 	defer c.s.queue.halt(false)
 	if err := c.suspend(); err != nil {
-		c.abandon(err)
+		c.giveUp(err)
 		return false
 	}
 	for {
@@ -162,18 +162,18 @@ func (c *committer) spared() bool {
 		select {
 		case <-changed:
 		case <-c.s.closing:
-			c.abandon(store.ErrNoSpace)
+			c.giveUp(store.ErrNoSpace)
 			return false
 		}
 	}
 	if err := c.resume(); err != nil {
-		c.abandon(err)
+		c.giveUp(err)
 	}
 	return false
 }
 
-// unprepare puts what is in the current group back into the queue.
-func (c *committer) unprepare() {
+// requeueCurrent puts what is in the current group back into the queue.
+func (c *committer) requeueCurrent() {
 	if g := c.cur; g != nil {
 		c.cur = nil
 		g.takeBack()
@@ -223,8 +223,8 @@ func (c *committer) resume() error {
 	return s.space.reserveBallast()
 }
 
-// abandon gives up for good: everything queued and everything later fails.
-func (c *committer) abandon(err error) {
+// giveUp stops for good: everything queued and everything later fails.
+func (c *committer) giveUp(err error) {
 	c.s.stop(err)
 	c.broken = c.s.stopped()
 }

@@ -15,7 +15,7 @@ import (
 
 // States implements store.Store: by stream.
 func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
-	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""), being(erasedConnection, string(connection)))
+	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""), eraseNote(erasedConnection, string(connection)))
 }
 
 // Staged implements store.Store: by stream.
@@ -56,7 +56,7 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), being(erasedConnection, string(connection)))
+	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
 	if err != nil {
 		return nil, err
 	}

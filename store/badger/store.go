@@ -60,7 +60,7 @@ func newStore(dir string, opts Options) *Store {
 	s.queue = newQueue(opts.QueueBytes, s.writable)
 	s.writer = newWriter(s)
 	s.space.init(s)
-	s.eraser = &eraser{s: s, one: make(chan struct{}, 1)}
+	s.eraser = &eraser{s: s, connectionLock: make(chan struct{}, 1)}
 	return s
 }
 

@@ -66,21 +66,21 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 // A stream is what the committer keeps in memory of one stream. It is ahead of
 // what readers see by the groups in flight.
 type stream struct {
-	connection store.ConnectionID
-	name       store.Stream
-	counters   []byte // their key
+	connection  store.ConnectionID
+	name        store.Stream
+	countersKey []byte // their key
 
-	n      counters
-	lay    layout
-	dead   deadSet
-	lists  []uint64        // numbers of the lists on disk
-	dirty  int             // chunks that differ from disk, at least
-	listed int             // versions in them
-	heavy  map[uint64]bool // chunks worth rewriting
-	tiny   map[uint64]int  // segments per chunk, of those written since the store opened
-	fresh  int64           // bytes of segments above lay.Indexed
-	used   uint64          // last group that touched the stream
-	habit  follower
+	counters counters
+	layout   layout
+	dead     deadSet
+	lists    []uint64        // numbers of the lists on disk
+	dirty    int             // chunks that differ from disk, at least
+	listed   int             // versions in them
+	heavy    map[uint64]bool // chunks worth rewriting
+	tiny     map[uint64]int  // segments per chunk, of those written since the store opened
+	fresh    int64           // bytes of segments above lay.Indexed
+	used     uint64          // last group that touched the stream
+	sequence sequential
 
 	measured  int64        // size of mem when footprint was last set
 	flushing  bool         // a flush is queued
@@ -109,17 +109,17 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 		return st, nil
 	}
 	st := &stream{
-		connection: conn, name: name, counters: countersKey(conn, name),
+		connection: conn, name: name, countersKey: countersKey(conn, name),
 		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: bulk.NewTable(), used: g.seq,
 	}
-	b, ok, err := g.get(st.counters)
+	b, ok, err := g.get(st.countersKey)
 	if err != nil {
 		return nil, damaged(err, name)
 	}
 	if ok {
 		err = st.load(c.base, b)
 	} else {
-		st.n.number, err = nextNumber(g, key(kindNumber))
+		st.counters.number, err = nextNumber(g, key(kindNumber))
 		g.undo = append(g.undo, func() { c.forget(id) })
 	}
 	if err != nil {
@@ -153,18 +153,18 @@ func damaged(err error, s store.Stream) error {
 // the bits of superseded versions, and the segments that no run covers yet.
 func (st *stream) load(r reader, counters []byte) error {
 	var err error
-	if st.n, err = decodeCounters(counters); err != nil {
+	if st.counters, err = decodeCounters(counters); err != nil {
 		return err
 	}
-	st.shown = st.n.last
-	if st.lay, err = readLayout(r.get, st.n.number); err != nil {
+	st.shown = st.counters.last
+	if st.layout, err = readLayout(r.get, st.counters.number); err != nil {
 		return err
 	}
-	if b := st.lay.Building; b != nil { // the process ended in the middle of a merge
-		st.lay.Doomed, st.lay.Building = append(st.lay.Doomed, *b), nil
+	if b := st.layout.Building; b != nil { // the process ended in the middle of a merge
+		st.layout.Doomed, st.layout.Building = append(st.layout.Doomed, *b), nil
 	}
-	for _, info := range st.lay.Runs {
-		run, err := r.loadRun(st.n.number, info)
+	for _, info := range st.layout.Runs {
+		run, err := r.loadRun(st.counters.number, info)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (st *stream) load(r reader, counters []byte) error {
 }
 
 func (st *stream) loadDead(r reader) error {
-	err := r.scan(numbered(kindDeadChunk, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+	err := r.scan(numbered(kindDeadChunk, st.counters.number), nil, false, func(k, payload []byte) (bool, error) {
 		c, err := decodeDeadChunk(payload)
 		st.dead[lastNumber(k)] = c
 		return true, err
@@ -185,7 +185,7 @@ func (st *stream) loadDead(r reader) error {
 	if err != nil {
 		return err
 	}
-	err = r.scan(numbered(kindDeadList, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+	err = r.scan(numbered(kindDeadList, st.counters.number), nil, false, func(k, payload []byte) (bool, error) {
 		st.lists = append(st.lists, lastNumber(k))
 		return true, decodeDeadList(payload, func(v uint64) {
 			st.dead.set(v)
@@ -205,8 +205,8 @@ func (st *stream) loadDead(r reader) error {
 
 // replay puts the rows of all versions above lay.Indexed into mem.
 func (st *stream) replay(r reader) error {
-	e, next := bulk.NewHasher(), st.lay.Indexed+1
-	err := r.scan(numbered(kindSegment, st.n.number), numbered(kindSegment, st.n.number, next), false, func(k, payload []byte) (bool, error) {
+	e, next := bulk.NewHasher(), st.layout.Indexed+1
+	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false, func(k, payload []byte) (bool, error) {
 		st.fresh += int64(len(payload))
 		for en, err := range bulk.Entries(payload) {
 			if err != nil {
@@ -220,8 +220,8 @@ func (st *stream) replay(r reader) error {
 		}
 		return true, nil
 	})
-	if err == nil && next != st.n.last+1 {
-		err = store.Corrupt("%d versions after %d are missing", st.n.last+1-next, next-1)
+	if err == nil && next != st.counters.last+1 {
+		err = store.Corrupt("%d versions after %d are missing", st.counters.last+1-next, next-1)
 	}
 	return err
 }

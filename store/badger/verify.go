@@ -107,7 +107,7 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{n: n, lay: lay, mem: bulk.NewTable()}
+	st := &stream{counters: n, layout: lay, mem: bulk.NewTable()}
 	if err := st.replay(r); err != nil {
 		return err
 	}

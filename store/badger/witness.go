@@ -125,7 +125,7 @@ func (w *witness) create(c chain) error {
 }
 
 // resume goes on where the files end, which said t of a store that is at d.
-func (w *witness) resume(d chain, t testimony, v finding) error {
+func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 	if v.rebuild {
 		return w.create(d)
 	}
@@ -195,29 +195,29 @@ func rolled(dir string) ([]string, error) {
 // errWitnessBroken: an entry that is not the last is damaged.
 var errWitnessBroken = errors.New("witness entry broken")
 
-// A testimony is what a witness file says.
-type testimony struct {
+// A witnessContent is what a witness file says.
+type witnessContent struct {
 	first, last chain
 	found       bool  // at least one whole entry
 	size        int64 // bytes of whole entries
 }
 
 // readWitness reads one file.
-func readWitness(path string) (testimony, error) {
+func readWitness(path string) (witnessContent, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return testimony{}, nil
+		return witnessContent{}, nil
 	}
 	if err != nil {
-		return testimony{}, fmt.Errorf("read witness: %w", err)
+		return witnessContent{}, fmt.Errorf("read witness: %w", err)
 	}
-	return hear(data)
+	return parseWitness(data)
 }
 
-// hear reads entries. A last one that is torn is ignored; a damaged one before
+// parseWitness reads entries. A last one that is torn is ignored; a damaged one before
 // it is errWitnessBroken.
-func hear(data []byte) (testimony, error) {
-	var t testimony
+func parseWitness(data []byte) (witnessContent, error) {
+	var t witnessContent
 	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {
 		e := data[off : off+witnessEntry]
 		c := chain{seq: binary.LittleEndian.Uint64(e), link: [sha256.Size]byte(e[16:])}

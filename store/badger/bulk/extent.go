@@ -11,8 +11,8 @@ const (
 	ExtentHeader = 4 + 2 + 4
 )
 
-// A place is where an extent's payload is and what it sums to.
-type place struct {
+// A Place is where an extent's payload is and what it sums to.
+type Place struct {
 	File   uint32
 	Offset uint64 // of the extent; the payload follows header and key
 	length uint32 // of the payload
@@ -22,7 +22,7 @@ type place struct {
 
 const PlaceBytes = 4 + 8 + 4 + 4 + 4
 
-func (p place) Append(b []byte) []byte {
+func (p Place) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, p.File)
 	b = binary.LittleEndian.AppendUint64(b, p.Offset)
 	b = binary.LittleEndian.AppendUint32(b, p.length)
@@ -30,16 +30,16 @@ func (p place) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, p.casta)
 }
 
-func DecodePlace(b []byte) (place, bool) {
+func DecodePlace(b []byte) (Place, bool) {
 	if len(b) != PlaceBytes {
-		return place{}, false
+		return Place{}, false
 	}
 	u := binary.LittleEndian.Uint32
-	return place{u(b), binary.LittleEndian.Uint64(b[4:]), u(b[12:]), u(b[16:]), u(b[20:])}, true
+	return Place{u(b), binary.LittleEndian.Uint64(b[4:]), u(b[12:]), u(b[16:]), u(b[20:])}, true
 }
 
-// size is what the extent takes in its file.
-func (p place) Size(key []byte) int64 { return int64(ExtentHeader+len(key)) + int64(p.length) }
+// Size is what the extent takes in its file.
+func (p Place) Size(key []byte) int64 { return int64(ExtentHeader+len(key)) + int64(p.length) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -48,17 +48,17 @@ func sums(key, payload []byte) (ieee, casta uint32) {
 		crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, payload)
 }
 
-// A chunk is extents on their way to the end of a file.
+// A Chunk is extents on their way to the end of a file.
 type Chunk struct {
 	File   uint32
 	Offset uint64 // of the first byte
 	Bytes  []byte
 }
 
-// add appends an extent whose payload fill appends.
-func (c *Chunk) Add(key []byte, fill func([]byte) []byte) place {
+// Add appends an extent whose payload fill appends.
+func (c *Chunk) Add(key []byte, fill func([]byte) []byte) Place {
 	was := len(c.Bytes)
-	p := place{File: c.File, Offset: c.Offset + uint64(was)}
+	p := Place{File: c.File, Offset: c.Offset + uint64(was)}
 	c.Bytes = binary.LittleEndian.AppendUint32(c.Bytes, extentMagic)
 	c.Bytes = binary.LittleEndian.AppendUint16(c.Bytes, uint16(len(key)))
 	c.Bytes = binary.LittleEndian.AppendUint32(c.Bytes, 0) // the length, below
@@ -72,9 +72,9 @@ func (c *Chunk) Add(key []byte, fill func([]byte) []byte) place {
 	return p
 }
 
-// payload returns a copy of the payload of an extent; false when it is not in
+// Payload returns a copy of the payload of an extent; false when it is not in
 // the chunk.
-func (c *Chunk) Payload(key []byte, p place) ([]byte, bool) {
+func (c *Chunk) Payload(key []byte, p Place) ([]byte, bool) {
 	if c.File != p.File || p.Offset < c.Offset || p.Offset >= c.Offset+uint64(len(c.Bytes)) {
 		return nil, false
 	}
@@ -82,7 +82,7 @@ func (c *Chunk) Payload(key []byte, p place) ([]byte, bool) {
 	return bytes.Clone(body[:p.length]), true
 }
 
-// A bulkFile is what the engine knows of a bulk file.
+// A File is what the engine knows of a bulk file.
 type File struct {
 	Live int64  // bytes of extents that are referred to
 	End  uint64 // bytes written
@@ -101,17 +101,16 @@ func DecodeFile(b []byte) (File, bool) {
 	return File{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}, true
 }
 
-// mostlyGarbage says that less than half of the file is referred to.
+// MostlyGarbage says that less than half of the file is referred to.
 func (f File) MostlyGarbage() bool { return f.End > 0 && 2*uint64(f.Live) < f.End }
 
-// A tail is where the next extent goes, and how the files stand. The committer
-// has it; groups in flight are counted already.
+// A Tail is where the next extent goes, and how the files stand.
 type Tail struct {
 	File  uint32
 	Files map[uint32]File
 }
 
-// wasteful returns a bulk file worth compacting.
+// Wasteful returns a bulk file worth compacting.
 func (t Tail) Wasteful() (uint32, bool) {
 	for n, f := range t.Files {
 		if n != t.File && f.Live > 0 && f.MostlyGarbage() {

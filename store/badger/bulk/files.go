@@ -17,7 +17,7 @@ import (
 
 const bulkSuffix = ".bulk"
 
-// A bulkDir is a directory of bulk files. Reads may come from anywhere; writes
+// A Dir is a directory of bulk files. Reads may come from anywhere; writes
 // from one goroutine.
 type Dir struct {
 	dir string
@@ -77,8 +77,8 @@ func (b *Dir) file(n uint32, make bool) (file, error) {
 	return f, err
 }
 
-// read returns the payload of an extent after checking it.
-func (b *Dir) Read(key []byte, p place) ([]byte, error) {
+// Read returns the payload of an extent after checking it.
+func (b *Dir) Read(key []byte, p Place) ([]byte, error) {
 	f, err := b.file(p.File, false)
 	if err != nil {
 		return nil, store.Corrupt("%v", err)
@@ -94,10 +94,10 @@ func (b *Dir) Read(key []byte, p place) ([]byte, error) {
 	return payload, nil
 }
 
-// errSync: what was written may or may not be on the device.
+// ErrSync: what was written may or may not be on the device.
 var ErrSync = errors.New("sync failed")
 
-// write brings chunks to the device; errSync when that is uncertain.
+// Write brings chunks to the device; ErrSync when that is uncertain.
 func (b *Dir) Write(chunks []Chunk) error {
 	var touched []file
 	for _, c := range chunks {
@@ -120,7 +120,7 @@ func (b *Dir) Write(chunks []Chunk) error {
 	return nil
 }
 
-// syncDir makes the names in a directory durable.
+// SyncDir makes the names in a directory durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func SyncDir(dir string) error {
 	return d.Sync()
 }
 
-// list returns the numbers of the files in the directory, in order.
+// List returns the numbers of the files in the directory, in order.
 func (b *Dir) List() ([]uint32, error) {
 	all, err := os.ReadDir(b.dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func (b *Dir) List() ([]uint32, error) {
 	return files, nil
 }
 
-// holds says whether a file has at least so many bytes.
+// Holds says whether a file has at least so many bytes.
 func (b *Dir) Holds(n uint32, bytes uint64) (bool, error) {
 	info, err := os.Stat(filepath.Join(b.dir, bulkName(n)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -159,7 +159,7 @@ func (b *Dir) Holds(n uint32, bytes uint64) (bool, error) {
 	return uint64(info.Size()) >= bytes, nil
 }
 
-// remove deletes a file that nothing refers to any more.
+// Remove deletes a file that nothing refers to any more.
 func (b *Dir) Remove(n uint32) error {
 	b.mu.Lock()
 	f := b.files[n]
@@ -185,7 +185,7 @@ func (b *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// extents calls fn for the extents at the beginning of a file, as far as they
+// Extents calls fn for the extents at the beginning of a file, as far as they
 // are whole, up to end.
 func (b *Dir) Extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
 	f, err := b.file(n, false)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// A filter is a Bloom filter in blocks of a cache line: a key costs one memory
+// A Filter is a Bloom filter in blocks of a cache line: a key costs one memory
 // access and 21 bits, and is taken for present when it is not about once in
 // 2,000.
-type filter struct {
+type Filter struct {
 	blocks []block
 }
 
@@ -22,13 +22,13 @@ const (
 	filterPartMax = 256 << 10 // bytes of a filter under one key
 )
 
-func newFilter(keys uint64) filter {
-	return filter{blocks: make([]block, keys/keysPerBlock+1)}
+func newFilter(keys uint64) Filter {
+	return Filter{blocks: make([]block, keys/keysPerBlock+1)}
 }
 
-// add and has take the block from h1, in whose order a merge adds its rows, so
+// add and Has take the block from h1, in whose order a merge adds its rows, so
 // that it fills block after block, and the bits in it from h2.
-func (f filter) add(h1, h2 uint64) {
+func (f Filter) add(h1, h2 uint64) {
 	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
 		b[h2>>6&7] |= 1 << (h2 & 63)
@@ -36,7 +36,7 @@ func (f filter) add(h1, h2 uint64) {
 	}
 }
 
-func (f filter) Has(h1, h2 uint64) bool {
+func (f Filter) Has(h1, h2 uint64) bool {
 	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
 		if b[h2>>6&7]&(1<<(h2&63)) == 0 {
@@ -47,7 +47,7 @@ func (f filter) Has(h1, h2 uint64) bool {
 	return true
 }
 
-// A probe is a key on its way through the filters of the runs, no larger than
+// A Probe is a key on its way through the filters of the runs, no larger than
 // it must be, so that a batch of them stays in the first cache.
 type Probe struct {
 	H1, H2 uint64
@@ -55,10 +55,10 @@ type Probe struct {
 	At     int    // its candidate
 }
 
-// ask sets bit j of the probes that the filter does not rule out. It loads the
+// Ask sets bit j of the probes that the filter does not rule out. It loads the
 // blocks of all probes first, one independent of the other, so that the misses
 // of the cache overlap; the sum it returns is what keeps the loads in place.
-func (f filter) Ask(probes []Probe, j int) (touched uint64) {
+func (f Filter) Ask(probes []Probe, j int) (touched uint64) {
 	for i := range probes {
 		touched += f.blocks[f.block(probes[i].H1)][0]
 	}
@@ -70,19 +70,19 @@ func (f filter) Ask(probes []Probe, j int) (touched uint64) {
 	return touched
 }
 
-func (f filter) block(h1 uint64) uint64 {
+func (f Filter) block(h1 uint64) uint64 {
 	return (h1 >> 32) * uint64(len(f.blocks)) >> 32
 }
 
-func (f filter) Memory() int64 { return int64(len(f.blocks)) * blockBytes }
+func (f Filter) Memory() int64 { return int64(len(f.blocks)) * blockBytes }
 
-// filterParts is how many keys a filter of so many blocks takes on disk.
+// FilterParts is how many keys a filter of so many blocks takes on disk.
 func FilterParts(blocks int) int {
 	return (blocks*blockBytes + filterPartMax - 1) / filterPartMax
 }
 
-// parts encodes the filter.
-func (f filter) Parts() iter.Seq2[int, []byte] {
+// Parts encodes the filter.
+func (f Filter) Parts() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		const per = filterPartMax / blockBytes
 		n := 0
@@ -102,7 +102,7 @@ func (f filter) Parts() iter.Seq2[int, []byte] {
 }
 
 // setPart decodes one part; false when it does not fit.
-func (f filter) setPart(i int, payload []byte) bool {
+func (f Filter) setPart(i int, payload []byte) bool {
 	per := filterPartMax / blockBytes
 	blocks := f.blocks[i*per : min((i+1)*per, len(f.blocks))]
 	if len(payload) != len(blocks)*blockBytes {

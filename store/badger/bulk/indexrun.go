@@ -9,15 +9,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An index run is a sorted set of rows on disk, cut into 2^bits pages by the
+// An IndexRun is a sorted set of rows on disk, cut into 2^bits pages by the
 // top bits of h1. The page of a key is computed, not searched, and every page
 // exists, so one that is missing is damage. Runs are immutable.
 type IndexRun struct {
 	RunInfo
-	Filter filter
+	Filter Filter
 }
 
-// A runInfo is what the layout keeps of an index run.
+// A RunInfo is what the layout keeps of an index run.
 type RunInfo struct {
 	ID      uint64 `json:"id"`
 	Bits    uint   `json:"bits"`
@@ -36,8 +36,8 @@ func pageBits(rows uint64) uint {
 	return uint(bits.Len64((rows - 1) / pageRows))
 }
 
-// sound says that a run can be: no number in it makes a loop without end, or a
-// filter without a block.
+// Sound says that a run can be: no number in it makes an endless loop, or a filter
+// without a block.
 func (i RunInfo) Sound() bool {
 	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
 }
@@ -61,7 +61,7 @@ func Find(page []byte, h1, h2 uint64) (Row, bool) {
 	return r, r.H1 == h1 && r.H2 == h2
 }
 
-// checkPage refuses what cannot be a page.
+// CheckPage refuses what cannot be a page.
 func (i RunInfo) CheckPage(n uint64, page []byte) error {
 	if len(page)%RowBytes != 0 {
 		return store.Corrupt("page %d of index run %d is cut", n, i.ID)
@@ -69,24 +69,24 @@ func (i RunInfo) CheckPage(n uint64, page []byte) error {
 	return nil
 }
 
-// A runWriter cuts rows, which come in order, into pages and builds the filter.
-type runWriter struct {
+// A RunWriter cuts rows, which come in order, into pages and builds the filter.
+type RunWriter struct {
 	Info   RunInfo
-	filter filter
+	filter Filter
 	page   uint64 // being filled
 	rows   []byte
 	emit   func(page uint64, rows []byte) error
 }
 
-// newRunWriter expects at most rows rows; emit takes every finished page and owns
+// NewRunWriter expects at most rows rows; emit takes every finished page and owns
 // it.
-func NewRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *runWriter {
+func NewRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *RunWriter {
 	f := newFilter(rows)
-	return &runWriter{filter: f, emit: emit, Info: RunInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
+	return &RunWriter{filter: f, emit: emit, Info: RunInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
 }
 
-// add takes the next row.
-func (w *runWriter) Add(r Row) error {
+// Add takes the next row.
+func (w *RunWriter) Add(r Row) error {
 	for p := w.Info.PageOf(r.H1); w.page < p; {
 		if err := w.flush(); err != nil {
 			return err
@@ -101,14 +101,14 @@ func (w *runWriter) Add(r Row) error {
 	return nil
 }
 
-func (w *runWriter) flush() error {
+func (w *RunWriter) flush() error {
 	err := w.emit(w.page, w.rows)
 	w.page, w.rows = w.page+1, nil
 	return err
 }
 
-// finish writes the pages that are left, and returns the run.
-func (w *runWriter) Finish() (*IndexRun, error) {
+// Finish writes the pages that are left, and returns the run.
+func (w *RunWriter) Finish() (*IndexRun, error) {
 	for w.page < w.Info.Pages() {
 		if err := w.flush(); err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (w *runWriter) Finish() (*IndexRun, error) {
 	return &IndexRun{w.Info, w.filter}, nil
 }
 
-// loadFilter puts the filter of a run together from its parts, of which read
+// LoadRun puts the filter of a run together from its parts, of which read
 // returns one, or nil.
 func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, error) {
 	run := &IndexRun{RunInfo: info}
@@ -138,7 +138,7 @@ func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, erro
 	return run, nil
 }
 
-// A rowCursor reads the rows of a run in order.
+// A RowCursor reads the rows of a run in order.
 type RowCursor struct {
 	info RunInfo
 	read func(page uint64) ([]byte, error)
@@ -168,7 +168,7 @@ func (c *RowCursor) advance() (err error) {
 	return nil
 }
 
-// mergeRows calls fn for the newest row of every key in the cursors, in order.
+// MergeRows calls fn for the newest row of every key in the cursors, in order.
 func MergeRows(cursors []*RowCursor, fn func(Row) error) error {
 	live := slices.DeleteFunc(slices.Clone(cursors), func(c *RowCursor) bool { return c.done })
 	for len(live) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A segment is one engine value: the records of one flush as the run packed
+// A segment is one extent: the records of one flush as the run packed
 // them, or what is still needed of several. It is a list of parts:
 //
 //	part  sparse u8  ingested_at i64 (µs)  first_version u64  count u32
@@ -82,7 +82,7 @@ func decodePart(b []byte) (p Part, rest []byte, ok bool) {
 	return p, b[packed:], true
 }
 
-// An entry is one version of one key as a segment holds it.
+// An Entry is one version of one key as a segment holds it.
 type Entry struct {
 	store.Change
 	Version  uint64
@@ -91,7 +91,7 @@ type Entry struct {
 	Raw      []byte // the packed form of Change
 }
 
-// entries iterates over a segment's payload. A second value that is not nil
+// Entries iterates over a segment's payload. A second value that is not nil
 // ends the iteration.
 func Entries(payload []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -135,7 +135,7 @@ func (p Part) each(yield func(Entry, error) bool) bool {
 	return true
 }
 
-// A repack collects entries, which come in version order, into sparse parts.
+// A Packer collects entries, which come in version order, into sparse parts.
 type Packer struct {
 	Parts []Part
 	last  uint64
@@ -157,7 +157,7 @@ func (r *Packer) Add(e Entry) {
 	r.Bytes += len(e.Raw) + 2
 }
 
-// segment returns what was collected, and its first version.
+// Segment returns what was collected, and its first version.
 func (r *Packer) Segment() (first uint64, v []byte) {
 	v = make([]byte, 0, r.Bytes+16*len(r.Parts))
 	for _, p := range r.Parts {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A table holds the rows of the newest versions of a stream in memory: open
+// A Table holds the rows of the newest versions of a stream in memory: open
 // addressing by the top bits of h1, without wrapping, so that reading the
 // slots from first to last is reading almost in order of the hash.
 type Table struct {
@@ -17,7 +17,7 @@ type Table struct {
 	Used  int   // slots that are not empty
 }
 
-// emptied returns an empty table that will hold as much without growing.
+// Emptied returns an empty table that will hold as much without growing.
 func (t *Table) Emptied() *Table { return sizedTable(64 - t.shift) }
 
 // slack is how many slots follow the last home slot.
@@ -47,7 +47,7 @@ func (t *Table) find(h1, h2 uint64) (slot *Row, ok bool) {
 	return nil, false
 }
 
-// get returns the row of a key.
+// Get returns the row of a key.
 func (t *Table) Get(h1, h2 uint64) (Row, bool) {
 	slot, ok := t.find(h1, h2)
 	if !ok {
@@ -56,7 +56,7 @@ func (t *Table) Get(h1, h2 uint64) (Row, bool) {
 	return *slot, true
 }
 
-// put sets the row of a key and returns the one it had.
+// Put sets the row of a key and returns the one it had.
 func (t *Table) Put(r Row) (old Row, had bool) {
 	for {
 		slot, had := t.find(r.H1, r.H2)
@@ -72,7 +72,7 @@ func (t *Table) Put(r Row) (old Row, had bool) {
 	}
 }
 
-// unput takes back a put.
+// Unput takes back a put.
 func (t *Table) Unput(r, old Row, had bool) {
 	slot, _ := t.find(r.H1, r.H2)
 	if slot == nil {
@@ -95,7 +95,7 @@ func (t *Table) grow() {
 	*t = *bigger
 }
 
-// rows returns the rows in order of the hash.
+// Rows returns the rows in order of the hash.
 func (t *Table) Rows() []Row {
 	rows := make([]Row, 0, t.Used)
 	for _, r := range t.slots {
@@ -112,13 +112,13 @@ func (t *Table) Rows() []Row {
 
 func (t *Table) Memory() int64 { return int64(len(t.slots)) * RowBytes }
 
-// A row is what the index knows of a key: where its current content is and
+// A Row is what the index knows of a key: where its current content is and
 // what it is. It takes 40 bytes in memory and on disk:
 //
 //	h1 u64  h2 u64  version u64  e1 u64  e2 u64
 //
 // h1 and h2 are the first 128 bits of SHA-256 of the key, so equal hashes mean
-// equal keys. e1 and e2 are the element (see element). The top bit of version
+// equal keys. e1 and e2 are the element (see Hasher.Element). The top bit of version
 // marks a tombstone.
 type Row struct {
 	H1, H2  uint64
@@ -163,12 +163,12 @@ func HashKey(key []byte) (h1, h2 uint64) {
 	return binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])
 }
 
-// A hasher computes elements; it is not safe for concurrent use.
+// A Hasher computes elements; it is not safe for concurrent use.
 type Hasher struct{ buf []byte }
 
 func NewHasher() *Hasher { return new(Hasher) }
 
-// element is the first 128 bits of SHA-256 over version, kind, key and data.
+// Element is the first 128 bits of SHA-256 over version, kind, key and data.
 // It stands for one version of one key: it tells in the index whether data that
 // comes in is what is stored already, and adds up to the stream's sum.
 func (e *Hasher) Element(version uint64, c store.Change) (e1, e2 uint64) {
@@ -182,7 +182,7 @@ func (e *Hasher) Element(version uint64, c store.Change) (e1, e2 uint64) {
 	return binary.BigEndian.Uint64(digest[:]), binary.BigEndian.Uint64(digest[8:])
 }
 
-// row is the row of a change that got a version.
+// Row is the row of a change that got a version.
 func (e *Hasher) Row(c store.Change, version uint64) Row {
 	h1, h2 := HashKey(c.Key)
 	return e.RowOf(h1, h2, c, version)

@@ -6,26 +6,26 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// A follower makes use of habit: a source that is read again lists its records
-// in the order of the last time. When two keys in a row turn out to have
-// versions close to each other, the segment around them is read, and the keys
-// that come next are looked for right there, without hashing, filters or pages.
-// An entry found this way is current, because its version is not superseded.
-type follower struct {
+// A sequential lookup serves a source that is read again and lists its records in
+// the order of the last time. When two keys in a row have versions close to each
+// other, it reads the segment around them and looks for the next keys right there,
+// without filters or pages. That halves the cost of a refresh. An entry found this
+// way is current, because its version is not superseded.
+type sequential struct {
 	entries []bulk.Entry
 	at      int    // of the entry expected next
 	last    uint64 // version found last, by whatever means
 	misses  int    // keys in a row that were not where they were expected
 }
 
-// patience is how many misses end the search for a habit.
-const patience = 64
+// missesMost is how many misses in a row end the lookup in a segment.
+const missesMost = 64
 
-// near is how far apart versions of neighbours may be.
-const near = 16
+// neighbourDistance is how far apart versions of neighbours may be.
+const neighbourDistance = 16
 
 // next looks the key up at the place it is expected.
-func (f *follower) next(c *committer, st *stream, k *candidate) error {
+func (f *sequential) next(c *committer, st *stream, k *candidate) error {
 	if f.entries == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (f *follower) next(c *committer, st *stream, k *candidate) error {
 			return err
 		}
 	}
-	for i := f.at; i < min(f.at+near, len(f.entries)); i++ {
+	for i := f.at; i < min(f.at+neighbourDistance, len(f.entries)); i++ {
 		e := &f.entries[i]
 		if !bytes.Equal(e.Key, k.change.Key) || st.dead.has(e.Version) {
 			continue
@@ -46,16 +46,16 @@ func (f *follower) next(c *committer, st *stream, k *candidate) error {
 		}
 		return nil
 	}
-	if f.misses++; f.misses > patience {
+	if f.misses++; f.misses > missesMost {
 		f.entries, f.misses = nil, 0
 	}
 	return nil
 }
 
-// found tells the follower what a lookup in the runs said.
-func (f *follower) found(c *committer, st *stream, r bulk.Row) error {
+// observe takes note of what a lookup in the index runs found.
+func (f *sequential) observe(c *committer, st *stream, r bulk.Row) error {
 	v := r.At()
-	beside := v > f.last && v-f.last <= near
+	beside := v > f.last && v-f.last <= neighbourDistance
 	f.last = v
 	if !beside {
 		f.entries = nil
@@ -65,13 +65,13 @@ func (f *follower) found(c *committer, st *stream, r bulk.Row) error {
 }
 
 // load reads the segment that holds version v, if it is durable.
-func (f *follower) load(c *committer, st *stream, v uint64) error {
+func (f *sequential) load(c *committer, st *stream, v uint64) error {
 	f.entries, f.at = nil, 0
 	if v > st.shown {
 		return nil
 	}
-	prefix := numbered(kindSegment, st.n.number)
-	return c.base.scan(prefix, c.base.segmentOf(st.n.number, v), false, func(_, payload []byte) (bool, error) {
+	prefix := numbered(kindSegment, st.counters.number)
+	return c.base.scan(prefix, c.base.segmentOf(st.counters.number, v), false, func(_, payload []byte) (bool, error) {
 		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
