@@ -11,7 +11,7 @@ import (
 // connection and those pruned already. limit bounds the list, 0 is no bound.
 // Runs of connections that are no more count like any. It reads all run records,
 // a page at a time.
-func Prunable(ctx context.Context, s Store, keep int, before time.Time, limit int) ([]RunID, error) {
+func Prunable(ctx context.Context, s Runs, keep int, before time.Time, limit int) ([]RunID, error) {
 	seen := make(map[ConnectionID]int)
 	var over []RunID
 	for last := RunID(""); ; {

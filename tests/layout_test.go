@@ -30,7 +30,7 @@ var rooms = map[string]room{
 	"guest-sdk/guesthttp":  {imports: []string{"abi", "guest-sdk"}},
 	"guest-sdk/guesttest":  {imports: []string{"abi", "guest-sdk", "host/scope"}},
 	"store":                {imports: []string{"abi"}},
-	"store/badger":         {imports: []string{"abi", "store"}, owns: []string{"github.com/dgraph-io/badger/v4", "golang.org/x/sys"}},
+	"store/badger":         {imports: []string{"abi", "store"}, owns: []string{"github.com/dgraph-io/badger/v4"}},
 	"store/badger/bulk":    {imports: []string{"store"}},
 	"store/drivers":        {imports: []string{"store", "store/badger"}},
 	"store/storetest":      {imports: []string{"abi", "store"}, owns: []string{"github.com/google/go-cmp", "pgregory.net/rapid"}},

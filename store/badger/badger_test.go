@@ -11,32 +11,11 @@ import (
 	"github.com/sluicehost/sluice/store/storetest"
 )
 
-func open(t *testing.T, dir string) store.Store {
-	t.Helper()
-	s, err := badger.Open(dir, badger.Options{Small: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestDisk(t *testing.T) {
 	fewer(t, 8)
-	dirs := map[store.Store]string{}
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			dir := t.TempDir()
-			s := open(t, dir)
-			dirs[s] = dir
-			return s
-		},
-		Reopen: func(t *testing.T, s store.Store) store.Store {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			again := open(t, dirs[s])
-			dirs[again] = dirs[s]
-			return again
+		Open: func(t *testing.T, dir string) store.Store {
+			return opened(t)(badger.Open(dir, badger.Options{Small: true}))
 		},
 		OpenFailing: failing,
 	})
@@ -45,15 +24,37 @@ func TestDisk(t *testing.T) {
 func TestMemory(t *testing.T) {
 	fewer(t, 20)
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenURL("memory:?memory=small", badger.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
+		Open: func(t *testing.T, _ string) store.Store {
+			return opened(t)(badger.OpenURL("memory:?memory=small", badger.Options{}))
 		},
-		OpenFailing: failing,
+		Forgets: true, OpenFailing: failing,
 	})
+}
+
+// TestTinyIndex runs the suite with index runs of a dozen rows, and windows of
+// forty records.
+func TestTinyIndex(t *testing.T) {
+	fewer(t, 30)
+	storetest.Exercise(t, storetest.Driver{
+		Open: func(t *testing.T, _ string) store.Store {
+			return opened(t)(badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000)))
+		},
+		Forgets: true, OpenFailing: failing,
+	})
+}
+
+func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
+	return opened(t)(badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream}))
+}
+
+func opened(t *testing.T) func(s *badger.Store, err error) store.Store {
+	return func(s *badger.Store, err error) store.Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 }
 
 // fewer makes rapid draw n cases, unless its flag says how many or a campaign
@@ -71,28 +72,3 @@ func fewer(t *testing.T, n int) {
 
 // campaigning says that nothing is left out; make soak sets it.
 func campaigning() bool { return os.Getenv("SLUICE_CYCLES") != "" }
-
-// TestTinyIndex runs the suite with index runs of a dozen rows, and windows of
-// forty records.
-func TestTinyIndex(t *testing.T) {
-	fewer(t, 30)
-	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-		OpenFailing: failing,
-	})
-}
-
-func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
-	t.Helper()
-	s, err := badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}

@@ -40,7 +40,7 @@ func imageOf(t *testing.T, s *badger.Store) ([]byte, []store.Counters) {
 // TestMoved runs the suite with stores that are copied into a new directory
 // wherever others are opened again.
 func TestMoved(t *testing.T) {
-	fewer(t, 5)
+	fewer(t, 4)
 	opts := badger.WithMemRows(badger.Options{Small: true}, 12)
 	open := func(t *testing.T) *badger.Store {
 		s, err := badger.Open(t.TempDir(), opts)
@@ -50,7 +50,7 @@ func TestMoved(t *testing.T) {
 		return s
 	}
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store { return open(t) },
+		Open: func(t *testing.T, _ string) store.Store { return open(t) },
 		Reopen: func(t *testing.T, s store.Store) store.Store {
 			image, counters := imageOf(t, s.(*badger.Store))
 			if err := s.Close(); err != nil {

@@ -18,7 +18,7 @@ import (
 // pages around it are served from there, and what is written meanwhile is taken
 // in, until a listing leaves the window and the next walk makes another.
 const (
-	windowsMost    = 8       // kept in memory
+	windowsMost    = 8       // kept in memory; a View keeps one
 	windowBytes    = 4 << 20 // of sort keys in one
 	orderedAtOnce  = 128     // records read at a time
 	orderedScan    = 1000    // records that Match is asked about for one page: each may be in another segment
@@ -61,6 +61,7 @@ func (w *window) stale(n counters) bool { return n.last-w.first > n.live/4+1<<14
 
 // windows are those used last.
 type windows struct {
+	most int
 	mu   sync.Mutex // guards kept
 	kept []*window  // the one used last at the end
 }
@@ -81,7 +82,7 @@ func (ws *windows) keep(w, old *window) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.kept = append(slices.DeleteFunc(ws.kept, func(k *window) bool { return k == old || k == w }), w)
-	if len(ws.kept) > windowsMost {
+	if len(ws.kept) > ws.most {
 		ws.kept = slices.Delete(ws.kept, 0, 1)
 	}
 }

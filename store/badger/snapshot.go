@@ -135,7 +135,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 		return nil, err
 	}
 	defer r.close()
-	return &view{s: s, ts: s.visible.repin(r.ts)}, nil
+	return &view{s: s, ts: s.visible.repin(r.ts), windows: windows{most: 1}}, nil
 }
 
 // Close implements store.View.

@@ -53,6 +53,7 @@ func newStore(dir string, opts Options) *Store {
 		dir: dir, opts: opts,
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
+		windows: windows{most: windowsMost},
 		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream)},
 
 		questions: newQuestionKey(),

@@ -14,7 +14,8 @@ type perStreamer interface{ PerStream() bool }
 func exerciseHook(t *testing.T, d Driver) {
 	for _, perStream := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the cursor of one stream fails, per stream %v", perStream), func(t *testing.T) {
-			b := wrap(t, d, d.OpenFailing(t, "u", perStream))
+			b := &bench{t: t, d: d, s: d.OpenFailing(t, "u", perStream)}
+			defer b.close()
 			equal(t, "per stream", b.s.(perStreamer).PerStream(), perStream)
 			l := b.run("a")
 			var commits []*store.Commit

@@ -50,7 +50,7 @@ func exerciseLeases(t *testing.T, d Driver) {
 			equal(t, "fence", l.Fence, want)
 			b.end(l)
 			b.reopen()
-			if b.d.Reopen == nil {
+			if b.d.Forgets {
 				continue
 			}
 		}

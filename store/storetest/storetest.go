@@ -14,10 +14,13 @@ import (
 // A Driver says how to get stores of one kind. Every store it returns is closed
 // by the suite.
 type Driver struct {
-	// Open returns an empty store.
-	Open func(t *testing.T) store.Store
-	// Reopen closes s and opens it again with all it kept; nil for a driver that
-	// keeps nothing.
+	// Open opens the store in dir, which is an empty one the first time.
+	Open func(t *testing.T, dir string) store.Store
+	// Forgets says that the driver keeps nothing: its stores are not closed and
+	// opened again.
+	Forgets bool
+	// Reopen is what happens instead of closing s and opening it again, where it is
+	// given. It returns a store with the same content.
 	Reopen func(t *testing.T, s store.Store) store.Store
 	// OpenFailing returns an empty store that refuses the cursor of one stream,
 	// with per-stream commits on or off.
