@@ -21,24 +21,13 @@ func TestDisk(t *testing.T) {
 	})
 }
 
+// TestMemory runs the suite with index runs of a dozen rows, and windows of forty
+// records.
 func TestMemory(t *testing.T) {
-	fewer(t, 20)
-	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T, _ string) store.Store {
-			return opened(t)(badger.OpenURL("memory:?memory=small", badger.Options{}))
-		},
-		Forgets: true, OpenFailing: failing,
-	})
-}
-
-// TestTinyIndex runs the suite with index runs of a dozen rows, and windows of
-// forty records.
-func TestTinyIndex(t *testing.T) {
 	fewer(t, 30)
+	tiny := badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000)
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T, _ string) store.Store {
-			return opened(t)(badger.OpenMemory(badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000)))
-		},
+		Open:    func(t *testing.T, _ string) store.Store { return opened(t)(badger.OpenMemory(tiny)) },
 		Forgets: true, OpenFailing: failing,
 	})
 }

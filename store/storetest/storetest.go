@@ -20,7 +20,8 @@ type Driver struct {
 	// opened again.
 	Forgets bool
 	// Reopen is what happens instead of closing s and opening it again, where it is
-	// given. It returns a store with the same content.
+	// given: it returns a store with the same content. What never opens a store again
+	// is left out of the suite then.
 	Reopen func(t *testing.T, s store.Store) store.Store
 	// OpenFailing returns an empty store that refuses the cursor of one stream,
 	// with per-stream commits on or off.
@@ -43,13 +44,15 @@ func Exercise(t *testing.T, d Driver) {
 	t.Run("records", func(t *testing.T) { exerciseRecords(t, d) })
 	t.Run("listing", func(t *testing.T) { exerciseListing(t, d) })
 	t.Run("sorted", func(t *testing.T) { exerciseSorted(t, d) })
-	t.Run("match", func(t *testing.T) { exerciseMatch(t, d) })
-	t.Run("views", func(t *testing.T) { exerciseViews(t, d) })
 	t.Run("order", func(t *testing.T) { exerciseOrder(t, d) })
 	t.Run("erase", func(t *testing.T) { exerciseErase(t, d) })
 	t.Run("prune", func(t *testing.T) { exercisePrune(t, d) })
-	t.Run("watch", func(t *testing.T) { exerciseWatch(t, d) })
-	t.Run("hook", func(t *testing.T) { exerciseHook(t, d) })
-	t.Run("closed", func(t *testing.T) { exerciseClosed(t, d) })
 	t.Run("model", func(t *testing.T) { exerciseModel(t, d) })
+	if d.Reopen == nil {
+		t.Run("match", func(t *testing.T) { exerciseMatch(t, d) })
+		t.Run("views", func(t *testing.T) { exerciseViews(t, d) })
+		t.Run("watch", func(t *testing.T) { exerciseWatch(t, d) })
+		t.Run("hook", func(t *testing.T) { exerciseHook(t, d) })
+		t.Run("closed", func(t *testing.T) { exerciseClosed(t, d) })
+	}
 }
