@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bounds of one group: one transaction, one sync of the engine, one of
-// the witness.
+// Bounds of one group: one transaction, one sync of the engine, one of the witness.
 const (
 	groupRecords  = 5000
 	groupInflight = 2 // prepared groups waiting for the disk
@@ -153,8 +152,8 @@ func (c *committer) prepareOne() bool {
 }
 
 // refuse answers an item that cannot be done. A conflict with what is not durable
-// yet is answered after that is: whoever is told of it reads what it is with, and
-// it may still be taken back.
+// yet is answered once that is: the caller goes on to read what it conflicts with,
+// and it may still be taken back.
 func (c *committer) refuse(it *item, err error) {
 	var conflict *store.ConflictError
 	last := c.cur

@@ -44,8 +44,7 @@ var (
 	_ store.Image  = (*image)(nil)
 )
 
-// An image pins one commit, as a view does. Between two calls it holds neither the
-// engine nor its door.
+// An image pins one commit, as a view does, and holds no snapshot between two calls.
 type image struct {
 	s    *Store
 	ts   uint64

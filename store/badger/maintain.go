@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// maintain is called after every batch. What is short is queued as a chore;
-// what is long becomes a job beside the committer.
+// maintain is called after every batch. It queues short work as a chore of the
+// committer, and starts long work as a job in a goroutine of its own.
 func (c *committer) maintain(g *group, st *stream) error {
 	if !st.flushing && (st.mem.Used >= c.s.opts.memRows || st.fresh >= memBytes) {
 		st.flushing = true

@@ -16,7 +16,9 @@ import (
 // windows: one walk over the stream keeps the sort keys that are nearest to the
 // place asked for, as many as fit into windowBytes (some fifty thousand). The
 // pages around it are served from there, and what is written meanwhile is taken
-// in, until a listing leaves the window and the next walk makes another.
+// in, until a listing leaves the window and the next walk makes another. One walk
+// is under way at a time, so whoever asks for pages here and there takes one core
+// and no more.
 const (
 	windowsMost    = 8       // kept in memory; a View keeps one
 	windowBytes    = 4 << 20 // of sort keys in one
@@ -112,7 +114,10 @@ func (ws *windows) page(ctx context.Context, q store.RecordQuery, open func(cont
 	if err != nil || !ok {
 		return store.RecordPage{}, err
 	}
-	l := lister{pager: pager{q: q, limit: bounded(q.Limit), most: orderedScan, page: store.RecordPage{AfterKey: q.AfterKey, Version: n.last}}, r: r, n: n}
+	l := lister{r: r, n: n, pager: pager{
+		q: q, limit: bounded(q.Limit), most: orderedScan,
+		page: store.RecordPage{AfterKey: q.AfterKey, Version: n.last},
+	}}
 	if l.dead, err = newDeadView(r.reader, n.number); err != nil {
 		return l.page, damaged(err, q.Stream)
 	}
@@ -152,6 +157,15 @@ func (l *lister) window(ctx context.Context, found *window, at string) (*window,
 		if err != nil || w.has(at, l.q.Descending) {
 			return w, err
 		}
+	}
+	s := l.r.s
+	select {
+	case s.walking <- struct{}{}:
+		defer func() { <-s.walking }()
+	case <-s.closing:
+		return nil, store.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	w := &window{streamKey: streamKey{l.q.Connection, l.q.Stream}, by: l.q.Order, number: l.n.number, first: l.n.last, end: true}
 	switch {

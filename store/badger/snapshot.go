@@ -118,9 +118,8 @@ func (r *snapshot) close() {
 	r.s.gate.RUnlock()
 }
 
-// A view pins one commit. It holds neither the engine nor its door between two
-// pages, so whoever reads slowly holds up neither Close nor a store that runs
-// out of space.
+// A view pins one commit. It holds no snapshot between two pages, so a slow reader
+// delays neither Close nor a store that runs out of space.
 type view struct {
 	s       *Store
 	ts      uint64

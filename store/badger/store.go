@@ -44,6 +44,7 @@ type Store struct {
 	visible visible
 
 	watchers  watchers
+	walking   chan struct{} // capacity 1: held while a window is filled
 	windows   windows
 	questions questionKey
 }
@@ -53,6 +54,7 @@ func newStore(dir string, opts Options) *Store {
 		dir: dir, opts: opts,
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
+		walking: make(chan struct{}, 1),
 		windows: windows{most: windowsMost},
 		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream)},
 
