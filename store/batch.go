@@ -19,12 +19,13 @@ type Batch struct {
 	packed []byte
 }
 
-const changeHeader = 16
+// ChangeHeader is the length of a packed change without key and data.
+const ChangeHeader = 16
 
 // Append copies c into the batch. Keys are at most 64 KiB − 1 and data less
-// than 4 GiB, which the limits of runtime.md §23 guarantee.
+// than 4 GiB, which the protocol's limits guarantee.
 func (b *Batch) Append(c Change) {
-	var h [changeHeader]byte
+	var h [ChangeHeader]byte
 	h[0] = byte(c.Op)
 	if c.Compound {
 		h[1] = 1
@@ -71,19 +72,19 @@ func (b *Batch) Changes() iter.Seq2[int, Change] {
 func Unpack(p []byte) (Change, int) { return unpack(p) }
 
 func unpack(p []byte) (Change, int) {
-	if len(p) < changeHeader || p[0] > byte(Delete) || p[1] > 1 {
+	if len(p) < ChangeHeader || p[0] > byte(Delete) || p[1] > 1 {
 		return Change{}, 0
 	}
 	k := int(binary.LittleEndian.Uint16(p[2:]))
 	d := int(binary.LittleEndian.Uint32(p[4:]))
-	n := changeHeader + k + d
+	n := ChangeHeader + k + d
 	if n > len(p) {
 		return Change{}, 0
 	}
 	return Change{
 		Op: Op(p[0]), Compound: p[1] == 1,
 		EmittedAt: int64(binary.LittleEndian.Uint64(p[8:])),
-		Key:       p[changeHeader : changeHeader+k],
-		Data:      p[changeHeader+k : n],
+		Key:       p[ChangeHeader : ChangeHeader+k],
+		Data:      p[ChangeHeader+k : n],
 	}, n
 }

@@ -13,12 +13,12 @@ type Commit struct {
 
 	Batches []*Batch
 	Staged  []State     // cursors accepted during the run; dropped when it ends
-	Advance []State     // cursors that become the connection's state, in order (R92)
+	Advance []State     // cursors that become the connection's state, in order
 	Gaps    []DetailGap // created or replaced
-	// Ask stores a pending question, Answered erases one (R135, R138).
+	// Ask stores a pending question, Answered erases one.
 	Ask      *Interaction
 	Answered string
-	// ConsumeGrant marks the connection's single_use grant consumed (R6).
+	// ConsumeGrant marks the connection's single_use grant consumed.
 	ConsumeGrant bool
 	// Run replaces the run record. With End it is the final one: the lease and
 	// everything pending of the run go with it, and no commit follows.
@@ -45,7 +45,7 @@ type Ack struct {
 	FirstSequence uint64
 	RecordedAt    time.Time
 	// Changed and Unchanged count the commit's records: those that got a version
-	// and those that were stored already, byte for byte (R77).
+	// and those that were stored already, byte for byte.
 	Changed, Unchanged int
 }
 

@@ -20,7 +20,7 @@ const (
 	Webhooks     Kind = "webhook"     // by webhook id
 	Deliveries   Kind = "delivery"    // of webhooks, by webhook id and time
 	Installation Kind = "setting"     // of this installation, by name
-	Attention    Kind = "attention"   // marks of connections that wait for their owner (R202), by connection id
+	Attention    Kind = "attention"   // marks of connections that wait for their owner, by connection id
 )
 
 // A Document is a small JSON value that belongs to no run: a schedule, an API

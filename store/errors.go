@@ -9,29 +9,29 @@ var (
 	// ErrNotFound: nothing with that id.
 	ErrNotFound = errors.New("not found")
 	// ErrFenced: the lease of the commit is not the connection's current one;
-	// another run took over, or the lease was released (R79, R177, R183).
+	// another run took over, or the lease was released.
 	ErrFenced = errors.New("run no longer holds its connection")
-	// ErrRunTerminal: the run has its terminal event already (R177, R102).
+	// ErrRunTerminal: the run has its terminal event already.
 	ErrRunTerminal = errors.New("run has ended")
-	// ErrNoSpace: less free space than the store needs to go on (S125).
+	// ErrNoSpace: less free space than the store needs to go on.
 	ErrNoSpace = errors.New("not enough free disk space")
-	// ErrReadOnly: the store proved damage at open and accepts no writes (S122).
+	// ErrReadOnly: the store proved damage at open and accepts no writes.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrNotEmpty: only a store that nothing was written to can be loaded (S136).
+	// ErrNotEmpty: only a store that nothing was written to can be loaded.
 	ErrNotEmpty = errors.New("store is not empty")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than
-	// the kept history (A214).
+	// the kept history.
 	ErrCursorExpired = errors.New("cursor expired")
 )
 
-// An ActiveError says which run holds the connection (R4, R185).
+// An ActiveError says which run holds the connection.
 type ActiveError struct{ RunID RunID }
 
 func (e *ActiveError) Error() string { return fmt.Sprintf("run %s is active", e.RunID) }
 
-// A BusyError says which process holds the data directory (S127).
+// A BusyError says which process holds the data directory.
 type BusyError struct {
 	Dir  string
 	PID  int
@@ -45,16 +45,21 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("data directory %s is in use by process %d on %s", e.Dir, e.PID, e.Host)
 }
 
-// A DamageError says what was found wrong at open or on a read (S121, S123).
+// A DamageError says what was found wrong at open or on a read.
 type DamageError struct {
 	Code   string // store_truncated or store_corrupt
 	Detail string
 	Stream Stream // set when only one stream is affected
 }
 
+// Corrupt is damage to what is stored; the arguments are those of fmt.Sprintf.
+func Corrupt(format string, args ...any) *DamageError {
+	return &DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
+}
+
 func (e *DamageError) Error() string { return e.Code + ": " + e.Detail }
 
-// A StateError is a refused commit of one stream's cursor (R93, R95).
+// A StateError is a refused commit of one stream's cursor.
 type StateError struct {
 	Stream Stream
 	Err    error
@@ -64,7 +69,7 @@ func (e *StateError) Error() string { return fmt.Sprintf("commit state of %s: %v
 func (e *StateError) Unwrap() error { return e.Err }
 
 // A SinkError is a refusal by the sink that carries a code of its own: a grant
-// that is no longer usable, or a stream the sink does not know (R81, R82).
+// that is no longer usable, or a stream the sink does not know.
 type SinkError struct {
 	Code   string // grant_expired, not_found, rate_limit_error, …
 	Stream Stream
@@ -73,12 +78,3 @@ type SinkError struct {
 
 func (e *SinkError) Error() string { return e.Code + ": " + e.Err.Error() }
 func (e *SinkError) Unwrap() error { return e.Err }
-
-// Stalled says why s keeps commits waiting, as ErrNoSpace with what is needed; nil
-// while it does not, or does not tell. It does not block.
-func Stalled(s any) error {
-	if s, ok := s.(interface{ Stalled() error }); ok {
-		return s.Stalled()
-	}
-	return nil
-}

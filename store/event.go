@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// EventVersion is the version member of every event (runtime.md §20.1).
+// EventVersion is the version member of every event.
 const EventVersion = "sluice.timeline.v1"
 
 // An Event is one line of a run's timeline. The caller sets everything but
 // Sequence, RecordedAt and CausationID, which Submit assigns.
 //
-// Invariant: Sequence starts at 0 in every run and has no gaps (R175).
+// Invariant: Sequence starts at 0 in every run and has no gaps.
 type Event struct {
 	ID            EventID
 	Type          string
@@ -28,18 +28,18 @@ type Event struct {
 	Status        string
 	Stream        Stream
 	InteractionID string
-	NodeID        string  // set on node-scoped events (A86)
-	CausationID   EventID // the first event of the same commit, empty on that one (A89)
+	NodeID        string  // set on node-scoped events
+	CausationID   EventID // the first event of the same commit, empty on that one
 	Data          json.RawMessage
 }
 
-// timeFormat is RFC 3339 UTC with milliseconds (runtime.md §0).
+// timeFormat is RFC 3339 UTC with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // Time renders t as every timeline and API does.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// MarshalJSON renders the envelope of runtime.md §20.1.
+// MarshalJSON renders the envelope of docs/spec/runs.md, "The timeline".
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(envelope{
 		Version: EventVersion, ID: e.ID, Type: e.Type, Sequence: e.Sequence,

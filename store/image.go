@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// An Imager is a Store that can be copied whole, for backups (S134).
+// An Imager is a Store that can be copied whole, for backups.
 type Imager interface {
 	// Image opens a view of everything as of the newest commit. Commits go on
 	// meanwhile; what the view needs is kept until it is closed.
@@ -28,7 +28,7 @@ type Image interface {
 	Close()
 }
 
-// Counters are what a stream's content must add up to (S123).
+// Counters are what a stream's content must add up to.
 type Counters struct {
 	Connection  ConnectionID `json:"connection_id"`
 	Stream      Stream       `json:"stream"`

@@ -15,7 +15,7 @@ const (
 )
 
 // A Change is one record as a run handed it over, in emission order. Key is
-// canonical (R46). Data is one JSON object, or empty for a delete.
+// canonical. Data is one JSON object, or empty for a delete.
 type Change struct {
 	Op        Op
 	Compound  bool  // Key is a minified JSON array of strings
@@ -24,7 +24,7 @@ type Change struct {
 	Data      []byte
 }
 
-// A Record is the current content of a key, or its tombstone (R77, A212).
+// A Record is the current content of a key, or its tombstone.
 type Record struct {
 	Stream     Stream
 	Key        string // canonical
@@ -79,7 +79,7 @@ type RecordQuery struct {
 //
 // Reading changes: every current record or tombstone with Version > After, at
 // most one entry per key, so that applying all pages reproduces the stream
-// (A214). In another order a record that changes between two pages may be in
+// . In another order a record that changes between two pages may be in
 // both or, when it moves, in none; a View has no such pages.
 type RecordPage struct {
 	Records  []Record
@@ -91,7 +91,7 @@ type RecordPage struct {
 }
 
 // A View reads records as of one commit: what is written later does not show,
-// and what is written over or erased later is still there (A215). It holds disk
+// and what is written over or erased later is still there. It holds disk
 // space that would be free otherwise, so it is closed soon. It may be used
 // concurrently. It ends with the store.
 type View interface {
@@ -100,7 +100,7 @@ type View interface {
 	Close()
 }
 
-// StreamStats are the counters of one stream (S123, A204).
+// StreamStats are the counters of one stream.
 type StreamStats struct {
 	Stream      Stream    `json:"stream"`
 	Live        uint64    `json:"records"`

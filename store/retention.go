@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Prunable lists runs whose timelines have had their time (§20.5), oldest first:
+// Prunable lists runs whose timelines have had their time, oldest first:
 // those that are over since before a time, without the latest keep of every
 // connection and those pruned already. limit bounds the list, 0 is no bound.
 // Runs of connections that are no more count like any. It reads all run records,
 // a page at a time.
-func Prunable(ctx context.Context, s Store, keep int, before time.Time, limit int) ([]RunID, error) {
+func Prunable(ctx context.Context, s Runs, keep int, before time.Time, limit int) ([]RunID, error) {
 	seen := make(map[ConnectionID]int)
 	var over []RunID
 	for last := RunID(""); ; {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Run is the run record (§21.4). It outlives the run's timeline.
+// A Run is the run record. It outlives the run's timeline.
 type Run struct {
 	ID           RunID           `json:"run_id"`
 	TraceID      TraceID         `json:"trace_id"`
@@ -20,10 +20,10 @@ type Run struct {
 	TriggerKind  string          `json:"trigger_kind"`
 	Attempt      int             `json:"attempt"`
 	RetryOf      RunID           `json:"retry_of,omitempty"`
-	Result       json.RawMessage `json:"result,omitempty"` // the result value of R10, once terminal
+	Result       json.RawMessage `json:"result,omitempty"` // once terminal
 
 	Request Request `json:"request,omitzero"`
-	// Pruned: the timeline was deleted (§20.5).
+	// Pruned: the timeline was deleted.
 	Pruned bool `json:"timeline_deleted,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type RunHead struct {
 }
 
 // A Request is what whoever started a run said of it, for the API to give back
-// (A62). Nothing of it reaches the guest.
+// . Nothing of it reaches the guest.
 type Request struct {
 	Transport    string          `json:"transport,omitempty"` // rest, ui; "" for a schedule and the command line
 	By           string          `json:"by,omitempty"`        // principal: key:ID, owner
@@ -43,19 +43,19 @@ type Request struct {
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 	Configurable json.RawMessage `json:"configurable,omitempty"`
 	ScopeID      string          `json:"scope_id,omitempty"`
-	TraceParent  string          `json:"traceparent,omitempty"` // W3C trace that it was created under (A251)
+	TraceParent  string          `json:"traceparent,omitempty"` // W3C trace that it was created under
 	ForkedFrom   *ForkedFrom     `json:"forked_from,omitempty"`
-	CatchUp      bool            `json:"catch_up,omitempty"` // it makes up for ticks that passed (R199)
+	CatchUp      bool            `json:"catch_up,omitempty"` // it makes up for ticks that passed
 }
 
-// ForkedFrom is the run that another branched off (A79).
+// ForkedFrom is the run that another branched off.
 type ForkedFrom struct {
 	RunID   RunID  `json:"run_id"`
 	FromSeq uint64 `json:"from_seq"`
 	Mode    string `json:"mode"`
 }
 
-// A Lease is the active-run record of a connection (R183). Fence grows by one
+// A Lease is the active-run record of a connection. Fence grows by one
 // with every run of the connection; every commit of the run carries it.
 type Lease struct {
 	ConnectionID ConnectionID `json:"connection_id"`
@@ -63,21 +63,21 @@ type Lease struct {
 	TraceID      TraceID      `json:"trace_id"`
 	Fence        uint64       `json:"fence"`
 	HostID       string       `json:"host_id"`
-	BootEpoch    string       `json:"boot_epoch"` // new at every host start (R189)
+	BootEpoch    string       `json:"boot_epoch"` // new at every host start
 	TriggerKind  string       `json:"trigger_kind"`
 	StartedAt    time.Time    `json:"started_at"`
 	ExpiresAt    time.Time    `json:"lease_expires_at"`
 }
 
-// An Interaction is the pending record of an open question (R144): raw text
+// An Interaction is the pending record of an open question: raw text
 // and schema, readable by the owner only, never an answer. It is erased in the
 // commit that closes it, and when its run ends. Message and Schema are encrypted at
 // rest; they are empty when the process that wrote them, and with it the run, is gone.
 type Interaction struct {
-	ID        string          `json:"interaction_id"` // R136
+	ID        string          `json:"interaction_id"`
 	RunID     RunID           `json:"run_id"`
 	NodeID    string          `json:"node_id"`
-	Interrupt string          `json:"interrupt_id"` // host's own (A141)
+	Interrupt string          `json:"interrupt_id"` // host's own
 	Kind      string          `json:"kind"`
 	Stream    Stream          `json:"stream,omitempty"`
 	Message   string          `json:"message"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A State is the cursor of one checkpoint stream in one grant namespace (R11).
-// The cursor is opaque and never edited (R53); null is a value.
+// A State is the cursor of one checkpoint stream in one grant namespace.
+// The cursor is opaque and never edited; null is a value.
 type State struct {
 	Stream      Stream          `json:"stream"`
 	Cursor      json.RawMessage `json:"cursor"`
@@ -14,14 +14,14 @@ type State struct {
 	RunID       RunID           `json:"run_id"`
 }
 
-// A DetailGap is the durable note of a detail record that is missing (R97).
+// A DetailGap is the durable note of a detail record that is missing.
 // It is keyed by connection, grant namespace, stream, parent stream and Ref.
 type DetailGap struct {
 	ID           string          `json:"gap_id"`
 	Stream       Stream          `json:"stream"`
 	ParentStream Stream          `json:"parent_stream,omitempty"`
 	Ref          string          `json:"-"`                    // record key, or digest of the locator
-	RecordKey    string          `json:"record_key,omitempty"` // text form (R64)
+	RecordKey    string          `json:"record_key,omitempty"` // text form
 	Reason       string          `json:"reason,omitempty"`
 	Locator      json.RawMessage `json:"detail_locator,omitempty"`
 	ListCursor   json.RawMessage `json:"list_cursor,omitempty"`

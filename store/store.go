@@ -5,10 +5,28 @@ import (
 	"time"
 )
 
-// A Store keeps what lasts. All methods may be called concurrently. Reads see
-// a commit entirely or not at all (A90). Returned slices and raw messages
-// belong to the caller.
+// A Store keeps what lasts. It is the sum of the views below; whoever needs one
+// of them holds that one. All methods may be called concurrently. Reads see a
+// commit entirely or not at all. Returned slices and raw messages belong to the
+// caller.
 type Store interface {
+	Connectors
+	Connections
+	Documents
+	Leases
+	Runs
+	Timelines
+	States
+	Records
+
+	// Verify recounts everything and compares it with the counters and chains;
+	// *DamageError names the first difference.
+	Verify(ctx context.Context) error
+	Close() error
+}
+
+// Connectors are the installed modules, and the keys their publishers are held to.
+type Connectors interface {
 	// PutConnector inserts or replaces by (ID, Bundled).
 	PutConnector(ctx context.Context, c Connector) error
 	// Connectors lists all, ordered by id, installed before bundled.
@@ -19,7 +37,10 @@ type Store interface {
 	PutPin(ctx context.Context, p Pin) error
 	// Pins lists all, ordered by connector id. Nothing deletes one.
 	Pins(ctx context.Context) ([]Pin, error)
+}
 
+// Connections are the named instances of connectors.
+type Connections interface {
 	PutConnection(ctx context.Context, c Connection) error
 	// ChangeConnection replaces what is stored by what change makes of it, and
 	// returns that; nothing comes between. change may be called more than once, and
@@ -35,7 +56,10 @@ type Store interface {
 	// is shown, and a store that is opened again finishes what was begun. Run
 	// records and timelines stay.
 	DeleteConnection(ctx context.Context, id ConnectionID, erase bool) error
+}
 
+// Documents are the small JSON values that belong to no run.
+type Documents interface {
 	// Write changes documents, all or none. *ConflictError when one is not as
 	// expected.
 	Write(ctx context.Context, writes ...Write) error
@@ -45,41 +69,57 @@ type Store interface {
 	// Sweep deletes documents that have expired. It costs what it deletes, so it
 	// may be called often.
 	Sweep(ctx context.Context) error
+}
 
-	// Acquire inserts the run record and the connection's active-run record in one
-	// step and returns the lease with the next fence (R183). *ActiveError when the
-	// connection has an active run (R4). with are written in the same step: the
-	// schedule whose tick it is (S112), the answer to an idempotent request (A51).
+// Leases are how a run gets its connection and writes under it.
+type Leases interface {
+	// Acquire inserts the run record and the connection's lease in one step and
+	// returns the lease with the next fence. *ActiveError when the connection has
+	// an active run. with are written in the same step: the schedule whose tick it
+	// is, the answer to an idempotent request.
 	Acquire(ctx context.Context, r Run, hostID, bootEpoch string, ttl time.Duration, with ...Write) (Lease, error)
 	// Renew moves the expiry of a lease to now + ttl; ErrFenced.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Leases lists the active-run records (R188).
+	// Leases lists those of all active runs.
 	Leases(ctx context.Context) ([]Lease, error)
-
 	// Submit queues c and returns at once unless more than a bounded amount is
 	// queued, in which case it waits or ends with ctx's error. The receipt is
 	// settled when the commit is durable.
 	Submit(ctx context.Context, c *Commit) (*Receipt, error)
+}
 
+// Runs are the run records, which outlive their timelines.
+type Runs interface {
 	Run(ctx context.Context, id RunID) (Run, error)
 	// Runs lists newest first. connection "" means all; before "" starts at the
 	// newest, else only runs with a smaller id are listed.
 	Runs(ctx context.Context, connection ConnectionID, before RunID, limit int) ([]Run, error)
+	// Pending lists the open questions of a run, or of all runs when id is "".
+	Pending(ctx context.Context, id RunID) ([]Interaction, error)
+}
+
+// Timelines are the events of runs.
+type Timelines interface {
 	// Events lists a run's events with Sequence >= from, in order.
 	Events(ctx context.Context, id RunID, from uint64, limit int) ([]Event, error)
 	// EventsBefore lists the newest limit events with Sequence < before, in order;
-	// before 0 is the end (A138).
+	// before 0 is the end.
 	EventsBefore(ctx context.Context, id RunID, before uint64, limit int) ([]Event, error)
 	// RunHead says where a run's timeline stands without reading it; ErrNotFound.
 	RunHead(ctx context.Context, id RunID) (RunHead, error)
-	// Prune deletes the timeline of a run that is over and marks the run Pruned
-	// (§20.5). ErrNotFound, *ActiveError. Doing it again is no error. The first
-	// commit decides, as with DeleteConnection.
+	// Watch returns a channel of capacity 1 that gets a wake-up after a commit that
+	// appended to the run's timeline, coalesced; "" watches all runs. stop releases
+	// it.
+	Watch(id RunID) (wake <-chan struct{}, stop func())
+	// Prune deletes the timeline of a run that is over and marks the run Pruned.
+	// ErrNotFound, *ActiveError. Doing it again is no error. The first commit
+	// decides, as with DeleteConnection.
 	Prune(ctx context.Context, id RunID) error
-	// Pending lists the open questions of a run, or of all runs when id is "".
-	Pending(ctx context.Context, id RunID) ([]Interaction, error)
+}
 
-	// States returns the committed cursors of one namespace (R11).
+// States are where the next run of a connection goes on.
+type States interface {
+	// States returns the committed cursors of one namespace.
 	States(ctx context.Context, connection ConnectionID, grant GrantID) ([]State, error)
 	// Staged returns the staged cursors of a run that is not over.
 	Staged(ctx context.Context, id RunID) ([]State, error)
@@ -88,25 +128,17 @@ type Store interface {
 	ResetState(ctx context.Context, connection ConnectionID, grant GrantID, stream Stream) error
 	// Gaps lists detail gaps of a namespace, oldest first. status "" means all.
 	Gaps(ctx context.Context, connection ConnectionID, grant GrantID, status string) ([]DetailGap, error)
+}
 
+// Records are what runs collected, by connection and stream.
+type Records interface {
 	// Streams returns the counters of a connection's streams, by name.
 	Streams(ctx context.Context, connection ConnectionID) ([]StreamStats, error)
 	// Records lists one stream (RecordQuery, RecordPage). Versions that a key had
 	// before its current one are not kept.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
-	// View opens the records as of the newest commit, for an export.
-	View(ctx context.Context) (View, error)
 	// Record returns the current record or tombstone of a key; ErrNotFound.
 	Record(ctx context.Context, connection ConnectionID, stream Stream, key string) (Record, error)
-
-	// Watch returns a channel of capacity 1 that gets a wake-up after a commit that
-	// appended to the run's timeline, coalesced; "" watches all runs (invariant 7).
-	// stop releases it.
-	Watch(id RunID) (wake <-chan struct{}, stop func())
-
-	// Verify recounts everything and compares it with the counters and chains
-	// (S124); *DamageError names the first difference.
-	Verify(ctx context.Context) error
-
-	Close() error
+	// View opens the records as of the newest commit, for an export.
+	View(ctx context.Context) (View, error)
 }

@@ -31,14 +31,14 @@ type Interrupt struct {
 // Tokens signs and checks interrupt tokens. They are stored nowhere: a token is
 // as good as the secret of the installation.
 type Tokens struct {
-	store  store.Store
+	store  store.Documents
 	now    func() time.Time
 	secret atomic.Pointer[[]byte]
 }
 
 const tokenSecret = "interrupt-secret"
 
-func openTokens(ctx context.Context, st store.Store, now func() time.Time) (*Tokens, error) {
+func openTokens(ctx context.Context, st store.Documents, now func() time.Time) (*Tokens, error) {
 	secret, err := setting(ctx, st, tokenSecret, func() []byte { return random(secretBytes) })
 	if err != nil {
 		return nil, err

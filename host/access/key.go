@@ -38,7 +38,7 @@ const (
 
 // Keys are the API keys of this installation.
 type Keys struct {
-	store store.Store
+	store store.Documents
 	now   func() time.Time
 }
 

@@ -28,7 +28,7 @@ const (
 
 // Replies are the answers to idempotent requests (A48 to A52).
 type Replies struct {
-	store store.Store
+	store store.Documents
 	now   func() time.Time
 	mac   func(purpose string, parts ...[]byte) []byte
 	seal  *sealer
@@ -78,7 +78,7 @@ type storedReply struct {
 	Sealed   []byte `json:"sealed,omitempty"`
 }
 
-func newReplies(st store.Store, now func() time.Time, mac func(string, ...[]byte) []byte) *Replies {
+func newReplies(st store.Documents, now func() time.Time, mac func(string, ...[]byte) []byte) *Replies {
 	return &Replies{store: st, now: now, mac: mac, seal: newSealer(now), flights: map[string]*flight{}}
 }
 

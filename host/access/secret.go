@@ -15,7 +15,7 @@ const secretBytes = 32
 // setting reads what a document of the installation holds, and makes it when
 // there is none. Of several that make it at the same time one wins, and all read
 // that.
-func setting[T any](ctx context.Context, st store.Store, name string, fresh func() T) (T, error) {
+func setting[T any](ctx context.Context, st store.Documents, name string, fresh func() T) (T, error) {
 	for {
 		var v T
 		d, err := st.Document(ctx, store.Installation, name)
@@ -44,7 +44,7 @@ func setting[T any](ctx context.Context, st store.Store, name string, fresh func
 // PrivateHost is the host name of this installation, sluice-<8 random
 // characters>.localhost (A33). Browsers resolve it to loopback, and another
 // server on the same machine never gets its cookie.
-func PrivateHost(ctx context.Context, st store.Store) (string, error) {
+func PrivateHost(ctx context.Context, st store.Documents) (string, error) {
 	return setting(ctx, st, "private-host", func() string {
 		const letters = "abcdefghijklmnopqrstuvwxyz234567"
 		name := random(8)

@@ -30,7 +30,7 @@ const (
 // begin with. Both are stored under digests, so that the store holds nothing that
 // opens one.
 type Sessions struct {
-	store store.Store
+	store store.Documents
 	now   func() time.Time
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/backup"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/store/drivers"
 )
 
 var (
@@ -311,15 +311,21 @@ func Backups(url string) ([]backup.Entry, error) {
 // what expired since the backup was made would be swept, and be missing.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
-		s, err := badger.Open(dir, badger.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
+		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
 		if err != nil {
 			return nil, err
 		}
-		debug.SetMemoryLimit(s.MemoryLimit())
-		if d := s.Damage(); d != nil {
+		if limit := store.MemoryLimit(s); limit > 0 {
+			debug.SetMemoryLimit(limit)
+		}
+		if d := store.Damage(s); d != nil {
 			return nil, errors.Join(d, s.Close())
 		}
-		return s, nil
+		copied, ok := s.(backup.Store)
+		if !ok {
+			return nil, errors.Join(ErrNoBackup, s.Close())
+		}
+		return copied, nil
 	},
 	Room: roomFor,
 }

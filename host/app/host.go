@@ -25,7 +25,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/worker"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/store/drivers"
 )
 
 // Options configure a Host. The zero value uses the user's data directory.
@@ -158,7 +158,7 @@ func DataDir(store string) (string, error) {
 }
 
 // ErrStoreURL: the store's name is not one that this build understands.
-var ErrStoreURL = errors.New("want memory: or badger:DIR")
+var ErrStoreURL = drivers.ErrAddress
 
 // Home is a path whose leading ~ is the home of the user who runs this process.
 func Home(path string) string { return filesystem.Home(path) }
@@ -173,25 +173,21 @@ func (h *Host) locate() (url string, err error) {
 		}
 		url = "badger:" + dir
 	}
-	scheme, rest, _ := strings.Cut(url, ":")
-	dir, query, _ := strings.Cut(rest, "?")
-	switch {
-	case scheme == "badger" && dir != "":
-		abs, err := filepath.Abs(Home(dir))
-		if err != nil {
-			return "", fmt.Errorf("store %s: %w", url, err)
-		}
-		if fi, err := os.Stat(abs); err == nil && !fi.IsDir() {
-			return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
-		}
-		h.DataDir = abs
-		if url = "badger:" + abs; query != "" {
-			url += "?" + query
-		}
-	case scheme != "memory" || dir != "":
-		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
+	a, err := drivers.Parse(url)
+	if err != nil {
+		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), err)
 	}
-	return url, nil
+	if a.Dir == "" {
+		return url, nil
+	}
+	if a.Dir, err = filepath.Abs(Home(a.Dir)); err != nil {
+		return "", fmt.Errorf("store %s: %w", url, err)
+	}
+	if fi, err := os.Stat(a.Dir); err == nil && !fi.IsDir() {
+		return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
+	}
+	h.DataDir = a.Dir
+	return a.String(), nil
 }
 
 func (h *Host) openStore() error {
@@ -206,7 +202,7 @@ func (h *Host) openStore() error {
 const ballast = 64 << 20
 
 func (h *Host) openURL(url string) error {
-	s, err := badger.OpenURL(url, badger.Options{
+	s, err := drivers.Open(url, drivers.Options{
 		Logger: h.Options.Log, AllowNetworkFS: h.Options.AllowNetworkFS, AcceptLoss: h.Options.AcceptLoss,
 		Ballast: ballast,
 	})
@@ -217,8 +213,8 @@ func (h *Host) openURL(url string) error {
 		return err
 	}
 	h.Store = s
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(s.MemoryLimit()) // of the process, as the umask is
+	if limit := store.MemoryLimit(s); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit) // of the process, as the umask is
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ const lossSample = 100
 
 // Losses are what the newest stored records of a connection hold of the streams
 // of a scope and its lists of fields leave out.
-func Losses(ctx context.Context, st store.Store, id store.ConnectionID, s abi.Scope) ([]Loss, error) {
+func Losses(ctx context.Context, st store.Records, id store.ConnectionID, s abi.Scope) ([]Loss, error) {
 	var out []Loss
 	for _, e := range s.Streams {
 		if e.Fields == nil {

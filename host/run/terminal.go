@@ -218,7 +218,7 @@ func (r *run) write(c *store.Commit) error {
 	return nil
 }
 
-func persist(ctx context.Context, s store.Store, c *store.Commit) (ack store.Ack, err error) {
+func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ack, err error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		var receipt *store.Receipt
 		if receipt, err = s.Submit(ctx, c); err == nil {

@@ -151,7 +151,7 @@ func (s *stored) note(a Attempt) {
 }
 
 // note stores an attempt, also while this process ends.
-func note(ctx context.Context, st store.Store, webhook string, a Attempt) error {
+func note(ctx context.Context, st store.Documents, webhook string, a Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return change(ctx, st, webhook, func(s *stored) { s.note(a) })

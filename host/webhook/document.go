@@ -26,7 +26,7 @@ func (h *Hooks) all(ctx context.Context) ([]*stored, error) {
 
 // change rewrites what is stored of a webhook, with other writes in the same commit;
 // store.ErrNotFound.
-func change(ctx context.Context, st store.Store, id string, edit func(*stored), with ...store.Write) error {
+func change(ctx context.Context, st store.Documents, id string, edit func(*stored), with ...store.Write) error {
 	for {
 		d, err := st.Document(ctx, store.Webhooks, id)
 		if err != nil {
@@ -49,7 +49,7 @@ func change(ctx context.Context, st store.Store, id string, edit func(*stored), 
 }
 
 // forget erases all cursors of a webhook.
-func forget(ctx context.Context, st store.Store, id string) error {
+func forget(ctx context.Context, st store.Documents, id string) error {
 	for {
 		docs, err := st.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: id, Limit: maxWrites})
 		if err != nil || len(docs) == 0 {

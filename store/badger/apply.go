@@ -1,9 +1,11 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -58,7 +60,7 @@ func (c *committer) apply(g *group, it *item) error {
 }
 
 // admit checks what may refuse a commit: the run has not ended, its lease is
-// the current one, its grant is usable, the test hook agrees (R79, R82, R95).
+// the current one, its grant is usable, the test hook agrees.
 func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, error) {
 	head, ok, err := getHead(g, cm.Lease.RunID)
 	if err != nil {
@@ -85,7 +87,7 @@ func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, e
 	return head, nil
 }
 
-// checkGrant refuses work for a grant that stopped being usable (R5, R81).
+// checkGrant refuses work for a grant that stopped being usable.
 func (c *committer) checkGrant(g *group, cm *store.Commit, now time.Time) error {
 	id := cm.Lease.ConnectionID
 	grant, cached := c.grants[id]
@@ -155,7 +157,7 @@ func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 		}
 	}
 	if cm.Ask != nil {
-		q, err := c.s.seal(*cm.Ask)
+		q, err := c.s.questions.seal(*cm.Ask)
 		if err != nil {
 			return err
 		}
@@ -172,13 +174,9 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	run := string(cm.Lease.RunID)
 	for _, kind := range []byte{kindPending, kindStaged} {
 		prefix := key(kind, run, "")
-		var doomed [][]byte
-		c.base.keys(prefix, func(k []byte) bool {
-			doomed = append(doomed, k)
-			return true
-		})
+		doomed := slices.Collect(c.base.keys(prefix, nil, false))
 		for _, w := range g.writes {
-			if len(w.key) >= len(prefix) && string(w.key[:len(prefix)]) == string(prefix) {
+			if bytes.HasPrefix(w.key, prefix) {
 				doomed = append(doomed, w.key)
 			}
 		}
@@ -191,7 +189,7 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	return nil
 }
 
-// putEvents appends the commit's events (R175, A89).
+// putEvents appends the commit's events.
 func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
 	for i, e := range cm.Events {
 		e.Sequence, e.RecordedAt, e.CausationID = head.next, now, ""
@@ -227,7 +225,7 @@ func getHead(g *group, id store.RunID) (runHead, bool, error) {
 
 func decodeHead(id store.RunID, b []byte) (runHead, bool, error) {
 	if len(b) != 9 {
-		return runHead{}, false, damagef("head of run %s has %d bytes", id, len(b))
+		return runHead{}, false, store.Corrupt("head of run %s has %d bytes", id, len(b))
 	}
 	return runHead{next: binary.LittleEndian.Uint64(b), ended: b[8] == 1}, true, nil
 }

@@ -2,6 +2,7 @@ package badger_test
 
 import (
 	"flag"
+	"os"
 	"strconv"
 	"testing"
 
@@ -10,55 +11,46 @@ import (
 	"github.com/sluicehost/sluice/store/storetest"
 )
 
-func open(t *testing.T, dir string) store.Store {
-	t.Helper()
-	s, err := badger.Open(dir, badger.Options{Small: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 func TestDisk(t *testing.T) {
-	fewer(t, 12)
-	dirs := map[store.Store]string{}
+	fewer(t, 8)
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			dir := t.TempDir()
-			s := open(t, dir)
-			dirs[s] = dir
-			return s
-		},
-		Reopen: func(t *testing.T, s store.Store) store.Store {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			again := open(t, dirs[s])
-			dirs[again] = dirs[s]
-			return again
+		Open: func(t *testing.T, dir string) store.Store {
+			return opened(t)(badger.Open(dir, badger.Options{Small: true}))
 		},
 		OpenFailing: failing,
 	})
 }
 
+// TestMemory runs the suite with index runs of a dozen rows, and windows of forty
+// records.
 func TestMemory(t *testing.T) {
+	fewer(t, 30)
+	tiny := badger.WithWindowBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 2000)
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenURL("memory:?memory=small", badger.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-		OpenFailing: failing,
+		Open:    func(t *testing.T, _ string) store.Store { return opened(t)(badger.OpenMemory(tiny)) },
+		Forgets: true, OpenFailing: failing,
 	})
 }
 
-// fewer makes rapid draw n cases, unless its flag says how many: a case on disk
-// takes a hundred syncs.
+func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
+	return opened(t)(badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream}))
+}
+
+func opened(t *testing.T) func(s *badger.Store, err error) store.Store {
+	return func(s *badger.Store, err error) store.Store {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+// fewer makes rapid draw n cases, unless its flag says how many or a campaign
+// runs: a case on disk takes a hundred syncs.
 func fewer(t *testing.T, n int) {
 	f := flag.Lookup("rapid.checks")
-	if f == nil || f.Value.String() != f.DefValue {
+	if f == nil || f.Value.String() != f.DefValue || campaigning() {
 		return
 	}
 	if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
@@ -67,26 +59,5 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { flag.Set(f.Name, f.DefValue) })
 }
 
-// TestTinyIndex runs the suite with index runs of a dozen rows, and orders of a
-// few runs.
-func TestTinyIndex(t *testing.T) {
-	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store {
-			s, err := badger.OpenMemory(badger.WithOrderBytes(badger.WithMemRows(badger.Options{Small: true}, 12), 600))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-		OpenFailing: failing,
-	})
-}
-
-func failing(t *testing.T, stream store.Stream, perStream bool) store.Store {
-	t.Helper()
-	s, err := badger.OpenMemory(badger.Options{FailState: stream, PerStream: perStream})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+// campaigning says that nothing is left out; make soak sets it.
+func campaigning() bool { return os.Getenv("SLUICE_CYCLES") != "" }

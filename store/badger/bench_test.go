@@ -198,7 +198,7 @@ func cpuTime(tb testing.TB) time.Duration {
 }
 
 // BenchmarkRestart measures opening a store of a million records (5 with
-// BENCH_LONG) that was not closed, up to the first record read (S128).
+// BENCH_LONG) that was not closed, up to the first record read.
 func BenchmarkRestart(b *testing.B) {
 	total := 1_000_000
 	if os.Getenv("BENCH_LONG") != "" {

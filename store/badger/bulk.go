@@ -1,238 +1,294 @@
 package badger
 
 import (
-	"encoding/binary"
-	"errors"
+	"bytes"
+	"context"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bulk is what is written once and never changed: the segments with the
-// records, the pages of index runs and their filters. It lies in files of its
-// own beside the engine, in extents
-//
-//	magic u32  key_len u16  length u32  key  payload          little-endian
-//
-// and the engine keeps, under the key, where it is and both of its checksums.
-// An extent is synced before the transaction that refers to it, so it is there
-// whenever the transaction is; an extent that no transaction refers to is
-// garbage and is written over.
-//
-// The reason is write amplification: the engine copies every byte four to five
-// times on its way down its levels, through mapped files, and that was three
-// quarters of the cost of a record. It is not the engine's own value log,
-// whose failed sync is only logged (S117).
+// The size at which a bulk file is followed by the next.
 const (
-	extentMagic  = 0x53_4c_45_31
-	extentHeader = 4 + 2 + 4
-	bulkRoll     = 128 << 20 // size at which a file is followed by the next
-	bulkSuffix   = ".bulk"
+	bulkRoll       = 128 << 20
+	bulkRollMemory = 4 << 20
 )
 
-// A place is where an extent's payload is and what it sums to.
-type place struct {
-	file   uint32
-	offset uint64 // of the extent; the payload follows header and key
-	length uint32 // of the payload
-	ieee   uint32 // over key and payload
-	casta  uint32
+// putExtent writes a value of about n bytes, which fill appends, to the bulk
+// file, and its place under k.
+func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
+	at := g.extentBuffer(bulk.ExtentHeader + len(k) + n)
+	was := len(at.Bytes)
+	p := at.Add(k, fill)
+	chunks := len(g.bulk)
+	g.undo = append(g.undo, func() {
+		g.bulk = g.bulk[:chunks]
+		g.bulk[chunks-1].Bytes = g.bulk[chunks-1].Bytes[:was]
+	})
+	ref := append(make([]byte, 0, 1+bulk.PlaceBytes+sealBytes), formExtent)
+	g.set(k, seal(k, p.Append(ref)))
+	g.inBulk += p.Size(k)
+	f := g.c.tail.Files[p.File]
+	f.Live += p.Size(k)
+	f.End = p.Offset + uint64(p.Size(k))
+	g.setFile(p.File, f)
 }
 
-const placeBytes = 4 + 8 + 4 + 4 + 4
-
-func (p place) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, p.file)
-	b = binary.LittleEndian.AppendUint64(b, p.offset)
-	b = binary.LittleEndian.AppendUint32(b, p.length)
-	b = binary.LittleEndian.AppendUint32(b, p.ieee)
-	return binary.LittleEndian.AppendUint32(b, p.casta)
+// putBulk is putExtent for a value made with newValue, which it leaves as it is.
+func (g *group) putBulk(k, value []byte) {
+	g.putPayload(k, value[1:])
 }
 
-func decodePlace(b []byte) (place, bool) {
-	if len(b) != placeBytes {
-		return place{}, false
+// putPayload is putExtent for a payload that is there already.
+func (g *group) putPayload(k, payload []byte) {
+	g.putExtent(k, len(payload), func(b []byte) []byte { return append(b, payload...) })
+}
+
+// extentInFlight reads a value that this group or one on its way to disk wrote
+// to a bulk file.
+func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
+	p, ok := bulk.DecodePlace(payload)
+	if !ok {
+		return nil, false, store.Corrupt("key %.40q in flight: bad place", k)
 	}
-	u := binary.LittleEndian.Uint32
-	return place{u(b), binary.LittleEndian.Uint64(b[4:]), u(b[12:]), u(b[16:]), u(b[20:])}, true
-}
-
-// size is what the extent takes in its file.
-func (p place) size(key []byte) int64 { return int64(extentHeader+len(key)) + int64(p.length) }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func sums(key, payload []byte) (ieee, casta uint32) {
-	return crc32.Update(crc32.ChecksumIEEE(key), crc32.IEEETable, payload),
-		crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, payload)
-}
-
-func appendExtent(b, key, payload []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, extentMagic)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(key)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
-	b = append(b, key...)
-	return append(b, payload...)
-}
-
-// A bulk is the directory of bulk files. Reads may come from anywhere; writes
-// only from the writer.
-type bulk struct {
-	dir string // "" in memory: then there is no bulk
-
-	mu    sync.RWMutex // guards files
-	files map[uint32]*os.File
-}
-
-func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
-
-// file returns a file that is there; with make, it may be new.
-func (b *bulk) file(n uint32, make bool) (*os.File, error) {
-	b.mu.RLock()
-	f := b.files[n]
-	b.mu.RUnlock()
-	if f != nil {
-		return f, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if f := b.files[n]; f != nil {
-		return f, nil
-	}
-	path := filepath.Join(b.dir, bulkName(n))
-	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
-	if make && errors.Is(err, os.ErrNotExist) {
-		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			err = syncDir(b.dir)
+	for _, other := range append([]*group{g}, g.c.inflight...) {
+		for i := range other.bulk {
+			if payload, ok := other.bulk[i].Payload(k, p); ok {
+				return payload, true, nil
+			}
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open bulk file: %w", err)
-	}
-	b.files[n] = f
-	return f, nil
+	return nil, false, store.Corrupt("key %.40q in flight: not in any group", k)
 }
 
-// read returns the payload of an extent after checking it.
-func (b *bulk) read(key []byte, p place) ([]byte, error) {
-	f, err := b.file(p.file, false)
-	if err != nil {
-		return nil, damagef("%v", err)
+// extentBuffer returns the chunk at the end of the current bulk file, with room.
+func (g *group) extentBuffer(n int) *bulk.Chunk {
+	t := &g.c.tail
+	if t.Files[t.File].End >= g.c.s.opts.bulkRoll {
+		old := t.File
+		t.File++
+		g.undo = append(g.undo, func() { t.File = old })
 	}
-	payload := make([]byte, p.length)
-	n, err := f.ReadAt(payload, int64(p.offset)+int64(extentHeader+len(key)))
-	if err != nil && !(errors.Is(err, io.EOF) && n == len(payload)) {
-		return nil, damagef("bulk file %d at %d: %v", p.file, p.offset, err)
+	if i := len(g.bulk) - 1; i >= 0 && g.bulk[i].File == t.File {
+		return &g.bulk[i]
 	}
-	if ieee, casta := sums(key, payload); ieee != p.ieee || casta != p.casta {
-		return nil, damagef("bulk file %d at %d: %v", p.file, p.offset, errBadValue)
-	}
-	return payload, nil
+	g.bulk = append(g.bulk, bulk.Chunk{File: t.File, Offset: t.Files[t.File].End, Bytes: g.c.buffer(n)})
+	return &g.bulk[len(g.bulk)-1]
 }
 
-// A run of bytes for one file.
-type chunkOf struct {
-	file   uint32
-	offset uint64
-	bytes  []byte
-}
-
-// errSync: what was written may or may not be on the device.
-var errSync = errors.New("sync failed")
-
-// write brings chunks to the device; errSync when that is uncertain.
-func (b *bulk) write(chunks []chunkOf) error {
-	var touched []*os.File
-	for _, c := range chunks {
-		f, err := b.file(c.file, true)
-		if err != nil {
-			return err
-		}
-		if _, err := f.WriteAt(c.bytes, int64(c.offset)); err != nil {
-			return fmt.Errorf("write bulk: %w", err)
-		}
-		if !slices.Contains(touched, f) {
-			touched = append(touched, f)
-		}
+// dropExtent counts an extent as garbage.
+func (g *group) dropExtent(k, payload []byte) error {
+	p, ok := bulk.DecodePlace(payload)
+	if !ok {
+		return store.Corrupt("key %.40q: bad place", k)
 	}
-	for _, f := range touched {
-		if err := f.Sync(); err != nil {
-			return fmt.Errorf("bulk file: %w: %w", errSync, err)
-		}
-	}
+	f := g.c.tail.Files[p.File]
+	f.Live -= p.Size(k)
+	g.setFile(p.File, f)
 	return nil
 }
 
-// list returns the numbers of the files in the directory, in order.
-func (b *bulk) list() ([]uint32, error) {
-	all, err := os.ReadDir(b.dir)
-	if err != nil {
-		return nil, fmt.Errorf("list bulk files: %w", err)
+func (g *group) setFile(n uint32, f bulk.File) {
+	files := g.c.tail.Files
+	old, known := files[n]
+	files[n] = f
+	g.undo = append(g.undo, func() {
+		if files[n] = old; !known {
+			delete(files, n)
+		}
+	})
+	k := numbered(kindFile, uint64(n))
+	g.put(k, f.Append(newValue(bulk.FileBytes)))
+}
+
+// Buffers of bulk are used again; groups are about as large as each other.
+const bufferBytes = 4 << 20
+
+func (c *committer) buffer(n int) []byte {
+	if k := len(c.buffers); k > 0 {
+		b := c.buffers[k-1]
+		c.buffers = c.buffers[:k-1]
+		return b[:0]
 	}
-	var files []uint32
-	for _, e := range all {
-		name, ok := strings.CutSuffix(e.Name(), bulkSuffix)
-		if n, err := strconv.ParseUint(name, 10, 32); ok && err == nil {
-			files = append(files, uint32(n))
+	return make([]byte, 0, max(n, 1<<20))
+}
+
+func (c *committer) recycle(g *group) {
+	for _, ch := range g.bulk {
+		if len(c.buffers) <= groupInflight && cap(ch.Bytes) <= bufferBytes {
+			c.buffers = append(c.buffers, ch.Bytes)
 		}
 	}
-	slices.Sort(files)
-	return files, nil
+	g.bulk = nil
 }
 
-// remove deletes a file that nothing refers to any more.
-func (b *bulk) remove(n uint32) error {
-	b.mu.Lock()
-	f := b.files[n]
-	delete(b.files, n)
-	b.mu.Unlock()
-	if f != nil {
-		f.Close()
+// loadBulk reads how the bulk files stand and compares that with the directory.
+// A file that is missing or too short is damage; one that nothing refers to was
+// made by a commit that never was, and goes.
+func (s *Store) loadBulk(r reader) (bulk.Tail, error) {
+	t := bulk.Tail{File: 1, Files: make(map[uint32]bulk.File)}
+	if s.dir == "" {
+		return t, nil
 	}
-	return os.Remove(filepath.Join(b.dir, bulkName(n)))
-}
-
-func (b *bulk) close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var errs []error
-	for _, f := range b.files {
-		errs = append(errs, f.Close())
+	err := r.scan([]byte{kindFile}, nil, false, func(k, payload []byte) (bool, error) {
+		f, ok := bulk.DecodeFile(payload)
+		if !ok {
+			return false, store.Corrupt("bulk file entry has %d bytes", len(payload))
+		}
+		n := uint32(lastNumber(k))
+		t.Files[n] = f
+		t.File = max(t.File, n)
+		return true, nil
+	})
+	if err != nil {
+		return t, err
 	}
-	clear(b.files)
-	return errors.Join(errs...)
+	for n, f := range t.Files {
+		whole, err := s.bulk.Holds(n, f.End)
+		if err != nil {
+			return t, err
+		}
+		if f.End > 0 && !whole {
+			return t, store.Corrupt("bulk file %d is missing or shorter than %d bytes", n, f.End)
+		}
+	}
+	return t, nil
 }
 
-// extents calls fn for the extents at the beginning of a file, as far as they
-// are whole, up to end.
-func (b *bulk) extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
-	f, err := b.file(n, false)
+// dropOrphans removes bulk files that no transaction knows.
+func (s *Store) dropOrphans(t bulk.Tail) error {
+	if s.dir == "" {
+		return nil
+	}
+	files, err := s.bulk.List()
 	if err != nil {
 		return err
 	}
-	var head [extentHeader]byte
-	for off := uint64(0); off < end; {
-		if _, err := f.ReadAt(head[:], int64(off)); err != nil {
-			return damagef("bulk file %d at %d: %v", n, off, err)
+	for _, n := range files {
+		if _, known := t.Files[n]; !known {
+			if err := s.bulk.Remove(n); err != nil {
+				return fmt.Errorf("remove bulk file: %w", err)
+			}
 		}
-		k, length := binary.LittleEndian.Uint16(head[4:]), binary.LittleEndian.Uint32(head[6:])
-		if binary.LittleEndian.Uint32(head[:]) != extentMagic {
-			return damagef("bulk file %d at %d: no extent", n, off)
-		}
-		key := make([]byte, k)
-		if _, err := f.ReadAt(key, int64(off)+extentHeader); err != nil {
-			return damagef("bulk file %d at %d: %v", n, off, err)
-		}
-		if err := fn(key, off, length); err != nil {
-			return err
-		}
-		off += uint64(extentHeader) + uint64(k) + uint64(length)
 	}
 	return nil
 }
+
+// Bulk files shrink in two ways: one that nothing refers to is deleted, and
+// one that is mostly garbage has what is left of it written again.
+
+// A compactJob moves the live extents of one file to the end of the newest.
+type compactJob struct {
+	c    *committer
+	file uint32
+	end  uint64
+
+	moves []move
+	bytes int64
+}
+
+type move struct {
+	key, raw, payload []byte // raw is the sealed place it was read from
+}
+
+func (j *compactJob) run(ctx context.Context) error {
+	r, err := j.c.s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	err = j.c.s.bulk.Extents(j.file, j.end, func(k []byte, offset uint64, length uint32) error {
+		raw, err := r.raw(k)
+		if err != nil || raw == nil {
+			return err
+		}
+		form, ref, err := unseal(k, raw)
+		if err != nil {
+			return store.Corrupt("key %.40q: %v", k, err)
+		}
+		p, ok := bulk.DecodePlace(ref)
+		if form != formExtent || !ok || p.File != j.file || p.Offset != offset {
+			return nil
+		}
+		payload, err := j.c.s.bulk.Read(k, p)
+		if err != nil {
+			return err
+		}
+		j.moves = append(j.moves, move{k, raw, payload})
+		if j.bytes += p.Size(k); j.bytes < mergeStep {
+			return nil
+		}
+		return j.write(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return j.write(ctx)
+}
+
+func (j *compactJob) write(ctx context.Context) error {
+	moves, n := j.moves, j.bytes
+	j.moves, j.bytes = nil, 0
+	return j.c.s.queue.doJob(ctx, n, func(g *group) error {
+		for _, m := range moves {
+			raw, pending := g.pending(m.key)
+			if !pending {
+				var err error
+				if raw, err = g.c.base.raw(m.key); err != nil {
+					return err
+				}
+			}
+			if !bytes.Equal(raw, m.raw) {
+				continue // replaced or deleted meanwhile
+			}
+			if err := g.remove(m.key); err != nil {
+				return err
+			}
+			g.putPayload(m.key, m.payload)
+		}
+		return nil
+	})
+}
+
+// reap deletes files that became empty, once no reader can want them: first
+// what the engine knows of them, then the files.
+func (c *committer) reap() {
+	for n, f := range c.tail.Files {
+		if n == c.tail.File || f.Live != 0 || c.reaping[n] != 0 {
+			continue
+		}
+		c.reaping[n] = c.next // nothing from this group on refers to it
+	}
+	oldest := c.s.visible.oldest()
+	for n, seq := range c.reaping {
+		if seq == reapQueued || oldest < seq || len(c.inflight) > 0 {
+			continue
+		}
+		c.reaping[n] = reapQueued
+		c.chores = append(c.chores, &item{
+			op: func(g *group) error {
+				if c.tail.Files[n].Live != 0 {
+					return errStale // a failed group gave it something back
+				}
+				g.setFile(n, bulk.File{})
+				g.set(numbered(kindFile, uint64(n)), nil)
+				delete(c.tail.Files, n)
+				return nil
+			},
+			bytes: 1024,
+			settle: func(_ store.Ack, err error) {
+				delete(c.reaping, n)
+				if err != nil {
+					return
+				}
+				if err := c.s.bulk.Remove(n); err != nil {
+					c.s.opts.Logger.Warn("remove bulk file", "err", err)
+				}
+			},
+		})
+	}
+}
+
+// reapQueued marks a file whose deletion is queued.
+const reapQueued = ^uint64(0)

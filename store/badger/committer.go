@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bounds of one group (S115): one transaction, one sync of the engine, one of
-// the witness.
+// Bounds of one group: one transaction, one sync of the engine, one of the witness.
 const (
 	groupRecords  = 5000
 	groupInflight = 2 // prepared groups waiting for the disk
@@ -23,34 +23,34 @@ const (
 //
 // Its fields are touched by its goroutine only.
 type committer struct {
-	s        *Store
-	base     reader   // what the engine holds, as of the newest published group
-	cur      *group   // being prepared
-	inflight []*group // handed to the writer, oldest first
-	next     uint64   // sequence of the next group
-	maxBytes int64    // of one group: half the engine's transaction limit
-	grants   map[store.ConnectionID]*store.Grant
-	streams  map[streamKey]*stream
-	tail     tail              // of the bulk files
-	buffers  [][]byte          // of bulk, to use again
-	reaping  map[uint32]uint64 // empty bulk files, and the group after which they may go
-	chores   []*item           // the store's own work, done before what is queued
-	job      bool              // a job is running
-	hash     *hasher
-	pages    *pageCache
-	cands    []candidate // scratch of ingest
-	probes   []probe
-	touched  uint64
-	keep     []int
-	packed   []byte
-	broken   error // set when a step failed whose outcome is unknown; nothing is written afterwards
+	s         *Store
+	base      reader   // what the engine holds, as of the newest published group
+	cur       *group   // being prepared
+	inflight  []*group // handed to the writer, oldest first
+	next      uint64   // sequence of the next group
+	maxBytes  int64    // of one group: half the engine's transaction limit
+	grants    map[store.ConnectionID]*store.Grant
+	streams   map[streamKey]*stream
+	tail      bulk.Tail         // of the bulk files
+	buffers   [][]byte          // of bulk, to use again
+	reaping   map[uint32]uint64 // empty bulk files, and the group after which they may go
+	chores    []*item           // the store's own work, done before what is queued
+	job       bool              // a job is running
+	hash      *bulk.Hasher
+	pages     *pageCache
+	cands     []candidate // scratch of ingest
+	probes    []bulk.Probe
+	filterSum uint64
+	keep      []int
+	packed    []byte
+	broken    error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
-func newCommitter(s *Store, seq uint64, t tail) *committer {
+func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
 	return &committer{
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
-		streams: make(map[streamKey]*stream), hash: newHasher(),
+		streams: make(map[streamKey]*stream), hash: bulk.NewHasher(),
 		pages: newPageCache(s.opts.pageCache()),
 		tail:  t, reaping: make(map[uint32]uint64),
 	}
@@ -58,7 +58,7 @@ func newCommitter(s *Store, seq uint64, t tail) *committer {
 
 // run works until the queue is closed and empty.
 func (c *committer) run() {
-	defer close(c.s.writes)
+	defer close(c.s.writer.prepared)
 	defer func() { c.base.txn.Discard() }()
 	for {
 		prepared := c.prepareOne()
@@ -74,11 +74,11 @@ func (c *committer) run() {
 			return
 		}
 		select {
-		case g := <-c.s.written:
+		case g := <-c.s.writer.written:
 			c.landed(g)
 		case <-c.s.queue.ready: // something was submitted, or free space was measured
 			if l, _ := c.s.space.state(); l == halted {
-				c.spared()
+				c.awaitSpace()
 			}
 		}
 	}
@@ -102,19 +102,19 @@ func (c *committer) full() bool {
 }
 
 func (c *committer) send() {
-	if !c.spared() {
+	if !c.awaitSpace() {
 		return
 	}
 	g := c.cur
 	c.cur, c.next = nil, g.seq+1
 	c.inflight = append(c.inflight, g)
-	c.s.writes <- g // has room for all that may be in flight
+	c.s.writer.prepared <- g // has room for all that may be in flight
 }
 
 // collect takes in what has landed, without waiting.
 func (c *committer) collect() {
 	select {
-	case g := <-c.s.written:
+	case g := <-c.s.writer.written:
 		c.landed(g)
 	default:
 	}
@@ -152,8 +152,8 @@ func (c *committer) prepareOne() bool {
 }
 
 // refuse answers an item that cannot be done. A conflict with what is not durable
-// yet is answered after that is: whoever is told of it reads what it is with, and
-// it may still be taken back.
+// yet is answered once that is: the caller goes on to read what it conflicts with,
+// and it may still be taken back.
 func (c *committer) refuse(it *item, err error) {
 	var conflict *store.ConflictError
 	last := c.cur
@@ -204,10 +204,7 @@ const opBytes = 64 << 10
 
 // inEngine estimates how much of an item goes into the transaction.
 func (c *committer) inEngine(it *item) int64 {
-	switch {
-	case !c.s.hasBulk():
-		return it.bytes
-	case it.commit == nil:
+	if it.commit == nil {
 		return min(it.bytes, opBytes)
 	}
 	n := it.bytes
@@ -256,7 +253,7 @@ func (c *committer) rebase(seq uint64) {
 // was prepared on top of it; what other runs put there is prepared again.
 func (c *committer) failed(g *group) {
 	for range len(c.inflight) - 1 {
-		<-c.s.written // refused by the writer behind the failed one
+		<-c.s.writer.written // refused by the writer behind the failed one
 	}
 	later := c.inflight[1:]
 	if c.cur != nil {
@@ -275,7 +272,7 @@ func (c *committer) failed(g *group) {
 		c.broken = c.s.stopped()
 	}
 	clear(c.grants)
-	c.s.writerBroken.Store(false)
+	c.s.writer.broken.Store(false)
 	c.s.queue.back(again)
 	for _, it := range g.items {
 		c.s.queue.fail(it, g.err)

@@ -10,7 +10,7 @@ import (
 
 // PutConnector implements store.Store.
 func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
-	return s.do(ctx, false, func(g *group) error {
+	return s.queue.do(ctx, false, func(g *group) error {
 		return g.putJSON(connectorKey(c.ID, c.Bundled), c)
 	})
 }
@@ -45,7 +45,7 @@ func byID(all []store.Connector) []store.Connector {
 
 // DeleteConnector implements store.Store.
 func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
-	return s.do(ctx, false, func(g *group) error {
+	return s.queue.do(ctx, false, func(g *group) error {
 		k := connectorKey(id, bundled)
 		if _, ok, err := g.get(k); err != nil || !ok {
 			return missing(err, "connector %s", id)
@@ -56,7 +56,7 @@ func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundl
 
 // PutPin implements store.Store.
 func (s *Store) PutPin(ctx context.Context, p store.Pin) error {
-	return s.do(ctx, false, func(g *group) error {
+	return s.queue.do(ctx, false, func(g *group) error {
 		return g.putJSON(key(kindPin, string(p.ConnectorID)), p)
 	})
 }
@@ -71,8 +71,8 @@ func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
 func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 	for {
 		erased := false
-		err := s.do(ctx, false, func(g *group) (err error) {
-			if _, erased, err = g.get(being(erasedConnection, string(c.ID))); err != nil || erased {
+		err := s.queue.do(ctx, false, func(g *group) (err error) {
+			if _, erased, err = g.get(eraseNote(erasedConnection, string(c.ID))); err != nil || erased {
 				return err
 			}
 			g.c.forgetGrant(g, c.ID)
@@ -81,9 +81,9 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 		if err != nil || !erased {
 			return err
 		}
-		s.whole.RLock()
-		err = s.eraseConnection(ctx, string(c.ID))
-		s.whole.RUnlock()
+		s.eraser.partial.RLock()
+		err = s.eraser.connection(ctx, string(c.ID))
+		s.eraser.partial.RUnlock()
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 // ChangeConnection implements store.Store.
 func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	var out store.Connection
-	err := s.do(ctx, false, func(g *group) error {
+	err := s.queue.do(ctx, false, func(g *group) error {
 		k := key(kindConnection, string(id))
 		var c store.Connection
 		if ok, err := g.getJSON(k, &c); err != nil || !ok {
@@ -143,7 +143,7 @@ func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args
 		return v, missing(err, format, args...)
 	}
 	if err := json.Unmarshal(payload, &v); err != nil {
-		return v, damagef("key %.40q: %v", k, err)
+		return v, store.Corrupt("key %.40q: %v", k, err)
 	}
 	return v, nil
 }
@@ -165,7 +165,7 @@ func listJSON[T any](ctx context.Context, s *Store, prefix []byte, notes ...[]by
 	err = r.scan(prefix, nil, false, func(k, payload []byte) (bool, error) {
 		var v T
 		if err := json.Unmarshal(payload, &v); err != nil {
-			return false, damagef("key %.40q: %v", k, err)
+			return false, store.Corrupt("key %.40q: %v", k, err)
 		}
 		all = append(all, v)
 		return true, ctx.Err()

@@ -226,7 +226,7 @@ func (v *victim) kill(t *testing.T, itself bool) map[store.ConnectionID]int {
 	return v.acked
 }
 
-// survived opens the store that a killed child left and checks all of §11.1.
+// survived opens the store that a killed child left and checks all that a crash must not break.
 func survived(t *testing.T, c *campaign.Campaign, dir string, acked map[store.ConnectionID]int) {
 	t.Helper()
 	s, err := badger.Open(dir, crashOptions)
@@ -242,7 +242,7 @@ func survived(t *testing.T, c *campaign.Campaign, dir string, acked map[store.Co
 		t.Fatal(s.Damage())
 	}
 	if !s.Unclean() {
-		t.Error("no unclean marker after a kill (S126)")
+		t.Error("no unclean marker after a kill")
 	}
 	if err := s.Verify(t.Context()); err != nil {
 		t.Fatal(err)
@@ -277,14 +277,14 @@ func survived(t *testing.T, c *campaign.Campaign, dir string, acked map[store.Co
 	}
 }
 
-// checkRuns: at most one terminal event a run, and it is the last (invariant 4).
+// checkRuns: at most one terminal event a run, and it is the last.
 func checkRuns(t *testing.T, s *badger.Store, c store.ConnectionID) {
 	t.Helper()
 	runs, err := s.Runs(t.Context(), c, "", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(runs) > 0 { // S112: the document that was written with the start is that of the newest run
+	if len(runs) > 0 { // the document that was written with the start is that of the newest run
 		d, err := s.Document(t.Context(), store.Schedules, string(c))
 		if err != nil || string(d.Data) != strconv.Quote(string(runs[0].ID)) {
 			t.Fatalf("document of run %s says %s, %v", runs[0].ID, d.Data, err)
@@ -303,7 +303,7 @@ func checkRuns(t *testing.T, s *badger.Store, c store.ConnectionID) {
 	}
 }
 
-// S114–S121, R77, R92: nothing that was acknowledged is lost and nothing is
+// Nothing that was acknowledged is lost and nothing is
 // torn when the process is killed at any moment.
 func TestKill(t *testing.T) {
 	c := campaign.New(t, "kill -9, the store")
@@ -316,7 +316,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// S152: the same at every fault point, each at several hits.
+// The same at every fault point, each at several hits.
 func TestKillAtFaultPoints(t *testing.T) {
 	c := campaign.New(t, "kill -9, the store's fault points")
 	dir := t.TempDir()

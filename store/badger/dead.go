@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // Superseded versions are bits in chunks of 4096 versions, kept per stream. A
@@ -62,7 +64,7 @@ func decodeDeadChunk(b []byte) (*deadChunk, error) {
 		return gone, nil
 	}
 	if len(b) != deadChunkLen {
-		return nil, damagef("chunk of superseded versions has %d bytes", len(b))
+		return nil, store.Corrupt("chunk of superseded versions has %d bytes", len(b))
 	}
 	c := &deadChunk{purged: int(binary.LittleEndian.Uint16(b))}
 	for i := range c.bits {
@@ -124,7 +126,7 @@ func decodeDeadList(b []byte, fn func(v uint64)) error {
 	for len(b) > 0 {
 		step, n := binary.Uvarint(b)
 		if n <= 0 {
-			return damagef("list of superseded versions is cut short")
+			return store.Corrupt("list of superseded versions is cut short")
 		}
 		v += step
 		b = b[n:]

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
@@ -38,7 +39,7 @@ var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 b
 
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
-	return s.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
+	return s.queue.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
 }
 
 // writeDocuments checks all before it changes one.
@@ -120,7 +121,7 @@ func (s *Store) Documents(ctx context.Context, q store.DocumentQuery) ([]store.D
 		}
 		var d storedDocument
 		if err := json.Unmarshal(payload, &d); err != nil {
-			return false, damagef("key %.40q: %v", k, err)
+			return false, store.Corrupt("key %.40q: %v", k, err)
 		}
 		if !d.over(now) {
 			out = append(out, d.document(q.Kind, id))
@@ -157,8 +158,10 @@ func dueOf(k []byte) (kind store.Kind, id string, ok bool) {
 func (s *Store) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
 	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all of this microsecond
-	return s.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some([]byte{kindDue}, after, end, most)
+	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+		due := r.some([]byte{kindDue}, after, false, most)
+		n, _ := slices.BinarySearchFunc(due, end, bytes.Compare)
+		return due[:n]
 	}, func(g *group, k []byte) error { return sweep(g, k, now) })
 }
 
@@ -166,7 +169,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 func sweep(g *group, k []byte, now time.Time) error {
 	kind, id, ok := dueOf(k)
 	if !ok {
-		return damagef("key %.40q names no document", k)
+		return store.Corrupt("key %.40q names no document", k)
 	}
 	var d storedDocument
 	ok, err := g.getJSON(documentKey(kind, id), &d)

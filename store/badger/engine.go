@@ -1,22 +1,26 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	engine "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// engineOptions are those of S114, S117 and S118. The tables are smaller than
-// S118 has them, for bulk never enters them.
+// engineOptions sync every transaction, keep values out of the value log, and have
+// small tables, for bulk never enters them.
 func engineOptions(dir string, opts Options) engine.Options {
 	table, cache, file := int64(16<<20), int64(16<<20), int64(2<<20)
 	if opts.Small {
@@ -45,7 +49,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 }
 
 // MemoryLimit is how much memory the Go runtime of a process with this store
-// should use before it collects harder (S118): the engine fills and drops large
+// should use before it collects harder: the engine fills and drops large
 // buffers, and a collector that waits for the heap to double keeps twice of each.
 func (s *Store) MemoryLimit() int64 {
 	if s.opts.Small {
@@ -54,12 +58,20 @@ func (s *Store) MemoryLimit() int64 {
 	return 256 << 20
 }
 
+// engineDir is "" in memory.
+func engineDir(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "db")
+}
+
 // openEngine turns every way the engine has of refusing a damaged directory,
 // panics included, into a *store.DamageError.
 func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf("engine refused to open: %v", r)}
+			err = store.Corrupt("engine refused to open: %v", r)
 		}
 	}()
 	o := engineOptions(dir, opts).WithReadOnly(readOnly)
@@ -73,9 +85,26 @@ func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err err
 	}
 	db, err = engine.OpenManaged(o)
 	if err != nil {
-		return nil, &store.DamageError{Code: "store_corrupt", Detail: "open engine: " + err.Error()}
+		return nil, store.Corrupt("open engine: %v", err)
 	}
 	return db, nil
+}
+
+// verifyTables checks every block of every table. The engine takes a block that
+// fails its checksum for one without the key that was asked for, so damage must
+// be found before anybody asks. Without the bulk the tables are small: some
+// megabytes for a million records. The check is done here and not by the
+// engine's own option, under which damage ends the process.
+func verifyTables(db *engine.DB) (damage *store.DamageError) {
+	defer func() {
+		if r := recover(); r != nil {
+			damage = store.Corrupt("engine table: %v", r)
+		}
+	}()
+	if err := db.VerifyChecksum(); err != nil {
+		return store.Corrupt("engine table: %v", err)
+	}
+	return nil
 }
 
 // dropEmptyLogs removes the logs that the engine was killed over between
@@ -105,12 +134,12 @@ func dropEmptyLogs(dir string) error {
 // concurrent use.
 type reader struct {
 	txn  *engine.Txn
-	bulk *bulk
+	bulk *bulk.Dir
 	ts   uint64
 }
 
 func (s *Store) reader(ts uint64) reader {
-	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: &s.bulk, ts: ts}
+	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: s.bulk, ts: ts}
 }
 
 // get returns a copy of the value of k; ok is false when there is none.
@@ -130,21 +159,21 @@ func (r reader) get(k []byte) (payload []byte, ok bool, err error) {
 func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	raw, err := item.ValueCopy(nil)
 	if err != nil {
-		return nil, damagef("read value: %v", err)
+		return nil, store.Corrupt("read value: %v", err)
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return nil, damagef("key %.40q: %v", k, err)
+		return nil, store.Corrupt("key %.40q: %v", k, err)
 	}
 	switch form {
 	case formChunks:
 		return r.chunks(payload)
 	case formExtent:
-		p, ok := decodePlace(payload)
+		p, ok := bulk.DecodePlace(payload)
 		if !ok {
-			return nil, damagef("key %.40q: bad place", k)
+			return nil, store.Corrupt("key %.40q: bad place", k)
 		}
-		return r.bulk.read(k, p)
+		return r.bulk.Read(k, p)
 	}
 	return payload, nil
 }
@@ -152,7 +181,7 @@ func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 func (r reader) chunks(ref []byte) ([]byte, error) {
 	total, first, n, ok := parseChunkRef(ref)
 	if !ok {
-		return nil, damagef("long value: bad reference")
+		return nil, store.Corrupt("long value: bad reference")
 	}
 	value := make([]byte, 0, total)
 	for i := range n {
@@ -161,12 +190,12 @@ func (r reader) chunks(ref []byte) ([]byte, error) {
 			return nil, err
 		}
 		if !ok || len(value)+len(part) > total {
-			return nil, damagef("long value: part %d is missing or too long", i)
+			return nil, store.Corrupt("long value: part %d is missing or too long", i)
 		}
 		value = append(value, part...)
 	}
 	if len(value) != total {
-		return nil, damagef("long value: %d bytes of %d", len(value), total)
+		return nil, store.Corrupt("long value: %d bytes of %d", len(value), total)
 	}
 	return value, nil
 }
@@ -180,20 +209,27 @@ func parseChunkRef(ref []byte) (total int, id uint64, parts int, ok bool) {
 	return total, binary.LittleEndian.Uint64(ref[4:]), (total + chunkBytes - 1) / chunkBytes, total <= math.MaxInt32
 }
 
-// scan calls fn for the keys with prefix in order, from seek on when it is
-// given (with reverse: from the greatest key that is not above it), until fn
-// returns false. key and payload belong to fn.
-func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
-	o := engine.IteratorOptions{Prefix: prefix, Reverse: reverse, PrefetchValues: false}
-	it := r.txn.NewIterator(o)
-	defer it.Close()
+// iterate opens an iterator over the keys with prefix that stands at seek or, when
+// that is nil, at their beginning: with reverse at the greatest key that is not
+// above seek, or at their end.
+func (r reader) iterate(prefix, seek []byte, reverse bool) *engine.Iterator {
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: reverse})
 	if seek == nil {
 		seek = prefix
 		if reverse {
-			seek = append(append([]byte(nil), prefix...), 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF)
+			seek = append(slices.Clone(prefix), bytes.Repeat([]byte{0xFF}, 9)...)
 		}
 	}
-	for it.Seek(seek); it.ValidForPrefix(prefix); it.Next() {
+	it.Seek(seek)
+	return it
+}
+
+// scan calls fn for what iterate finds until fn returns false. key and payload
+// belong to fn.
+func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
+	it := r.iterate(prefix, seek, reverse)
+	defer it.Close()
+	for ; it.ValidForPrefix(prefix); it.Next() {
 		k := it.Item().KeyCopy(nil)
 		payload, err := r.value(it.Item(), k)
 		if err != nil {
@@ -206,19 +242,40 @@ func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byt
 	return nil
 }
 
-// keys calls fn for the keys with prefix in order, without their values.
-func (r reader) keys(prefix []byte, fn func(k []byte) bool) {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix})
-	defer it.Close()
-	for it.Seek(prefix); it.ValidForPrefix(prefix); it.Next() {
-		if !fn(it.Item().KeyCopy(nil)) {
-			return
+// keys are those that iterate finds, without their values.
+func (r reader) keys(prefix, seek []byte, reverse bool) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		it := r.iterate(prefix, seek, reverse)
+		defer it.Close()
+		for ; it.ValidForPrefix(prefix); it.Next() {
+			if !yield(it.Item().KeyCopy(nil)) {
+				return
+			}
 		}
 	}
 }
 
-func damagef(format string, args ...any) *store.DamageError {
-	return &store.DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
+// some lists up to most keys with prefix: behind after or, with reverse, below it,
+// where it is given.
+func (r reader) some(prefix, after []byte, reverse bool, most int) (keys [][]byte) {
+	for k := range r.keys(prefix, after, reverse) {
+		if bytes.Equal(k, after) {
+			continue
+		}
+		if keys = append(keys, k); len(keys) == most {
+			break
+		}
+	}
+	return keys
+}
+
+// lastKey returns the greatest key with prefix that is not above at, nil when
+// there is none.
+func (r reader) lastKey(prefix, at []byte) []byte {
+	for k := range r.keys(prefix, at, true) {
+		return k
+	}
+	return nil
 }
 
 // engineLog hands the engine's messages to slog.
@@ -239,15 +296,4 @@ func (r reader) raw(k []byte) ([]byte, error) {
 		return nil, fmt.Errorf("read key: %w", err)
 	}
 	return item.ValueCopy(nil)
-}
-
-// lastKey returns the greatest key with prefix that is not above at, nil when
-// there is none.
-func (r reader) lastKey(prefix, at []byte) ([]byte, error) {
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
-	defer it.Close()
-	if it.Seek(at); !it.ValidForPrefix(prefix) {
-		return nil, nil
-	}
-	return it.Item().KeyCopy(nil), nil
 }

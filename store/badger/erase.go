@@ -3,6 +3,9 @@ package badger
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -21,11 +24,18 @@ const (
 	erasedRun        = "run"        // by id: its events
 )
 
-// being is the key of the note that the thing is being erased.
-func being(what, id string) []byte { return key(kindErase, what, id) }
+// An eraser does what the notes say.
+type eraser struct {
+	s              *Store
+	connectionLock chan struct{} // capacity 1: held while a connection is erased
+	partial        sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
+}
+
+// eraseNote is the key of the note that the thing is being erased.
+func eraseNote(what, id string) []byte { return key(kindErase, what, id) }
 
 func streamNote(number uint64) []byte {
-	return being(erasedStream, string(binary.BigEndian.AppendUint64(nil, number)))
+	return eraseNote(erasedStream, string(binary.BigEndian.AppendUint64(nil, number)))
 }
 
 // eraseAtOnce is how many keys go in one transaction, within opBytes.
@@ -33,10 +43,10 @@ const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
 func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
-	s.whole.RLock()
-	defer s.whole.RUnlock()
+	s.eraser.partial.RLock()
+	defer s.eraser.partial.RUnlock()
 	var left bool
-	err := s.do(ctx, true, func(g *group) error {
+	err := s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, id); err != nil {
 			return err
 		}
@@ -51,20 +61,20 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 		}
 		g.c.forgetGrant(g, id)
 		if left {
-			g.put(being(erasedConnection, string(id)), newValue(0))
+			g.put(eraseNote(erasedConnection, string(id)), newValue(0))
 		}
 		return g.remove(k)
 	})
 	if err != nil || !left {
 		return err
 	}
-	return s.eraseConnection(ctx, string(id))
+	return s.eraser.connection(ctx, string(id))
 }
 
 // remains says that something of a connection is left beside its runs.
 func (r reader) remains(id string) bool {
 	for _, kind := range []byte{kindCounters, kindState, kindGap} {
-		if prefix := key(kind, id, ""); len(r.some(prefix, nil, nil, 1)) > 0 {
+		if prefix := key(kind, id, ""); len(r.some(prefix, nil, false, 1)) > 0 {
 			return true
 		}
 	}
@@ -73,39 +83,39 @@ func (r reader) remains(id string) bool {
 
 // eraseConnection finishes what a note says. One goroutine does so at a time:
 // for another one the connection may be there again.
-func (s *Store) eraseConnection(ctx context.Context, id string) error {
+func (e *eraser) connection(ctx context.Context, id string) error {
 	select {
-	case s.erasing <- struct{}{}:
-		defer func() { <-s.erasing }()
+	case e.connectionLock <- struct{}{}:
+		defer func() { <-e.connectionLock }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	r, err := s.snapshot(ctx, nil)
+	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
 	}
-	_, noted, err := r.get(being(erasedConnection, id))
+	_, noted, err := r.get(eraseNote(erasedConnection, id))
 	r.close()
 	if err != nil || !noted {
 		return err
 	}
 	for _, kind := range []byte{kindState, kindGap} {
-		if err := s.drop(ctx, key(kind, id, "")); err != nil {
+		if err := e.drop(ctx, key(kind, id, "")); err != nil {
 			return err
 		}
 	}
 	for {
-		number, err := s.disownStream(ctx, id)
+		number, err := e.disownStream(ctx, id)
 		if err != nil {
 			return err
 		}
 		if number == 0 {
-			return s.do(ctx, false, func(g *group) error {
+			return e.s.queue.do(ctx, false, func(g *group) error {
 				g.freeBulk()
-				return g.remove(being(erasedConnection, id))
+				return g.remove(eraseNote(erasedConnection, id))
 			})
 		}
-		if err := s.eraseStream(ctx, number); err != nil {
+		if err := e.stream(ctx, number); err != nil {
 			return err
 		}
 	}
@@ -113,10 +123,10 @@ func (s *Store) eraseConnection(ctx context.Context, id string) error {
 
 // disownStream takes the counters of a connection's first stream and notes that
 // what is under its number goes; 0 when there is none.
-func (s *Store) disownStream(ctx context.Context, id string) (number uint64, err error) {
-	err = s.do(ctx, true, func(g *group) error {
+func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, err error) {
+	err = e.s.queue.do(ctx, true, func(g *group) error {
 		number = 0
-		found := g.c.base.some(key(kindCounters, id, ""), nil, nil, 1)
+		found := g.c.base.some(key(kindCounters, id, ""), nil, false, 1)
 		if len(found) == 0 {
 			return nil
 		}
@@ -141,25 +151,144 @@ func (s *Store) disownStream(ctx context.Context, id string) (number uint64, err
 }
 
 // eraseStream deletes what is kept under the number of a stream that is no more.
-func (s *Store) eraseStream(ctx context.Context, number uint64) error {
-	if err := s.orders.forget(s.orderDir(), number); err != nil {
-		return err
-	}
+func (e *eraser) stream(ctx context.Context, number uint64) error {
+	e.s.windows.forget(number)
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
-		if err := s.drop(ctx, numbered(kind, number)); err != nil {
+		if err := e.drop(ctx, numbered(kind, number)); err != nil {
 			return err
 		}
 	}
-	return s.unnote(ctx, streamNote(number))
+	return e.unnote(ctx, streamNote(number))
 }
 
 // freeBulk leaves the newest bulk file when most of it is garbage, so that it is
 // deleted or compacted as the others are, and erased records leave the disk.
 func (g *group) freeBulk() {
 	c := g.c
-	if f := c.tail.files[c.tail.file]; f.end > 0 && 2*uint64(f.live) < f.end {
-		c.tail.file++
-		g.undo = append(g.undo, func() { c.tail.file-- })
+	if f := c.tail.Files[c.tail.File]; f.MostlyGarbage() {
+		c.tail.File++
+		g.undo = append(g.undo, func() { c.tail.File-- })
 	}
 	c.startJob(nil)
+}
+
+// Prune implements store.Store.
+func (s *Store) Prune(ctx context.Context, id store.RunID) error {
+	s.eraser.partial.RLock()
+	defer s.eraser.partial.RUnlock()
+	err := s.queue.do(ctx, false, func(g *group) error {
+		var r store.Run
+		if ok, err := g.getJSON(key(kindRun, string(id)), &r); err != nil || !ok {
+			return missing(err, "run %s", id)
+		}
+		head, _, err := getHead(g, id)
+		if err != nil || r.Pruned {
+			return err
+		}
+		if !head.ended {
+			return &store.ActiveError{RunID: id}
+		}
+		r.Pruned = true
+		g.put(eraseNote(erasedRun, string(id)), newValue(0))
+		return g.putJSON(key(kindRun, string(id)), r)
+	})
+	if err != nil {
+		return err
+	}
+	return s.eraser.timeline(ctx, string(id))
+}
+
+// pruneRun deletes the events of a run whose timeline goes, the last one first.
+func (e *eraser) timeline(ctx context.Context, id string) error {
+	prefix := key(kindEvent, id, "")
+	err := e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+		return r.some(prefix, after, true, most)
+	}, (*group).remove)
+	if err != nil {
+		return err
+	}
+	return e.unnote(ctx, eraseNote(erasedRun, id))
+}
+
+// drop deletes the keys with prefix.
+func (e *eraser) drop(ctx context.Context, prefix []byte) error {
+	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+		return r.some(prefix, after, false, most)
+	}, (*group).remove)
+}
+
+// inSteps hands the keys that list finds to each, so many in one commit.
+func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte, each func(*group, []byte) error) error {
+	r, err := e.s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	none := len(list(r.reader, nil, 1)) == 0 // as it mostly is: that takes no commit
+	r.close()
+	if none {
+		return nil
+	}
+	var after []byte
+	for {
+		var keys [][]byte
+		op := func(g *group) error {
+			keys = list(g.c.base, after, eraseAtOnce)
+			for _, k := range keys {
+				if err := each(g, k); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err := e.s.queue.await(ctx, &item{op: op, barrier: true, bytes: opBytes}); err != nil || len(keys) < eraseAtOnce {
+			return err
+		}
+		after = keys[len(keys)-1]
+	}
+}
+
+func (e *eraser) unnote(ctx context.Context, note []byte) error {
+	return e.s.queue.do(ctx, false, func(g *group) error { return g.remove(note) })
+}
+
+// tidy finishes what was being erased when the process before this one ended,
+// and deletes what expired meanwhile.
+func (e *eraser) tidy() {
+	ctx := context.Background() // what is queued ends when the store closes
+	e.partial.RLock()
+	err := e.finish(ctx)
+	e.partial.RUnlock()
+	if err == nil {
+		err = e.s.Sweep(ctx)
+	}
+	if err != nil && !errors.Is(err, store.ErrClosed) && e.s.stopped() == nil {
+		e.s.opts.Logger.Warn("tidy up", "err", err)
+	}
+}
+
+func (e *eraser) finish(ctx context.Context) error {
+	r, err := e.s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	notes := slices.Collect(r.keys([]byte{kindErase}, nil, false))
+	r.close()
+	for _, note := range notes {
+		what, _ := firstPart(note)
+		id := lastPart(note)
+		switch what {
+		case erasedConnection:
+			err = e.connection(ctx, id)
+		case erasedStream:
+			err = e.stream(ctx, lastNumber(note))
+		case erasedRun:
+			err = e.timeline(ctx, id)
+		default:
+			err = store.Corrupt("key %.40q says what nobody erases", note)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -103,8 +103,8 @@ func TestEraseInterrupted(t *testing.T) {
 			t.Run(name+"/"+point, func(t *testing.T) {
 				hit := int64(1)
 				for e.interrupted(t, made, point, hit) {
-					if hit++; testing.Short() {
-						hit += hit / 3
+					if hit++; !campaigning() {
+						hit += hit / 2
 					}
 				}
 				if hit < 5 {

@@ -3,7 +3,8 @@ package badger
 import (
 	"context"
 	"encoding/binary"
-	"time"
+	"encoding/json"
+	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -20,7 +21,7 @@ func (s *Store) Settle(ctx context.Context) error {
 	for {
 		s.jobs.Wait()
 		busy := false
-		err := s.do(ctx, true, func(g *group) error {
+		err := s.queue.do(ctx, true, func(g *group) error {
 			for _, st := range g.c.streams {
 				g.c.startJob(st)
 			}
@@ -36,9 +37,9 @@ func (s *Store) Settle(ctx context.Context) error {
 
 // Runs is the number of index runs of a stream, and of its rows in them.
 func (s *Store) IndexRuns(c store.ConnectionID, name store.Stream) (runs int, rows uint64) {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	for _, r := range s.streams[streamKey{c, name}].runs {
+	s.visible.RLock()
+	defer s.visible.RUnlock()
+	for _, r := range s.visible.streams[streamKey{c, name}].runs {
 		runs, rows = runs+1, rows+r.Rows
 	}
 	return runs, rows
@@ -57,7 +58,9 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 		return 0
 	}
 	defer r.close()
-	r.keys(numbered(kindSegment, s.streams[streamKey{c, name}].n.number), func([]byte) bool { n++; return true })
+	for range r.keys(numbered(kindSegment, s.visible.streams[streamKey{c, name}].counters.number), nil, false) {
+		n++
+	}
 	return n
 }
 
@@ -67,12 +70,6 @@ var RefuseFS = refuseFS
 // MeasureSpace measures free space now.
 func (s *Store) MeasureSpace() { s.space.measure() }
 
-// WithoutBulkFiles keeps segments and pages in the engine.
-func WithoutBulkFiles(o Options) Options {
-	o.noBulk = true
-	return o
-}
-
 // WithStreamMemory bounds the memory of streams.
 func WithStreamMemory(o Options, bytes int64) Options {
 	o.memory = bytes
@@ -81,26 +78,26 @@ func WithStreamMemory(o Options, bytes int64) Options {
 
 // StreamsInMemory counts them.
 func (s *Store) StreamsInMemory() int {
-	s.view.RLock()
-	defer s.view.RUnlock()
-	return len(s.streams)
+	s.visible.RLock()
+	defer s.visible.RUnlock()
+	return len(s.visible.streams)
 }
 
-// WithoutSync lets the engine leave its log to the operating system (S114), to
+// WithoutSync lets the engine leave its log to the operating system, to
 // see that tests notice.
 func WithoutSync(o Options) Options {
 	o.noSync = true
 	return o
 }
 
-// Hear reads the entries of a witness file: how many, and whether one is broken.
-func Hear(data []byte) (entries int, last uint64, err error) {
-	t, err := hear(data)
+// ParseWitness reads the entries of a witness file: how many, and whether one is broken.
+func ParseWitness(data []byte) (entries int, last uint64, err error) {
+	t, err := parseWitness(data)
 	return int(t.size / witnessEntry), t.last.seq, err
 }
 
-// Testify makes the entries from..to of a witness file.
-func Testify(from, to uint64) (data []byte) {
+// MakeWitness makes the entries from..to of a witness file.
+func MakeWitness(from, to uint64) (data []byte) {
 	last := chain{seq: from}
 	data = append(data, witnessLine(last, last.link)...)
 	for last.seq < to {
@@ -120,7 +117,9 @@ func (s *Store) KeptEvents(run store.RunID) (n int) {
 	}
 	defer r.close()
 	for _, prefix := range [][]byte{key(kindEvent, string(run), ""), {kindErase}} {
-		r.keys(prefix, func([]byte) bool { n++; return true })
+		for range r.keys(prefix, nil, false) {
+			n++
+		}
 	}
 	return n
 }
@@ -145,56 +144,31 @@ func (s *Store) Kept(c store.ConnectionID) (n int) {
 	for _, prefix := range [][]byte{
 		key(kindConnection, string(c)), key(kindState, string(c), ""), key(kindGap, string(c), ""), key(kindCounters, string(c), ""), {kindErase},
 	} {
-		r.keys(prefix, func([]byte) bool { n++; return true })
+		for range r.keys(prefix, nil, false) {
+			n++
+		}
 	}
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
-		r.keys([]byte{kind}, func(k []byte) bool {
+		for k := range r.keys([]byte{kind}, nil, false) {
 			if !known[binary.BigEndian.Uint64(k[1:])] {
 				n++
 			}
-			return true
-		})
+		}
 	}
 	return n
 }
 
-// WithOrderBytes bounds the rows of an order in memory.
-func WithOrderBytes(o Options, bytes int) Options {
-	o.orderBytes = bytes
+// WithWindowBytes bounds the sort keys in a window.
+func WithWindowBytes(o Options, bytes int) Options {
+	o.windowBytes = bytes
 	return o
 }
 
-// WithAhead has orders worked out ahead for so many records, once they rest so
-// long.
-func WithAhead(o Options, records uint64, rest time.Duration) Options {
-	o.aheadOf, o.aheadAfter = records, rest
-	return o
-}
-
-// ForgetOrders drops what was worked out, with the files.
-func (s *Store) ForgetOrders() error {
-	s.orders.close()
-	return s.dropOrders()
-}
-
-// TakenIn is how far an order of a stream is in this process, and whether some of
-// it is of the one before.
-func (s *Store) TakenIn(c store.ConnectionID, name store.Stream, by store.Order) (through uint64, past bool) {
-	r, err := s.snapshot(context.Background(), nil)
-	if err != nil {
-		return 0, false
-	}
-	n, _, err := r.counters(c, name)
-	r.close()
-	if err != nil {
-		return 0, false
-	}
-	so, err := s.orders.hold(context.Background(), s, orderID{n.number, by})
-	if err != nil {
-		return 0, false
-	}
-	defer s.orders.release(so)
-	return so.through, so.past
+// ForgetWindows drops what pages in another order were served from.
+func (s *Store) ForgetWindows() {
+	s.windows.mu.Lock()
+	defer s.windows.mu.Unlock()
+	s.windows.kept = nil
 }
 
 // KeptDocuments counts the documents, expired or not, and what says when they do.
@@ -205,7 +179,42 @@ func (s *Store) KeptDocuments() (n int) {
 	}
 	defer r.close()
 	for _, kind := range []byte{kindDocument, kindDue} {
-		r.keys([]byte{kind}, func([]byte) bool { n++; return true })
+		for range r.keys([]byte{kind}, nil, false) {
+			n++
+		}
+	}
+	return n
+}
+
+// SplitDocument stores a document as earlier versions did: its value in parts
+// under keys of their own.
+func (s *Store) SplitDocument(kind store.Kind, id string, data []byte) error {
+	return s.queue.do(context.Background(), false, func(g *group) error {
+		text, err := json.Marshal(storedDocument{Revision: 1, Data: data})
+		if err != nil {
+			return err
+		}
+		k, first := documentKey(kind, id), g.seq<<16
+		ref := binary.LittleEndian.AppendUint32([]byte{formChunks}, uint32(len(text)))
+		g.set(k, seal(k, binary.LittleEndian.AppendUint64(ref, first)))
+		n := uint64(0)
+		for part := range slices.Chunk(text, chunkBytes) {
+			g.put(numbered(kindChunk, first, n), append(newValue(len(part)), part...))
+			n++
+		}
+		return nil
+	})
+}
+
+// Parts counts the parts of long values.
+func (s *Store) Parts() (n int) {
+	r, err := s.snapshot(context.Background(), nil)
+	if err != nil {
+		return -1
+	}
+	defer r.close()
+	for range r.keys([]byte{kindChunk}, nil, false) {
+		n++
 	}
 	return n
 }

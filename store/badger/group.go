@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // A group is what becomes one engine transaction: the writes of one or more
@@ -17,7 +18,7 @@ type group struct {
 	writes   []write
 	index    map[string]int // key to its write
 	journal  []overwritten  // since the last savepoint
-	bulk     []chunkOf      // goes to the bulk files before the transaction
+	bulk     []bulk.Chunk   // goes to the bulk files before the transaction
 	bytes    int64          // in the transaction
 	inBulk   int64          // bytes in the bulk files
 	records  int
@@ -28,10 +29,9 @@ type group struct {
 	publish  []func()  // to show its effects to readers
 	refused  []refusal // answered once it is durable
 
-	c      *committer
-	chunks uint64 // parts of long values written so far
-	spill  bool   // the commit being applied is a large one
-	err    error
+	c     *committer
+	spill bool // the commit being applied is a large one
+	err   error
 }
 
 // A refusal is an item that conflicts with what this group, or one before it,
@@ -58,27 +58,12 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return nil, false, damagef("key %.40q in flight: %v", k, err)
+		return nil, false, store.Corrupt("key %.40q in flight: %v", k, err)
 	}
-	switch form {
-	case formPlain:
+	if form == formPlain {
 		return payload, true, nil
-	case formExtent:
-		return g.extentInFlight(k, payload)
 	}
-	total, id, n, ok := parseChunkRef(payload)
-	if !ok {
-		return nil, false, damagef("long value in flight: bad reference")
-	}
-	value := make([]byte, 0, total)
-	for i := range n {
-		part, _, err := g.get(numbered(kindChunk, id, uint64(i)))
-		if err != nil {
-			return nil, false, err
-		}
-		value = append(value, part...)
-	}
-	return value, true, nil
+	return g.extentInFlight(k, payload)
 }
 
 // pending is the sealed value that a group not yet durable gives k.
@@ -110,47 +95,28 @@ func (g *group) store(k, value []byte) {
 	g.put(k, value)
 }
 
-// put writes a value made with newValue to the engine, splitting it when it is
-// long.
-func (g *group) put(k, value []byte) {
-	if len(value) <= chunkBytes {
-		g.set(k, seal(k, value))
-		return
-	}
-	payload := value[1:]
-	id := g.seq<<16 | g.chunks
-	g.chunks++
-	ref := append(make([]byte, 0, 12+sealBytes), formChunks)
-	ref = binary.LittleEndian.AppendUint32(ref, uint32(len(payload)))
-	ref = binary.LittleEndian.AppendUint64(ref, id)
-	g.set(k, seal(k, ref))
-	for i := 0; len(payload) > 0; i++ {
-		n := min(chunkBytes, len(payload))
-		part := numbered(kindChunk, id, uint64(i))
-		g.set(part, seal(part, append(newValue(n), payload[:n]...)))
-		payload = payload[n:]
-	}
-}
+// put writes a value made with newValue, which is a small one, to the engine.
+func (g *group) put(k, value []byte) { g.set(k, seal(k, value)) }
 
-// replace is store for a key that may hold a long value already, whose parts go.
+// replace is store for a key that may hold bulk already, which becomes garbage.
 func (g *group) replace(k, value []byte) error {
-	if err := g.dropParts(k); err != nil {
+	if err := g.dropBulk(k); err != nil {
 		return err
 	}
 	g.store(k, value)
 	return nil
 }
 
-// remove deletes k and the parts of its value.
+// remove deletes k; bulk that it holds becomes garbage.
 func (g *group) remove(k []byte) error {
-	if err := g.dropParts(k); err != nil {
+	if err := g.dropBulk(k); err != nil {
 		return err
 	}
 	g.set(k, nil)
 	return nil
 }
 
-func (g *group) dropParts(k []byte) error {
+func (g *group) dropBulk(k []byte) error {
 	raw, ok := g.pending(k)
 	if !ok {
 		var err error
@@ -163,7 +129,7 @@ func (g *group) dropParts(k []byte) error {
 	}
 	form, payload, err := unseal(k, raw)
 	if err != nil {
-		return damagef("key %.40q: %v", k, err)
+		return store.Corrupt("key %.40q: %v", k, err)
 	}
 	switch form {
 	case formPlain:
@@ -173,7 +139,7 @@ func (g *group) dropParts(k []byte) error {
 	}
 	_, id, n, ok := parseChunkRef(payload)
 	if !ok {
-		return damagef("long value: bad reference")
+		return store.Corrupt("long value: bad reference")
 	}
 	for i := range n {
 		g.set(numbered(kindChunk, id, uint64(i)), nil)
@@ -242,7 +208,7 @@ func (g *group) getJSON(k []byte, v any) (ok bool, err error) {
 		return false, err
 	}
 	if err := json.Unmarshal(payload, v); err != nil {
-		return false, damagef("key %.40q: %v", k, err)
+		return false, store.Corrupt("key %.40q: %v", k, err)
 	}
 	return true, nil
 }
@@ -250,7 +216,7 @@ func (g *group) getJSON(k []byte, v any) (ok bool, err error) {
 // digestWhole is the size up to which a value enters the chain byte by byte.
 const digestWhole = 4096
 
-// digest is the digest of the transaction in the chain (S120). A longer value
+// digest is the digest of the transaction in the chain. A longer value
 // enters as its length and checksum; the records in it enter through the sums
 // in the counters.
 func (g *group) digest() [sha256.Size]byte {

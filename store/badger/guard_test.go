@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// S127: the second process is told who the first is.
+// The second process is told who the first is.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	s, err := badger.Open(dir, badger.Options{Small: true})
@@ -42,14 +42,14 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.Unclean() {
-		t.Error("unclean after Close (S126)")
+		t.Error("unclean after Close")
 	}
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// S148: nothing in the data directory is readable by others.
+// Nothing in the data directory is readable by others.
 func TestModes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	grow(t, dir, 1, 10)
@@ -68,7 +68,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// S127: locks and mapped writes are not dependable there.
+// Locks and mapped writes are not dependable there.
 func TestNetworkFS(t *testing.T) {
 	if err := badger.RefuseFS("/d", 0x6969); err == nil || !strings.Contains(err.Error(), "nfs") {
 		t.Errorf("nfs: %v", err)
@@ -102,7 +102,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// S125: little space refuses runs, less holds records back, still less halts the
+// Little space refuses runs, less holds records back, still less halts the
 // engine; all of it ends by itself.
 func TestSpace(t *testing.T) {
 	var free atomic.Uint64
@@ -217,7 +217,7 @@ func TestCloseWithoutSpace(t *testing.T) {
 	}
 }
 
-// S152: a failure before the transaction leaves the store as it was, and the
+// A failure before the transaction leaves the store as it was, and the
 // next commit passes; a failure after it stops the store, and opening it again
 // finds the commit whole.
 func TestFaults(t *testing.T) {

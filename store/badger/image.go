@@ -2,13 +2,16 @@ package badger
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // An image is everything a store holds, as of one commit:
@@ -20,7 +23,7 @@ import (
 // Values are whole, wherever the engine has them. What only this directory
 // means is left out: the chain, the bulk files, the parts of long values. It is
 // our own form and not the engine's backup, which loads a flipped bit without
-// complaint (S134).
+// complaint.
 const (
 	imageMagic = "sluice store image\n"
 	frameHead  = 2 + 4
@@ -41,8 +44,7 @@ var (
 	_ store.Image  = (*image)(nil)
 )
 
-// An image pins one commit, as a view does. Between two calls it holds neither the
-// engine nor its door.
+// An image pins one commit, as a view does, and holds no snapshot between two calls.
 type image struct {
 	s    *Store
 	ts   uint64
@@ -50,7 +52,7 @@ type image struct {
 }
 
 // Image implements store.Imager. A store that is damaged has none: what is
-// wrong with it would be lost with the backup (S122). Bulk files that the image
+// wrong with it would be lost with the backup. Bulk files that the image
 // needs stay until it is closed; the engine's value log is never collected.
 //
 // What is being erased goes first, also what an eraser left that gave up: a store
@@ -59,9 +61,9 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
 	}
-	s.whole.Lock()
-	defer s.whole.Unlock()
-	if err := s.finishErasing(ctx); err != nil {
+	s.eraser.partial.Lock()
+	defer s.eraser.partial.Unlock()
+	if err := s.eraser.finish(ctx); err != nil {
 		return nil, err
 	}
 	r, err := s.snapshot(ctx, nil)
@@ -69,14 +71,14 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 		return nil, err
 	}
 	defer r.close()
-	return &image{s: s, ts: s.repin(r.ts)}, nil
+	return &image{s: s, ts: s.visible.repin(r.ts)}, nil
 }
 
 // Close implements store.Image.
-func (i *image) Close() { i.once.Do(func() { i.s.unpin(i.ts) }) }
+func (i *image) Close() { i.once.Do(func() { i.s.visible.unpin(i.ts) }) }
 
 func (i *image) snapshot(ctx context.Context) (*snapshot, error) {
-	return i.s.snapshotOf(ctx, func() uint64 { return i.s.repin(i.ts) })
+	return i.s.snapshotOf(ctx, func() uint64 { return i.s.visible.repin(i.ts) })
 }
 
 // Counters implements store.Image.
@@ -91,7 +93,7 @@ func (i *image) Counters(ctx context.Context) ([]store.Counters, error) {
 		n, err := decodeCounters(payload)
 		connection, ok := firstPart(k)
 		if err == nil && !ok {
-			err = damagef("key %.40q names no stream", k)
+			err = store.Corrupt("key %.40q names no stream", k)
 		}
 		out = append(out, store.Counters{
 			Connection: store.ConnectionID(connection), Stream: store.Stream(lastPart(k)),
@@ -152,4 +154,208 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return b.Flush()
+}
+
+// Bounds of what Load hands to the committer at once. What goes into the
+// transaction is opBytes, as for every op of the store.
+const (
+	loadBulk     = 1 << 20
+	loadInflight = 16
+)
+
+// Load implements store.Imager.
+func (s *Store) Load(ctx context.Context, r io.Reader) error {
+	if s.visible.newest() != 0 {
+		return store.ErrNotEmpty
+	}
+	l := &loader{s: s, ctx: ctx, in: &frameReader{r: bufio.NewReaderSize(r, 256<<10)}}
+	err := l.load()
+	for _, receipt := range l.inflight { // what was begun is waited for, whatever happened
+		_, failed := receipt.Result()
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+type loader struct {
+	s        *Store
+	ctx      context.Context
+	in       *frameReader
+	writes   []write // values made with newValue
+	engine   int64   // bytes of them that go into the transaction
+	bulk     int64
+	inflight []*store.Receipt
+}
+
+func (l *loader) load() error {
+	if err := l.in.begin(); err != nil {
+		return err
+	}
+	for {
+		k, v, err := l.in.next()
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			return l.flush()
+		}
+		l.writes = append(l.writes, write{k, v})
+		if n := int64(len(k) + len(v)); isBulk(k[0]) || len(v) >= bulkValue {
+			l.engine += int64(len(k)) + bulk.PlaceBytes + writeOverhead
+			l.bulk += n
+		} else {
+			l.engine += n + writeOverhead
+		}
+		if l.engine < opBytes-bulkValue && l.bulk < loadBulk {
+			continue
+		}
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// flush queues what was read as one op, and waits for the oldest when many are
+// on their way.
+func (l *loader) flush() error {
+	if len(l.writes) == 0 {
+		return nil
+	}
+	if err := l.s.writable(); err != nil {
+		return err
+	}
+	if len(l.inflight) == loadInflight {
+		_, err := l.inflight[0].Result()
+		l.inflight = l.inflight[1:]
+		if err != nil {
+			return err
+		}
+	}
+	writes, bytes := l.writes, l.engine+l.bulk
+	l.writes, l.engine, l.bulk = nil, 0, 0
+	receipt, settle := store.NewReceipt()
+	op := func(g *group) error {
+		for _, w := range writes {
+			g.load(w.key, w.value)
+		}
+		return nil
+	}
+	if err := l.s.queue.push(l.ctx, &item{op: op, bytes: bytes, settle: settle}); err != nil {
+		return err
+	}
+	l.inflight = append(l.inflight, receipt)
+	return nil
+}
+
+// isBulk says that values of the kind are in bulk files, whatever their size.
+func isBulk(kind byte) bool { return kind == kindSegment || kind == kindPage || kind == kindFilter }
+
+// load writes a value where the kind's own writer would.
+func (g *group) load(k, value []byte) {
+	switch k[0] {
+	case kindSegment, kindPage, kindFilter:
+		g.putBulk(k, value)
+	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadChunk, kindErase, kindDue:
+		g.put(k, value)
+	default:
+		g.store(k, value)
+	}
+}
+
+// A frameReader reads an image that anybody may have made.
+type frameReader struct {
+	r      *bufio.Reader
+	last   []byte
+	frames uint64
+}
+
+func (f *frameReader) begin() error {
+	head := make([]byte, len(imageMagic)+4)
+	if err := f.fill(head); err != nil {
+		return err
+	}
+	if string(head[:len(imageMagic)]) != imageMagic {
+		return store.Corrupt("this is no image of a store")
+	}
+	if n := binary.LittleEndian.Uint32(head[len(imageMagic):]); n != format {
+		return fmt.Errorf("the image has store format %d; this program reads format %d", n, format)
+	}
+	return nil
+}
+
+// next returns the next key and its value, which is made with newValue; no key
+// at the end.
+func (f *frameReader) next() (k, v []byte, err error) {
+	var head [frameHead]byte
+	if err := f.fill(head[:]); err != nil {
+		return nil, nil, err
+	}
+	n, size := int(binary.LittleEndian.Uint16(head[:])), binary.LittleEndian.Uint32(head[2:])
+	if n == 0 {
+		return nil, nil, f.end(size)
+	}
+	if n > maxKey || size > maxValue {
+		return nil, nil, store.Corrupt("image frame %d has a key of %d bytes and a value of %d", f.frames, n, size)
+	}
+	k = make([]byte, n)
+	if err := f.fill(k); err != nil {
+		return nil, nil, err
+	}
+	if !moved(k[0]) {
+		return nil, nil, store.Corrupt("image frame %d has a key of an unknown kind, %.40q", f.frames, k)
+	}
+	if bytes.Compare(k, f.last) <= 0 {
+		return nil, nil, store.Corrupt("image frame %d has a key out of order, %.40q", f.frames, k)
+	}
+	if v, err = f.value(int64(size)); err != nil {
+		return nil, nil, err
+	}
+	f.last = k
+	f.frames++
+	return k, v, nil
+}
+
+// value grows with what is there, not with what the frame claims.
+func (f *frameReader) value(size int64) ([]byte, error) {
+	if size <= 64<<10 {
+		v := newValue(int(size))[:1+size]
+		return v, f.fill(v[1:])
+	}
+	b := bytes.NewBuffer(newValue(64 << 10))
+	if _, err := io.CopyN(b, f.r, size); err != nil {
+		return nil, f.cut(err)
+	}
+	return b.Bytes(), nil
+}
+
+func (f *frameReader) end(size uint32) error {
+	var count [8]byte
+	if err := f.fill(count[:]); err != nil {
+		return err
+	}
+	if n := binary.LittleEndian.Uint64(count[:]); size != 0 || n != f.frames {
+		return store.Corrupt("the image ends after %d frames of %d", f.frames, n)
+	}
+	switch _, err := f.r.ReadByte(); {
+	case err == nil:
+		return store.Corrupt("the image goes on after its end")
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read image: %w", err)
+	}
+	return nil
+}
+
+func (f *frameReader) fill(b []byte) error {
+	_, err := io.ReadFull(f.r, b)
+	return f.cut(err)
+}
+
+func (f *frameReader) cut(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return store.Corrupt("the image is cut in frame %d", f.frames)
+	}
+	return fmt.Errorf("read image: %w", err)
 }

@@ -38,9 +38,9 @@ func imageOf(t *testing.T, s *badger.Store) ([]byte, []store.Counters) {
 }
 
 // TestMoved runs the suite with stores that are copied into a new directory
-// wherever others are opened again (S134).
+// wherever others are opened again.
 func TestMoved(t *testing.T) {
-	fewer(t, 5)
+	fewer(t, 4)
 	opts := badger.WithMemRows(badger.Options{Small: true}, 12)
 	open := func(t *testing.T) *badger.Store {
 		s, err := badger.Open(t.TempDir(), opts)
@@ -50,7 +50,7 @@ func TestMoved(t *testing.T) {
 		return s
 	}
 	storetest.Exercise(t, storetest.Driver{
-		Open: func(t *testing.T) store.Store { return open(t) },
+		Open: func(t *testing.T, _ string) store.Store { return open(t) },
 		Reopen: func(t *testing.T, s store.Store) store.Store {
 			image, counters := imageOf(t, s.(*badger.Store))
 			if err := s.Close(); err != nil {
@@ -71,7 +71,7 @@ func TestMoved(t *testing.T) {
 }
 
 // A store of thousands of versions, with index runs, rewritten segments and
-// long values, is the same in its copy, and the copy goes on (S123, S134).
+// long values, is the same in its copy, and the copy goes on.
 func TestImage(t *testing.T) {
 	from := t.TempDir()
 	grow(t, from, 1, 60)
@@ -97,7 +97,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Load(t.Context(), bytes.NewReader(image)); !errors.Is(err, store.ErrNotEmpty) {
-		t.Errorf("second load: %v", err) // never merges (S136)
+		t.Errorf("second load: %v", err) // never merges
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestImage(t *testing.T) {
 func longData(n int) []byte { return fmt.Appendf(nil, `{"v":"%s"}`, strings.Repeat("x", n)) }
 
 // An image is of one commit, whatever is written, rewritten and reclaimed while
-// it is read (S134).
+// it is read.
 func TestImageWhileWriting(t *testing.T) {
 	dir := t.TempDir()
 	opts := badger.WithBulkRoll(badger.WithMemRows(badger.Options{Small: true}, 500), 64<<10)
@@ -205,7 +205,7 @@ func (y *yielding) Write(p []byte) (int, error) {
 	return y.w.Write(p)
 }
 
-// A damaged store has no image (S122).
+// A damaged store has no image.
 func TestImageOfDamaged(t *testing.T) {
 	dir := t.TempDir()
 	grow(t, dir, 1, 5)
@@ -227,7 +227,7 @@ func TestImageOfDamaged(t *testing.T) {
 	}
 }
 
-// S125: an image does not keep the engine open when the disk is full.
+// An image does not keep the engine open when the disk is full.
 func TestImageWithoutSpace(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // A candidate is one change of a batch while it is being placed.
@@ -12,12 +13,12 @@ type candidate struct {
 	change store.Change
 	raw    []byte // its packed form
 	h1, h2 uint64
-	old    row // what the index runs hold of the key
+	old    bulk.Row // what the index runs hold of the key
 	had    bool
 	same   bool // it is what is stored already; old is not set then
 }
 
-// ingest lays one batch into g (R77). It reads first, and only then changes
+// ingest lays one batch into g. It reads first, and only then changes
 // the stream's memory, in a way that g.undo takes back.
 func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
@@ -30,32 +31,20 @@ func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time
 	}
 	changed = c.place(g, st, lease.RunID, b, cands, now)
 	g.records += b.Len()
-	c.maintain(g, st)
-	return changed, b.Len() - changed, nil
+	return changed, b.Len() - changed, c.maintain(g, st)
 }
 
 // candidates hashes the keys and looks them up in memory.
 func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
 	cands, packed := c.cands[:0], b.Packed()
 	for off, change := range b.Changes() {
-		n := off + len(change.Key) + len(change.Data) + changeHeader
+		n := off + len(change.Key) + len(change.Data) + store.ChangeHeader
 		k := candidate{change: change, raw: packed[off:n]}
-		k.h1, k.h2 = hashKey(change.Key)
+		k.h1, k.h2 = bulk.HashKey(change.Key)
 		cands = append(cands, k)
 	}
 	c.cands = cands
 	return cands
-}
-
-// changeHeader is the length of a packed change without key and data.
-const changeHeader = 16
-
-// A probe is a key on its way through the filters of the runs, no larger than
-// it must be, so that a batch of them stays in the first cache.
-type probe struct {
-	h1, h2 uint64
-	runs   uint64 // bit i: the filter of run i did not rule the key out
-	at     int    // its candidate
 }
 
 // resolve looks up in the runs what memory does not know.
@@ -63,72 +52,72 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 	probes := c.probes[:0]
 	for i := range cands {
 		k := &cands[i]
-		if _, ok := st.mem.get(k.h1, k.h2); ok {
+		if _, ok := st.mem.Get(k.h1, k.h2); ok {
 			continue
 		}
-		if k.old, k.had = st.thaw(k.h1, k.h2); k.had {
+		if k.old, k.had = st.frozenRow(k.h1, k.h2); k.had {
 			continue
 		}
-		if err := st.habit.next(c, st, k); err != nil {
+		if err := st.sequence.next(c, st, k); err != nil {
 			return err
 		}
 		if !k.had {
-			probes = append(probes, probe{h1: k.h1, h2: k.h2, at: i})
+			probes = append(probes, bulk.Probe{H1: k.h1, H2: k.h2, At: i})
 		}
 	}
 	c.probes = probes
 	for j, run := range st.runs[:min(len(st.runs), 64)] {
-		c.touched += run.filter.ask(probes, j)
+		c.filterSum += run.Filter.Ask(probes, j)
 	}
 	for i := range probes {
-		if err := c.lookup(st, &cands[probes[i].at], probes[i].runs); err != nil {
+		if err := c.lookup(st, &cands[probes[i].At], probes[i].Runs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// thaw looks a key up in the tables that are becoming runs.
-func (st *stream) thaw(h1, h2 uint64) (row, bool) {
+// frozenRow looks a key up in the tables that are becoming runs.
+func (st *stream) frozenRow(h1, h2 uint64) (bulk.Row, bool) {
 	for i := len(st.frozen) - 1; i >= 0; i-- {
-		if r, ok := st.frozen[i].get(h1, h2); ok {
+		if r, ok := st.frozen[i].Get(h1, h2); ok {
 			return r, true
 		}
 	}
-	return row{}, false
+	return bulk.Row{}, false
 }
 
-// lookup reads the pages that may hold the key, newest run first. Unless a key
-// before this one in the batch made the follower wait just where this one is.
+// lookup reads the pages that may hold the key, newest run first, unless a key
+// before it in the batch found where the sequence goes on.
 func (c *committer) lookup(st *stream, k *candidate, runs uint64) error {
 	if runs == 0 && len(st.runs) <= 64 {
 		return nil
 	}
-	if err := st.habit.next(c, st, k); err != nil || k.had {
+	if err := st.sequence.next(c, st, k); err != nil || k.had {
 		return err
 	}
 	for j := len(st.runs) - 1; j >= 0; j-- {
-		if j < 64 && runs&(1<<j) == 0 || j >= 64 && !st.runs[j].filter.has(k.h1, k.h2) {
+		if j < 64 && runs&(1<<j) == 0 || j >= 64 && !st.runs[j].Filter.Has(k.h1, k.h2) {
 			continue
 		}
-		page, err := c.page(st.n.number, st.runs[j].runInfo, k.h1)
+		page, err := c.page(st.counters.number, st.runs[j].RunInfo, k.h1)
 		if err != nil {
 			return err
 		}
-		if k.old, k.had = findInPage(page, k.h1, k.h2); k.had {
-			return st.habit.found(c, st, k.old)
+		if k.old, k.had = bulk.Find(page, k.h1, k.h2); k.had {
+			return st.sequence.observe(c, st, k.old)
 		}
 	}
 	return nil
 }
 
 // page returns the page of a run for a hash.
-func (c *committer) page(number uint64, i runInfo, h1 uint64) ([]byte, error) {
-	id := pageID{number, i.ID, i.pageOf(h1)}
+func (c *committer) page(number uint64, i bulk.RunInfo, h1 uint64) ([]byte, error) {
+	id := pageID{number, i.ID, i.PageOf(h1)}
 	if b, ok := c.pages.get(id); ok {
 		return b, nil
 	}
-	b, err := i.page(c.base, number, h1)
+	b, err := c.base.page(number, i, id.page)
 	if err == nil {
 		c.pages.put(id, b)
 	}
@@ -137,15 +126,15 @@ func (c *committer) page(number uint64, i runInfo, h1 uint64) ([]byte, error) {
 
 // A replacement is a row that was put into memory, and what it replaced there.
 type replacement struct {
-	row, old row
+	row, old bulk.Row
 	had      bool
 }
 
 // place gives versions to the changes that are real, writes their segment, and
 // updates counters, memory and the set of superseded versions.
 func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch, cands []candidate, now time.Time) int {
-	before, fresh := st.n, st.fresh
-	p := part{run: string(run), ingested: now.UnixMicro(), first: st.n.last + 1}
+	before, fresh := st.counters, st.fresh
+	p := bulk.Part{Run: string(run), Ingested: now.UnixMicro(), First: st.counters.last + 1}
 	var dead []uint64
 	done := make([]replacement, 0, len(cands))
 	keep := c.keep[:0]
@@ -153,7 +142,7 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	st.rows.Lock()
 	for i := range cands {
 		k := &cands[i]
-		old, had := mem.get(k.h1, k.h2)
+		old, had := mem.Get(k.h1, k.h2)
 		if !had && k.same {
 			continue
 		}
@@ -165,9 +154,9 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 		}
 		r := st.count(c.hash, k, old, had)
 		if had {
-			dead = append(dead, old.at())
+			dead = append(dead, old.At())
 		}
-		prev, inMem := mem.put(r)
+		prev, inMem := mem.Put(r)
 		done = append(done, replacement{r, prev, inMem})
 		keep = append(keep, i)
 	}
@@ -182,28 +171,28 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	g.undo = append(g.undo, func() {
 		st.rows.Lock()
 		for _, r := range slices.Backward(done) {
-			mem.unput(r.row, r.old, r.had)
+			mem.Unput(r.row, r.old, r.had)
 		}
 		st.rows.Unlock()
 		for _, v := range dead {
 			st.dead.unset(v)
 		}
-		st.n, st.fresh = before, fresh
+		st.counters, st.fresh = before, fresh
 	})
-	last := st.n.last
+	last := st.counters.last
 	g.publish = append(g.publish, func() { st.shown = last })
-	p.count, p.packed = len(keep), b.Packed()
+	p.Count, p.Packed = len(keep), b.Packed()
 	if len(keep) < len(cands) {
-		p.packed = c.packed[:0]
+		p.Packed = c.packed[:0]
 		for _, i := range keep {
-			p.packed = append(p.packed, cands[i].raw...)
+			p.Packed = append(p.Packed, cands[i].raw...)
 		}
-		c.packed = p.packed
+		c.packed = p.Packed
 	}
 	c.writeSegment(g, st, p)
 	c.writeDead(g, st, dead)
-	st.n.updated = now.UnixMicro()
-	st.n.put(g, st.counters)
+	st.counters.updated = now.UnixMicro()
+	st.counters.put(g, st.countersKey)
 	return len(keep)
 }
 
@@ -218,41 +207,41 @@ func (st *stream) supersede(v uint64) {
 	}
 }
 
-func (c *committer) writeSegment(g *group, st *stream, p part) {
-	g.putExtent(numbered(kindSegment, st.n.number, p.first), partHeader+len(p.run)+len(p.packed), p.append)
-	st.fresh += int64(len(p.packed))
-	st.tiny[p.first>>chunkShift]++
+func (c *committer) writeSegment(g *group, st *stream, p bulk.Part) {
+	g.putExtent(numbered(kindSegment, st.counters.number, p.First), bulk.PartHeader+len(p.Run)+len(p.Packed), p.Append)
+	st.fresh += int64(len(p.Packed))
+	st.tiny[p.First>>chunkShift]++
 }
 
-// real says whether a change changes anything (R77).
-func (c *committer) real(ch store.Change, old row, had bool) bool {
+// real says whether a change changes anything.
+func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
 	if ch.Op == store.Delete {
-		return had && !old.deleted()
+		return had && !old.Deleted()
 	}
-	if !had || old.deleted() {
+	if !had || old.Deleted() {
 		return true
 	}
-	e1, e2 := c.hash.element(old.at(), ch)
-	return e1 != old.e1 || e2 != old.e2
+	e1, e2 := c.hash.Element(old.At(), ch)
+	return e1 != old.E1 || e2 != old.E2
 }
 
 // count gives the change the next version and moves the counters.
-func (st *stream) count(e *hasher, k *candidate, old row, had bool) row {
-	n := &st.n
+func (st *stream) count(e *bulk.Hasher, k *candidate, old bulk.Row, had bool) bulk.Row {
+	n := &st.counters
 	n.last++
-	r := row{h1: k.h1, h2: k.h2, version: n.last}
-	r.e1, r.e2 = e.element(n.last, k.change)
+	r := bulk.Row{H1: k.h1, H2: k.h2, Version: n.last}
+	r.E1, r.E2 = e.Element(n.last, k.change)
 	if had {
-		n.sum.sub(old.e1, old.e2)
-		if old.deleted() {
+		n.sum.sub(old.E1, old.E2)
+		if old.Deleted() {
 			n.tombstones--
 		} else {
 			n.live--
 		}
 	}
-	n.sum.add(r.e1, r.e2)
+	n.sum.add(r.E1, r.E2)
 	if k.change.Op == store.Delete {
-		r.version |= tombstone
+		r.Version |= bulk.Tombstone
 		n.tombstones++
 	} else {
 		n.live++
@@ -268,7 +257,7 @@ func (c *committer) writeDead(g *group, st *stream, dead []uint64) {
 	}
 	lists, listed := len(st.lists), st.listed
 	g.undo = append(g.undo, func() { st.lists, st.listed = st.lists[:lists], listed })
-	g.put(numbered(kindDeadList, st.n.number, st.n.last), encodeDeadList(dead))
-	st.lists = append(st.lists, st.n.last)
+	g.store(numbered(kindDeadList, st.counters.number, st.counters.last), encodeDeadList(dead))
+	st.lists = append(st.lists, st.counters.last)
 	st.listed += len(dead)
 }

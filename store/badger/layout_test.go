@@ -24,8 +24,8 @@ import (
 //
 //	keys      a key per record and one per version
 //	segments  a value per flush and an index key per record
-//	runs      a value per flush, index runs, all in the engine
-//	bulk      the same in files beside the engine: what the driver does
+//	bulk      a value per flush and index runs, in files beside the engine: what
+//	          the driver does
 func BenchmarkLayout(b *testing.B) {
 	existing := 300_000
 	if n, err := strconv.Atoi(os.Getenv("LAYOUT_EXISTING")); err == nil {
@@ -33,7 +33,6 @@ func BenchmarkLayout(b *testing.B) {
 	}
 	b.Run("keys", func(b *testing.B) { benchBare(b, existing, layKeys) })
 	b.Run("segments", func(b *testing.B) { benchBare(b, existing, laySegment) })
-	b.Run("runs", func(b *testing.B) { benchStore(b, existing, badger.WithoutBulkFiles(badger.Options{})) })
 	b.Run("bulk", func(b *testing.B) { benchStore(b, existing, badger.Options{}) })
 }
 

@@ -15,7 +15,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
 	}
 	var lease store.Lease
-	err := s.do(ctx, false, func(g *group) error {
+	err := s.queue.do(ctx, false, func(g *group) error {
 		var err error
 		now := s.opts.Now().UTC()
 		if lease, err = acquire(g, r, hostID, bootEpoch, now, ttl); err != nil {
@@ -35,12 +35,12 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	if err := idle(g, r.ConnectionID); err != nil {
 		return held, err
 	}
-	if _, erased, err := g.get(being(erasedConnection, conn)); err != nil || erased {
+	if _, erased, err := g.get(eraseNote(erasedConnection, conn)); err != nil || erased {
 		return held, missing(err, "connection %s", conn)
 	}
 	if _, exists, err := getHead(g, r.ID); err != nil || exists {
 		if err == nil {
-			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused (R9)
+			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused
 		}
 		return held, err
 	}
@@ -80,7 +80,7 @@ func nextNumber(g *group, k []byte) (uint64, error) {
 	n := uint64(1)
 	if ok {
 		if len(b) != 8 {
-			return 0, damagef("number %.40q has %d bytes", k, len(b))
+			return 0, store.Corrupt("number %.40q has %d bytes", k, len(b))
 		}
 		n = binary.LittleEndian.Uint64(b) + 1
 	}
@@ -104,7 +104,7 @@ func currentLease(g *group, l store.Lease) (store.Lease, error) {
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	var renewed store.Lease
-	err := s.do(ctx, false, func(g *group) error {
+	err := s.queue.do(ctx, false, func(g *group) error {
 		held, err := currentLease(g, l)
 		if err != nil {
 			return err

@@ -6,103 +6,106 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// maintain is called after every batch. What is short is queued as a chore;
-// what is long becomes a job beside the committer.
-func (c *committer) maintain(g *group, st *stream) {
-	if !st.flushing && (st.mem.used >= c.s.opts.memRows || st.fresh >= memBytes) {
+// maintain is called after every batch. It queues short work as a chore of the
+// committer, and starts long work as a job in a goroutine of its own.
+func (c *committer) maintain(g *group, st *stream) error {
+	if !st.flushing && (st.mem.Used >= c.s.opts.memRows || st.fresh >= memBytes) {
 		st.flushing = true
 		c.chores = append(c.chores, &item{
 			op:     func(g *group) error { return c.flush(g, st) },
-			bytes:  int64(st.mem.used)*(rowBytes+4) + 64<<10,
+			bytes:  int64(st.mem.Used)*(bulk.RowBytes+4) + 64<<10,
 			settle: func(store.Ack, error) { st.flushing = false },
 		})
 	}
 	if len(st.lists) >= listsMax || st.listed >= listsMaxDead || st.dirty >= dirtyMax {
-		c.checkpointDead(g, st)
+		if err := c.checkpointDead(g, st); err != nil {
+			return err
+		}
 	}
-	if n := st.mem.memory(); n != st.measured {
+	if n := st.mem.Memory(); n != st.measured {
 		st.measured = n
 		st.footprint.Store(st.memory())
 	}
 	c.startJob(st)
+	return nil
 }
 
 // flush turns the rows in memory into an index run.
 func (c *committer) flush(g *group, st *stream) error {
-	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.used == 0 {
+	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.Used == 0 {
 		return nil
 	}
-	rows := st.mem.rows()
-	lay := st.lay.clone()
-	w := newRunWriter(st.n.number, lay.NextRun, uint64(len(rows)), func(k, v []byte) error {
-		g.putBulk(k, v)
+	rows := st.mem.Rows()
+	lay := st.layout.clone()
+	w := bulk.NewRunWriter(lay.NextRun, uint64(len(rows)), func(page uint64, rows []byte) error {
+		g.putPayload(pageKey(st.counters.number, lay.NextRun, page), rows)
 		return nil
 	})
 	for _, r := range rows {
-		if err := w.add(r); err != nil {
+		if err := w.Add(r); err != nil {
 			return err
 		}
 	}
-	if err := w.finish(); err != nil {
+	run, err := w.Finish()
+	if err != nil {
 		return err
 	}
+	for part, payload := range run.Filter.Parts() {
+		g.putPayload(filterKey(st.counters.number, run.ID, part), payload)
+	}
 	lay.NextRun++
-	lay.Indexed = st.n.last
-	lay.Runs = append(lay.Runs, w.info)
+	lay.Indexed = st.counters.last
+	lay.Runs = append(lay.Runs, run.RunInfo)
 	if err := c.setLayout(g, st, lay); err != nil {
 		return err
 	}
 	old, frozen, fresh := st.mem, st.frozen, st.fresh
-	empty := newTable()
-	if old.used >= c.s.opts.memRows/2 {
-		empty = old.emptied()
+	empty := bulk.NewTable()
+	if old.Used >= c.s.opts.memRows/2 {
+		empty = old.Emptied()
 	}
-	c.s.swap(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
+	c.s.visible.change(func() { st.mem, st.frozen = empty, append(slices.Clone(frozen), old) })
 	st.fresh = 0
 	g.undo = append(g.undo, func() {
-		c.s.swap(func() { st.mem, st.frozen = old, frozen })
+		c.s.visible.change(func() { st.mem, st.frozen = old, frozen })
 		st.fresh = fresh
 	})
 	g.publish = append(g.publish, func() {
-		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *table) bool { return t == old })
-		st.runs = append(slices.Clone(st.runs), &indexRun{w.info, w.filter})
+		st.frozen = slices.DeleteFunc(slices.Clone(st.frozen), func(t *bulk.Table) bool { return t == old })
+		st.runs = append(slices.Clone(st.runs), run)
 		st.footprint.Store(st.memory())
 	})
 	return nil
 }
 
-// swap runs fn while no reader looks.
-func (s *Store) swap(fn func()) {
-	s.view.Lock()
-	defer s.view.Unlock()
-	fn()
-}
-
 func (c *committer) setLayout(g *group, st *stream, lay layout) error {
-	old := st.lay
-	if err := lay.put(g, st.n.number); err != nil {
+	old := st.layout
+	if err := lay.put(g, st.counters.number); err != nil {
 		return err
 	}
-	st.lay, st.used = lay, g.seq
-	g.undo = append(g.undo, func() { st.lay = old })
+	st.layout, st.used = lay, g.seq
+	g.undo = append(g.undo, func() { st.layout = old })
 	return nil
 }
 
 // checkpointDead writes the chunks that changed and drops the lists.
-func (c *committer) checkpointDead(g *group, st *stream) {
+func (c *committer) checkpointDead(g *group, st *stream) error {
+	for _, n := range st.lists {
+		if err := g.remove(numbered(kindDeadList, st.counters.number, n)); err != nil {
+			return err
+		}
+	}
 	var written []*deadChunk
 	for i, ch := range st.dead {
 		if !ch.dirty {
 			continue
 		}
-		g.put(numbered(kindDeadChunk, st.n.number, i), ch.encode())
+		g.put(numbered(kindDeadChunk, st.counters.number, i), ch.encode())
 		ch.dirty = false
 		written = append(written, ch)
-	}
-	for _, n := range st.lists {
-		g.set(numbered(kindDeadList, st.n.number, n), nil)
 	}
 	lists, listed, dirty := st.lists, st.listed, st.dirty
 	st.lists, st.listed, st.dirty = nil, 0, 0
@@ -112,6 +115,7 @@ func (c *committer) checkpointDead(g *group, st *stream) {
 		}
 		st.lists, st.listed, st.dirty = lists, listed, dirty
 	})
+	return nil
 }
 
 // startJob starts the job a stream needs most, or with nil what the files need,
@@ -134,7 +138,7 @@ func (c *committer) startJob(st *stream) {
 		if err != nil && !errors.Is(err, store.ErrClosed) && !errors.Is(err, errStale) && s.stopped() == nil {
 			s.opts.Logger.Warn("maintenance failed", "stream", name, "err", err)
 		}
-		_ = s.do(context.Background(), false, func(*group) error {
+		_ = s.queue.do(context.Background(), false, func(*group) error {
 			c.job = false
 			if err == nil {
 				for _, other := range c.streams {
@@ -147,23 +151,23 @@ func (c *committer) startJob(st *stream) {
 }
 
 func (c *committer) pick(st *stream) func(context.Context) error {
-	if n, ok := c.tail.wasteful(); ok {
-		j := compactJob{c: c, file: n, end: c.tail.files[n].end}
+	if n, ok := c.tail.Wasteful(); ok {
+		j := compactJob{c: c, file: n, end: c.tail.Files[n].End}
 		return j.run
 	}
 	if st == nil {
 		return nil
 	}
-	if len(st.lay.Doomed) > 0 {
-		doomed := st.lay.Doomed[0]
+	if len(st.layout.Doomed) > 0 {
+		doomed := st.layout.Doomed[0]
 		return func(ctx context.Context) error { return c.dropRun(ctx, st, doomed) }
 	}
 	if inputs := mergeable(st, c.s.opts.memRows); len(inputs) > 0 {
-		j := mergeJob{c: c, st: st, number: st.n.number, inputs: inputs}
+		j := mergeJob{c: c, st: st, number: st.counters.number, inputs: inputs}
 		return j.run
 	}
 	if chunk, ok := st.rewritable(); ok {
-		j := rewriteJob{c: c, st: st, number: st.n.number, chunk: chunk}
+		j := rewriteJob{c: c, st: st, number: st.counters.number, chunk: chunk}
 		return j.run
 	}
 	return nil
@@ -177,25 +181,25 @@ func (c *committer) current(st *stream) bool {
 var errStale = errors.New("stream left memory")
 
 // dropRun deletes the pages of a run that is no longer used, some at a time.
-func (c *committer) dropRun(ctx context.Context, st *stream, run runInfo) error {
+func (c *committer) dropRun(ctx context.Context, st *stream, run bulk.RunInfo) error {
 	const some = 1000
 	for removed := run.Removed; ; {
 		last := false
-		err := c.s.doJob(ctx, some*200, func(g *group) error {
-			if !c.current(st) || len(st.lay.Doomed) == 0 || st.lay.Doomed[0].ID != run.ID {
+		err := c.s.queue.doJob(ctx, some*200, func(g *group) error {
+			if !c.current(st) || len(st.layout.Doomed) == 0 || st.layout.Doomed[0].ID != run.ID {
 				return errStale
 			}
-			to := min(removed+some, run.pages())
+			to := min(removed+some, run.Pages())
 			for p := removed; p < to; p++ {
-				if err := g.remove(pageKey(st.n.number, run.ID, p)); err != nil {
+				if err := g.remove(pageKey(st.counters.number, run.ID, p)); err != nil {
 					return err
 				}
 			}
-			lay := st.lay.clone()
+			lay := st.layout.clone()
 			lay.Doomed[0].Removed = to
-			if last = to == run.pages(); last {
-				for i := range filterParts(run.Blocks) {
-					if err := g.remove(numbered(kindFilter, st.n.number, run.ID, uint64(i))); err != nil {
+			if last = to == run.Pages(); last {
+				for i := range bulk.FilterParts(run.Blocks) {
+					if err := g.remove(filterKey(st.counters.number, run.ID, i)); err != nil {
 						return err
 					}
 				}

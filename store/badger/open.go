@@ -8,23 +8,24 @@ import (
 	"syscall"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Open opens the store in the data directory dir, making both when there is
 // none. It returns *store.BusyError when another process has it,
-// store.ErrNoSpace below store.free_stop (S126), and *store.DamageError when
+// store.ErrNoSpace below store.free_stop, and *store.DamageError when
 // the engine cannot be opened at all. A store that opens but proves to have
 // lost or changed commits is returned read-only: Damage says why, and every
-// write returns store.ErrReadOnly (S121, S122).
+// write returns store.ErrReadOnly.
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkDir(dir), orderDir(dir), filepath.Join(dir, "witness")} {
+	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkPath(dir), filepath.Join(dir, "witness")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
 	}
 	for _, d := range []string{filepath.Join(dir, "db"), dir} { // the new names, too, outlast a power cut
-		if err := syncDir(d); err != nil {
+		if err := bulk.SyncDir(d); err != nil {
 			return nil, fmt.Errorf("sync data directory: %w", err)
 		}
 	}
@@ -48,26 +49,33 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // OpenMemory opens a store that keeps nothing.
 func OpenMemory(opts Options) (*Store, error) {
+	if opts.bulkRoll == 0 {
+		opts.bulkRoll = bulkRollMemory
+	}
 	return openLocked("", opts.withDefaults())
 }
 
 func openLocked(dir string, opts Options) (*Store, error) {
 	s := newStore(dir, opts)
-	s.bulk.files = make(map[uint32]*os.File)
+	s.bulk = bulk.OpenDir("")
 	if dir != "" {
+		s.bulk = bulk.OpenDir(bulkPath(dir))
 		if err := spacious(dir, opts); err != nil {
 			return nil, err
 		}
-		s.bulk.dir = bulkDir(dir)
-		syscall.Umask(0o077) // the engine makes its files 0644 otherwise (S148)
-		if err := s.markUnclean(); err != nil {
+		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
+			return nil, fmt.Errorf("remove order files: %w", err)
+		}
+		syscall.Umask(0o077) // the engine makes its files 0644 otherwise
+		var err error
+		if s.unclean, err = markUnclean(dir); err != nil {
 			return nil, err
 		}
-		if err := s.prepareBallast(); err != nil {
+		if err := s.space.reserveBallast(); err != nil {
 			return nil, err
 		}
 	}
-	db, err := openEngine(s.engineDir(), opts, false)
+	db, err := openEngine(engineDir(dir), opts, false)
 	if err != nil {
 		return nil, err
 	}
@@ -77,27 +85,25 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		db.Close()
 		return nil, err
 	}
-	s.orders.kept = s.damage == nil
 	s.start(t)
 	return s, nil
 }
 
-// bulkDir is beside the engine's files and no concern of the engine.
-func bulkDir(dir string) string { return filepath.Join(dir, "db", "bulk") }
-
-// orderDir is what can be worked out again.
-func orderDir(dir string) string { return filepath.Join(dir, "db", "orders") }
+// bulkPath is beside the engine's files and no concern of the engine.
+func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
 // examine proves that the store is complete, or makes it read-only.
-func (s *Store) examine() (tail, error) {
-	if err := s.verifyTables(); err != nil {
-		s.opts.Logger.Error(err.Error())
-		s.damage = err
+func (s *Store) examine() (bulk.Tail, error) {
+	if s.dir != "" {
+		s.damage = verifyTables(s.db)
+	}
+	if s.damage != nil {
+		s.opts.Logger.Error(s.damage.Error())
 	}
 	if err := s.prove(); err != nil {
-		return tail{}, err
+		return bulk.Tail{}, err
 	}
-	r := s.reader(s.published)
+	r := s.reader(s.visible.commit)
 	defer r.txn.Discard()
 	t, err := s.loadBulk(r)
 	var damage *store.DamageError
@@ -112,57 +118,37 @@ func (s *Store) examine() (tail, error) {
 	return t, s.dropOrphans(t)
 }
 
-// markUnclean leaves the marker of S126; Close removes it.
-func (s *Store) markUnclean() error {
-	path := filepath.Join(s.dir, "unclean")
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// markUnclean leaves the marker that Close removes, and says whether it was there.
+func markUnclean(dir string) (unclean bool, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "unclean"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		s.unclean = true
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("mark data directory: %w", err)
+		return false, fmt.Errorf("mark data directory: %w", err)
 	}
-	return f.Close()
+	return false, f.Close()
 }
 
-// verifyTables checks every block of every table. The engine takes a block that
-// fails its checksum for one without the key that was asked for, so damage must
-// be found before anybody asks. Without the bulk the tables are small: some
-// megabytes for a million records. The check is done here and not by the
-// engine's own option, under which damage ends the process (S119).
-func (s *Store) verifyTables() (damage *store.DamageError) {
-	if s.dir == "" {
-		return nil
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			damage = damagef("engine table: %v", r)
-		}
-	}()
-	if err := s.db.VerifyChecksum(); err != nil {
-		return damagef("engine table: %v", err)
-	}
-	return nil
-}
-
-// prove compares the engine with the witness (S121).
+// prove compares the engine with the witness.
 func (s *Store) prove() error {
-	d, err := s.readChain()
+	r := s.reader(s.db.MaxVersion())
+	d, err := r.chain()
+	r.txn.Discard()
 	if err != nil {
 		return err
 	}
-	s.chain, s.published = d, d.seq
+	s.writer.chain, s.visible.commit = d, d.seq
 	if s.dir == "" {
 		return nil
 	}
 	dir := filepath.Join(s.dir, "witness")
-	s.witness.dir, s.witness.roll = dir, witnessRoll
+	s.writer.witness = witness{dir: dir, roll: witnessRoll}
 	t, err := readWitness(filepath.Join(dir, witnessName))
 	if err != nil && !errors.Is(err, errWitnessBroken) {
 		return err
 	}
-	verdict := judge(d, t, err)
+	verdict := compareWitness(d, t, err)
 	if verdict.damage != nil {
 		s.opts.Logger.Error(verdict.damage.Error())
 		if !s.opts.AcceptLoss {
@@ -173,75 +159,51 @@ func (s *Store) prove() error {
 	if s.damage != nil {
 		return nil
 	}
-	if verdict.rebuild { // versions that were given may be given again
-		if err := s.dropOrders(); err != nil {
-			return err
-		}
+	if verdict.rebuild && d.seq > 0 {
+		s.opts.Logger.Warn("store_witness_behind", "store", d.seq, "witness", t.last.seq)
 	}
-	return s.resumeWitness(d, t, verdict)
+	return s.writer.witness.resume(d, t, verdict)
 }
 
-// A finding is a row of the table of S121.
-type finding struct {
+// A witnessVerdict is what engine and witness, put side by side, mean: see
+// docs/spec/security.md, "Embedded store".
+type witnessVerdict struct {
 	damage  *store.DamageError
 	rebuild bool // start the witness over from the engine
 	append  bool // add the entry that is missing
 }
 
-func judge(d chain, t testimony, err error) finding {
+func compareWitness(d chain, t witnessContent, err error) witnessVerdict {
 	w := t.last
 	switch {
 	case err != nil:
-		return finding{damage: damagef("%v", err)}
+		return witnessVerdict{damage: store.Corrupt("%v", err)}
 	case !t.found:
-		return finding{rebuild: true}
+		return witnessVerdict{rebuild: true}
 	case d.seq < w.seq:
-		return finding{damage: &store.DamageError{
+		return witnessVerdict{damage: &store.DamageError{
 			Code:   "store_truncated",
 			Detail: fmt.Sprintf("%d acknowledged commits are gone: the store ends at %d, its witness at %d", w.seq-d.seq, d.seq, w.seq),
 		}}
 	case d.seq == w.seq && d.link != w.link:
-		return finding{damage: damagef("commit %d differs between the store and its witness", d.seq)}
+		return witnessVerdict{damage: store.Corrupt("commit %d differs between the store and its witness", d.seq)}
 	case d.seq == w.seq+1:
-		return finding{append: true}
+		return witnessVerdict{append: true}
 	case d.seq > w.seq:
-		return finding{rebuild: true}
+		return witnessVerdict{rebuild: true}
 	}
-	return finding{}
+	return witnessVerdict{}
 }
 
-func (s *Store) resumeWitness(d chain, t testimony, v finding) error {
-	if v.rebuild {
-		if d.seq > 0 {
-			s.opts.Logger.Warn("store_witness_behind", "store", d.seq, "witness", t.last.seq)
-		}
-		return s.witness.create(d)
-	}
-	f, err := os.OpenFile(filepath.Join(s.witness.dir, witnessName), os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("open witness: %w", err)
-	}
-	s.witness.f, s.witness.size = f, t.size
-	if err := f.Truncate(t.size); err != nil { // a torn entry
-		return fmt.Errorf("trim witness: %w", err)
-	}
-	if v.append {
-		return s.witness.append(d, t.last)
-	}
-	return nil
-}
-
-// readChain is the head of the chain in the engine, whichever commit it is of.
-func (s *Store) readChain() (chain, error) {
-	r := s.reader(s.db.MaxVersion())
-	defer r.txn.Discard()
+// chain is the head of the chain, which is of the newest commit.
+func (r reader) chain() (chain, error) {
 	b, ok, err := r.get(key(kindChain))
 	if err != nil || !ok {
 		return chain{}, err
 	}
 	c, err := decodeChain(b)
-	if err == nil && c.seq != s.db.MaxVersion() {
-		err = damagef("chain head is of commit %d, the newest write of %d", c.seq, s.db.MaxVersion())
+	if err == nil && c.seq != r.ts {
+		err = store.Corrupt("chain head is of commit %d, the newest write of %d", c.seq, r.ts)
 	}
 	return c, err
 }

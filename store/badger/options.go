@@ -1,13 +1,17 @@
 package badger
 
 import (
+	"fmt"
 	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
 
-// Defaults of security.md §17.
+// Defaults.
 const (
 	defaultQueueBytes = 8 << 20
 	defaultFreeStart  = 512 << 20
@@ -19,26 +23,27 @@ const (
 type Options struct {
 	// Logger gets the engine's messages and the store's own; nil discards them.
 	Logger *slog.Logger
-	// Small selects the small memory profile (S118).
+	// Small selects the small memory profile.
 	Small bool
-	// AllowNetworkFS permits a data directory on a network file system (S127).
+	// AllowNetworkFS permits a data directory on a network file system.
 	AllowNetworkFS bool
 	// AcceptLoss opens a store that proved to have lost acknowledged commits for
-	// writing again, from what is left (S122). Cursors are those of the last
+	// writing again, from what is left. Cursors are those of the last
 	// commit that survived, so they are never ahead of the records.
 	AcceptLoss bool
 	// QueueBytes bounds the commits that wait in Submit; 0 means 8 MiB.
 	QueueBytes int64
-	// Ballast is the size of the file released when space runs out (S125); 0 is none.
+	// Ballast is the size of the file released when space runs out; 0 is none.
 	Ballast int64
-	// FreeStart, FreeIngest and FreeStop are the bounds of S125 in bytes.
+	// FreeStart, FreeIngest and FreeStop are how many bytes must be free: to start a run, to take
+	// records, and to go on at all.
 	FreeStart, FreeIngest, FreeStop uint64
 
-	// PerStream makes the store ask for one commit per stream (R92, R95).
+	// PerStream makes the store ask for one commit per stream.
 	PerStream bool
-	// FailState names a stream whose cursor refuses to be committed (R95).
+	// FailState names a stream whose cursor refuses to be committed.
 	FailState store.Stream
-	// Fault is called at every named fault point (S152); an error it returns is
+	// Fault is called at every named fault point; an error it returns is
 	// treated as a failure of the step just named. It may end the process.
 	Fault func(point string) error
 	// FreeSpace replaces the measurement of free bytes in the data directory.
@@ -46,17 +51,14 @@ type Options struct {
 	// Now replaces the clock.
 	Now func() time.Time
 
-	memRows    int    // rows in memory that become an index run
-	bulkRoll   uint64 // size at which a bulk file is followed by the next
-	memory     int64  // of streams
-	orderBytes int    // of an order in memory
-	aheadOf    uint64 // records that have their orders worked out ahead
-	aheadAfter time.Duration
-	noBulk     bool // keep bulk in the engine, as in memory; for comparison
-	noSync     bool // what a power cut does without S114; for comparison
+	memRows     int    // rows in memory that become an index run
+	bulkRoll    uint64 // size at which a bulk file is followed by the next
+	memory      int64  // of streams
+	windowBytes int    // of sort keys in a window
+	noSync      bool   // let the engine leave its log to the operating system; for comparison
 }
 
-// Fault points of S152.
+// Points at which Fault is called.
 const (
 	FaultBeforeDB       = "commit.before_db"
 	FaultAfterDB        = "commit.after_db"
@@ -99,11 +101,11 @@ func (o Options) withDefaults() Options {
 			o.memRows = memRows / 2
 		}
 	}
-	if o.aheadOf == 0 {
-		o.aheadOf = aheadOf
-	}
-	if o.aheadAfter == 0 {
-		o.aheadAfter = aheadAfter
+	if o.windowBytes == 0 {
+		o.windowBytes = windowBytes
+		if o.Small {
+			o.windowBytes = windowBytes / 4
+		}
 	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = defaultQueueBytes
@@ -127,4 +129,62 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
+}
+
+// OpenURL opens "badger:DIR" or "memory:", either with a query:
+//
+//	fail_state=STREAM  refuse the cursor of that stream
+//	per_stream=BOOL    ask for one commit per stream
+//	memory=small       the small memory profile
+//	allow_network_fs=BOOL
+//
+// What the query sets wins over opts. Unknown parameters are an error.
+func OpenURL(raw string, opts Options) (*Store, error) {
+	scheme, rest, ok := strings.Cut(raw, ":")
+	if !ok || (scheme != "badger" && scheme != "memory") {
+		return nil, fmt.Errorf("store %q: want badger:DIR or memory", raw)
+	}
+	dir, query, _ := strings.Cut(rest, "?")
+	if err := applyQuery(query, &opts); err != nil {
+		return nil, fmt.Errorf("store %q: %w", raw, err)
+	}
+	if scheme == "memory" {
+		if dir != "" {
+			return nil, fmt.Errorf("store %q: memory takes no directory", raw)
+		}
+		return OpenMemory(opts)
+	}
+	if dir == "" {
+		return nil, fmt.Errorf("store %q: directory missing", raw)
+	}
+	return Open(dir, opts)
+}
+
+func applyQuery(query string, opts *Options) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	for name, v := range values {
+		value := v[len(v)-1]
+		switch name {
+		case "fail_state":
+			opts.FailState = store.Stream(value)
+		case "per_stream":
+			opts.PerStream, err = strconv.ParseBool(value)
+		case "allow_network_fs":
+			opts.AllowNetworkFS, err = strconv.ParseBool(value)
+		case "memory":
+			opts.Small = value == "small"
+			if value != "small" && value != "normal" {
+				err = fmt.Errorf("want small or normal, not %q", value)
+			}
+		default:
+			err = fmt.Errorf("unknown parameter")
+		}
+		if err != nil {
+			return fmt.Errorf("parameter %s: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -3,137 +3,315 @@ package badger
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
-
-	engine "github.com/dgraph-io/badger/v4"
+	"sort"
+	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Records lie in the order of their versions. Another order is worked out from
-// one walk over the stream, and from then on only takes in what was written since:
-// when somebody asks for it, or ahead of that when much was written. A version
-// that is superseded later stays in it and is passed over. A few are open at a
-// time; the others wait in their files, for the next process as well. Those of a
-// View are its own, and end with it.
+// Records lie in the order of their versions. Pages in another order come from
+// windows: one walk over the stream keeps the sort keys that are nearest to the
+// place asked for, as many as fit into windowBytes (some fifty thousand). The
+// pages around it are served from there, and what is written meanwhile is taken
+// in, until a listing leaves the window and the next walk makes another. One walk
+// is under way at a time, so whoever asks for pages here and there takes one core
+// and no more.
 const (
-	ordersMost    = 8         // kept
-	orderedAtOnce = 128       // records read at a time
-	orderedBytes  = pageBytes // of their data
-	orderedScan   = 1000      // records that Match is asked about: each may be in another segment
+	windowsMost    = 8       // kept in memory; a View keeps one
+	windowBytes    = 4 << 20 // of sort keys in one
+	orderedAtOnce  = 128     // records read at a time
+	orderedScan    = 1000    // records that Match is asked about for one page: each may be in another segment
+	windowRowBytes = 48      // of a row, beside its key
 )
 
-func (s *Store) ordered(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
-	return s.orders.page(ctx, s, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
+// A windowRow is one version of one key.
+type windowRow struct {
+	key     string // see sortKey
+	version uint64
+	size    uint32 // of its data
+	deleted bool
 }
 
-// page reads one page. The snapshot is opened with the order held, so it is
-// never older than what the order has taken in.
-func (o *orders) page(ctx context.Context, s *Store, q store.RecordQuery, open func(context.Context) (*snapshot, error)) (store.RecordPage, error) {
-	r, err := open(ctx)
-	if err != nil {
-		return store.RecordPage{}, err
+// A window holds the rows of a stream with low <= key < high, as of the version
+// through. Rows that were superseded since are still in it. It never changes.
+type window struct {
+	streamKey
+	by        store.Order
+	number    uint64 // of the stream
+	low, high string
+	end       bool   // there is no bound above, and high is ""
+	first     uint64 // version that it had after its first walk
+	through   uint64
+	rows      []windowRow // by key
+}
+
+// has says whether the window has the rows where a listing goes on: from at on,
+// or below at when it is descending; "" is the beginning, or the end.
+func (w *window) has(at string, descending bool) bool {
+	if descending {
+		return w.end && (at == "" || at > w.low) || !w.end && at != "" && at <= w.high && at > w.low
 	}
-	n, ok, err := r.counters(q.Connection, q.Stream)
-	r.close()
-	if err != nil || !ok {
-		return store.RecordPage{}, err
-	}
-	so, err := o.hold(ctx, s, orderID{n.number, q.Order})
-	if err != nil {
-		return store.RecordPage{}, err
-	}
-	defer o.release(so)
-	if r, err = open(ctx); err != nil {
-		return store.RecordPage{}, err
-	}
-	defer r.close()
-	now, ok, err := r.counters(q.Connection, q.Stream)
-	if err != nil || !ok || now.number != n.number {
-		return store.RecordPage{}, err // erased this moment
-	}
-	page, err := so.upToDate(ctx, r, now, q)
-	var damage *store.DamageError
-	if so.past && (errors.Is(err, errOrderBroken) || errors.As(err, &damage)) {
-		// The file is of another process, and whatever happened since. Damage that is
-		// still there without it is the store's.
-		if err := so.reset(); err != nil {
-			return store.RecordPage{}, err
+	return at >= w.low && (w.end || at < w.high)
+}
+
+// stale says that so much was written since the first walk that another one
+// costs little beside it.
+func (w *window) stale(n counters) bool { return n.last-w.first > n.live/4+1<<14 }
+
+// windows are those used last.
+type windows struct {
+	most int
+	mu   sync.Mutex // guards kept
+	kept []*window  // the one used last at the end
+}
+
+func (ws *windows) find(id streamKey, by store.Order, at string, descending bool) *window {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range slices.Backward(ws.kept) {
+		if w.streamKey == id && w.by == by && w.has(at, descending) {
+			return w
 		}
-		page, err = so.upToDate(ctx, r, now, q)
-	}
-	return page, damaged(err, q.Stream)
-}
-
-func (so *streamOrder) upToDate(ctx context.Context, r *snapshot, n counters, q store.RecordQuery) (store.RecordPage, error) {
-	if err := so.load(n); err != nil {
-		return store.RecordPage{}, err
-	}
-	if err := so.takeIn(ctx, r, n, q.Order); err != nil {
-		return store.RecordPage{}, err
-	}
-	return so.list(ctx, r.reader, n, q)
-}
-
-// load goes on where the process before this one had come.
-func (so *streamOrder) load(n counters) (err error) {
-	if so.loaded {
-		return nil
-	}
-	if so.through, so.rows, err = so.sorted.load(); err != nil {
-		return err
-	}
-	so.loaded, so.past = true, so.through > 0
-	if so.through > n.last {
-		return so.reset()
 	}
 	return nil
 }
 
-func (so *streamOrder) reset() error {
-	so.through, so.rows, so.past = 0, 0, false
-	return so.sorted.reset()
+// keep puts a window in the place of another, which may be nil.
+func (ws *windows) keep(w, old *window) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.kept = append(slices.DeleteFunc(ws.kept, func(k *window) bool { return k == old || k == w }), w)
+	if len(ws.kept) > ws.most {
+		ws.kept = slices.Delete(ws.kept, 0, 1)
+	}
 }
 
-// takeIn brings the order up to the snapshot. What it took in stays when ctx
-// ends it.
-func (so *streamOrder) takeIn(ctx context.Context, r *snapshot, n counters, by store.Order) error {
-	if so.rows > 2*(n.live+n.tombstones)+1<<16 { // most of it is superseded
-		if err := so.reset(); err != nil {
-			return err
+// forget drops the windows of a stream that is erased.
+func (ws *windows) forget(number uint64) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.kept = slices.DeleteFunc(ws.kept, func(k *window) bool { return k.number == number })
+}
+
+// page reads one page. The snapshot is opened after a window was found, so it is
+// never older than the window.
+func (ws *windows) page(ctx context.Context, q store.RecordQuery, open func(context.Context) (*snapshot, error)) (store.RecordPage, error) {
+	at := q.AfterKey
+	if at != "" && !q.Descending {
+		at += "\x00"
+	}
+	id := streamKey{q.Connection, q.Stream}
+	w := ws.find(id, q.Order, at, q.Descending)
+	r, err := open(ctx)
+	if err != nil {
+		return store.RecordPage{}, err
+	}
+	defer r.close()
+	n, ok, err := r.counters(q.Connection, q.Stream)
+	if err != nil || !ok {
+		return store.RecordPage{}, err
+	}
+	l := lister{r: r, n: n, pager: pager{
+		q: q, limit: bounded(q.Limit), most: orderedScan,
+		page: store.RecordPage{AfterKey: q.AfterKey, Version: n.last},
+	}}
+	if l.dead, err = newDeadView(r.reader, n.number); err != nil {
+		return l.page, damaged(err, q.Stream)
+	}
+	l.dead.chunks = make(map[uint64]*deadChunk)
+	for {
+		old := w
+		if w, err = l.window(ctx, old, at); err != nil {
+			return store.RecordPage{}, damaged(err, q.Stream)
+		}
+		ws.keep(w, old)
+		full, err := l.list(ctx, w, at)
+		if err != nil || full || q.Descending && w.low == "" || !q.Descending && w.end {
+			return l.page, damaged(err, q.Stream)
+		}
+		if at = w.high; q.Descending {
+			at = w.low
+		}
+		if w = ws.find(id, q.Order, at, q.Descending); w != nil && w.through > n.last {
+			w = nil // of a newer snapshot
 		}
 	}
-	if so.through == n.last {
-		return nil
+}
+
+// A lister fills one page from windows.
+type lister struct {
+	pager
+	r    *snapshot
+	n    counters
+	dead *deadView
+}
+
+// window returns one that has the rows at a place as of the snapshot: the one that
+// was found, which may be nil, as long as it can be brought up to date, or another.
+func (l *lister) window(ctx context.Context, found *window, at string) (*window, error) {
+	if found != nil && found.number == l.n.number && !found.stale(l.n) {
+		w, err := l.takeIn(ctx, found)
+		if err != nil || w.has(at, l.q.Descending) {
+			return w, err
+		}
 	}
-	var fresh []orderRow
+	s := l.r.s
+	select {
+	case s.walking <- struct{}{}:
+		defer func() { <-s.walking }()
+	case <-s.closing:
+		return nil, store.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	w := &window{streamKey: streamKey{l.q.Connection, l.q.Stream}, by: l.q.Order, number: l.n.number, first: l.n.last, end: true}
+	switch {
+	case !l.q.Descending:
+		w.low = at
+	case at != "":
+		w.high, w.end = at, false
+	}
+	return l.takeIn(ctx, w)
+}
+
+// takeIn returns the window as of the snapshot: with what was written behind
+// w.through, and without what is farthest when that is too much.
+func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
+	if w.through == l.n.last {
+		return w, nil
+	}
+	next, most := *w, l.r.s.opts.windowBytes
+	var fresh []windowRow
+	var k []byte
 	bytes := 0
-	settle := func() (err error) {
-		err = so.sorted.add(fresh, so.through, so.rows)
-		fresh, bytes = fresh[:0], 0
-		return err
-	}
-	err := r.walk(n, so.through, false, func(e entry) (bool, error) {
-		row := orderRow{key: sortKey(by, e.Change), version: e.version, deleted: e.Op == store.Delete, size: uint32(len(e.Data))}
-		fresh = append(fresh, row)
-		so.through = e.version
-		so.rows++
-		if bytes += row.memory(); bytes < so.sorted.limit {
+	err := l.r.walk(l.n, w.through, false, func(e bulk.Entry) (bool, error) {
+		if e.Version%4096 == 0 {
+			if err := l.r.interrupted(ctx); err != nil {
+				return false, err
+			}
+		}
+		k = sortKey(k[:0], next.by, e.Change)
+		if string(k) < next.low || !next.end && string(k) >= next.high {
 			return true, nil
 		}
-		if err := settle(); err != nil {
+		fresh = append(fresh, windowRow{string(k), e.Version, uint32(len(e.Data)), e.Op == store.Delete})
+		if bytes += len(k) + windowRowBytes; bytes >= most {
+			next.add(fresh, most, l.q.Descending)
+			fresh, bytes = fresh[:0], 0
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	next.add(fresh, most, l.q.Descending)
+	next.through = l.n.last
+	return &next, nil
+}
+
+// add merges rows in and cuts the window to so many bytes, at its end or, when
+// it is filled for a descending listing, at its beginning.
+func (w *window) add(fresh []windowRow, most int, descending bool) {
+	slices.SortStableFunc(fresh, func(a, b windowRow) int { return strings.Compare(a.key, b.key) })
+	rows := mergeRowsByKey(w.rows, fresh)
+	row := func(i int) windowRow { return rows[i] }
+	if descending {
+		row = func(i int) windowRow { return rows[len(rows)-1-i] }
+	}
+	bytes, kept := 0, 0
+	for ; kept < len(rows); kept++ {
+		bytes += len(row(kept).key) + windowRowBytes
+		if bytes > most && kept > 0 && row(kept).key != row(kept-1).key {
+			break
+		}
+	}
+	switch {
+	case kept == len(rows):
+		w.rows = rows
+	case descending:
+		w.rows, w.low = rows[len(rows)-kept:], row(kept-1).key
+	default:
+		w.rows, w.high, w.end = rows[:kept], row(kept-1).key+"\x00", false
+	}
+}
+
+func mergeRowsByKey(a, b []windowRow) []windowRow {
+	out := make([]windowRow, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].key <= b[0].key {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// list goes through a window from a place on. True says that the page is full.
+func (l *lister) list(ctx context.Context, w *window, at string) (bool, error) {
+	rows := w.rows
+	from := sort.Search(len(rows), func(i int) bool { return rows[i].key >= at })
+	rows = rows[from:]
+	if l.q.Descending {
+		if rows = w.rows; at != "" {
+			rows = rows[:from]
+		}
+	}
+	for len(rows) > 0 {
+		var some []windowRow
+		var err error
+		if some, rows, err = l.next(rows); err != nil {
 			return false, err
 		}
-		return true, r.interrupted(ctx)
-	})
-	if failed := settle(); failed != nil {
-		return failed
+		versions := make([]uint64, len(some))
+		for i, row := range some {
+			versions[i] = row.version
+		}
+		found, err := l.r.entriesAt(l.n.number, versions)
+		if err != nil {
+			return false, err
+		}
+		for i, row := range some {
+			if k := sortKey(nil, l.q.Order, found[i].Change); string(k) != row.key {
+				return false, store.Corrupt("version %d has another key than it had before", row.version)
+			}
+			if !l.take(found[i]) {
+				return true, nil
+			}
+			l.page.AfterKey = row.key
+		}
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 	}
-	if err == nil {
-		so.through = n.last
+	return false, nil
+}
+
+// next takes the rows that are read next, fewer when their data is large.
+func (l *lister) next(rows []windowRow) (some, rest []windowRow, err error) {
+	most := min(orderedAtOnce, l.limit+1-len(l.page.Records))
+	for bytes := 0; len(rows) > 0 && len(some) < most && bytes < pageBytes; {
+		row := rows[0]
+		if rest = rows[1:]; l.q.Descending {
+			row, rest = rows[len(rows)-1], rows[:len(rows)-1]
+		}
+		rows = rest
+		if row.deleted && !l.q.Deleted {
+			continue
+		}
+		superseded, err := l.dead.has(row.version)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !superseded {
+			some = append(some, row)
+			bytes += int(row.size)
+		}
 	}
-	return err
+	return some, rows, nil
 }
 
 // interrupted says why a long read should end: the engine closes when snapshots do.
@@ -149,97 +327,10 @@ func (r *snapshot) interrupted(ctx context.Context) error {
 	}
 }
 
-// sortKey is what a record is ordered by; it sorts as bytes.
-func sortKey(by store.Order, c store.Change) string {
-	if by == store.ByKey {
-		return string(c.Key)
+// sortKey appends what a record is ordered by; it sorts as bytes.
+func sortKey(b []byte, by store.Order, c store.Change) []byte {
+	if by == store.ByEmitted {
+		b = binary.BigEndian.AppendUint64(b, uint64(c.EmittedAt)^1<<63)
 	}
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(c.Key)), uint64(c.EmittedAt)^1<<63)
-	return string(append(b, c.Key...))
-}
-
-// list reads a page from an order that is up to the snapshot.
-func (so *streamOrder) list(ctx context.Context, r reader, n counters, q store.RecordQuery) (store.RecordPage, error) {
-	dead, err := newDeadView(r, n.number)
-	if err != nil {
-		return store.RecordPage{}, err
-	}
-	dead.chunks = make(map[uint64]*deadChunk)
-	m, err := so.sorted.seek(q.AfterKey, q.Descending)
-	if err != nil {
-		return store.RecordPage{}, err
-	}
-	p := pager{q: q, limit: bounded(q.Limit), most: orderedScan, page: store.RecordPage{AfterKey: q.AfterKey, Version: n.last}}
-	for {
-		rows, err := m.some(min(orderedAtOnce, p.limit+1-len(p.page.Records)), func(row orderRow) (bool, error) {
-			if row.deleted && !q.Deleted {
-				return false, nil
-			}
-			superseded, err := dead.has(row.version)
-			return !superseded, err
-		})
-		if err != nil || len(rows) == 0 {
-			return p.page, err
-		}
-		found, err := r.entriesAt(n.number, rows)
-		if err != nil {
-			return p.page, err
-		}
-		for i, row := range rows {
-			if sortKey(q.Order, found[i].Change) != row.key {
-				return p.page, damagef("version %d has another key than its order says", row.version)
-			}
-			if !p.take(found[i]) {
-				return p.page, nil
-			}
-			p.page.AfterKey = row.key
-		}
-		if err := ctx.Err(); err != nil {
-			return p.page, err
-		}
-	}
-}
-
-// entriesAt reads the versions of rows, each segment once.
-func (r reader) entriesAt(number uint64, rows []orderRow) ([]entry, error) {
-	found, byVersion := make([]entry, len(rows)), make([]int, len(rows))
-	for i := range byVersion {
-		byVersion[i] = i
-	}
-	slices.SortFunc(byVersion, func(a, b int) int {
-		if rows[a].version < rows[b].version {
-			return -1
-		}
-		return 1
-	})
-	prefix := numbered(kindSegment, number)
-	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
-	defer it.Close()
-	for len(byVersion) > 0 {
-		first := rows[byVersion[0]].version
-		if it.Seek(numbered(kindSegment, number, first)); !it.ValidForPrefix(prefix) {
-			return nil, damagef("version %d is missing", first)
-		}
-		payload, err := r.value(it.Item(), it.Item().KeyCopy(nil))
-		if err != nil {
-			return nil, err
-		}
-		for e, err := range entries(payload) {
-			if err != nil {
-				return nil, err
-			}
-			if e.version == rows[byVersion[0]].version {
-				e.Key, e.Data = slices.Clone(e.Key), slices.Clone(e.Data)
-				e.raw = nil // so that the segment can go
-				found[byVersion[0]] = e
-				if byVersion = byVersion[1:]; len(byVersion) == 0 {
-					break
-				}
-			}
-		}
-		if len(byVersion) > 0 && rows[byVersion[0]].version == first {
-			return nil, damagef("version %d is missing", first)
-		}
-	}
-	return found, nil
+	return append(b, c.Key...)
 }

@@ -1,10 +1,7 @@
 package badger_test
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +10,11 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// Several read the same orders, more of them than are kept, while a run writes
+// Several read pages of more streams and orders than windows are kept, while a run writes
 // and a stream is erased: every listing is in order, and has every key that was
 // there all the time once.
-func TestOrdersHammer(t *testing.T) {
-	s, err := badger.Open(t.TempDir(), badger.WithOrderBytes(crashOptions, 4<<10))
+func TestOrderedHammer(t *testing.T) {
+	s, err := badger.Open(t.TempDir(), badger.WithWindowBytes(crashOptions, 4<<10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,70 +101,5 @@ func end(t *testing.T, s *badger.Store, l store.Lease) {
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// The file of an order holds keys of records: that of a view has no name that
-// anybody could open, and goes with the view.
-func TestOrderFiles(t *testing.T) {
-	dir := t.TempDir()
-	s, err := badger.Open(dir, badger.WithOrderBytes(crashOptions, 1<<10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWriter(t, s, "run_1")
-	if _, err := w.commit(func(b *store.Batch) {
-		for i := range 500 {
-			b.Append(store.Change{Key: fmt.Appendf(nil, "k%03d", i*7%500), Data: []byte(`{}`)})
-		}
-	}).Result(); err != nil {
-		t.Fatal(err)
-	}
-	v, err := s.View(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, records := range []func(context.Context, store.RecordQuery) (store.RecordPage, error){s.Records, v.Records} {
-		page, err := records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s", Order: store.ByKey})
-		if err != nil || len(page.Records) != 100 || page.Records[99].Key != "k099" {
-			t.Fatal(len(page.Records), err)
-		}
-	}
-	if named, err := filepath.Glob(filepath.Join(dir, "db", "orders", "*")); err != nil || len(named) != 1 {
-		t.Fatal(named, err)
-	}
-	open := func() (n int) {
-		files, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Skip("SKIPPED: no /proc")
-		}
-		for _, f := range files {
-			if to, err := os.Readlink(filepath.Join("/proc/self/fd", f.Name())); err == nil && strings.HasPrefix(to, filepath.Join(dir, "db", "orders")) {
-				n++
-			}
-		}
-		return n
-	}
-	if n := open(); n != 2 {
-		t.Fatalf("%d files of orders are open, want 2", n)
-	}
-	v.Close()
-	v.Close()
-	if n := open(); n != 1 {
-		t.Fatalf("%d files of orders are open after the view was closed, want 1", n)
-	}
-	late, err := s.View(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil { // does not wait for views
-		t.Fatal(err)
-	}
-	if _, err := late.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s"}); err == nil {
-		t.Fatal("a view outlived its store")
-	}
-	late.Close()
-	if n := open(); n != 0 {
-		t.Fatalf("%d files of orders are open after Close", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R144: what a question says is shown while its store is open, and stands in no
+// What a question says is shown while its store is open, and stands in no
 // file; one that was left by a process that died keeps its id, not its words.
 func TestPendingSealed(t *testing.T) {
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ func cut(t *testing.T, c *campaign.Campaign, d *loopdisk.Disk, dir string, env .
 	return acked
 }
 
-// S114, section 19: a power cut at any moment loses nothing that was
+// A power cut at any moment loses nothing that was
 // acknowledged and leaves nothing half there.
 func TestPowerCut(t *testing.T) {
 	if !loopdisk.Inside(t) {
@@ -40,8 +40,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestPowerCutUnsynced: without S114 the same cuts lose acknowledged commits, so
-// the test above can fail; and the witness notices (S121).
+// TestPowerCutUnsynced: without syncs the same cuts lose acknowledged commits, so
+// the test above can fail; and the witness notices.
 func TestPowerCutUnsynced(t *testing.T) {
 	if !loopdisk.Inside(t) {
 		return

@@ -34,8 +34,9 @@ func (it *item) run() store.RunID {
 
 // A queue holds items in the order submitted, bounded in bytes.
 type queue struct {
-	limit int64
-	ready chan struct{} // capacity 1: something was pushed or the queue closed
+	limit    int64
+	writable func() error  // why nothing is written any more
+	ready    chan struct{} // capacity 1: something was pushed or the queue closed
 
 	mu     sync.Mutex // guards all below
 	items  []*item
@@ -45,8 +46,8 @@ type queue struct {
 	halted bool // ops of jobs are refused
 }
 
-func newQueue(limit int64) *queue {
-	return &queue{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{})}
+func newQueue(limit int64, writable func() error) *queue {
+	return &queue{limit: limit, writable: writable, ready: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
 // push appends items that belong together, waiting for room. More than the
@@ -83,6 +84,35 @@ func (q *queue) push(ctx context.Context, items ...*item) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// do runs op in the committer and waits until what it wrote is durable.
+func (q *queue) do(ctx context.Context, barrier bool, op func(*group) error) error {
+	return q.await(ctx, &item{op: op, barrier: barrier, bytes: 4096})
+}
+
+// doJob is do for an op that writes about so many bytes, on behalf of a job that
+// holds a snapshot; store.ErrNoSpace when the engine is about to close.
+func (q *queue) doJob(ctx context.Context, bytes int64, op func(*group) error) error {
+	return q.await(ctx, &item{op: op, job: true, bytes: bytes})
+}
+
+func (q *queue) await(ctx context.Context, it *item) error {
+	if err := q.writable(); err != nil {
+		return err
+	}
+	receipt, settle := store.NewReceipt()
+	it.settle = settle
+	if err := q.push(ctx, it); err != nil {
+		return err
+	}
+	select {
+	case <-receipt.Done():
+		_, err := receipt.Result()
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -186,4 +216,52 @@ func (q *queue) drained() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed && len(q.items) == 0
+}
+
+// Submit implements store.Store. A commit is one transaction.
+func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if len(c.Batches) > 0 {
+		if err := s.space.awaitIngest(ctx); err != nil {
+			return nil, err
+		}
+	}
+	receipt, settle := store.NewReceipt()
+	it := &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End}
+	if err := s.queue.push(ctx, it); err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+func gapSize(g store.DetailGap) int64 {
+	return int64(len(g.Locator)+len(g.ListCursor)+2*len(g.RecordKey)) + 1024
+}
+
+// commitBytes estimates what c costs in the engine.
+func commitBytes(c *store.Commit) int64 {
+	n := int64(1024)
+	for _, b := range c.Batches {
+		n += int64(b.Size()) + 256
+	}
+	for _, e := range c.Events {
+		n += int64(len(e.Data)) + 1024
+	}
+	for _, states := range [][]store.State{c.Staged, c.Advance} {
+		for _, st := range states {
+			n += int64(len(st.Cursor)) + 512
+		}
+	}
+	for _, g := range c.Gaps {
+		n += gapSize(g)
+	}
+	if c.Ask != nil {
+		n += int64(len(c.Ask.Message)+len(c.Ask.Schema)) + 512
+	}
+	if c.Run != nil {
+		n += int64(len(c.Run.Result)) + 1024
+	}
+	return n
 }

@@ -11,7 +11,7 @@ import (
 // bytes back: otherwise the queue is never empty again, and a commit that is
 // larger than its limit, which passes only alone, waits for ever.
 func TestChoresClaimNothing(t *testing.T) {
-	q := newQueue(10)
+	q := newQueue(10, nil)
 	settle := func(store.Ack, error) {}
 	q.finish(&item{bytes: 1024, settle: settle}, nil)
 	now, cancel := context.WithCancel(t.Context())

@@ -1,17 +1,21 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	engine "github.com/dgraph-io/badger/v4"
+
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Record implements store.Store.
 func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
-	h1, h2 := hashKey([]byte(k))
-	var seen sight
-	r, err := s.snapshot(ctx, func() { seen.take(s.streams[streamKey{connection, stream}]) })
+	h1, h2 := bulk.HashKey([]byte(k))
+	var seen memoryView
+	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
 	if err != nil {
 		return store.Record{}, err
 	}
@@ -24,48 +28,62 @@ func (s *Store) Record(ctx context.Context, connection store.ConnectionID, strea
 	if err != nil || !ok {
 		return store.Record{}, missing(damaged(err, stream), "record %q of stream %s", k, stream)
 	}
-	e, err := r.entryAt(n.number, at.at())
-	if err == nil && string(e.Key) != k {
-		err = damagef("version %d has another key than the index says", at.at())
+	found, err := r.entriesAt(n.number, []uint64{at.At()})
+	if err == nil && string(found[0].Key) != k {
+		err = store.Corrupt("version %d has another key than the index says", at.At())
 	}
 	if err != nil {
 		return store.Record{}, damaged(err, stream)
 	}
-	rec := e.record(stream)
-	rec.Data = slices.Clone(rec.Data)
-	return rec, nil
+	return recordOf(found[0], stream), nil
 }
 
-// entryAt reads one version.
-func (r reader) entryAt(number, version uint64) (entry, error) {
-	k, err := r.lastKey(numbered(kindSegment, number), numbered(kindSegment, number, version))
-	if err != nil {
-		return entry{}, err
+// entriesAt reads versions, each segment once. The entries share no memory with
+// a segment.
+func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error) {
+	found, wanted := make([]bulk.Entry, len(versions)), make([]int, len(versions)) // indexes, by version
+	for i := range wanted {
+		wanted[i] = i
 	}
-	if k != nil {
-		payload, _, err := r.get(k)
-		if err != nil {
-			return entry{}, err
+	slices.SortFunc(wanted, func(a, b int) int { return cmp.Compare(versions[a], versions[b]) })
+	prefix := numbered(kindSegment, number)
+	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: true})
+	defer it.Close()
+	for len(wanted) > 0 {
+		first := versions[wanted[0]]
+		if it.Seek(numbered(kindSegment, number, first)); !it.ValidForPrefix(prefix) {
+			return nil, store.Corrupt("version %d is missing", first)
 		}
-		for e, err := range entries(payload) {
-			if err != nil || e.version == version {
-				return e, err
+		payload, err := r.value(it.Item(), it.Item().KeyCopy(nil))
+		if err != nil {
+			return nil, err
+		}
+		for e, err := range bulk.Entries(payload) {
+			if err != nil {
+				return nil, err
+			}
+			if len(wanted) > 0 && e.Version == versions[wanted[0]] {
+				e.Key, e.Data, e.Raw = slices.Clone(e.Key), slices.Clone(e.Data), nil
+				found[wanted[0]], wanted = e, wanted[1:]
 			}
 		}
+		if len(wanted) > 0 && versions[wanted[0]] == first {
+			return nil, store.Corrupt("version %d is missing", first)
+		}
 	}
-	return entry{}, damagef("version %d is missing", version)
+	return found, nil
 }
 
-// A sight is what a reader takes of a stream's memory along with its snapshot.
-type sight struct {
+// A memoryView is the part of a stream's memory that goes with a snapshot.
+type memoryView struct {
 	st     *stream
-	tables []*table // newest first
-	runs   []*indexRun
+	tables []*bulk.Table // newest first
+	runs   []*bulk.IndexRun
 	shown  uint64
 }
 
-// take is called with Store.view held. st is nil when the stream is not in memory.
-func (v *sight) take(st *stream) {
+// take is called with visible locked. st is nil when the stream is not in memory.
+func (v *memoryView) take(st *stream) {
 	if st == nil {
 		return
 	}
@@ -77,15 +95,15 @@ func (v *sight) take(st *stream) {
 }
 
 // find returns the row of a key as of the snapshot r.
-func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
+func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	if v.st == nil {
 		return r.search(n, h1, h2)
 	}
 	for _, t := range v.tables {
 		v.st.rows.RLock()
-		found, ok := t.get(h1, h2)
+		found, ok := t.Get(h1, h2)
 		v.st.rows.RUnlock()
-		if ok && found.at() > v.shown {
+		if ok && found.At() > v.shown {
 			return r.search(n, h1, h2) // a commit in flight writes this very key
 		}
 		if ok {
@@ -93,52 +111,52 @@ func (v *sight) find(r reader, n counters, h1, h2 uint64) (row, bool, error) {
 		}
 	}
 	for _, run := range slices.Backward(v.runs) {
-		if !run.filter.has(h1, h2) {
+		if !run.Filter.Has(h1, h2) {
 			continue
 		}
-		if found, ok, err := run.find(r, n.number, h1, h2); err != nil || ok {
+		if found, ok, err := r.find(n.number, run.RunInfo, h1, h2); err != nil || ok {
 			return found, ok, err
 		}
 	}
-	return row{}, false, nil
+	return bulk.Row{}, false, nil
 }
 
 // search finds a key without the help of memory: in the segments that no run
 // covers, then in every run. It costs some milliseconds.
-func (r reader) search(n counters, h1, h2 uint64) (row, bool, error) {
+func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	lay, err := readLayout(r.get, n.number)
 	if err != nil {
-		return row{}, false, err
+		return bulk.Row{}, false, err
 	}
-	var newest row
+	var newest bulk.Row
 	err = r.scan(numbered(kindSegment, n.number), numbered(kindSegment, n.number, lay.Indexed+1), false, func(_, payload []byte) (bool, error) {
-		for e, err := range entries(payload) {
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if k1, k2 := hashKey(e.Key); k1 == h1 && k2 == h2 {
-				newest = row{h1: h1, h2: h2, version: e.version}
+			if k1, k2 := bulk.HashKey(e.Key); k1 == h1 && k2 == h2 {
+				newest = bulk.Row{H1: h1, H2: h2, Version: e.Version}
 			}
 		}
 		return true, nil
 	})
-	if err != nil || newest.version != 0 {
+	if err != nil || newest.Version != 0 {
 		return newest, err == nil, err
 	}
 	for _, info := range slices.Backward(lay.Runs) {
-		if found, ok, err := info.find(r, n.number, h1, h2); err != nil || ok {
+		if found, ok, err := r.find(n.number, info, h1, h2); err != nil || ok {
 			return found, ok, err
 		}
 	}
-	return row{}, false, nil
+	return bulk.Row{}, false, nil
 }
 
 // Memory says what the indexes of the streams in use take, in bytes.
 func (s *Store) Memory() int64 {
-	s.view.RLock()
-	defer s.view.RUnlock()
+	s.visible.RLock()
+	defer s.visible.RUnlock()
 	n := int64(0)
-	for _, st := range s.streams {
+	for _, st := range s.visible.streams {
 		n += st.footprint.Load()
 	}
 	return n

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // pageBytes bounds the data in one page of records, beside its first record.
@@ -20,7 +21,7 @@ func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]s
 		return nil, err
 	}
 	defer r.close()
-	if _, erased, err := r.get(being(erasedConnection, string(connection))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedConnection, string(connection))); err != nil || erased {
 		return nil, err
 	}
 	prefix := countersKey(connection, "")
@@ -47,7 +48,7 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 	switch q.Order {
 	case "", store.ByVersion:
 	case store.ByKey, store.ByEmitted:
-		return s.ordered(ctx, q)
+		return s.windows.page(ctx, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
 	default:
 		return store.RecordPage{}, errOrder
 	}
@@ -71,13 +72,13 @@ func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.Recor
 		return store.RecordPage{Version: n.last}, store.ErrCursorExpired
 	}
 	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, page: store.RecordPage{After: q.After, Version: n.last}}
-	err = r.walk(n, q.After, q.Descending, func(e entry) (bool, error) {
+	err = r.walk(n, q.After, q.Descending, func(e bulk.Entry) (bool, error) {
 		if e.Op == store.Delete && !q.Deleted {
 			return true, nil
 		}
 		more := p.take(e)
 		if more {
-			p.page.After = e.version
+			p.page.After = e.Version
 		}
 		return more, ctx.Err()
 	})
@@ -95,12 +96,12 @@ type pager struct {
 
 // take puts a record in the page unless it does not match. False says that the
 // page is full and that the record belongs to the next one.
-func (p *pager) take(e entry) bool {
+func (p *pager) take(e bulk.Entry) bool {
 	if len(p.page.Records) == p.limit || p.bytes > pageBytes || p.asked == p.most || p.scanned > scanBytes {
 		p.page.More = true
 		return false
 	}
-	rec := e.record(p.q.Stream)
+	rec := recordOf(e, p.q.Stream)
 	if p.q.Match != nil {
 		p.asked++
 		p.scanned += len(e.Data)
@@ -119,18 +120,18 @@ func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, 
 	if err != nil || !ok {
 		return counters{}, false, damaged(err, s)
 	}
-	if _, erased, err := r.get(being(erasedConnection, string(c))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedConnection, string(c))); err != nil || erased {
 		return counters{}, false, err
 	}
 	n, err := decodeCounters(b)
 	return n, err == nil, damaged(err, s)
 }
 
-// record makes a record of an entry, whose data it shares.
-func (e entry) record(s store.Stream) store.Record {
+// recordOf makes a record of an entry, whose data it shares.
+func recordOf(e bulk.Entry, s store.Stream) store.Record {
 	rec := store.Record{
-		Stream: s, Key: string(e.Key), Compound: e.Compound, Version: e.version, RunID: store.RunID(e.run),
-		EmittedAt: time.UnixMicro(e.EmittedAt).UTC(), IngestedAt: time.UnixMicro(e.ingested).UTC(),
+		Stream: s, Key: string(e.Key), Compound: e.Compound, Version: e.Version, RunID: store.RunID(e.Run),
+		EmittedAt: time.UnixMicro(e.EmittedAt).UTC(), IngestedAt: time.UnixMicro(e.Ingested).UTC(),
 		Deleted: e.Op == store.Delete,
 	}
 	if !rec.Deleted {
@@ -145,8 +146,8 @@ func (e entry) record(s store.Stream) store.Record {
 //
 // Every version between the bounds is either in a segment or superseded. A walk
 // checks that as it goes, so a segment that the engine lost is damage and never
-// a short list (S123).
-func (r reader) walk(n counters, after uint64, descending bool, fn func(entry) (bool, error)) error {
+// a short list.
+func (r reader) walk(n counters, after uint64, descending bool, fn func(bulk.Entry) (bool, error)) error {
 	dead, err := newDeadView(r, n.number)
 	if err != nil {
 		return err
@@ -162,29 +163,26 @@ type walker struct {
 	r    reader
 	n    counters
 	dead *deadView
-	fn   func(entry) (bool, error)
+	fn   func(bulk.Entry) (bool, error)
 	met  uint64 // current records and tombstones
 	done bool
 }
 
 func (w *walker) up(after uint64) error {
 	next := after + 1
-	from, err := w.r.segmentOf(w.n.number, next)
-	if err != nil {
-		return err
-	}
-	err = w.r.scan(numbered(kindSegment, w.n.number), from, false, func(_, payload []byte) (bool, error) {
-		for e, err := range entries(payload) {
+	from := w.r.segmentOf(w.n.number, next)
+	err := w.r.scan(numbered(kindSegment, w.n.number), from, false, func(_, payload []byte) (bool, error) {
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if e.version < next {
+			if e.Version < next {
 				continue
 			}
-			if err := w.hole(next, e.version); err != nil {
+			if err := w.hole(next, e.Version); err != nil {
 				return false, err
 			}
-			next = e.version + 1
+			next = e.Version + 1
 			if err := w.visit(e); err != nil || w.done {
 				return false, err
 			}
@@ -211,21 +209,21 @@ func (w *walker) down(before uint64) error {
 	}
 	seek := numbered(kindSegment, w.n.number, before-1)
 	err := w.r.scan(numbered(kindSegment, w.n.number), seek, true, func(_, payload []byte) (bool, error) {
-		var all []entry
-		for e, err := range entries(payload) {
+		var all []bulk.Entry
+		for e, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
 			all = append(all, e)
 		}
 		for _, e := range slices.Backward(all) {
-			if e.version >= next {
+			if e.Version >= next {
 				continue
 			}
-			if err := w.hole(e.version+1, next); err != nil {
+			if err := w.hole(e.Version+1, next); err != nil {
 				return false, err
 			}
-			next = e.version
+			next = e.Version
 			if err := w.visit(e); err != nil || w.done {
 				return false, err
 			}
@@ -244,7 +242,7 @@ func (w *walker) down(before uint64) error {
 // count compares what a walk over the whole stream met with the counters.
 func (w *walker) count(whole bool) error {
 	if want := w.n.live + w.n.tombstones; whole && w.met != want {
-		return damagef("%d records and tombstones where the counters say %d", w.met, want)
+		return store.Corrupt("%d records and tombstones where the counters say %d", w.met, want)
 	}
 	return nil
 }
@@ -256,13 +254,13 @@ func (w *walker) hole(a, b uint64) error {
 	}
 	ok, err := w.dead.span(a, b-1)
 	if err == nil && !ok {
-		err = damagef("records of versions %d to %d are missing", a, b-1)
+		err = store.Corrupt("records of versions %d to %d are missing", a, b-1)
 	}
 	return err
 }
 
-func (w *walker) visit(e entry) error {
-	superseded, err := w.dead.has(e.version)
+func (w *walker) visit(e bulk.Entry) error {
+	superseded, err := w.dead.has(e.Version)
 	if err != nil || superseded {
 		return err
 	}
@@ -274,11 +272,10 @@ func (w *walker) visit(e entry) error {
 
 // segmentOf returns the key of the segment that holds version v, or of the
 // first one behind it.
-func (r reader) segmentOf(number, v uint64) ([]byte, error) {
+func (r reader) segmentOf(number, v uint64) []byte {
 	at := numbered(kindSegment, number, v)
-	k, err := r.lastKey(numbered(kindSegment, number), at)
-	if err != nil || k == nil {
-		return at, err
+	if k := r.lastKey(numbered(kindSegment, number), at); k != nil {
+		return k
 	}
-	return k, nil
+	return at
 }

@@ -1,6 +1,7 @@
 package badger
 
 import "context"
+import "github.com/sluicehost/sluice/store/badger/bulk"
 
 // Shape of segments: what a rewrite aims at, and how many segments in a chunk
 // of versions are too many.
@@ -13,7 +14,7 @@ const (
 // half of what they hold is superseded, or they are many and small. Only
 // versions that an index run covers and that readers see are rewritten.
 func (st *stream) rewritable() (chunk uint64, ok bool) {
-	end := min(st.lay.Indexed, st.shown)
+	end := min(st.layout.Indexed, st.shown)
 	for i := range st.heavy {
 		if (i+1)<<chunkShift <= end {
 			return i, true
@@ -41,9 +42,9 @@ type rewriteJob struct {
 	number uint64
 	chunk  uint64
 
-	pack    repack
+	pack    bulk.Packer
 	old     [][]byte       // keys of the segments read
-	fresh   []write        // their replacements
+	fresh   []write        // their replacements, with payloads
 	dropped map[uint64]int // purged versions by chunk
 	bytes   int64
 }
@@ -65,7 +66,7 @@ func (j *rewriteJob) run(ctx context.Context) error {
 			return false, nil
 		}
 		j.old = append(j.old, k)
-		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.bytes) < 2*segmentBytes {
+		if err := j.read(payload, dead); err != nil || j.bytes+int64(j.pack.Bytes) < 2*segmentBytes {
 			return true, err
 		}
 		return true, j.write(ctx)
@@ -81,19 +82,19 @@ func (j *rewriteJob) run(ctx context.Context) error {
 
 // read takes over what is needed of one segment.
 func (j *rewriteJob) read(payload []byte, dead *deadView) error {
-	for e, err := range entries(payload) {
+	for e, err := range bulk.Entries(payload) {
 		if err != nil {
 			return err
 		}
-		gone, err := dead.has(e.version)
+		gone, err := dead.has(e.Version)
 		if err != nil {
 			return err
 		}
 		if gone {
-			j.dropped[e.version>>chunkShift]++
+			j.dropped[e.Version>>chunkShift]++
 			continue
 		}
-		if j.pack.add(e); j.pack.bytes >= segmentBytes {
+		if j.pack.Add(e); j.pack.Bytes >= segmentBytes {
 			j.close()
 		}
 	}
@@ -101,15 +102,15 @@ func (j *rewriteJob) read(payload []byte, dead *deadView) error {
 }
 
 func (j *rewriteJob) close() {
-	first, v := j.pack.value()
+	first, v := j.pack.Segment()
 	j.fresh = append(j.fresh, write{numbered(kindSegment, j.number, first), v})
 	j.bytes += int64(len(v))
-	j.pack = repack{}
+	j.pack = bulk.Packer{}
 }
 
 // write replaces the segments read so far, if that gains anything.
 func (j *rewriteJob) write(ctx context.Context) error {
-	if len(j.pack.parts) > 0 {
+	if len(j.pack.Parts) > 0 {
 		j.close()
 	}
 	old, fresh, dropped := j.old, j.fresh, j.dropped
@@ -118,7 +119,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 	if len(dropped) == 0 && len(fresh) >= len(old) {
 		return nil
 	}
-	return j.c.s.doJob(ctx, bytes, func(g *group) error {
+	return j.c.s.queue.doJob(ctx, bytes, func(g *group) error {
 		if !j.c.current(j.st) {
 			return errStale
 		}
@@ -128,7 +129,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 			}
 		}
 		for _, w := range fresh {
-			g.putBulk(w.key, w.value)
+			g.putPayload(w.key, w.value)
 		}
 		for chunk, n := range dropped {
 			j.purge(g, chunk, n)
@@ -152,13 +153,13 @@ func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
 	}
 	g.undo = append(g.undo, func() { st.dead[chunk] = was })
 	// The bits that are on lists only are written with it: they are superseded all the same.
-	g.put(numbered(kindDeadChunk, st.n.number, chunk), now.encode())
+	g.put(numbered(kindDeadChunk, st.counters.number, chunk), now.encode())
 	now.dirty = false
 }
 
 // finish forgets the chunk until more of it is superseded.
 func (j *rewriteJob) finish(ctx context.Context) error {
-	return j.c.s.do(ctx, false, func(*group) error {
+	return j.c.s.queue.do(ctx, false, func(*group) error {
 		delete(j.st.heavy, j.chunk)
 		delete(j.st.tiny, j.chunk)
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"sync"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -55,7 +56,7 @@ func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before 
 		}
 		var run store.Run
 		if err := json.Unmarshal(payload, &run); err != nil {
-			return false, damagef("run %s: %v", id, err)
+			return false, store.Corrupt("run %s: %v", id, err)
 		}
 		runs = append(runs, run)
 		return len(runs) < bounded(limit), ctx.Err()
@@ -119,7 +120,7 @@ func (r reader) head(id store.RunID) (runHead, bool, error) {
 // events reads up to limit events from a sequence on; none of a run whose
 // timeline is being deleted.
 func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
-	if _, erased, err := r.get(being(erasedRun, string(id))); err != nil || erased {
+	if _, erased, err := r.get(eraseNote(erasedRun, string(id))); err != nil || erased {
 		return nil, err
 	}
 	prefix := key(kindEvent, string(id), "")
@@ -127,14 +128,72 @@ func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit i
 	err := r.scan(prefix, eventKey(id, from), false, func(k, payload []byte) (bool, error) {
 		var e store.Event
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return false, damagef("event of run %s: %v", id, err)
+			return false, store.Corrupt("event of run %s: %v", id, err)
 		}
 		want := from + uint64(len(events))
 		if got := binary.BigEndian.Uint64(k[len(prefix):]); got != want || e.Sequence != want {
-			return false, damagef("run %s has event %d where %d belongs", id, got, want)
+			return false, store.Corrupt("run %s has event %d where %d belongs", id, got, want)
 		}
 		events = append(events, e)
 		return len(events) < limit, ctx.Err()
 	})
 	return events, err
+}
+
+// watchers hands out wake-ups: channels of capacity 1,
+// coalesced, so that a slow watcher costs nothing and misses nothing.
+type watchers struct {
+	mu   sync.Mutex // guards runs and next
+	runs map[store.RunID]map[uint64]chan struct{}
+	next uint64
+}
+
+// Watch implements store.Store.
+func (s *Store) Watch(id store.RunID) (<-chan struct{}, func()) {
+	return s.watchers.add(id)
+}
+
+func (w *watchers) add(id store.RunID) (<-chan struct{}, func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.runs == nil {
+		w.runs = make(map[store.RunID]map[uint64]chan struct{})
+	}
+	if w.runs[id] == nil {
+		w.runs[id] = make(map[uint64]chan struct{})
+	}
+	n, ch := w.next, make(chan struct{}, 1)
+	w.next++
+	w.runs[id][n] = ch
+	return ch, func() { w.remove(id, n) }
+}
+
+func (w *watchers) remove(id store.RunID, n uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.runs[id], n)
+	if len(w.runs[id]) == 0 {
+		delete(w.runs, id)
+	}
+}
+
+func (w *watchers) wake(ids map[store.RunID]bool) {
+	if len(ids) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range ids {
+		poke(w.runs[id])
+	}
+	poke(w.runs[""])
+}
+
+func poke(all map[uint64]chan struct{}) {
+	for _, ch := range all {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// spaceEvery is how often free space is measured beside every commit (S125). Who
+// spaceEvery is how often free space is measured beside every commit. Who
 // waits for space is told within a second.
 const spaceEvery = time.Second / 4
 
 // A level says how much free space is left.
-type level int
+type spaceLevel int
 
 const (
-	roomy    level = iota
-	noStart        // below store.free_start: new runs are refused
-	noIngest       // below store.free_ingest: records wait
-	halted         // below store.free_stop: the engine is closed
+	roomy    spaceLevel = iota
+	noStart             // below store.free_start: new runs are refused
+	noIngest            // below store.free_ingest: records wait
+	halted              // below store.free_stop: the engine is closed
 )
 
-// A space watches the free bytes of the data directory (S125): a full disk
+// A space watches the free bytes of the data directory: a full disk
 // ends the process through a mapped file, so it must never come to that.
 type space struct {
 	s *Store
 
 	mu      sync.Mutex // guards level and changed
-	level   level
+	level   spaceLevel
 	free    uint64        // bytes, as of the latest measurement
 	changed chan struct{} // closed and replaced with every change of level
 }
@@ -39,7 +39,7 @@ type space struct {
 func (sp *space) init(s *Store) { sp.s, sp.changed = s, make(chan struct{}) }
 
 // measure updates the level. A failed measurement changes nothing.
-func (sp *space) measure() level {
+func (sp *space) measure() spaceLevel {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	if sp.s.dir == "" {
@@ -70,7 +70,7 @@ func (sp *space) measure() level {
 }
 
 // spacious says whether the engine can be opened: without space it ends the
-// process through a mapped file, at every start (S126).
+// process through a mapped file, at every start.
 func spacious(dir string, o Options) error {
 	free, err := o.FreeSpace(dir)
 	if err != nil {
@@ -84,7 +84,7 @@ func spacious(dir string, o Options) error {
 	return nil
 }
 
-func (sp *space) state() (level, <-chan struct{}) {
+func (sp *space) state() (spaceLevel, <-chan struct{}) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	return sp.level, sp.changed
@@ -136,22 +136,22 @@ func (sp *space) awaitIngest(ctx context.Context) error {
 	}
 }
 
-// spared says that there is room for a commit. When there is not, it puts the
+// awaitSpace says that there is room for a commit. When there is not, it puts the
 // current group back into the queue, closes the engine, waits until free space
 // is above store.free_ingest or the store closes, and opens the engine again.
 // Only the committer calls it.
-func (c *committer) spared() bool {
+func (c *committer) awaitSpace() bool {
 	if c.s.space.measure() < halted {
 		return true
 	}
 	for len(c.inflight) > 0 {
-		c.landed(<-c.s.written)
+		c.landed(<-c.s.writer.written)
 	}
-	c.unprepare()
+	c.requeueCurrent()
 	c.s.queue.halt(true)
 	defer c.s.queue.halt(false)
 	if err := c.suspend(); err != nil {
-		c.abandon(err)
+		c.giveUp(err)
 		return false
 	}
 	for {
@@ -162,18 +162,18 @@ func (c *committer) spared() bool {
 		select {
 		case <-changed:
 		case <-c.s.closing:
-			c.abandon(store.ErrNoSpace)
+			c.giveUp(store.ErrNoSpace)
 			return false
 		}
 	}
 	if err := c.resume(); err != nil {
-		c.abandon(err)
+		c.giveUp(err)
 	}
 	return false
 }
 
-// unprepare puts what is in the current group back into the queue.
-func (c *committer) unprepare() {
+// requeueCurrent puts what is in the current group back into the queue.
+func (c *committer) requeueCurrent() {
 	if g := c.cur; g != nil {
 		c.cur = nil
 		g.takeBack()
@@ -190,13 +190,13 @@ func (c *committer) suspend() error {
 	c.base.txn.Discard()
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	s.releaseBallast() // closing the engine writes what it has in memory
+	s.space.releaseBallast() // closing the engine writes what it has in memory
 	err := s.db.Close()
 	s.db = nil
 	if err != nil {
 		return err
 	}
-	if s.db, err = openEngine(s.engineDir(), s.opts, true); err != nil {
+	if s.db, err = openEngine(engineDir(s.dir), s.opts, true); err != nil {
 		s.opts.Logger.Error("store cannot be read while it is halted", "dir", s.dir, "err", err)
 		s.db = nil
 	}
@@ -213,49 +213,49 @@ func (c *committer) resume() error {
 		}
 		s.db = nil
 	}
-	db, err := openEngine(s.engineDir(), s.opts, false)
+	db, err := openEngine(engineDir(s.dir), s.opts, false)
 	if err != nil {
 		return err
 	}
 	s.db = db
 	c.base = s.reader(c.next - 1)
 	s.opts.Logger.Info("store resumed", "dir", s.dir)
-	return s.prepareBallast()
+	return s.space.reserveBallast()
 }
 
-// abandon gives up for good: everything queued and everything later fails.
-func (c *committer) abandon(err error) {
+// giveUp stops for good: everything queued and everything later fails.
+func (c *committer) giveUp(err error) {
 	c.s.stop(err)
 	c.broken = c.s.stopped()
 }
 
-func (s *Store) ballastPath() string { return filepath.Join(s.dir, "ballast") }
+func (sp *space) ballast() string { return filepath.Join(sp.s.dir, "ballast") }
 
-// prepareBallast reserves bytes that are given back when space runs out.
-func (s *Store) prepareBallast() error {
-	if s.opts.Ballast == 0 {
+// reserveBallast makes a file that is given back when space runs out.
+func (sp *space) reserveBallast() error {
+	o := sp.s.opts
+	if o.Ballast == 0 {
 		return nil
 	}
-	if info, err := os.Stat(s.ballastPath()); err == nil && info.Size() == s.opts.Ballast {
+	if info, err := os.Stat(sp.ballast()); err == nil && info.Size() == o.Ballast {
 		return nil
 	}
-	free, err := s.opts.FreeSpace(s.dir)
-	if err != nil || free < uint64(s.opts.Ballast)+s.opts.FreeStart {
+	if free, err := o.FreeSpace(sp.s.dir); err != nil || free < uint64(o.Ballast)+o.FreeStart {
 		return nil // no time to take more
 	}
-	f, err := os.OpenFile(s.ballastPath(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(sp.ballast(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("make ballast: %w", err)
 	}
 	defer f.Close()
-	return allocate(f, s.opts.Ballast)
+	return allocate(f, o.Ballast)
 }
 
-func (s *Store) releaseBallast() {
-	if s.dir == "" {
+func (sp *space) releaseBallast() {
+	if sp.s.dir == "" {
 		return
 	}
-	if err := os.Remove(s.ballastPath()); err != nil && !os.IsNotExist(err) {
-		s.opts.Logger.Error("release ballast", "err", err)
+	if err := os.Remove(sp.ballast()); err != nil && !os.IsNotExist(err) {
+		sp.s.opts.Logger.Error("release ballast", "err", err)
 	}
 }

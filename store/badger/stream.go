@@ -1,13 +1,17 @@
 package badger
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Bounds of what a stream keeps in memory before it becomes an index run.
@@ -20,13 +24,13 @@ const (
 type layout struct {
 	// Indexed is the version up to which index runs cover the stream; newer ones
 	// are found by reading their segments again.
-	Indexed uint64    `json:"indexed"`
-	NextRun uint64    `json:"next_run"`
-	Runs    []runInfo `json:"runs,omitempty"`
+	Indexed uint64         `json:"indexed"`
+	NextRun uint64         `json:"next_run"`
+	Runs    []bulk.RunInfo `json:"runs,omitempty"`
 	// Doomed runs are being deleted, or were being built when the process ended.
-	Doomed []runInfo `json:"doomed,omitempty"`
+	Doomed []bulk.RunInfo `json:"doomed,omitempty"`
 	// Building is the run that a merge writes.
-	Building *runInfo `json:"building,omitempty"`
+	Building *bulk.RunInfo `json:"building,omitempty"`
 }
 
 func (l layout) clone() layout {
@@ -45,15 +49,15 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 		return l, err
 	}
 	if err := json.Unmarshal(b, &l); err != nil {
-		return l, damagef("layout of stream %d: %v", number, err)
+		return l, store.Corrupt("layout of stream %d: %v", number, err)
 	}
 	all := slices.Concat(l.Runs, l.Doomed)
 	if l.Building != nil {
 		all = append(all, *l.Building)
 	}
 	for _, info := range all {
-		if !info.sound() {
-			return l, damagef("layout of stream %d: index run %d cannot be", number, info.ID)
+		if !info.Sound() {
+			return l, store.Corrupt("layout of stream %d: index run %d cannot be", number, info.ID)
 		}
 	}
 	return l, nil
@@ -62,21 +66,21 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 // A stream is what the committer keeps in memory of one stream. It is ahead of
 // what readers see by the groups in flight.
 type stream struct {
-	connection store.ConnectionID
-	name       store.Stream
-	counters   []byte // their key
+	connection  store.ConnectionID
+	name        store.Stream
+	countersKey []byte // their key
 
-	n      counters
-	lay    layout
-	dead   deadSet
-	lists  []uint64        // numbers of the lists on disk
-	dirty  int             // chunks that differ from disk, at least
-	listed int             // versions in them
-	heavy  map[uint64]bool // chunks worth rewriting
-	tiny   map[uint64]int  // segments per chunk, of those written since the store opened
-	fresh  int64           // bytes of segments above lay.Indexed
-	used   uint64          // last group that touched the stream
-	habit  follower
+	counters counters
+	layout   layout
+	dead     deadSet
+	lists    []uint64        // numbers of the lists on disk
+	dirty    int             // chunks that differ from disk, at least
+	listed   int             // versions in them
+	heavy    map[uint64]bool // chunks worth rewriting
+	tiny     map[uint64]int  // segments per chunk, of those written since the store opened
+	fresh    int64           // bytes of segments above lay.Indexed
+	used     uint64          // last group that touched the stream
+	sequence sequential
 
 	measured  int64        // size of mem when footprint was last set
 	flushing  bool         // a flush is queued
@@ -84,10 +88,10 @@ type stream struct {
 
 	rows sync.RWMutex // guards what is in mem; the committer reads without it
 
-	// Guarded by Store.view: readers look up keys here.
-	mem    *table
-	frozen []*table // rows on their way into a run
-	runs   []*indexRun
+	// Guarded by visible: readers look up keys here.
+	mem    *bulk.Table
+	frozen []*bulk.Table // rows on their way into a run
+	runs   []*bulk.IndexRun
 	shown  uint64 // newest version that readers see
 }
 
@@ -105,17 +109,17 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 		return st, nil
 	}
 	st := &stream{
-		connection: conn, name: name, counters: countersKey(conn, name),
-		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: newTable(), used: g.seq,
+		connection: conn, name: name, countersKey: countersKey(conn, name),
+		dead: make(deadSet), heavy: make(map[uint64]bool), tiny: make(map[uint64]int), mem: bulk.NewTable(), used: g.seq,
 	}
-	b, ok, err := g.get(st.counters)
+	b, ok, err := g.get(st.countersKey)
 	if err != nil {
 		return nil, damaged(err, name)
 	}
 	if ok {
 		err = st.load(c.base, b)
 	} else {
-		st.n.number, err = nextNumber(g, key(kindNumber))
+		st.counters.number, err = nextNumber(g, key(kindNumber))
 		g.undo = append(g.undo, func() { c.forget(id) })
 	}
 	if err != nil {
@@ -128,16 +132,12 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 
 func (c *committer) remember(id streamKey, st *stream) {
 	c.streams[id] = st
-	c.s.view.Lock()
-	c.s.streams[id] = st
-	c.s.view.Unlock()
+	c.s.visible.change(func() { c.s.visible.streams[id] = st })
 }
 
 func (c *committer) forget(id streamKey) {
 	delete(c.streams, id)
-	c.s.view.Lock()
-	delete(c.s.streams, id)
-	c.s.view.Unlock()
+	c.s.visible.change(func() { delete(c.s.visible.streams, id) })
 }
 
 // damaged names the stream in a DamageError.
@@ -153,18 +153,18 @@ func damaged(err error, s store.Stream) error {
 // the bits of superseded versions, and the segments that no run covers yet.
 func (st *stream) load(r reader, counters []byte) error {
 	var err error
-	if st.n, err = decodeCounters(counters); err != nil {
+	if st.counters, err = decodeCounters(counters); err != nil {
 		return err
 	}
-	st.shown = st.n.last
-	if st.lay, err = readLayout(r.get, st.n.number); err != nil {
+	st.shown = st.counters.last
+	if st.layout, err = readLayout(r.get, st.counters.number); err != nil {
 		return err
 	}
-	if b := st.lay.Building; b != nil { // the process ended in the middle of a merge
-		st.lay.Doomed, st.lay.Building = append(st.lay.Doomed, *b), nil
+	if b := st.layout.Building; b != nil { // the process ended in the middle of a merge
+		st.layout.Doomed, st.layout.Building = append(st.layout.Doomed, *b), nil
 	}
-	for _, info := range st.lay.Runs {
-		run, err := loadRun(r, st.n.number, info)
+	for _, info := range st.layout.Runs {
+		run, err := r.loadRun(st.counters.number, info)
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (st *stream) load(r reader, counters []byte) error {
 }
 
 func (st *stream) loadDead(r reader) error {
-	err := r.scan(numbered(kindDeadChunk, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+	err := r.scan(numbered(kindDeadChunk, st.counters.number), nil, false, func(k, payload []byte) (bool, error) {
 		c, err := decodeDeadChunk(payload)
 		st.dead[lastNumber(k)] = c
 		return true, err
@@ -185,7 +185,7 @@ func (st *stream) loadDead(r reader) error {
 	if err != nil {
 		return err
 	}
-	err = r.scan(numbered(kindDeadList, st.n.number), nil, false, func(k, payload []byte) (bool, error) {
+	err = r.scan(numbered(kindDeadList, st.counters.number), nil, false, func(k, payload []byte) (bool, error) {
 		st.lists = append(st.lists, lastNumber(k))
 		return true, decodeDeadList(payload, func(v uint64) {
 			st.dead.set(v)
@@ -205,50 +205,35 @@ func (st *stream) loadDead(r reader) error {
 
 // replay puts the rows of all versions above lay.Indexed into mem.
 func (st *stream) replay(r reader) error {
-	e, next := newHasher(), st.lay.Indexed+1
-	err := r.scan(numbered(kindSegment, st.n.number), numbered(kindSegment, st.n.number, next), false, func(k, payload []byte) (bool, error) {
+	e, next := bulk.NewHasher(), st.layout.Indexed+1
+	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false, func(k, payload []byte) (bool, error) {
 		st.fresh += int64(len(payload))
-		for en, err := range entries(payload) {
+		for en, err := range bulk.Entries(payload) {
 			if err != nil {
 				return false, err
 			}
-			if en.version != next {
-				return false, damagef("version %d is missing", next)
+			if en.Version != next {
+				return false, store.Corrupt("version %d is missing", next)
 			}
 			next++
-			st.mem.put(e.row(en.Change, en.version))
+			st.mem.Put(e.Row(en.Change, en.Version))
 		}
 		return true, nil
 	})
-	if err == nil && next != st.n.last+1 {
-		err = damagef("%d versions after %d are missing", st.n.last+1-next, next-1)
+	if err == nil && next != st.counters.last+1 {
+		err = store.Corrupt("%d versions after %d are missing", st.counters.last+1-next, next-1)
 	}
 	return err
 }
 
-// row is the row of a change that got a version.
-func (e *hasher) row(c store.Change, version uint64) row {
-	h1, h2 := hashKey(c.Key)
-	return e.rowOf(h1, h2, c, version)
-}
-
-func (e *hasher) rowOf(h1, h2 uint64, c store.Change, version uint64) row {
-	r := row{h1: h1, h2: h2, version: version}
-	r.e1, r.e2 = e.element(version, c)
-	if c.Op == store.Delete {
-		r.version |= tombstone
-	}
-	return r
-}
-
 // memory is what the stream's index takes in memory, in bytes.
 func (st *stream) memory() int64 {
-	n := st.mem.memory()
+	n := st.mem.Memory()
 	for _, t := range st.frozen {
-		n += t.memory()
+		n += t.Memory()
 	}
 	for _, r := range st.runs {
-		n += r.filter.memory()
+		n += r.Filter.Memory()
 	}
 	for _, c := range st.dead {
 		if c != gone {
@@ -256,4 +241,87 @@ func (st *stream) memory() int64 {
 		}
 	}
 	return n
+}
+
+// counters are what a stream's content must add up to. They are written
+// in every transaction that changes the stream.
+type counters struct {
+	number     uint64 // of the stream in keys
+	live       uint64
+	tombstones uint64
+	last       uint64 // newest version
+	bytes      uint64 // keys and data of all versions ever stored
+	updated    int64  // µs
+	sum        sum
+}
+
+// A sum is the order-free sum of the elements of all current records and
+// tombstones, modulo 2^128.
+type sum struct{ lo, hi uint64 }
+
+func (s *sum) add(e1, e2 uint64) {
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, e1, 0)
+	s.hi, _ = bits.Add64(s.hi, e2, carry)
+}
+
+func (s *sum) sub(e1, e2 uint64) {
+	var borrow uint64
+	s.lo, borrow = bits.Sub64(s.lo, e1, 0)
+	s.hi, _ = bits.Sub64(s.hi, e2, borrow)
+}
+
+const countersBytes = 8 * 8
+
+func (n counters) put(g *group, k []byte) {
+	v := newValue(countersBytes)
+	for _, f := range []uint64{n.number, n.live, n.tombstones, n.last, n.bytes, uint64(n.updated), n.sum.lo, n.sum.hi} {
+		v = binary.LittleEndian.AppendUint64(v, f)
+	}
+	g.put(k, v)
+}
+
+func decodeCounters(b []byte) (counters, error) {
+	if len(b) != countersBytes {
+		return counters{}, store.Corrupt("counters have %d bytes", len(b))
+	}
+	f := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	return counters{
+		number: f(0), live: f(1), tombstones: f(2), last: f(3), bytes: f(4), updated: int64(f(5)), sum: sum{f(6), f(7)},
+	}, nil
+}
+
+func (n counters) stats(s store.Stream) store.StreamStats {
+	return store.StreamStats{
+		Stream: s, Live: n.live, Tombstones: n.tombstones, LastVersion: n.last, Bytes: n.bytes,
+		UpdatedAt: time.UnixMicro(n.updated).UTC(),
+	}
+}
+
+func countersKey(c store.ConnectionID, s store.Stream) []byte {
+	return key(kindCounters, string(c), string(s))
+}
+
+// evict keeps the memory of streams below a bound: the streams used longest ago
+// go, until the rest fits. The stream used last stays however large it is. What
+// goes is read again when it is needed: filters, and the records that no index
+// run covers.
+func (c *committer) evict() {
+	total := int64(0)
+	for _, st := range c.streams {
+		total += st.footprint.Load()
+	}
+	for total > c.s.opts.streamMemory() && len(c.streams) > 1 {
+		var oldest *stream
+		for _, st := range c.streams {
+			if oldest == nil || st.used < oldest.used {
+				oldest = st
+			}
+		}
+		if oldest.used > c.base.ts || oldest.flushing {
+			return // in flight
+		}
+		total -= oldest.footprint.Load()
+		c.forget(streamKey{oldest.connection, oldest.name})
+	}
 }

@@ -74,7 +74,7 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 	}
 }
 
-// The table of S121, one row a subtest.
+// What engine and witness mean side by side, one case a subtest.
 func TestSurgery(t *testing.T) {
 	early, late, foreign := t.TempDir(), t.TempDir(), t.TempDir()
 	grow(t, late, 1, 30)
@@ -171,7 +171,7 @@ func TestSurgery(t *testing.T) {
 	}
 }
 
-// readOnly: nothing is written, reading goes on (S122).
+// readOnly: nothing is written, reading goes on.
 func readOnly(t *testing.T, s *badger.Store) {
 	t.Helper()
 	if err := s.PutConnection(t.Context(), store.Connection{ID: "x"}); !errors.Is(err, store.ErrReadOnly) {
@@ -185,7 +185,7 @@ func readOnly(t *testing.T, s *badger.Store) {
 	}
 }
 
-// S122: with AcceptLoss a store that lost commits works on from what is left,
+// With AcceptLoss a store that lost commits works on from what is left,
 // and its cursors fit its records.
 func TestAcceptLoss(t *testing.T) {
 	dir := t.TempDir()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -249,7 +250,7 @@ func TestMemoryOfManyStreams(t *testing.T) {
 }
 
 // The engine closes and opens again under load, maintenance included, when
-// space comes and goes (S125).
+// space comes and goes.
 func TestSpaceUnderLoad(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)
@@ -280,5 +281,32 @@ func TestSpaceUnderLoad(t *testing.T) {
 	w.check(s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A long value that an earlier version split over several keys is read, and goes
+// with all its parts.
+func TestSplitValue(t *testing.T) {
+	s, err := badger.Open(t.TempDir(), crashOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	data := []byte(`"` + strings.Repeat("x", 530_000) + `"`)
+	if err := s.SplitDocument(store.Replies, "a", data); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Document(t.Context(), store.Replies, "a")
+	if err != nil || string(d.Data) != string(data) || s.Parts() != 2 {
+		t.Fatal(len(d.Data), s.Parts(), err)
+	}
+	if err := s.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), store.Write{Kind: store.Replies, ID: "a", Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Parts(); n != 0 {
+		t.Fatalf("%d parts are left", n)
 	}
 }

@@ -3,17 +3,16 @@ package badger
 import (
 	"bytes"
 	"context"
-	"errors"
-	"path/filepath"
 
 	engine "github.com/dgraph-io/badger/v4"
 
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // Verify implements store.Store: it checks every value's checksum, recounts
 // every stream from its segments and again from its index, and compares the
-// chain with all of the witness (S124).
+// chain with all of the witness.
 func (s *Store) Verify(ctx context.Context) error {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -33,7 +32,11 @@ func (s *Store) Verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.verifyWitness(r.reader)
+	head, err := r.chain()
+	if err != nil || head.seq == 0 || s.dir == "" || s.damage != nil {
+		return err
+	}
+	return s.writer.witness.verify(head)
 }
 
 // verifyValues reads everything, and counts the events of every run.
@@ -59,7 +62,7 @@ func (r reader) verifyValues(ctx context.Context) error {
 			run, next = of, 0
 		}
 		if lastNumber(k) != next {
-			return damagef("run %.40q lacks event %d", of[3:], next)
+			return store.Corrupt("run %.40q lacks event %d", of[3:], next)
 		}
 		next++
 		_ = payload
@@ -69,9 +72,9 @@ func (r reader) verifyValues(ctx context.Context) error {
 
 // verifyStream recounts one stream.
 func (r reader) verifyStream(ctx context.Context, n counters) error {
-	e, got := newHasher(), counters{}
-	err := r.walk(n, 0, false, func(en entry) (bool, error) {
-		e1, e2 := e.element(en.version, en.Change)
+	e, got := bulk.NewHasher(), counters{}
+	err := r.walk(n, 0, false, func(en bulk.Entry) (bool, error) {
+		e1, e2 := e.Element(en.Version, en.Change)
 		got.sum.add(e1, e2)
 		if en.Op == store.Delete {
 			got.tombstones++
@@ -91,7 +94,7 @@ func (r reader) verifyStream(ctx context.Context, n counters) error {
 
 func (got counters) compare(n counters, where string) error {
 	if got.live != n.live || got.tombstones != n.tombstones || got.sum != n.sum {
-		return damagef("%s hold %d records and %d tombstones, the counters say %d and %d; sums equal: %v",
+		return store.Corrupt("%s hold %d records and %d tombstones, the counters say %d and %d; sums equal: %v",
 			where, got.live, got.tombstones, n.live, n.tombstones, got.sum == n.sum)
 	}
 	return nil
@@ -104,33 +107,33 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{n: n, lay: lay, mem: newTable()}
+	st := &stream{counters: n, layout: lay, mem: bulk.NewTable()}
 	if err := st.replay(r); err != nil {
 		return err
 	}
 	var got counters
-	tally := func(row row) error {
-		got.sum.add(row.e1, row.e2)
-		if row.deleted() {
+	tally := func(row bulk.Row) error {
+		got.sum.add(row.E1, row.E2)
+		if row.Deleted() {
 			got.tombstones++
 		} else {
 			got.live++
 		}
 		return nil
 	}
-	var cursors []*rowCursor
+	var cursors []*bulk.RowCursor
 	for _, info := range lay.Runs {
-		c, err := newRowCursor(r, n.number, info)
+		c, err := r.rows(n.number, info)
 		if err != nil {
 			return err
 		}
 		cursors = append(cursors, c)
-		if _, err := loadRun(r, n.number, info); err != nil {
+		if _, err := r.loadRun(n.number, info); err != nil {
 			return err
 		}
 	}
-	err = mergeRows(cursors, func(row row) error {
-		if _, newer := st.mem.get(row.h1, row.h2); newer {
+	err = bulk.MergeRows(cursors, func(row bulk.Row) error {
+		if _, newer := st.mem.Get(row.H1, row.H2); newer {
 			return nil
 		}
 		return tally(row)
@@ -138,54 +141,8 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range st.mem.rows() {
+	for _, row := range st.mem.Rows() {
 		_ = tally(row)
 	}
 	return got.compare(n, "index runs")
-}
-
-// verifyWitness reads all witness files: each must continue the one before, and
-// the last must have the snapshot's commit with its link.
-func (s *Store) verifyWitness(r reader) error {
-	if s.dir == "" || s.damage != nil {
-		return nil
-	}
-	b, _, err := r.get(key(kindChain))
-	if err != nil {
-		return err
-	}
-	if b == nil {
-		return nil // nothing was written yet
-	}
-	head, err := decodeChain(b)
-	if err != nil {
-		return err
-	}
-	s.witness.mu.Lock()
-	defer s.witness.mu.Unlock()
-	names, err := rolled(s.witness.dir)
-	if err != nil {
-		return err
-	}
-	var last chain
-	for _, name := range append(names, witnessName) {
-		t, err := readWitness(filepath.Join(s.witness.dir, name))
-		if errors.Is(err, errWitnessBroken) {
-			return damagef("%s: %v", name, err)
-		}
-		if err != nil {
-			return err
-		}
-		if last != (chain{}) && t.first != last {
-			return damagef("%s does not continue the file before", name)
-		}
-		last = t.last
-	}
-	if last.seq < head.seq {
-		return damagef("the witness ends at %d, the store at %d", last.seq, head.seq)
-	}
-	if last.seq == head.seq && last.link != head.link {
-		return damagef("commit %d differs between the store and its witness", head.seq)
-	}
-	return nil
 }

@@ -11,10 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sluicehost/sluice/store/badger/bulk"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // The witness proves that no acknowledged commit is missing from the engine
-// (S120). It lies outside the engine's directory, one entry a commit:
+// . It lies outside the engine's directory, one entry a commit:
 //
 //	sequence u64  check u64  link [32]byte                    little-endian
 //
@@ -110,13 +114,64 @@ func (w *witness) create(c chain) error {
 		err = os.Rename(f.Name(), filepath.Join(w.dir, witnessName))
 	}
 	if err == nil {
-		err = syncDir(w.dir)
+		err = bulk.SyncDir(w.dir)
 	}
 	if err != nil {
 		f.Close()
 		return err
 	}
 	w.f, w.size = f, witnessEntry
+	return nil
+}
+
+// resume goes on where the files end, which said t of a store that is at d.
+func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
+	if v.rebuild {
+		return w.create(d)
+	}
+	f, err := os.OpenFile(filepath.Join(w.dir, witnessName), os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open witness: %w", err)
+	}
+	w.f, w.size = f, t.size
+	if err := f.Truncate(t.size); err != nil { // a torn entry
+		return fmt.Errorf("trim witness: %w", err)
+	}
+	if v.append {
+		return w.append(d, t.last)
+	}
+	return nil
+}
+
+// verify reads all witness files: each must continue the one before, and the last
+// must have the head of the chain.
+func (w *witness) verify(head chain) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names, err := rolled(w.dir)
+	if err != nil {
+		return err
+	}
+	var last chain
+	for _, name := range append(names, witnessName) {
+		t, err := readWitness(filepath.Join(w.dir, name))
+		if errors.Is(err, errWitnessBroken) {
+			return store.Corrupt("%s: %v", name, err)
+		}
+		if err != nil {
+			return err
+		}
+		if last != (chain{}) && t.first != last {
+			return store.Corrupt("%s does not continue the file before", name)
+		}
+		last = t.last
+	}
+	if last.seq < head.seq {
+		return store.Corrupt("the witness ends at %d, the store at %d", last.seq, head.seq)
+	}
+	if last.seq == head.seq && last.link != head.link {
+		return store.Corrupt("commit %d differs between the store and its witness", head.seq)
+	}
 	return nil
 }
 
@@ -137,41 +192,32 @@ func rolled(dir string) ([]string, error) {
 	return names, nil
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // errWitnessBroken: an entry that is not the last is damaged.
 var errWitnessBroken = errors.New("witness entry broken")
 
-// A testimony is what a witness file says.
-type testimony struct {
+// A witnessContent is what a witness file says.
+type witnessContent struct {
 	first, last chain
 	found       bool  // at least one whole entry
 	size        int64 // bytes of whole entries
 }
 
 // readWitness reads one file.
-func readWitness(path string) (testimony, error) {
+func readWitness(path string) (witnessContent, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return testimony{}, nil
+		return witnessContent{}, nil
 	}
 	if err != nil {
-		return testimony{}, fmt.Errorf("read witness: %w", err)
+		return witnessContent{}, fmt.Errorf("read witness: %w", err)
 	}
-	return hear(data)
+	return parseWitness(data)
 }
 
-// hear reads entries. A last one that is torn is ignored; a damaged one before
-// it is errWitnessBroken (S121).
-func hear(data []byte) (testimony, error) {
-	var t testimony
+// parseWitness reads entries. A last one that is torn is ignored; a damaged one before
+// it is errWitnessBroken.
+func parseWitness(data []byte) (witnessContent, error) {
+	var t witnessContent
 	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {
 		e := data[off : off+witnessEntry]
 		c := chain{seq: binary.LittleEndian.Uint64(e), link: [sha256.Size]byte(e[16:])}

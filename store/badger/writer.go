@@ -7,104 +7,120 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	engine "github.com/dgraph-io/badger/v4"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
 // errRequeue marks a group that the writer did not touch because one before it
 // failed.
 var errRequeue = errors.New("a group before this one failed")
 
-// spill brings the bulk of groups to disk, while the transaction of the group
-// before is written, until s.writes is closed.
-func (s *Store) spill() {
-	for g := range s.writes {
-		if g.err = s.bulk.write(g.bulk); errors.Is(g.err, errSync) {
-			s.stop(g.err)
-		}
-		s.spilled <- g
+// A writer brings groups to disk in two steps that overlap: the bulk of a group
+// while the transaction of the one before is written.
+type writer struct {
+	s        *Store
+	prepared chan *group // by the committer
+	spilled  chan *group // with their bulk on disk
+	written  chan *group // back to the committer
+	// broken: a group failed, and the writer refuses the ones behind it until the
+	// committer has taken them back.
+	broken  atomic.Bool
+	chain   chain
+	witness witness
+}
+
+func newWriter(s *Store) *writer {
+	return &writer{
+		s:        s,
+		prepared: make(chan *group, groupInflight), spilled: make(chan *group, groupInflight), written: make(chan *group, groupInflight),
 	}
-	close(s.spilled)
+}
+
+// spill brings the bulk of groups to disk, while the transaction of the group
+// before is written, until prepared is closed.
+func (w *writer) spill() {
+	for g := range w.prepared {
+		if g.err = w.s.bulk.Write(g.bulk); errors.Is(g.err, bulk.ErrSync) {
+			w.s.stop(g.err)
+		}
+		w.spilled <- g
+	}
+	close(w.spilled)
 }
 
 // write brings the transactions of groups to disk, one after the other.
-func (s *Store) write() {
-	for g := range s.spilled {
+func (w *writer) write() {
+	for g := range w.spilled {
 		switch {
-		case s.writerBroken.Load():
+		case w.broken.Load():
 			g.err = errRequeue
 		case g.err == nil:
-			g.err = s.writeGroup(g)
+			g.err = w.writeGroup(g)
 		}
 		if g.err != nil {
-			s.writerBroken.Store(true)
+			w.broken.Store(true)
 		}
-		s.written <- g
+		w.written <- g
 	}
-	close(s.written)
+	close(w.written)
 }
 
-// writeGroup is the order of S120: engine synced, witness synced, answered.
+// writeGroup syncs the engine, then the witness; only then is anybody answered.
 // A failure before the engine's transaction leaves nothing behind. After it the
 // outcome is unknown, and the store writes no more until it is opened again.
-func (s *Store) writeGroup(g *group) error {
+func (w *writer) writeGroup(g *group) error {
 	if g.terminal {
-		if err := s.opts.Fault(FaultTerminalBefore); err != nil {
+		if err := w.s.opts.Fault(FaultTerminalBefore); err != nil {
 			return err
 		}
 	}
-	if err := s.opts.Fault(FaultBeforeDB); err != nil {
+	if err := w.s.opts.Fault(FaultBeforeDB); err != nil {
 		return err
 	}
-	next := s.chain.next(g.seq, g.digest())
-	txn, err := s.fill(g, next)
+	next := w.chain.next(g.seq, g.digest())
+	txn, err := w.fill(g, next)
 	if err != nil {
 		return err
 	}
 	defer txn.Discard()
-	if err := s.commitGroup(txn, g, next); err != nil {
-		s.stop(err)
+	if err := w.commitGroup(txn, g, next); err != nil {
+		w.s.stop(err)
 		return err
 	}
-	s.chain = next
+	w.chain = next
 	return nil
 }
 
-func (s *Store) commitGroup(txn *engine.Txn, g *group, next chain) error {
+func (w *writer) commitGroup(txn *engine.Txn, g *group, next chain) error {
 	if err := txn.CommitAt(g.seq, nil); err != nil {
 		return fmt.Errorf("commit to engine: %w", err)
 	}
-	if err := s.opts.Fault(FaultAfterDB); err != nil {
+	if err := w.s.opts.Fault(FaultAfterDB); err != nil {
 		return err
 	}
-	if err := s.witness.append(next, s.chain); err != nil {
+	if err := w.witness.append(next, w.chain); err != nil {
 		return err
 	}
-	if err := s.opts.Fault(FaultAfterWitness); err != nil {
+	if err := w.s.opts.Fault(FaultAfterWitness); err != nil {
 		return err
 	}
 	if g.terminal {
-		if err := s.opts.Fault(FaultTerminalAfter); err != nil {
+		if err := w.s.opts.Fault(FaultTerminalAfter); err != nil {
 			return err
 		}
 	}
-	return s.opts.Fault(FaultBeforeAck)
+	return w.s.opts.Fault(FaultBeforeAck)
 }
 
-// fill puts the writes of g and the head of the chain into one transaction. In
-// memory, where nothing outlives a half-done commit and readers see none before
-// it is published, what does not fit follows in more of them.
-func (s *Store) fill(g *group, next chain) (*engine.Txn, error) {
-	txn := s.db.NewTransactionAt(math.MaxUint64, true)
-	for _, w := range append(slices.Clip(g.writes), chainWrite(next)) {
-		err := put(txn, w)
-		if errors.Is(err, engine.ErrTxnTooBig) && s.dir == "" {
-			if err = txn.CommitAt(g.seq, nil); err == nil {
-				txn = s.db.NewTransactionAt(math.MaxUint64, true)
-				err = put(txn, w)
-			}
-		}
-		if err != nil {
+// fill puts the writes of g and the head of the chain into one transaction.
+func (w *writer) fill(g *group, next chain) (*engine.Txn, error) {
+	txn := w.s.db.NewTransactionAt(math.MaxUint64, true)
+	for _, wr := range append(slices.Clip(g.writes), chainWrite(next)) {
+		if err := put(txn, wr); err != nil {
 			txn.Discard()
 			return nil, fmt.Errorf("fill transaction of %d bytes: %w", g.bytes, err)
 		}
@@ -124,13 +140,13 @@ func chainWrite(c chain) write {
 	return write{key: k, value: seal(k, c.encode(newValue(chainBytes)))}
 }
 
-// A chain is the head of the chain over all commits (S120).
+// A chain is the head of the chain over all commits.
 type chain struct {
 	seq  uint64
 	link [sha256.Size]byte
 }
 
-// format is the version of what stands on disk (S129).
+// format is the version of what stands on disk.
 const format = 2
 
 const chainBytes = 4 + 8 + sha256.Size
@@ -151,7 +167,7 @@ func (c chain) encode(b []byte) []byte {
 
 func decodeChain(b []byte) (chain, error) {
 	if len(b) != chainBytes {
-		return chain{}, damagef("chain head has %d bytes", len(b))
+		return chain{}, store.Corrupt("chain head has %d bytes", len(b))
 	}
 	if f := binary.LittleEndian.Uint32(b); f != format {
 		return chain{}, fmt.Errorf("store has format %d; this program reads format %d", f, format)

@@ -41,7 +41,7 @@ func exerciseConnectors(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "connectors", got, []store.Connector{{ID: "a", Bundled: true, Manifest: none}})
 	})
-	t.Run("a pin is replaced by id and outlives the connector (S140)", func(t *testing.T) {
+	t.Run("a pin is replaced by id and outlives the connector", func(t *testing.T) {
 		b := open(t, d)
 		pin := func(id store.ConnectorID, key string) store.Pin {
 			p := store.Pin{ConnectorID: id, Name: "n", Signer: store.Signer{KeyID: "I", Key: key}, PinnedAt: epoch}

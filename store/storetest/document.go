@@ -136,7 +136,7 @@ func exerciseDocuments(t *testing.T, d Driver) {
 		_, err = b.s.Document(t.Context(), store.Webhooks, "b")
 		b.must(err)
 	})
-	t.Run("S112 A51: written with the start of a run, or neither", func(t *testing.T) {
+	t.Run("written with the start of a run, or neither", func(t *testing.T) {
 		b := open(t, d)
 		w := write("slot", `1`, store.Absent())
 		_, err := b.s.Acquire(t.Context(), b.newRun("a"), "host-1", "boot-1", time.Minute, w)

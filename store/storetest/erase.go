@@ -92,7 +92,7 @@ func exerciseErase(t *testing.T, d Driver) {
 			}
 		}
 	})
-	t.Run("R4: an active run keeps its connection", func(t *testing.T) {
+	t.Run("an active run keeps its connection", func(t *testing.T) {
 		b := open(t, d)
 		b.owned("a")
 		l := b.run("a")
@@ -117,7 +117,7 @@ func exerciseErase(t *testing.T, d Driver) {
 }
 
 func exercisePrune(t *testing.T, d Driver) {
-	t.Run("§20.5: a timeline goes whole, its run stays", func(t *testing.T) {
+	t.Run("a timeline goes whole, its run stays", func(t *testing.T) {
 		b := open(t, d)
 		ended := func() store.Lease {
 			l := b.run("a")
@@ -166,7 +166,7 @@ func exercisePrune(t *testing.T, d Driver) {
 			t.Fatalf("absent run: %v", err)
 		}
 	})
-	t.Run("§20.5: the latest of a connection and all that are recent are kept", func(t *testing.T) {
+	t.Run("the latest of a connection and all that are recent are kept", func(t *testing.T) {
 		b := open(t, d)
 		var old []store.RunID
 		at := epoch.Add(time.Hour) // when every run here ended

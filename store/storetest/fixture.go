@@ -15,33 +15,38 @@ import (
 
 // A bench is a store under test and what the subtests need around it.
 type bench struct {
-	t *testing.T
-	d Driver
-	s store.Store
-	n int // for ids
+	t   *testing.T
+	d   Driver
+	s   store.Store
+	dir string
+	n   int // for ids
 }
 
 func open(t *testing.T, d Driver) *bench {
 	t.Helper()
-	return wrap(t, d, d.Open(t))
+	dir := t.TempDir()
+	b := &bench{t: t, d: d, dir: dir, s: d.Open(t, dir)}
+	t.Cleanup(b.close)
+	return b
 }
 
-func wrap(t *testing.T, d Driver, s store.Store) *bench {
-	b := &bench{t: t, d: d, s: s}
-	t.Cleanup(func() {
-		if err := b.s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return b
+func (b *bench) close() {
+	b.t.Helper()
+	if err := b.s.Close(); err != nil {
+		b.t.Errorf("close: %v", err)
+	}
 }
 
 // reopen continues with the same content; nothing happens in a driver that
 // keeps none.
 func (b *bench) reopen() {
 	b.t.Helper()
-	if b.d.Reopen != nil {
+	switch {
+	case b.d.Reopen != nil:
 		b.s = b.d.Reopen(b.t, b.s)
+	case !b.d.Forgets:
+		b.close()
+		b.s = b.d.Open(b.t, b.dir)
 	}
 }
 

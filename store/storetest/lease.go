@@ -11,7 +11,7 @@ import (
 )
 
 func exerciseLeases(t *testing.T, d Driver) {
-	t.Run("R4 R185: one active run per connection", func(t *testing.T) {
+	t.Run("one active run per connection", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		var active *store.ActiveError
@@ -20,7 +20,7 @@ func exerciseLeases(t *testing.T, d Driver) {
 		}
 		b.run("b")
 	})
-	t.Run("R4: of many who ask at once, one gets it", func(t *testing.T) {
+	t.Run("of many who ask at once, one gets it", func(t *testing.T) {
 		b := open(t, d)
 		var wg sync.WaitGroup
 		errs := make(chan error, 16)
@@ -43,19 +43,19 @@ func exerciseLeases(t *testing.T, d Driver) {
 		}
 		equal(t, "winners", won, 1)
 	})
-	t.Run("R183: the fence grows with every run, also over a restart", func(t *testing.T) {
+	t.Run("the fence grows with every run, also over a restart", func(t *testing.T) {
 		b := open(t, d)
 		for want := uint64(1); want <= 3; want++ {
 			l := b.run("a")
 			equal(t, "fence", l.Fence, want)
 			b.end(l)
 			b.reopen()
-			if b.d.Reopen == nil {
+			if b.d.Forgets {
 				continue
 			}
 		}
 	})
-	t.Run("R183: the lease holds what was asked for, is listed, and renews", func(t *testing.T) {
+	t.Run("the lease holds what was asked for, is listed, and renews", func(t *testing.T) {
 		b := open(t, d)
 		r := b.newRun("a")
 		l, err := b.s.Acquire(t.Context(), r, "host-7", "boot-9", time.Minute)
@@ -75,7 +75,7 @@ func exerciseLeases(t *testing.T, d Driver) {
 			t.Fatalf("renewed until %v, was %v", renewed.ExpiresAt, l.ExpiresAt)
 		}
 	})
-	t.Run("R79 R183: a lease that is not current commits and renews nothing", func(t *testing.T) {
+	t.Run("a lease that is not current commits and renews nothing", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		stale := l
@@ -94,7 +94,7 @@ func exerciseLeases(t *testing.T, d Driver) {
 		equal(t, "content", b.content("a", "s"), map[string]string{})
 		b.ingest(l, batch("s", up("k", `{}`)))
 	})
-	t.Run("R188: ending twice, as two hosts reconciling do, changes nothing", func(t *testing.T) {
+	t.Run("ending twice, as two hosts reconciling do, changes nothing", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		b.end(l)

@@ -44,11 +44,12 @@ func (m *model) apply(b *store.Batch) (changed, unchanged int) {
 	return changed, unchanged
 }
 
-// exerciseModel drives a store and a map with the same random steps (R77).
+// exerciseModel drives a store and a map with the same random steps.
 func exerciseModel(t *testing.T, d Driver) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := &bench{t: t, d: d, s: d.Open(t)}
-		defer func() { b.must(b.s.Close()) }()
+		dir := t.TempDir()
+		b := &bench{t: t, d: d, dir: dir, s: d.Open(t, dir)}
+		defer b.close()
 		m := model{streams: map[store.Stream]*modelStream{}}
 		l := b.run("a")
 		streams := []store.Stream{"s", "t"}

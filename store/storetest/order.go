@@ -95,7 +95,7 @@ func exerciseOrder(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "events", len(events), 0)
 	})
-	t.Run("A90: what a reader sees grows by whole commits", func(t *testing.T) {
+	t.Run("what a reader sees grows by whole commits", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -156,7 +156,7 @@ func exerciseOrder(t *testing.T, d Driver) {
 }
 
 func exerciseClosed(t *testing.T, d Driver) {
-	b := &bench{t: t, d: d, s: d.Open(t)}
+	b := &bench{t: t, d: d, s: d.Open(t, t.TempDir())}
 	l := b.run("a")
 	r, err := b.s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{batch("s", up("k", `1`))}})
 	b.must(err)

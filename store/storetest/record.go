@@ -12,7 +12,7 @@ import (
 )
 
 func exerciseRecords(t *testing.T, d Driver) {
-	t.Run("R77: upsert, change, delete, revive, each with the next version", func(t *testing.T) {
+	t.Run("upsert, change, delete, revive, each with the next version", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		steps := []struct {
@@ -38,7 +38,7 @@ func exerciseRecords(t *testing.T, d Driver) {
 		}
 		b.verify()
 	})
-	t.Run("R77: emitted again at another time with the same bytes is no change", func(t *testing.T) {
+	t.Run("emitted again at another time with the same bytes is no change", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		first := up("k", `{"v":1}`)
@@ -50,7 +50,7 @@ func exerciseRecords(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "emitted at", r.EmittedAt.UnixMicro(), first.EmittedAt)
 	})
-	t.Run("R77: one key many times in a batch and across batches of a commit", func(t *testing.T) {
+	t.Run("one key many times in a batch and across batches of a commit", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		ack := b.ingest(l,
@@ -64,7 +64,7 @@ func exerciseRecords(t *testing.T, d Driver) {
 		equal(t, "content", b.content("a", "s"), map[string]string{"k": `3`})
 		b.verify()
 	})
-	t.Run("R77: submitting a batch again is harmless", func(t *testing.T) {
+	t.Run("submitting a batch again is harmless", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		var changes []store.Change
@@ -96,7 +96,7 @@ func exerciseRecords(t *testing.T, d Driver) {
 			}
 		}
 	})
-	t.Run("A212: a record and a tombstone as they are read back", func(t *testing.T) {
+	t.Run("a record and a tombstone as they are read back", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		key := `["x","\u0000é"]`
@@ -138,7 +138,7 @@ func exerciseRecords(t *testing.T, d Driver) {
 		equal(t, "content", b.content("a", "s"), want)
 		b.verify()
 	})
-	t.Run("S123: bytes count what was stored, unchanged records do not", func(t *testing.T) {
+	t.Run("bytes count what was stored, unchanged records do not", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		b.ingest(l, batch("s", up("k", `{"v":1}`)))
@@ -205,7 +205,7 @@ func exerciseListing(t *testing.T, d Driver) {
 	for _, limit := range []int{1, 7, 1000} {
 		for _, deleted := range []bool{false, true} {
 			q := store.RecordQuery{Connection: "a", Stream: "s", Limit: limit, Deleted: deleted}
-			t.Run(fmt.Sprintf("A214: version order, limit %d, tombstones %v", limit, deleted), func(t *testing.T) {
+			t.Run(fmt.Sprintf("version order, limit %d, tombstones %v", limit, deleted), func(t *testing.T) {
 				check(t, q, 1, version)
 				for _, after := range []uint64{1, version / 2, version - 20, version - 1, version} {
 					from := q
@@ -222,7 +222,7 @@ func exerciseListing(t *testing.T, d Driver) {
 			})
 		}
 	}
-	t.Run("A214: a page tells the newest version, a point not yet reached has expired", func(t *testing.T) {
+	t.Run("a page tells the newest version, a point not yet reached has expired", func(t *testing.T) {
 		page, err := b.s.Records(t.Context(), store.RecordQuery{Connection: "a", Stream: "s", Limit: 1})
 		b.must(err)
 		equal(t, "version", page.Version, version)
@@ -233,7 +233,7 @@ func exerciseListing(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "page of an unknown stream", page, store.RecordPage{})
 	})
-	t.Run("A214: pages read while the stream changes reproduce it", func(t *testing.T) {
+	t.Run("pages read while the stream changes reproduce it", func(t *testing.T) {
 		model := map[string]string{}
 		q := store.RecordQuery{Connection: "a", Stream: "s", Deleted: true, Limit: 9}
 		for i := 0; ; i++ {

@@ -16,7 +16,7 @@ func state(l store.Lease, s store.Stream, cursor string) store.State {
 }
 
 func exerciseStates(t *testing.T, d Driver) {
-	t.Run("R11: cursors are kept per connection and grant, and replaced", func(t *testing.T) {
+	t.Run("cursors are kept per connection and grant, and replaced", func(t *testing.T) {
 		b := open(t, d)
 		l, o := b.run("a"), b.run("o")
 		b.put(&store.Commit{Lease: l, Advance: []store.State{state(l, "u", `null`), state(l, "s", `{"p":1}`)}})
@@ -39,7 +39,7 @@ func exerciseStates(t *testing.T, d Driver) {
 			equal(t, string(c.conn)+"/"+string(c.grant), got, c.want)
 		}
 	})
-	t.Run("R52: a staged cursor is the run's, and no state of the connection", func(t *testing.T) {
+	t.Run("a staged cursor is the run's, and no state of the connection", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		b.put(&store.Commit{Lease: l, Staged: []store.State{state(l, "s", `1`)}})
@@ -99,7 +99,7 @@ func exerciseQuestions(t *testing.T, d Driver) {
 		return q
 	}
 	q1, q2, q3 := ask(l, "int_1"), ask(l, "int_2"), ask(o, "int_3")
-	t.Run("R144: open questions are listed by run and in all", func(t *testing.T) {
+	t.Run("open questions are listed by run and in all", func(t *testing.T) {
 		got, err := b.s.Pending(t.Context(), l.RunID)
 		b.must(err)
 		equal(t, "pending", got, []store.Interaction{q1, q2})
@@ -108,7 +108,7 @@ func exerciseQuestions(t *testing.T, d Driver) {
 		equal(t, "all pending", got, []store.Interaction{q1, q2, q3})
 	})
 	b.reopen()
-	t.Run("R144: questions that a process left behind are listed, with or without words", func(t *testing.T) {
+	t.Run("questions that a process left behind are listed, with or without words", func(t *testing.T) {
 		got, err := b.s.Pending(t.Context(), "")
 		b.must(err)
 		for i, q := range []*store.Interaction{&q1, &q2, &q3} {
@@ -118,7 +118,7 @@ func exerciseQuestions(t *testing.T, d Driver) {
 		}
 		equal(t, "all pending", got, []store.Interaction{q1, q2, q3})
 	})
-	t.Run("R144: closing erases, and only what was closed", func(t *testing.T) {
+	t.Run("closing erases, and only what was closed", func(t *testing.T) {
 		b.put(&store.Commit{Lease: l, Answered: "int_1", Events: []store.Event{b.event(l, "run.interaction_completed")}})
 		got, err := b.s.Pending(t.Context(), l.RunID)
 		b.must(err)
@@ -140,13 +140,13 @@ func exerciseGaps(t *testing.T, d Driver) {
 	b.put(&store.Commit{Lease: l, Gaps: []store.DetailGap{g2, g1}})
 	b.put(&store.Commit{Lease: l, Gaps: []store.DetailGap{g3}})
 	b.put(&store.Commit{Lease: l, Grant: "g", Gaps: []store.DetailGap{gap(9, "p", "x", "pending")}})
-	t.Run("R97 R98: keyed by parent and reference, oldest first", func(t *testing.T) {
+	t.Run("keyed by parent and reference, oldest first", func(t *testing.T) {
 		b.reopen()
 		got, err := b.s.Gaps(t.Context(), "a", "", "pending")
 		b.must(err)
 		equal(t, "gaps", got, []store.DetailGap{g1, g2, g3})
 	})
-	t.Run("R99: a gap put again replaces the former", func(t *testing.T) {
+	t.Run("a gap put again replaces the former", func(t *testing.T) {
 		g1.Status = "recovered"
 		b.put(&store.Commit{Lease: l, Gaps: []store.DetailGap{g1}})
 		got, err := b.s.Gaps(t.Context(), "a", "", "pending")
@@ -156,7 +156,7 @@ func exerciseGaps(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "all", got, []store.DetailGap{g1, g2, g3})
 	})
-	t.Run("R213: as many gaps as a run may record", func(t *testing.T) {
+	t.Run("as many gaps as a run may record", func(t *testing.T) {
 		var receipts []*store.Receipt
 		for i := range 250 {
 			c := &store.Commit{Lease: l}
@@ -186,7 +186,7 @@ func exerciseGrants(t *testing.T, d Driver) {
 		b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
 		return b, b.run("a")
 	}
-	t.Run("R6: consumed in the commit that ends the run", func(t *testing.T) {
+	t.Run("consumed in the commit that ends the run", func(t *testing.T) {
 		b, l := with(t, "active")
 		end := b.ending(l)
 		end.Grant, end.ConsumeGrant = "g", true
@@ -196,7 +196,7 @@ func exerciseGrants(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "status", c.Grant.Status, "consumed")
 	})
-	t.Run("R5 R8: the owner's own grant is one too", func(t *testing.T) {
+	t.Run("the owner's own grant is one too", func(t *testing.T) {
 		b := open(t, d)
 		own := store.Connection{ID: "a", Grant: &store.Grant{AccessMode: "continuous", Status: "active"}}
 		b.must(b.s.PutConnection(t.Context(), own))
@@ -214,7 +214,7 @@ func exerciseGrants(t *testing.T, d Driver) {
 		}
 		b.put(failed(b.ending(l)))
 	})
-	t.Run("R6: once, whoever ends first; what replaced the grant stays", func(t *testing.T) {
+	t.Run("once, whoever ends first; what replaced the grant stays", func(t *testing.T) {
 		for status, fault := range map[string]string{"consumed": "grant_consumed", "revoked": "grant_revoked"} {
 			b, l := with(t, "active")
 			b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", AccessMode: "single_use", Status: status}}))
@@ -241,7 +241,7 @@ func exerciseGrants(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "status", c.Grant.Status, "active")
 	})
-	t.Run("R5 R81: a grant that became unusable refuses records and cursors, not the run's end", func(t *testing.T) {
+	t.Run("a grant that became unusable refuses records and cursors, not the run's end", func(t *testing.T) {
 		b, l := with(t, "active")
 		b.put(&store.Commit{Lease: l, Grant: "g", Batches: []*store.Batch{batch("s", up("k", `{}`))}})
 		b.must(b.s.PutConnection(t.Context(), store.Connection{ID: "a", Grant: &store.Grant{ID: "g", Status: "revoked"}}))

@@ -12,7 +12,7 @@ import (
 )
 
 func exerciseEvents(t *testing.T, d Driver) {
-	t.Run("R175 A89: sequence from 0 without gaps, causation within a commit", func(t *testing.T) {
+	t.Run("sequence from 0 without gaps, causation within a commit", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		var want []store.Event
@@ -41,7 +41,7 @@ func exerciseEvents(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "limited events", got, want[1:3], cmp.Comparer(sameMilli))
 	})
-	t.Run("A138: the newest events before a sequence, and where a timeline stands", func(t *testing.T) {
+	t.Run("the newest events before a sequence, and where a timeline stands", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		head := func(want store.RunHead) {
@@ -82,7 +82,7 @@ func exerciseEvents(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "events of an absent run", len(got), 0)
 	})
-	t.Run("R177: nothing follows the terminal event", func(t *testing.T) {
+	t.Run("nothing follows the terminal event", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		b.end(l)
@@ -103,13 +103,13 @@ func exerciseEvents(t *testing.T, d Driver) {
 	})
 }
 
-// sameMilli compares times as precisely as a timeline keeps them (runtime.md §0).
+// sameMilli compares times as precisely as a timeline keeps them.
 func sameMilli(a, b time.Time) bool {
 	return a.UTC().Truncate(time.Millisecond).Equal(b.UTC().Truncate(time.Millisecond))
 }
 
 func exerciseTerminal(t *testing.T, d Driver) {
-	t.Run("R92 R144: one commit ends the run, drops its staged cursors, questions and lease", func(t *testing.T) {
+	t.Run("one commit ends the run, drops its staged cursors, questions and lease", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		b.put(&store.Commit{Lease: l, Staged: []store.State{state(l, "s", `1`), state(l, "u", `2`)},
@@ -136,7 +136,7 @@ func exerciseTerminal(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "run", r, *c.Run)
 	})
-	t.Run("invariant 4: of commits that end a run, one does", func(t *testing.T) {
+	t.Run("of commits that end a run, one does", func(t *testing.T) {
 		b := open(t, d)
 		l := b.run("a")
 		var receipts []*store.Receipt
@@ -173,7 +173,7 @@ func exerciseWatch(t *testing.T, d Driver) {
 		default:
 		}
 	}
-	t.Run("invariant 7: a wake-up after the commit can be read, coalesced", func(t *testing.T) {
+	t.Run("a wake-up after the commit can be read, coalesced", func(t *testing.T) {
 		b := open(t, d)
 		l, other := b.run("a"), b.run("o")
 		mine, stop := b.s.Watch(l.RunID)

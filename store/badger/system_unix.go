@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A holder is what the lock file says about the process that holds it (S127).
+// A holder is what the lock file says about the process that holds it.
 type holder struct {
 	PID       int       `json:"pid"`
 	Host      string    `json:"host"`

@@ -7,6 +7,9 @@ import (
 	"os"
 )
 
+// checkFS knows no dependable test outside Linux and lets the directory pass.
+func checkFS(string) error { return nil }
+
 // allocate fills f with n bytes.
 func allocate(f *os.File, n int64) error {
 	zero := make([]byte, 1<<20)

@@ -2,6 +2,7 @@ package badger
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 )
 
@@ -31,6 +32,14 @@ func checkFS(dir string) error {
 func refuseFS(dir string, magic uint32) error {
 	if name, ok := networkFS[magic]; ok {
 		return fmt.Errorf("data directory %s is on %s, where locks and mapped writes are not dependable; choose a local disk, or allow network file systems", dir, name)
+	}
+	return nil
+}
+
+// allocate reserves n bytes of f on the disk.
+func allocate(f *os.File, n int64) error {
+	if err := syscall.Fallocate(int(f.Fd()), 0, 0, n); err != nil {
+		return fmt.Errorf("allocate ballast: %w", err)
 	}
 	return nil
 }

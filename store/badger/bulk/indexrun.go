@@ -1,0 +1,217 @@
+package bulk
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// An IndexRun is a sorted set of rows on disk, cut into 2^bits pages by the
+// top bits of h1. The page of a key is computed, not searched, and every page
+// exists, so one that is missing is damage. Runs are immutable.
+type IndexRun struct {
+	RunInfo
+	Filter Filter
+}
+
+// A RunInfo is what the layout keeps of an index run.
+type RunInfo struct {
+	ID      uint64 `json:"id"`
+	Bits    uint   `json:"bits"`
+	Rows    uint64 `json:"rows"`
+	Blocks  int    `json:"blocks"`            // of its filter
+	Removed uint64 `json:"removed,omitempty"` // pages deleted so far, of a run on its way out
+}
+
+// pageRows is how many rows a page holds on average, at most.
+const pageRows = 256
+
+func pageBits(rows uint64) uint {
+	if rows <= pageRows {
+		return 0
+	}
+	return uint(bits.Len64((rows - 1) / pageRows))
+}
+
+// Sound says that a run can be: no number in it makes an endless loop, or a filter
+// without a block.
+func (i RunInfo) Sound() bool {
+	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
+}
+
+func (i RunInfo) Pages() uint64 { return 1 << i.Bits }
+
+func (i RunInfo) PageOf(h1 uint64) uint64 {
+	return h1 >> (64 - i.Bits) // a shift by 64 is 0
+}
+
+func Find(page []byte, h1, h2 uint64) (Row, bool) {
+	n := len(page) / RowBytes
+	at := sort.Search(n, func(j int) bool {
+		g1 := binary.LittleEndian.Uint64(page[j*RowBytes:])
+		return g1 > h1 || g1 == h1 && binary.LittleEndian.Uint64(page[j*RowBytes+8:]) >= h2
+	})
+	if at == n {
+		return Row{}, false
+	}
+	r := decodeRow(page[at*RowBytes:])
+	return r, r.H1 == h1 && r.H2 == h2
+}
+
+// CheckPage refuses what cannot be a page.
+func (i RunInfo) CheckPage(n uint64, page []byte) error {
+	if len(page)%RowBytes != 0 {
+		return store.Corrupt("page %d of index run %d is cut", n, i.ID)
+	}
+	return nil
+}
+
+// A RunWriter cuts rows, which come in order, into pages and builds the filter.
+type RunWriter struct {
+	Info   RunInfo
+	filter Filter
+	page   uint64 // being filled
+	rows   []byte
+	emit   func(page uint64, rows []byte) error
+}
+
+// NewRunWriter expects at most rows rows; emit takes every finished page and owns
+// it.
+func NewRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *RunWriter {
+	f := newFilter(rows)
+	return &RunWriter{filter: f, emit: emit, Info: RunInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
+}
+
+// Add takes the next row.
+func (w *RunWriter) Add(r Row) error {
+	for p := w.Info.PageOf(r.H1); w.page < p; {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if w.rows == nil {
+		w.rows = make([]byte, 0, pageRows*RowBytes*5/4)
+	}
+	w.rows = r.encode(w.rows)
+	w.filter.add(r.H1, r.H2)
+	w.Info.Rows++
+	return nil
+}
+
+func (w *RunWriter) flush() error {
+	err := w.emit(w.page, w.rows)
+	w.page, w.rows = w.page+1, nil
+	return err
+}
+
+// Finish writes the pages that are left, and returns the run.
+func (w *RunWriter) Finish() (*IndexRun, error) {
+	for w.page < w.Info.Pages() {
+		if err := w.flush(); err != nil {
+			return nil, err
+		}
+	}
+	return &IndexRun{w.Info, w.filter}, nil
+}
+
+// LoadRun puts the filter of a run together from its parts, of which read
+// returns one, or nil.
+func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, error) {
+	run := &IndexRun{RunInfo: info}
+	for i := range FilterParts(info.Blocks) {
+		payload, err := read(i)
+		if err != nil {
+			return nil, err
+		}
+		// So much memory as there is on disk, whatever the layout says.
+		run.Filter.blocks = append(run.Filter.blocks, make([]block, len(payload)/blockBytes)...)
+		if payload == nil || !run.Filter.setPart(i, payload) {
+			return nil, store.Corrupt("filter of index run %d is missing or cut", info.ID)
+		}
+	}
+	if len(run.Filter.blocks) != info.Blocks {
+		return nil, store.Corrupt("filter of index run %d is cut", info.ID)
+	}
+	return run, nil
+}
+
+// A RowCursor reads the rows of a run in order.
+type RowCursor struct {
+	info RunInfo
+	read func(page uint64) ([]byte, error)
+	next uint64 // page to read
+	page []byte
+	row  Row
+	done bool
+}
+
+func NewRowCursor(info RunInfo, read func(page uint64) ([]byte, error)) (*RowCursor, error) {
+	c := &RowCursor{info: info, read: read}
+	return c, c.advance()
+}
+
+func (c *RowCursor) advance() (err error) {
+	for len(c.page) == 0 {
+		if c.next == c.info.Pages() {
+			c.done = true
+			return nil
+		}
+		if c.page, err = c.read(c.next); err != nil {
+			return err
+		}
+		c.next++
+	}
+	c.row, c.page = decodeRow(c.page), c.page[RowBytes:]
+	return nil
+}
+
+// MergeRows calls fn for the newest row of every key in the cursors, in order.
+func MergeRows(cursors []*RowCursor, fn func(Row) error) error {
+	live := slices.DeleteFunc(slices.Clone(cursors), func(c *RowCursor) bool { return c.done })
+	for len(live) > 0 {
+		best, tied := live[0], false
+		for _, c := range live[1:] {
+			switch {
+			case c.row.H1 < best.row.H1:
+				best, tied = c, false
+			case c.row.H1 == best.row.H1:
+				tied = true
+			}
+		}
+		newest := best.row
+		if tied {
+			newest = newestOf(live, best.row.H1)
+		}
+		if err := fn(newest); err != nil {
+			return err
+		}
+		for i := len(live) - 1; i >= 0; i-- {
+			c := live[i]
+			if c != best && !tied || c.row.H1 != newest.H1 || c.row.H2 != newest.H2 {
+				continue
+			}
+			if err := c.advance(); err != nil {
+				return err
+			}
+			if c.done {
+				live = slices.Delete(live, i, i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// newestOf picks, of the rows with this h1, the least h2 and there the newest.
+func newestOf(cursors []*RowCursor, h1 uint64) Row {
+	var best Row
+	for _, c := range cursors {
+		r := c.row
+		if r.H1 == h1 && (best.Version == 0 || r.H2 < best.H2 || r.H2 == best.H2 && r.At() > best.At()) {
+			best = r
+		}
+	}
+	return best
+}

@@ -1,0 +1,86 @@
+package badger
+
+import (
+	"bytes"
+
+	"github.com/sluicehost/sluice/store/badger/bulk"
+)
+
+// A sequential lookup serves a source that is read again and lists its records in
+// the order of the last time. When two keys in a row have versions close to each
+// other, it reads the segment around them and looks for the next keys right there,
+// without filters or pages. That halves the cost of a refresh. An entry found this
+// way is current, because its version is not superseded.
+type sequential struct {
+	entries []bulk.Entry
+	at      int    // of the entry expected next
+	last    uint64 // version found last, by whatever means
+	misses  int    // keys in a row that were not where they were expected
+}
+
+// missesMost is how many misses in a row end the lookup in a segment.
+const missesMost = 64
+
+// neighbourDistance is how far apart versions of neighbours may be.
+const neighbourDistance = 16
+
+// next looks the key up at the place it is expected.
+func (f *sequential) next(c *committer, st *stream, k *candidate) error {
+	if f.entries == nil {
+		return nil
+	}
+	if f.at == len(f.entries) {
+		if err := f.load(c, st, f.last+1); err != nil || f.entries == nil {
+			return err
+		}
+	}
+	for i := f.at; i < min(f.at+neighbourDistance, len(f.entries)); i++ {
+		e := &f.entries[i]
+		if !bytes.Equal(e.Key, k.change.Key) || st.dead.has(e.Version) {
+			continue
+		}
+		f.at, f.last, f.misses = i+1, e.Version, 0
+		k.had = true
+		if k.same = e.Op == k.change.Op && bytes.Equal(e.Data, k.change.Data); !k.same {
+			k.old = c.hash.RowOf(k.h1, k.h2, e.Change, e.Version)
+		}
+		return nil
+	}
+	if f.misses++; f.misses > missesMost {
+		f.entries, f.misses = nil, 0
+	}
+	return nil
+}
+
+// observe takes note of what a lookup in the index runs found.
+func (f *sequential) observe(c *committer, st *stream, r bulk.Row) error {
+	v := r.At()
+	beside := v > f.last && v-f.last <= neighbourDistance
+	f.last = v
+	if !beside {
+		f.entries = nil
+		return nil
+	}
+	return f.load(c, st, v+1)
+}
+
+// load reads the segment that holds version v, if it is durable.
+func (f *sequential) load(c *committer, st *stream, v uint64) error {
+	f.entries, f.at = nil, 0
+	if v > st.shown {
+		return nil
+	}
+	prefix := numbered(kindSegment, st.counters.number)
+	return c.base.scan(prefix, c.base.segmentOf(st.counters.number, v), false, func(_, payload []byte) (bool, error) {
+		for e, err := range bulk.Entries(payload) {
+			if err != nil {
+				return false, err
+			}
+			if e.Version >= v {
+				f.entries = append(f.entries, e)
+			}
+		}
+		// v may be superseded and its segment end before it.
+		return len(f.entries) == 0, nil
+	})
+}

@@ -1,0 +1,164 @@
+package badger
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// visible is what readers see: all up to the newest commit that is durable and
+// proved.
+type visible struct {
+	sync.RWMutex // guards the rest, and what streams show to readers
+	commit       uint64
+	pinned       map[uint64]int        // how many snapshots are of a commit
+	streams      map[streamKey]*stream // those in memory
+}
+
+// pin keeps what the newest commit needs, until unpin. also, when it is given,
+// runs before anything newer is shown.
+func (v *visible) pin(also func()) (commit uint64) {
+	v.Lock()
+	defer v.Unlock()
+	v.pinned[v.commit]++
+	if also != nil {
+		also()
+	}
+	return v.commit
+}
+
+// repin pins a commit that is pinned already.
+func (v *visible) repin(commit uint64) uint64 {
+	v.Lock()
+	defer v.Unlock()
+	v.pinned[commit]++
+	return commit
+}
+
+func (v *visible) unpin(commit uint64) {
+	v.Lock()
+	defer v.Unlock()
+	if v.pinned[commit]--; v.pinned[commit] == 0 {
+		delete(v.pinned, commit)
+	}
+}
+
+func (v *visible) newest() uint64 {
+	v.RLock()
+	defer v.RUnlock()
+	return v.commit
+}
+
+// oldest is the oldest commit that is pinned, or the newest of all.
+func (v *visible) oldest() uint64 {
+	v.RLock()
+	defer v.RUnlock()
+	oldest := v.commit
+	for commit := range v.pinned {
+		oldest = min(oldest, commit)
+	}
+	return oldest
+}
+
+// change runs fn while no reader looks.
+func (v *visible) change(fn func()) {
+	v.Lock()
+	defer v.Unlock()
+	fn()
+}
+
+// show makes a durable group visible and wakes those who wait for it.
+func (s *Store) show(g *group) {
+	s.visible.change(func() {
+		for _, publish := range g.publish {
+			publish()
+		}
+		s.visible.commit = g.seq
+	})
+	s.watchers.wake(g.wake)
+}
+
+// discardBefore lets the engine drop what no open snapshot can see.
+func (s *Store) discardBefore(commit uint64) { s.db.SetDiscardTs(min(commit, s.visible.oldest())) }
+
+// A snapshot is a reader that outlives no Close and no suspension.
+type snapshot struct {
+	reader
+	s *Store
+}
+
+// snapshot opens a view of the newest commit that readers see; also, when it is
+// given, runs with that commit pinned and nothing newer shown yet.
+func (s *Store) snapshot(ctx context.Context, also func()) (*snapshot, error) {
+	return s.snapshotOf(ctx, func() uint64 { return s.visible.pin(also) })
+}
+
+// snapshotOf opens a view of the commit that pin pins.
+func (s *Store) snapshotOf(ctx context.Context, pin func() uint64) (*snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.gate.RLock()
+	if s.db == nil {
+		s.gate.RUnlock()
+		select {
+		case <-s.closing:
+			return nil, store.ErrClosed
+		default:
+			return nil, store.ErrNoSpace
+		}
+	}
+	return &snapshot{s.reader(pin()), s}, nil
+}
+
+func (r *snapshot) close() {
+	r.txn.Discard()
+	r.s.visible.unpin(r.ts)
+	r.s.gate.RUnlock()
+}
+
+// A view pins one commit. It holds no snapshot between two pages, so a slow reader
+// delays neither Close nor a store that runs out of space.
+type view struct {
+	s       *Store
+	ts      uint64
+	windows windows // those of the store may be newer
+	once    sync.Once
+}
+
+// View implements store.Store.
+func (s *Store) View(ctx context.Context) (store.View, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	return &view{s: s, ts: s.visible.repin(r.ts), windows: windows{most: 1}}, nil
+}
+
+// Close implements store.View.
+func (v *view) Close() {
+	v.once.Do(func() { v.s.visible.unpin(v.ts) })
+}
+
+// Records implements store.View. No call follows Close.
+func (v *view) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	switch q.Order {
+	case "", store.ByVersion:
+	case store.ByKey, store.ByEmitted:
+		return v.windows.page(ctx, q, v.snapshot)
+	default:
+		return store.RecordPage{}, errOrder
+	}
+	r, err := v.snapshot(ctx)
+	if err != nil {
+		return store.RecordPage{}, err
+	}
+	defer r.close()
+	return r.byVersion(ctx, q)
+}
+
+func (v *view) snapshot(ctx context.Context) (*snapshot, error) {
+	return v.s.snapshotOf(ctx, func() uint64 { return v.s.visible.repin(v.ts) })
+}

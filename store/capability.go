@@ -1,0 +1,31 @@
+package store
+
+// What a driver may tell beside Store. Each function takes any store, and has an
+// answer for one that does not tell.
+
+// Stalled says why s keeps commits waiting, as ErrNoSpace with what is needed; nil
+// while it does not, or does not tell. It does not block.
+func Stalled(s any) error {
+	if s, ok := s.(interface{ Stalled() error }); ok {
+		return s.Stalled()
+	}
+	return nil
+}
+
+// Damage is what was found wrong with s when it was opened, nil when nothing was.
+// A damaged store is read-only.
+func Damage(s any) *DamageError {
+	if s, ok := s.(interface{ Damage() *DamageError }); ok {
+		return s.Damage()
+	}
+	return nil
+}
+
+// MemoryLimit is how much memory the Go runtime of a process with s should use
+// before it collects harder; 0 when s does not mind.
+func MemoryLimit(s any) int64 {
+	if s, ok := s.(interface{ MemoryLimit() int64 }); ok {
+		return s.MemoryLimit()
+	}
+	return 0
+}
