@@ -1,6 +1,10 @@
 package abi
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
 
 // readGap is DETAIL_GAP of §9.8.
 func readGap(r *reader) Message {
@@ -80,7 +84,7 @@ func (r *reader) keys(name string, required bool) []string {
 	if v.Absent() && !required {
 		return nil
 	}
-	if v.Kind != KindArray {
+	if v.Kind != strictjson.KindArray {
 		r.fail(VCoverageInvalidKeys, name)
 		return nil
 	}

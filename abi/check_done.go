@@ -1,6 +1,10 @@
 package abi
 
-import "math"
+import (
+	"math"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
 
 // readDone is checks 1 to 7 of §9.11; 8 to 10 need the guest's exit.
 func readDone(r *reader) Message {
@@ -13,7 +17,7 @@ func readDone(r *reader) Message {
 	if !e.Absent() {
 		m.Error = r.doneError(e)
 	}
-	if n := r.member("records_emitted"); n.Kind == KindNumber {
+	if n := r.member("records_emitted"); n.Kind == strictjson.KindNumber {
 		m.ReportedRecords = Cut(string(n.Raw), 40)
 		i, ok := n.Int64()
 		if f, finite := n.Float64(); !ok && finite && f >= math.MaxInt64 {
@@ -26,8 +30,8 @@ func readDone(r *reader) Message {
 	return m
 }
 
-func (r *reader) doneError(e Value) *DoneError {
-	if e.Kind != KindObject {
+func (r *reader) doneError(e strictjson.Value) *DoneError {
+	if e.Kind != strictjson.KindObject {
 		r.fail(VDoneInvalidError, "error")
 		return nil
 	}

@@ -3,6 +3,8 @@ package abi
 import (
 	"cmp"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // readInteraction is §9.6.
@@ -68,14 +70,14 @@ func (r *reader) attachments() []Attachment {
 	if v.Absent() {
 		return nil
 	}
-	if v.Kind != KindArray || size(v) > r.p.Limits.Attachments {
+	if v.Kind != strictjson.KindArray || size(v) > r.p.Limits.Attachments {
 		r.fail(bad, "attachments")
 		return nil
 	}
 	out := []Attachment{}
 	for item := range v.Items() {
 		at := "attachments[" + itoa(int64(len(out))) + "]"
-		if item.Kind != KindObject {
+		if item.Kind != strictjson.KindObject {
 			r.fail(bad, at)
 			return nil
 		}
@@ -84,7 +86,7 @@ func (r *reader) attachments() []Attachment {
 	return out
 }
 
-func (r *reader) attachment(v Value, at string) Attachment {
+func (r *reader) attachment(v strictjson.Value, at string) Attachment {
 	const bad = VAssistanceInvalidAttachments
 	a := Attachment{}
 	kind, _ := v.Member("kind")

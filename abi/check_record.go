@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Frame checks the header of a record frame and the phase, and returns the
@@ -88,7 +90,7 @@ func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	p.crowded = sub == VRecordTooLarge
 	if err == nil || p.crowded {
 		m.Members = members
-		if p.data.misspelt != nil {
+		if p.data.Misspelt != nil {
 			m.Rejected, m.RejectedAt = RejectedText, p.misspelt(members)
 		}
 		return true, nil
@@ -102,7 +104,7 @@ func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 }
 
 // misspelt names the member whose value holds a text that is none.
-func (p *Protocol) misspelt(members []Member) string {
+func (p *Protocol) misspelt(members []strictjson.Member) string {
 	for _, m := range members {
 		if _, err := p.scan.Valid(m.Value); err != nil {
 			return string(m.Name)
@@ -117,10 +119,10 @@ func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
 	}
 	if rec.KeyKind == KeyCompound {
 		// The frame's key must already be canonical, so the key is what is stored.
-		if kind, err := p.line.Valid(rec.Key); err != nil || kind != KindArray {
+		if kind, err := p.line.Valid(rec.Key); err != nil || kind != strictjson.KindArray {
 			return VRecordInvalidKey
 		}
-		if p.line.misspelt != nil {
+		if p.line.Misspelt != nil {
 			p.record.Rejected = RejectedText
 		}
 		key, parts, ok := CanonicalKey(p.key[:0], rec.Key)
@@ -139,7 +141,7 @@ func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
 }
 
 // recordLine checks a RECORD that came as a stdio line.
-func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
+func (p *Protocol) recordLine(members []strictjson.Member) (Message, *Violation) {
 	if v := p.step(StepMessage, "RECORD"); v != nil {
 		return nil, p.fail(v)
 	}
@@ -148,10 +150,10 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 	}
 	m := &p.record
 	*m, p.crowded = RecordMessage{Stream: -1}, false
-	if p.line.misspelt != nil {
+	if p.line.Misspelt != nil {
 		m.Rejected = RejectedText
 	}
-	var key, op, data, emitted, stream Member
+	var key, op, data, emitted, stream strictjson.Member
 	for _, f := range members {
 		switch string(f.Name) {
 		case "key":
@@ -167,8 +169,8 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 		}
 	}
 	name := ""
-	if stream.Kind == KindString {
-		name = String(stream.Value)
+	if stream.Kind == strictjson.KindString {
+		name = strictjson.String(stream.Value)
 		if i, ok := p.streams[name]; ok {
 			m.Stream = i
 		}
@@ -182,7 +184,7 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 	if bad := p.lineData(m, data); bad != nil {
 		return nil, bad
 	}
-	if emitted.Kind != KindString || len(emitted.Value) <= 2 {
+	if emitted.Kind != strictjson.KindString || len(emitted.Value) <= 2 {
 		return nil, p.recordFault(VRecordInvalidEmittedAt, "emitted_at")
 	}
 	m.EmittedAt, _ = TimeOf(emitted.Value)
@@ -202,24 +204,24 @@ func (p *Protocol) recordLine(members []Member) (Message, *Violation) {
 	return out, nil
 }
 
-func (p *Protocol) lineKey(m *RecordMessage, key Member) Subtype {
-	if key.Kind != KindString && key.Kind != KindArray {
+func (p *Protocol) lineKey(m *RecordMessage, key strictjson.Member) Subtype {
+	if key.Kind != strictjson.KindString && key.Kind != strictjson.KindArray {
 		return VRecordInvalidKey
 	}
 	k, parts, ok := CanonicalKey(p.key[:0], key.Value)
 	p.key = k
-	if !ok || len(k) == 0 || key.Kind == KindArray && parts == 0 {
+	if !ok || len(k) == 0 || key.Kind == strictjson.KindArray && parts == 0 {
 		return VRecordInvalidKey
 	}
 	if len(k) > MaxKeyBytes || parts > MaxKeyParts {
 		return VRecordKeyTooLong
 	}
-	m.Key, m.Compound = k, key.Kind == KindArray
+	m.Key, m.Compound = k, key.Kind == strictjson.KindArray
 	return ""
 }
 
-func lineOp(m *RecordMessage, op Member) (bad bool) {
-	if op.Value == nil || op.Kind == KindNull {
+func lineOp(m *RecordMessage, op strictjson.Member) (bad bool) {
+	if op.Value == nil || op.Kind == strictjson.KindNull {
 		return false
 	}
 	v := op.Tree()
@@ -227,14 +229,14 @@ func lineOp(m *RecordMessage, op Member) (bad bool) {
 	return !m.Delete && !v.Equal("upsert")
 }
 
-func (p *Protocol) lineData(m *RecordMessage, data Member) *Violation {
-	if data.Value == nil || data.Kind == KindNull {
+func (p *Protocol) lineData(m *RecordMessage, data strictjson.Member) *Violation {
+	if data.Value == nil || data.Kind == strictjson.KindNull {
 		if m.Delete {
 			return nil
 		}
 		return p.recordFault(VRecordInvalidData, "data")
 	}
-	if data.Kind != KindObject {
+	if data.Kind != strictjson.KindObject {
 		return p.recordFault(VRecordInvalidData, "data")
 	}
 	m.Data = data.Value

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // maxRequestID bounds the id of a REQUEST or READ line, in bytes.
@@ -23,7 +25,7 @@ func readRequest(r *reader) Message {
 			continue
 		}
 		head = append(head, "{,"[min(len(head)-4, 1)])
-		head = append(AppendQuote(head, name), ':')
+		head = append(strictjson.AppendQuote(head, name), ':')
 		head = append(head, v.Raw...)
 	}
 	if len(head) == 4 {

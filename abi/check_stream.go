@@ -1,6 +1,10 @@
 package abi
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
 
 // readState is §9.2.
 func readState(r *reader) Message {
@@ -12,7 +16,7 @@ func readState(r *reader) Message {
 	switch c := r.member("cursor"); {
 	case c.Absent():
 		m.Cursor = json.RawMessage("null")
-	case c.Kind != KindObject:
+	case c.Kind != strictjson.KindObject:
 		r.fail(VStateInvalidCursor, "cursor")
 	case len(c.Raw) > r.p.Limits.CursorBytes:
 		r.fail(VStateCursorTooLarge, "cursor")
@@ -46,7 +50,7 @@ func readSkip(r *reader) Message {
 		m.ResourceIDs = alias
 	}
 	m.TimeRange = r.timeRange()
-	if d := r.member("diagnostics"); d.Kind == KindObject { // anything else is dropped (R57)
+	if d := r.member("diagnostics"); d.Kind == strictjson.KindObject { // anything else is dropped (R57)
 		if len(d.Raw) > r.p.Limits.OpaqueBytes {
 			r.limit("diagnostics", r.p.Limits.OpaqueBytes)
 		}
@@ -60,7 +64,7 @@ func (r *reader) timeRange() *TimeRange {
 	if v.Absent() {
 		return nil
 	}
-	if v.Kind != KindObject {
+	if v.Kind != strictjson.KindObject {
 		r.fail(VSkipInvalidTimeRange, "time_range")
 		return nil
 	}
@@ -76,12 +80,12 @@ func (r *reader) timeRange() *TimeRange {
 }
 
 // hint reads a recovery hint: one action, or {action, retryable?} (R61).
-func (r *reader) hint(v Value, field string, bad Subtype) *RecoveryHint {
+func (r *reader) hint(v strictjson.Value, field string, bad Subtype) *RecoveryHint {
 	if v.Absent() {
 		return nil
 	}
 	h := &RecoveryHint{}
-	if v.Kind == KindObject {
+	if v.Kind == strictjson.KindObject {
 		for name := range v.Members() {
 			if name != "action" && name != "retryable" {
 				r.fail(bad, field).Detail = "a hint has the members action and retryable only"
@@ -118,7 +122,7 @@ func (r *reader) continuation() *Continuation {
 	c := &Continuation{Remaining: true, Owner: "runtime"}
 	boundary, _ := v.Member("boundary")
 	c.Boundary, _ = boundary.Text()
-	ok := v.Kind == KindObject && !Blank(c.Boundary)
+	ok := v.Kind == strictjson.KindObject && !Blank(c.Boundary)
 	for _, n := range []struct {
 		name string
 		into *int64

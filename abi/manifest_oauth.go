@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // OAuth says how the host obtains a secret: its handle stands for the access
@@ -77,7 +79,7 @@ func (r *manifestReader) oauth(a at) *OAuth {
 }
 
 func (r *manifestReader) oauthClient(o *OAuth, a at) {
-	if id := a.member("client_id"); id.Is(KindObject) {
+	if id := a.member("client_id"); id.Is(strictjson.KindObject) {
 		o.ClientIDFrom = r.text(id.member("setting"), 256, true)
 	} else {
 		o.ClientID = r.text(id, oauthParamBytes, true)
@@ -181,14 +183,14 @@ func (r *manifestReader) oauthSecrets(b *SluiceBlock, list at) {
 		if f.OAuth == nil {
 			continue
 		}
-		a := at{Value{}, fmt.Sprintf("%s/%d", list.path, i)}
+		a := at{strictjson.Value{}, fmt.Sprintf("%s/%d", list.path, i)}
 		o := a.member("oauth")
 		if f.Delivery == "plain" {
 			r.fail(a.member("delivery"), "oauth_plain", "sealed: an access token is never shown to the connector")
 		}
 		for n, d := range f.Destinations {
 			if f.OAuth.reached(d) {
-				r.fail(at{Value{}, fmt.Sprintf("%s/destinations/%d", a.path, n)}, "oauth_destination", "an origin in lower case and ASCII, with a path_prefix below which no URL of oauth is")
+				r.fail(at{strictjson.Value{}, fmt.Sprintf("%s/destinations/%d", a.path, n)}, "oauth_destination", "an origin in lower case and ASCII, with a path_prefix below which no URL of oauth is")
 			}
 		}
 		if name := f.OAuth.ClientIDFrom; name != "" && !b.Settings.text(name) {

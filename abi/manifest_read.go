@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A ManifestError says which member of a manifest is wrong and what was
@@ -29,7 +31,7 @@ func ReadManifest(src []byte) (*Manifest, error) {
 	if len(src) > MaxManifestBytes {
 		return nil, &ManifestError{"", "manifest_too_large", fmt.Sprintf("at most %d bytes, have %d", MaxManifestBytes, len(src))}
 	}
-	root, err := Parse(src, ParseOptions{})
+	root, err := strictjson.Parse(src, strictjson.ParseOptions{})
 	if err != nil {
 		return nil, &ManifestError{"", "manifest_json", "one JSON object: " + err.Error()}
 	}
@@ -50,7 +52,7 @@ type manifestReader struct{ err *ManifestError }
 
 // An at is a value and where it stands.
 type at struct {
-	Value
+	strictjson.Value
 	path string
 }
 
@@ -109,7 +111,7 @@ func (r *manifestReader) object(a at, required bool) bool {
 	if a.Absent() && !required {
 		return false
 	}
-	if !a.Is(KindObject) {
+	if !a.Is(strictjson.KindObject) {
 		r.fail(a, "object_expected", "an object")
 		return false
 	}
@@ -121,7 +123,7 @@ func (r *manifestReader) list(a at, max int, each func(at)) {
 	if a.Absent() {
 		return
 	}
-	if !a.Is(KindArray) {
+	if !a.Is(strictjson.KindArray) {
 		r.fail(a, "array_expected", "an array")
 		return
 	}
@@ -142,7 +144,7 @@ func (r *manifestReader) texts(a at, max int) []string {
 	return out
 }
 
-func (r *manifestReader) manifest(root Value) *Manifest {
+func (r *manifestReader) manifest(root strictjson.Value) *Manifest {
 	top := at{root, ""}
 	m := &Manifest{byName: map[string]int{}, Bindings: map[string]Binding{}, ReasonMessages: map[string]string{}}
 	m.ProtocolVersion = r.oneOf(top.member("protocol_version"), true, "0.1.0")

@@ -3,10 +3,12 @@ package abi
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 func (r *manifestReader) streams(m *Manifest, list at) {
-	if !list.Is(KindArray) || size(list.Value) == 0 {
+	if !list.Is(strictjson.KindArray) || size(list.Value) == 0 {
 		r.fail(list, "streams_missing", "a non-empty array of streams")
 		return
 	}
@@ -82,12 +84,12 @@ func (r *manifestReader) schemaOf(s *StreamSpec, a at) {
 func (r *manifestReader) open(schema at) bool {
 	more := schema.member("additionalProperties")
 	allowed, _ := more.Bool()
-	return allowed || more.Is(KindObject)
+	return allowed || more.Is(strictjson.KindObject)
 }
 
 // types reads a JSON Schema type: one name or an array of names.
 func (r *manifestReader) types(a at) []string {
-	if a.Is(KindArray) {
+	if a.Is(strictjson.KindArray) {
 		return r.texts(a, 8)
 	}
 	if t := r.text(a, 32, false); t != "" {
@@ -98,7 +100,7 @@ func (r *manifestReader) types(a at) []string {
 
 func (r *manifestReader) primaryKey(a at, s *StreamSpec) []string {
 	var key []string
-	if a.Is(KindArray) {
+	if a.Is(strictjson.KindArray) {
 		key = r.texts(a, MaxKeyParts)
 	} else {
 		key = []string{r.text(a, 256, true)}
@@ -161,7 +163,7 @@ func (r *manifestReader) parents(a at) (state string, parents []string) {
 	if list.Absent() {
 		return state, nil
 	}
-	if !list.Is(KindArray) {
+	if !list.Is(strictjson.KindArray) {
 		r.fail(list, rule, "an array of stream names")
 		return state, nil
 	}
@@ -184,7 +186,7 @@ func (r *manifestReader) declarations(streams []at) {
 		}
 	}
 	for _, a := range streams {
-		if list := a.member("parent_streams"); list.Is(KindArray) && size(list.Value) == 0 {
+		if list := a.member("parent_streams"); list.Is(strictjson.KindArray) && size(list.Value) == 0 {
 			r.fail(list, "dependency_empty_parents", "at least one parent")
 		}
 	}

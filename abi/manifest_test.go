@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // example is a manifest that uses every member of §3.1.
@@ -391,7 +392,7 @@ func TestSettings(t *testing.T) {
 		{`{"s":"a","j":1,"r":"1"}`, "r"},
 		{`{"s":"a","j":1,"d":-2}`, "d"},
 	} {
-		v, err := abi.Parse([]byte(c.config), abi.ParseOptions{})
+		v, err := strictjson.Parse([]byte(c.config), strictjson.ParseOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +412,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	var none *abi.Settings
-	if err := none.Check(abi.Value{}); err != nil {
+	if err := none.Check(strictjson.Value{}); err != nil {
 		t.Errorf("without settings anything goes: %v", err)
 	}
 }

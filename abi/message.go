@@ -1,6 +1,10 @@
 package abi
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
 
 // A Message is one message of a guest. The union is sealed: the types of this
 // file are all there are, and a switch over them handles the protocol.
@@ -19,7 +23,7 @@ type RecordMessage struct {
 	Key       []byte // canonical (R46)
 	Data      []byte // one JSON object; empty only for a delete
 	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
-	Members   []Member
+	Members   []strictjson.Member
 	// Rejected is RejectedText for a record that holds a text which is none, and
 	// RejectedAt the member that does, "" where it is the key. It counts as
 	// emitted and is never stored.
@@ -172,7 +176,7 @@ const MaxDraft = 8000
 // Draft is the text that an approval's owner may edit: the default of the field
 // edited in its schema; "" for none.
 func Draft(schema []byte) string {
-	v, _ := Parse(schema, ParseOptions{})
+	v, _ := strictjson.Parse(schema, strictjson.ParseOptions{})
 	for _, name := range []string{"properties", "edited", "default"} {
 		v, _ = v.Member(name)
 	}
@@ -236,7 +240,7 @@ type Attachment struct {
 type TextMessage struct {
 	Chunk string
 	Last  bool
-	Meta  Value // of the line; absent if it is no object
+	Meta  strictjson.Value // of the line; absent if it is no object
 }
 
 // A RequestMessage is a REQUEST line of the stdio profile: one request to a server.

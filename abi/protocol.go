@@ -3,6 +3,8 @@ package abi
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A RecordFilter decides whether a record lies inside the granted scope: checks
@@ -44,9 +46,9 @@ type Protocol struct {
 	records int64
 	open    []OpenAssistance
 	reports map[[2]string]bool
-	scan    Scanner
-	data    Scanner
-	line    Scanner
+	scan    strictjson.Scanner
+	data    strictjson.Scanner
+	line    strictjson.Scanner
 	record  RecordMessage
 	key     []byte
 	crowded bool // the record at hand has too many values
@@ -72,7 +74,7 @@ func NewProtocol(c Contract) *Protocol {
 		p.names = append(p.names, s.Name)
 	}
 	p.data.MaxValues = MaxRecordValues
-	p.data.lenient, p.line.lenient = true, true
+	p.data.Lenient, p.line.Lenient = true, true
 	return p
 }
 
@@ -134,18 +136,18 @@ func (p *Protocol) syntax(err error, typ string) *Violation {
 }
 
 func faultSubtype(err error) Subtype {
-	e, ok := err.(*SyntaxError)
+	e, ok := err.(*strictjson.SyntaxError)
 	if !ok {
 		return VFrameMalformed
 	}
 	switch e.Fault {
-	case FaultUTF8:
+	case strictjson.FaultUTF8:
 		return VFrameInvalidUtf8
-	case FaultDepth:
+	case strictjson.FaultDepth:
 		return VFrameTooDeep
-	case FaultNotObject:
+	case strictjson.FaultNotObject:
 		return VFrameNotObject
-	case FaultValues:
+	case strictjson.FaultValues:
 		return VRecordTooLarge
 	default:
 		return VFrameInvalidJson
@@ -164,15 +166,15 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	}
 	typ, isText := "", false
 	for _, m := range members {
-		if string(m.Name) == "type" && m.Kind == KindString {
-			typ, isText = String(m.Value), true
+		if string(m.Name) == "type" && m.Kind == strictjson.KindString {
+			typ, isText = strictjson.String(m.Value), true
 		}
 	}
 	if typ == "RECORD" {
 		return p.recordLine(members)
 	}
-	if p.line.misspelt != nil {
-		return nil, p.syntax(p.line.misspelt, "")
+	if p.line.Misspelt != nil {
+		return nil, p.syntax(p.line.Misspelt, "")
 	}
 	if v := p.step(stepOf(typ), typeForViolation(typ)); v != nil {
 		return nil, p.fail(v)
@@ -208,7 +210,7 @@ func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Mes
 	if v := p.count(typ); v != nil {
 		return nil, p.fail(v)
 	}
-	tree, err := Parse(raw, ParseOptions{})
+	tree, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return nil, p.syntax(err, typ)
 	}
@@ -224,16 +226,16 @@ func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Mes
 // Side checks the argument of message and log: no messages of the protocol, so
 // a wrong shape is the caller's EINVAL, but their bytes pass the same checks
 // (G8, R215).
-func (p *Protocol) Side(typ string, payload []byte) (Value, *Violation) {
+func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violation) {
 	if len(payload) > p.Limits.FrameBytes {
-		return Value{}, p.Fault(VFrameTooLarge, typ, "")
+		return strictjson.Value{}, p.Fault(VFrameTooLarge, typ, "")
 	}
 	v, err := p.scan.Parse(payload, false)
 	if err != nil {
-		return Value{}, p.syntax(err, typ)
+		return strictjson.Value{}, p.syntax(err, typ)
 	}
 	if bad := p.step(StepSide, typ); bad != nil {
-		return Value{}, p.fail(bad)
+		return strictjson.Value{}, p.fail(bad)
 	}
 	return v, nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A reader takes the members of one message in the order of its check list.
@@ -12,7 +14,7 @@ import (
 type reader struct {
 	p   *Protocol
 	typ string
-	msg Value
+	msg strictjson.Value
 	bad *Violation
 	in  string // the message's stream, once it is known to be in scope
 }
@@ -30,7 +32,7 @@ func (r *reader) limit(field string, max int) {
 }
 
 // member returns a member, or an absent value when it is missing.
-func (r *reader) member(name string) Value {
+func (r *reader) member(name string) strictjson.Value {
 	v, _ := r.msg.Member(name)
 	return v
 }
@@ -45,7 +47,7 @@ func (r *reader) text(name string, bad Subtype, max int) string {
 	return r.textOf(r.member(name), name, bad, max, true)
 }
 
-func (r *reader) textOf(v Value, field string, bad Subtype, max int, required bool) string {
+func (r *reader) textOf(v strictjson.Value, field string, bad Subtype, max int, required bool) string {
 	if v.Absent() {
 		if required {
 			r.fail(bad, field)
@@ -133,7 +135,7 @@ func (r *reader) object(name string, bad Subtype, max int) json.RawMessage {
 	switch {
 	case v.Absent():
 		return nil
-	case v.Kind != KindObject:
+	case v.Kind != strictjson.KindObject:
 		r.fail(bad, name)
 		return nil
 	case len(v.Raw) > max:
@@ -165,7 +167,7 @@ func (r *reader) texts(name string, bad Subtype) []string {
 	if v.Absent() {
 		return nil
 	}
-	if v.Kind != KindArray {
+	if v.Kind != strictjson.KindArray {
 		r.fail(bad, name)
 		return nil
 	}
@@ -186,11 +188,11 @@ func (r *reader) texts(name string, bad Subtype) []string {
 }
 
 // keyText is the text form of a key given as string or number (R64).
-func keyText(v Value) (string, bool) {
+func keyText(v strictjson.Value) (string, bool) {
 	switch v.Kind {
-	case KindString:
+	case strictjson.KindString:
 		return v.Text()
-	case KindNumber:
+	case strictjson.KindNumber:
 		return canonicalNumber(string(v.Raw)), true
 	}
 	return "", false
@@ -198,7 +200,7 @@ func keyText(v Value) (string, bool) {
 
 // canonicalNumber gives integers one spelling, so that 1 and 1.0 are one key.
 func canonicalNumber(raw string) string {
-	if n, ok := Int64([]byte(raw)); ok {
+	if n, ok := strictjson.Int64([]byte(raw)); ok {
 		return itoa(n)
 	}
 	if f, err := strconv.ParseFloat(raw, 64); err == nil {
@@ -213,7 +215,7 @@ func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // depth is the nesting of v, 0 for a scalar. The scanner bounded it.
-func depth(v Value) int {
+func depth(v strictjson.Value) int {
 	d := 0
 	for item := range v.Items() {
 		d = max(d, depth(item))
@@ -221,14 +223,14 @@ func depth(v Value) int {
 	for _, m := range v.Members() {
 		d = max(d, depth(m))
 	}
-	if v.Is(KindArray) || v.Is(KindObject) {
+	if v.Is(strictjson.KindArray) || v.Is(strictjson.KindObject) {
 		d++
 	}
 	return d
 }
 
 // size is the number of items or members of v.
-func size(v Value) int {
+func size(v strictjson.Value) int {
 	n := 0
 	for range v.Items() {
 		n++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // timeLayouts are the forms of R50 in the words of package time.
@@ -20,12 +21,12 @@ func FuzzTime(f *testing.F) {
 		Micros *string
 	}](f, "times.json") {
 		if v.Raw[0] == '"' {
-			f.Add(abi.String([]byte(v.Raw)))
+			f.Add(strictjson.String([]byte(v.Raw)))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got, ok := abi.ParseTime(text)
-		if raw, rawOK := abi.TimeOf(abi.AppendQuote(nil, text)); rawOK != ok || raw != got {
+		if raw, rawOK := abi.TimeOf(strictjson.AppendQuote(nil, text)); rawOK != ok || raw != got {
 			t.Errorf("as JSON %d, %v; as text %d, %v", raw, rawOK, got, ok)
 		}
 		if !ok {

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // An Answer is what the owner gave to a question.
 type Answer struct {
-	data   abi.Value
+	data   strictjson.Value
 	sealed []string
 }
 

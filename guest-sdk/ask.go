@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A Field is one field of a form shown to the owner.
@@ -148,7 +149,7 @@ func (o options) decisions() json.RawMessage {
 	}
 	if o.draft != nil {
 		b = append(b, `,"edit-accept"]},"edited":{"type":"string","default":`...)
-		return append(abi.AppendQuote(b, *o.draft), `}}}`...)
+		return append(strictjson.AppendQuote(b, *o.draft), `}}}`...)
 	}
 	return append(b, `]}}}`...)
 }
@@ -160,7 +161,7 @@ func schemaOf(fields []Field) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(abi.AppendQuote(b, f.Name), ':')
+		b = append(strictjson.AppendQuote(b, f.Name), ':')
 		b = f.append(b)
 		if !f.Optional {
 			required = append(required, f.Name)
@@ -171,7 +172,7 @@ func schemaOf(fields []Field) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(b, name)
+		b = strictjson.AppendQuote(b, name)
 	}
 	return append(b, ']', '}')
 }
@@ -181,15 +182,15 @@ func (f Field) append(b []byte) []byte {
 	if kind == "" {
 		kind = "string"
 	}
-	b = abi.AppendQuote(append(b, `{"type":`...), kind)
+	b = strictjson.AppendQuote(append(b, `{"type":`...), kind)
 	if f.Title != "" {
-		b = abi.AppendQuote(append(b, `,"title":`...), f.Title)
+		b = strictjson.AppendQuote(append(b, `,"title":`...), f.Title)
 	}
 	if f.Format != "" {
-		b = abi.AppendQuote(append(b, `,"format":`...), f.Format)
+		b = strictjson.AppendQuote(append(b, `,"format":`...), f.Format)
 	}
 	if f.Accept != "" {
-		b = abi.AppendQuote(append(b, `,"accept":`...), f.Accept)
+		b = strictjson.AppendQuote(append(b, `,"accept":`...), f.Accept)
 	}
 	if f.Secret {
 		b = append(b, `,"secret":true`...)
@@ -200,7 +201,7 @@ func (f Field) append(b []byte) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(b, choice)
+		b = strictjson.AppendQuote(b, choice)
 	}
 	if len(f.Enum) > 0 {
 		b = append(b, ']')

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Exit codes of a connector (G19): they agree with the status of DONE.
@@ -104,20 +105,20 @@ func (r *Run) finish(ctx context.Context, result error) int {
 // appendDone writes DONE (§9.11). Every connector sends one: writing it by hand
 // keeps the encoder out of those that have no other use for it.
 func appendDone(b []byte, status string, emitted int64, e *abi.DoneError) []byte {
-	b = abi.AppendQuote(append(b, `{"status":`...), status)
+	b = strictjson.AppendQuote(append(b, `{"status":`...), status)
 	b = strconv.AppendInt(append(b, `,"records_emitted":`...), emitted, 10)
 	if e == nil {
 		return append(b, '}')
 	}
-	b = abi.AppendQuote(append(b, `,"error":{"message":`...), e.Message)
+	b = strictjson.AppendQuote(append(b, `,"error":{"message":`...), e.Message)
 	if e.Code != "" {
-		b = abi.AppendQuote(append(b, `,"code":`...), e.Code)
+		b = strictjson.AppendQuote(append(b, `,"code":`...), e.Code)
 	}
 	if e.Retryable != nil {
 		b = strconv.AppendBool(append(b, `,"retryable":`...), *e.Retryable)
 	}
 	if e.RecoveryHint != nil {
-		b = append(abi.AppendQuote(append(b, `,"recovery_hint":{"action":`...), e.RecoveryHint.Action), '}')
+		b = append(strictjson.AppendQuote(append(b, `,"recovery_hint":{"action":`...), e.RecoveryHint.Action), '}')
 	}
 	return append(b, '}', '}')
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A frame is sent when it has reached either size (G12).
@@ -187,7 +188,7 @@ func compoundKey(parts []string) (string, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(b, p)
+		b = strictjson.AppendQuote(b, p)
 	}
 	return string(append(b, ']')), nil
 }

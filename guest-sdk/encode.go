@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Values become JSON through a program compiled once per type (G21): a closure
@@ -27,7 +27,7 @@ const (
 )
 
 // tooDeep reports whether one more container is more than a host takes (G8).
-func tooDeep(depth int) bool { return depth%onePointer >= abi.MaxDepth }
+func tooDeep(depth int) bool { return depth%onePointer >= strictjson.MaxDepth }
 
 var (
 	errDepth  = errors.New("guest: the value is nested too deep, or contains itself")

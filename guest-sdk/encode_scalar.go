@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 var errFloat = errors.New("guest: JSON has no infinity and no NaN")
@@ -203,6 +203,6 @@ func quoted(t reflect.Type, enc encoder) encoder {
 			return append(b, '"'), err
 		}
 		inner, err := enc(nil, p, depth)
-		return abi.AppendQuote(b, inner), err
+		return strictjson.AppendQuote(b, inner), err
 	}
 }

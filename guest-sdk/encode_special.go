@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // The interfaces of encoding and encoding/json, spelled out so that neither has
@@ -79,15 +79,15 @@ func rawJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 }
 
 // scanners holds scratch space for the JSON that others made.
-var scanners = sync.Pool{New: func() any { return new(abi.Scanner) }}
+var scanners = sync.Pool{New: func() any { return new(strictjson.Scanner) }}
 
 func appendRaw(b, raw []byte) ([]byte, error) {
-	s := scanners.Get().(*abi.Scanner)
+	s := scanners.Get().(*strictjson.Scanner)
 	defer scanners.Put(s)
 	if _, err := s.Valid(raw); err != nil {
 		return b, err
 	}
-	return abi.AppendCompact(b, raw), nil
+	return strictjson.AppendCompact(b, raw), nil
 }
 
 func numberJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
@@ -95,9 +95,9 @@ func numberJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	if n == "" {
 		n = "0"
 	}
-	s := scanners.Get().(*abi.Scanner)
+	s := scanners.Get().(*strictjson.Scanner)
 	defer scanners.Put(s)
-	if kind, err := s.Valid([]byte(n)); err != nil || kind != abi.KindNumber {
+	if kind, err := s.Valid([]byte(n)); err != nil || kind != strictjson.KindNumber {
 		return b, errors.New("guest: a json.Number is not a number")
 	}
 	return append(b, n...), nil
@@ -128,6 +128,6 @@ func textual(t reflect.Type, byPointer bool) encoder {
 		if err != nil {
 			return b, err
 		}
-		return abi.AppendQuote(b, text), nil
+		return strictjson.AppendQuote(b, text), nil
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A field is one member that a struct contributes.
@@ -43,7 +43,7 @@ func (c compiler) structure(fields []field) encoder {
 	members := make([]member, 0, len(fields))
 	for _, f := range fields {
 		m := member{hops: f.hops, offset: f.offset, skip: skipper(f)}
-		m.literal = *literalOf(append(abi.AppendQuote([]byte{','}, f.name), ':'))
+		m.literal = *literalOf(append(strictjson.AppendQuote([]byte{','}, f.name), ':'))
 		m.enc = c.compile(f.typ)
 		if f.quoted {
 			m.enc = quoted(f.typ, m.enc)

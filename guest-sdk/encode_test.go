@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
@@ -31,7 +31,7 @@ func encoded(v any) (string, error) {
 	return string(b[len(`{"v":`) : len(b)-1]), nil
 }
 
-// wanted is what encoding/json makes of v, in the spelling of abi.AppendQuote:
+// wanted is what encoding/json makes of v, in the spelling of strictjson.AppendQuote:
 // no escapes for HTML, and no NUL, which hosts refuse.
 func wanted(v any) (string, error) {
 	var b bytes.Buffer
@@ -203,7 +203,7 @@ func TestEncodeAsEncodingJSON(t *testing.T) {
 }
 
 // TestEncodeTexts: texts of every length, with what needs an escape at every
-// place, are spelled as abi.AppendQuote does.
+// place, are spelled as strictjson.AppendQuote does.
 func TestEncodeTexts(t *testing.T) {
 	const long = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for n := range 36 {
@@ -211,7 +211,7 @@ func TestEncodeTexts(t *testing.T) {
 			for _, special := range []string{"", `"`, `\`, "\n", "\x00", "\x1f", "\x7f", "é", "😀", "\xff", "\xed\xa0\x80", "\u2028"} {
 				s := long[:at] + special + long[at:n]
 				got, err := encoded(s)
-				want := string(abi.AppendQuote(nil, s))
+				want := string(strictjson.AppendQuote(nil, s))
 				if got != want || err != nil {
 					t.Fatalf("%q: %s, want %s (%v)", s, got, want, err)
 				}
@@ -305,10 +305,10 @@ func TestEncodeDepth(t *testing.T) {
 		}
 		return v
 	}
-	if _, err := encoded(nest(abi.MaxDepth)); err != nil {
+	if _, err := encoded(nest(strictjson.MaxDepth)); err != nil {
 		t.Errorf("as deep as allowed: %v", err)
 	}
-	if _, err := encoded(nest(abi.MaxDepth + 1)); err == nil {
+	if _, err := encoded(nest(strictjson.MaxDepth + 1)); err == nil {
 		t.Error("one deeper: no error")
 	}
 }
@@ -347,7 +347,7 @@ func FuzzEncode(f *testing.F) {
 		}
 		compare(t, v)
 		if got, err := encoded(v); err == nil {
-			if _, err := abi.Parse([]byte(got), abi.ParseOptions{}); err != nil {
+			if _, err := strictjson.Parse([]byte(got), strictjson.ParseOptions{}); err != nil {
 				t.Errorf("a host refuses %s: %v", got, err)
 			}
 		}

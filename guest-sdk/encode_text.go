@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // What follows is written for wasm, where a taken branch or a call costs as much
@@ -88,7 +88,7 @@ func (l *literal) append(b []byte) []byte {
 	return b[:len(b)+l.size]
 }
 
-// appendText appends a text as a JSON string, exactly as abi.AppendQuote.
+// appendText appends a text as a JSON string, exactly as strictjson.AppendQuote.
 func appendText(b []byte, s string) []byte { return nothing.appendText(b, s) }
 
 // appendText appends the literal and then a text.
@@ -98,7 +98,7 @@ func (l *literal) appendText(b []byte, s string) []byte {
 	}
 	n := l.putText(end(b), s)
 	if n < 0 {
-		return abi.AppendQuote(l.append(b), s)
+		return strictjson.AppendQuote(l.append(b), s)
 	}
 	return b[:len(b)+n]
 }

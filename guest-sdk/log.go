@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Log writes one line of diagnostics. The arguments are names and values in
@@ -25,8 +25,8 @@ func (r *Run) Log(level slog.Level, message string, args ...any) error {
 func (r *Run) LogHandler() slog.Handler { return &logHandler{run: r} }
 
 func (r *Run) logLine(level slog.Level, message string, fields *Record) error {
-	b := abi.AppendQuote([]byte(`{"level":`), levelName(level))
-	b = abi.AppendQuote(append(b, `,"message":`...), message)
+	b := strictjson.AppendQuote([]byte(`{"level":`), levelName(level))
+	b = strictjson.AppendQuote(append(b, `,"message":`...), message)
 	if len(fields.b) > 0 {
 		var err error
 		if b, err = fields.appendTo(append(b, `,"fields":`...)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A projection leaves out what a stream's entry in the scope does not grant
@@ -15,7 +16,7 @@ import (
 type projection struct {
 	granted map[string]bool
 	seen    []seenName // of the last record, by position: the next one has the same, most often
-	scan    abi.Scanner
+	scan    strictjson.Scanner
 	scratch []byte
 }
 
@@ -109,7 +110,7 @@ func (p *projection) apply(b []byte, start int) ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(abi.AppendQuote(out, m.Name), ':'), m.Value...)
+		out = append(append(strictjson.AppendQuote(out, m.Name), ':'), m.Value...)
 	}
 	p.scratch = append(out, '}')
 	return append(b[:start], p.scratch...), nil

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // The messages that are sent as they are. Their fields are those of §9.
@@ -27,7 +28,7 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 	if !r.InScope(stream) {
 		return &streamError{stream, r.start.Scope.Streams}
 	}
-	b := append(abi.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
+	b := append(strictjson.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
 	if cursor == nil {
 		b = append(b, nullBytes...)
 	} else {

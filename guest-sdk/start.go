@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // decodeStart reads START (§6.3) without encoding/json, which would cost every
@@ -45,7 +46,7 @@ func decodeStart(b []byte) (*abi.Start, error) {
 	return s, nil
 }
 
-func decodeScope(v abi.Value) abi.Scope {
+func decodeScope(v strictjson.Value) abi.Scope {
 	var scope abi.Scope
 	streams, _ := v.Member("streams")
 	for item := range streams.Items() {
@@ -70,7 +71,7 @@ func decodeScope(v abi.Value) abi.Scope {
 	return scope
 }
 
-func decodeBindings(v abi.Value) abi.Bindings {
+func decodeBindings(v strictjson.Value) abi.Bindings {
 	var b abi.Bindings
 	if n, ok := v.Member("network"); ok {
 		hosts, _ := n.Member("hosts")
@@ -89,7 +90,7 @@ func decodeBindings(v abi.Value) abi.Bindings {
 	return b
 }
 
-func decodeGap(v abi.Value) abi.ServedGap {
+func decodeGap(v strictjson.Value) abi.ServedGap {
 	g := abi.ServedGap{
 		GapID: textMember(v, "gap_id"), Stream: textMember(v, "stream"), ParentStream: textMember(v, "parent_stream"),
 		RecordKey: textMember(v, "record_key"), Reason: textMember(v, "reason"), AttemptCount: intMember(v, "attempt_count"),

@@ -3,25 +3,25 @@ package guest
 import (
 	"encoding/json"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // textMember returns a member's text, "" when it is missing or no text.
-func textMember(v abi.Value, name string) string {
+func textMember(v strictjson.Value, name string) string {
 	m, _ := v.Member(name)
 	s, _ := m.Text()
 	return s
 }
 
-func intMember(v abi.Value, name string) int {
+func intMember(v strictjson.Value, name string) int {
 	m, _ := v.Member(name)
 	n, _ := m.Int64()
 	return int(n)
 }
 
 // list returns the texts of an array, not nil when there is an array.
-func list(v abi.Value) []string {
-	if !v.Is(abi.KindArray) {
+func list(v strictjson.Value) []string {
+	if !v.Is(strictjson.KindArray) {
 		return nil
 	}
 	texts := []string{}
@@ -34,8 +34,8 @@ func list(v abi.Value) []string {
 }
 
 // texts returns the members of an object that are texts.
-func texts(v abi.Value) map[string]string {
-	if !v.Is(abi.KindObject) {
+func texts(v strictjson.Value) map[string]string {
+	if !v.Is(strictjson.KindObject) {
 		return nil
 	}
 	m := map[string]string{}
@@ -48,8 +48,8 @@ func texts(v abi.Value) map[string]string {
 }
 
 // rawMembers returns the members of an object as they are spelled.
-func rawMembers(v abi.Value) map[string]json.RawMessage {
-	if !v.Is(abi.KindObject) {
+func rawMembers(v strictjson.Value) map[string]json.RawMessage {
+	if !v.Is(strictjson.KindObject) {
 		return nil
 	}
 	m := map[string]json.RawMessage{}
@@ -61,6 +61,6 @@ func rawMembers(v abi.Value) map[string]json.RawMessage {
 
 // parseObject checks that src is one JSON object. It is a function of its own
 // because every message from the host goes through it.
-func parseObject(src []byte) (abi.Value, error) {
-	return abi.Parse(src, abi.ParseOptions{})
+func parseObject(src []byte) (strictjson.Value, error) {
+	return strictjson.Parse(src, strictjson.ParseOptions{})
 }

@@ -26,6 +26,7 @@ type room struct {
 var rooms = map[string]room{
 	"":                     {imports: []string{"host/cli"}},
 	"abi":                  {},
+	"abi/strictjson":       {}, // and whoever may import abi
 	"guest-sdk":            {imports: []string{"abi"}},
 	"guest-sdk/guesthttp":  {imports: []string{"abi", "guest-sdk"}},
 	"guest-sdk/guesttest":  {imports: []string{"abi", "guest-sdk", "host/scope"}},
@@ -138,6 +139,9 @@ func TestLayout(t *testing.T) {
 func checkImport(t *testing.T, path string, r room, imported string) {
 	t.Helper()
 	if ours, ok := strings.CutPrefix(imported, module+"/"); ok {
+		if ours == "abi/strictjson" && slices.Contains(r.imports, "abi") {
+			return
+		}
 		if !slices.Contains(r.imports, ours) && !slices.Contains(r.imports, "*") && !strings.HasPrefix(ours, path+"/") && !strings.HasPrefix(ours, exampleOf(path)+"/") {
 			t.Errorf("room %q may not import %q", path, ours)
 		}

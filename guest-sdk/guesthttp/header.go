@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // headers are those to send, sorted by name.
@@ -41,12 +41,12 @@ func implied(name, value string) bool {
 }
 
 // headerOf reads the header of a reply.
-func headerOf(list abi.Value) (http.Header, error) {
+func headerOf(list strictjson.Value) (http.Header, error) {
 	h := make(http.Header, 8)
 	for item := range list.Items() {
 		var pair [2]string
 		n := 0
-		if !item.Is(abi.KindArray) {
+		if !item.Is(strictjson.KindArray) {
 			return nil, fmt.Errorf("%.80s is no header", item.Raw)
 		}
 		for part := range item.Items() {

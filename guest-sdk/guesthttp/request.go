@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // maxRequestBody is network.request_body of §17.
@@ -66,8 +67,8 @@ func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte
 		return nil, errors.New("guesthttp: the method or the URL is not UTF-8")
 	}
 	b := append(make([]byte, 4, 512+len(body)), `{"method":`...)
-	b = abi.AppendQuote(b, method)
-	b = abi.AppendQuote(append(b, `,"url":`...), target)
+	b = strictjson.AppendQuote(b, method)
+	b = strictjson.AppendQuote(append(b, `,"url":`...), target)
 	b = append(b, `,"headers":[`...)
 	for i, kv := range headers(req.Header) {
 		if !utf8.ValidString(kv[0]) || !utf8.ValidString(kv[1]) {
@@ -76,8 +77,8 @@ func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(append(b, '['), kv[0])
-		b = abi.AppendQuote(append(b, ','), kv[1])
+		b = strictjson.AppendQuote(append(b, '['), kv[0])
+		b = strictjson.AppendQuote(append(b, ','), kv[1])
 		b = append(b, ']')
 	}
 	b = append(b, `],"redirect":"manual"`...)

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 )
 
@@ -61,7 +62,7 @@ func settings(s *abi.Start, m *abi.Manifest, config any) error {
 		}
 		raw, s.Config = b, b
 	}
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}

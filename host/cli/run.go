@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/dashboard/timeline"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/browser"
@@ -269,7 +270,7 @@ func (c *command) runRequest(f *runFlags) (host.RunRequest, error) {
 		if text == "" {
 			continue
 		}
-		if _, err := abi.Parse([]byte(text), abi.ParseOptions{AnyKind: true}); err != nil {
+		if _, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err != nil {
 			return q, usagef("%s: want JSON, or @FILE with JSON: %w", v.flag, err)
 		}
 		*v.into = json.RawMessage(text)

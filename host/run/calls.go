@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -116,7 +117,7 @@ func (r *run) handle(m abi.Message, call uint32) {
 	case *abi.AssistanceMessage:
 		r.assist(m)
 		if call != 0 {
-			r.reply(call, []byte(`{"assistance_request_id":`+string(abi.AppendQuote(nil, m.ID))+`}`))
+			r.reply(call, []byte(`{"assistance_request_id":`+string(strictjson.AppendQuote(nil, m.ID))+`}`))
 		}
 		return
 	case *abi.AssistanceStatusMessage:
@@ -269,19 +270,19 @@ func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call,
 
 // deny is a denial: an errno for the guest and a line for the owner (S8).
 func (r *run) deny(id uint32, code, message string) {
-	r.logged("warn", "denied: "+message, abi.Value{})
+	r.logged("warn", "denied: "+message, strictjson.Value{})
 	r.replyError(id, abi.EDENIED, code, message)
 }
 
 // denied tells the owner of a denial that a binding decided (S8).
 func (r *run) denied(reply []byte) {
-	v, err := abi.Parse(reply, abi.ParseOptions{})
+	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
 	if err != nil {
 		return
 	}
 	if m, ok := v.Member("message"); ok {
 		text, _ := m.Text()
-		r.logged("warn", "denied: "+text, abi.Value{})
+		r.logged("warn", "denied: "+text, strictjson.Value{})
 	}
 }
 

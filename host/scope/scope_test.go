@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 )
 
@@ -252,7 +253,7 @@ func TestFilter(t *testing.T) {
 			}
 			record := &abi.RecordMessage{Key: []byte(c.key), Data: []byte(c.data), Delete: c.data == ""}
 			if c.data != "" {
-				var scan abi.Scanner
+				var scan strictjson.Scanner
 				if record.Members, err = scan.Object(record.Data); err != nil {
 					t.Fatal(err)
 				}
@@ -278,7 +279,7 @@ func TestFilterAllocations(t *testing.T) {
 	}
 	f := scope.NewFilter(s, m)
 	record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(`{"id":1,"folder":"red","text":"x","at":"2026-01-02T00:00:00Z"}`)}
-	var scan abi.Scanner
+	var scan strictjson.Scanner
 	if record.Members, err = scan.Object(record.Data); err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +310,7 @@ func TestFilterRemembers(t *testing.T) {
 		{`{"id":1,"folder":"red","text":"x","at":null,"more":1}`, "more"}, {`{"id":1,"folder":"red","text":"x"}`, ""},
 	} {
 		record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(r.data)}
-		var scan abi.Scanner
+		var scan strictjson.Scanner
 		if record.Members, err = scan.Object(record.Data); err != nil {
 			t.Fatal(err)
 		}

@@ -1,22 +1,26 @@
-package abi_test
+package strictjson_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // record200 is a record object of 200 bytes as connectors send them.
 var record200 = []byte(`{"id":"msg-000000123456","created_at":"2026-03-04T05:06:07.891Z","from":"ada@example.org","subject":"Notes on the engine","size":182345,"read":true,"labels":["inbox","work"],"thread":{"id":"t-99881"}}`)
 
-// BenchmarkObject measures the scanner beside encoding/json on the same record.
+// BenchmarkObject measures the scanner beside encoding/json and jsontext of
+// go-json-experiment on the same record.
 func BenchmarkObject(b *testing.B) {
 	if len(record200) != 200 {
 		b.Fatalf("record has %d bytes", len(record200))
 	}
 	b.Run("Scanner", func(b *testing.B) {
-		s := abi.Scanner{MaxValues: 10_000}
+		s := strictjson.Scanner{MaxValues: 10_000}
 		b.SetBytes(int64(len(record200)))
 		b.ReportAllocs()
 		for b.Loop() {
@@ -34,6 +38,15 @@ func BenchmarkObject(b *testing.B) {
 			}
 		}
 	})
+	b.Run("jsontext.Valid", func(b *testing.B) {
+		b.SetBytes(int64(len(record200)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if !jsontext.Value(record200).IsValid() {
+				b.Fatal("refused")
+			}
+		}
+	})
 	b.Run("encoding-json.Map", func(b *testing.B) {
 		b.SetBytes(int64(len(record200)))
 		b.ReportAllocs()
@@ -44,4 +57,22 @@ func BenchmarkObject(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkObjectManyNames shows that the cost of a name does not grow with
+// their number.
+func BenchmarkObjectManyNames(b *testing.B) {
+	for _, n := range []int{15, 1000, 50_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			src := manyNames(n, "last")
+			var s strictjson.Scanner
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Object(src); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*(n+1)), "ns/name")
+		})
+	}
 }

@@ -1,4 +1,4 @@
-package abi
+package strictjson
 
 import (
 	"fmt"
@@ -98,10 +98,10 @@ type Scanner struct {
 	// MaxValues bounds how many values a text may hold, each container, the
 	// outermost too, counted as one. Zero is no limit.
 	MaxValues int
-	// lenient only notes, in misspelt, an escape that spells NUL or half a
-	// surrogate pair: the text is JSON (RFC 8259), and its reader decides.
-	lenient  bool
-	misspelt *SyntaxError
+	// Lenient accepts an escape that spells NUL or half a surrogate pair, as
+	// RFC 8259 does. Misspelt is then the first one of the last text, or nil.
+	Lenient  bool
+	Misspelt *SyntaxError
 
 	members []Member     // of the outermost object
 	levels  []int        // per open container: where its names begin, or inArray
@@ -160,7 +160,7 @@ const keepScratch = 16 << 10
 // reset forgets the last text, and lets go of scratch space that one
 // extraordinary text made large.
 func (s *Scanner) reset() {
-	s.err, s.misspelt = nil, nil
+	s.err, s.Misspelt = nil, nil
 	s.members = reuse(s.members)
 	s.levels = reuse(s.levels)
 	s.names = reuse(s.names)

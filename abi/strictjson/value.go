@@ -1,4 +1,4 @@
-package abi
+package strictjson
 
 import "iter"
 
@@ -34,14 +34,14 @@ func (s *Scanner) Parse(src []byte, anyKind bool) (Value, error) {
 	} else if _, err := s.Object(src); err != nil {
 		return Value{}, err
 	}
-	return valueOf(src), nil
+	return ValueOf(src), nil
 }
 
 // Tree returns the value of a member found by Scanner.Object.
 func (m Member) Tree() Value { return Value{m.Kind, m.Value} }
 
-// valueOf returns the first value of a text that a Scanner has accepted.
-func valueOf(src []byte) Value {
+// ValueOf returns the first value of a text that a Scanner has accepted.
+func ValueOf(src []byte) Value {
 	i := skipSpace(src, 0)
 	if i == len(src) {
 		return Value{}
@@ -95,9 +95,6 @@ func (v Value) Float64() (float64, bool) {
 	}
 	return Float64(v.Raw)
 }
-
-// Time returns the µs since 1970 of a readable time (R50).
-func (v Value) Time() (micros int64, ok bool) { return TimeOf(v.Raw) }
 
 // Member returns the member called name; a missing one is the zero Value. It
 // reads the object from its start: whoever looks up names that a guest chose

@@ -1,4 +1,4 @@
-package abi
+package strictjson
 
 import (
 	"encoding/binary"
@@ -100,11 +100,11 @@ func (s *Scanner) escape(src []byte, i int) int {
 
 // misspell takes the escape of six bytes at i, which spells no character.
 func (s *Scanner) misspell(i int, reason string) int {
-	if !s.lenient {
+	if !s.Lenient {
 		return s.fail(FaultJSON, i, reason)
 	}
-	if s.misspelt == nil {
-		s.misspelt = &SyntaxError{FaultJSON, i, reason}
+	if s.Misspelt == nil {
+		s.Misspelt = &SyntaxError{FaultJSON, i, reason}
 	}
 	return i + 6
 }
@@ -200,6 +200,13 @@ func plainLength(s []byte) int {
 		i++
 	}
 	return i
+}
+
+// Plain returns the text of a string literal that a Scanner has accepted, in
+// place. ok is false for one that has escapes.
+func Plain(raw []byte) (text []byte, ok bool) {
+	s := unquoted(raw)
+	return s, plainLength(s) == len(s)
 }
 
 // AppendString appends the text of a string literal, quotes included, that a

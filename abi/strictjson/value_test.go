@@ -1,4 +1,4 @@
-package abi_test
+package strictjson_test
 
 import (
 	"errors"
@@ -9,15 +9,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 const sampleObject = ` { "text" : "a\u00e9\n" , "n":-12.50e1,"big":9007199254740993, "yes":true, "no" :false , "none":null,
 	"list" : [ 1 , "2" , [ ] , {"a":3} ] , "empty":{ }, "\u0065sc":"\ud83d\ude00" } `
 
-func parseSample(t *testing.T) abi.Value {
+func parseSample(t *testing.T) strictjson.Value {
 	t.Helper()
-	v, err := abi.Parse([]byte(sampleObject), abi.ParseOptions{})
+	v, err := strictjson.Parse([]byte(sampleObject), strictjson.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestValueMembersKeepOrderAndSpelling(t *testing.T) {
 
 func TestValueRawIsPartOfTheInput(t *testing.T) {
 	src := []byte(`{"a":["x"]}`)
-	v, err := abi.Parse(src, abi.ParseOptions{})
+	v, err := strictjson.Parse(src, strictjson.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +49,18 @@ func TestValueRawIsPartOfTheInput(t *testing.T) {
 }
 
 func TestValueAccessorsRefuseOtherKinds(t *testing.T) {
-	accessors := map[string]func(abi.Value) bool{
-		"text": func(v abi.Value) bool { _, ok := v.Text(); return ok },
-		"bool": func(v abi.Value) bool { _, ok := v.Bool(); return ok },
-		"int":  func(v abi.Value) bool { _, ok := v.Int64(); return ok },
-		"safe": func(v abi.Value) bool { _, ok := v.SafeInteger(); return ok },
-		"num":  func(v abi.Value) bool { _, ok := v.Float64(); return ok },
-		"time": func(v abi.Value) bool { _, ok := v.Time(); return ok },
-		"none": abi.Value.Absent,
-		"many": func(v abi.Value) bool { return v.Len() > 0 },
+	accessors := map[string]func(strictjson.Value) bool{
+		"text": func(v strictjson.Value) bool { _, ok := v.Text(); return ok },
+		"bool": func(v strictjson.Value) bool { _, ok := v.Bool(); return ok },
+		"int":  func(v strictjson.Value) bool { _, ok := v.Int64(); return ok },
+		"safe": func(v strictjson.Value) bool { _, ok := v.SafeInteger(); return ok },
+		"num":  func(v strictjson.Value) bool { _, ok := v.Float64(); return ok },
+		"none": strictjson.Value.Absent,
+		"many": func(v strictjson.Value) bool { return v.Len() > 0 },
 	}
 	v := parseSample(t)
 	for member, want := range map[string][]string{
-		"text": {"text"}, "n": {"int", "num", "safe", "time"}, "big": {"int", "num"}, "yes": {"bool"}, "no": {"bool"}, "none": {"none"},
+		"text": {"text"}, "n": {"int", "num", "safe"}, "big": {"int", "num"}, "yes": {"bool"}, "no": {"bool"}, "none": {"none"},
 		"list": {"many"}, "empty": nil, "esc": {"text"}, "missing": {"none"},
 	} {
 		var got []string
@@ -79,7 +78,7 @@ func TestValueAccessorsRefuseOtherKinds(t *testing.T) {
 
 func TestValueReads(t *testing.T) {
 	v := parseSample(t)
-	member := func(name string) abi.Value { m, _ := v.Member(name); return m }
+	member := func(name string) strictjson.Value { m, _ := v.Member(name); return m }
 	if text, _ := member("text").Text(); text != "aé\n" || !member("text").Equal("aé\n") || member("text").Equal("aé") {
 		t.Errorf("text %q", text)
 	}
@@ -101,7 +100,7 @@ func TestValueReads(t *testing.T) {
 	if text, _ := member("esc").Text(); text != "😀" {
 		t.Errorf("esc %q", text)
 	}
-	if !v.Is(abi.KindObject) || v.Len() != 9 || member("list").Len() != 4 {
+	if !v.Is(strictjson.KindObject) || v.Len() != 9 || member("list").Len() != 4 {
 		t.Errorf("%s of %d, list of %d", v.Kind, v.Len(), member("list").Len())
 	}
 }
@@ -126,48 +125,42 @@ func TestValueIterationStops(t *testing.T) {
 }
 
 func TestParseOptions(t *testing.T) {
-	var syntax *abi.SyntaxError
-	if _, err := abi.Parse([]byte(` [1]`), abi.ParseOptions{}); !errors.As(err, &syntax) || syntax.Fault != abi.FaultNotObject || syntax.Offset != 1 {
+	var syntax *strictjson.SyntaxError
+	if _, err := strictjson.Parse([]byte(` [1]`), strictjson.ParseOptions{}); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultNotObject || syntax.Offset != 1 {
 		t.Errorf("array: %v", err)
 	}
-	v, err := abi.Parse([]byte(` [1] `), abi.ParseOptions{AnyKind: true, MaxValues: 2})
+	v, err := strictjson.Parse([]byte(` [1] `), strictjson.ParseOptions{AnyKind: true, MaxValues: 2})
 	if err != nil || string(v.Raw) != "[1]" {
 		t.Errorf("array of any kind: %q, %v", v.Raw, err)
 	}
-	if _, err := abi.Parse([]byte(`[1,2]`), abi.ParseOptions{AnyKind: true, MaxValues: 2}); !errors.As(err, &syntax) || syntax.Fault != abi.FaultValues {
+	if _, err := strictjson.Parse([]byte(`[1,2]`), strictjson.ParseOptions{AnyKind: true, MaxValues: 2}); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultValues {
 		t.Errorf("three values: %v", err)
 	}
 }
 
 // TestZeroValues: what stands for a missing value answers, and does not panic.
 func TestZeroValues(t *testing.T) {
-	var v abi.Value
+	var v strictjson.Value
 	if !v.Absent() || v.Len() != 0 || v.Equal("") || v.Kind.String() != "invalid" {
 		t.Error("the zero Value is something")
 	}
 	if _, ok := v.Member("a"); ok {
 		t.Error("the zero Value has a member")
 	}
-	if _, ok := v.Time(); ok {
-		t.Error("the zero Value is a time")
-	}
-	if abi.String(nil) != "" || abi.EqualText(nil, "a") || len(abi.AppendCompact(nil, nil)) != 0 {
+	if strictjson.String(nil) != "" || strictjson.EqualText(nil, "a") || len(strictjson.AppendCompact(nil, nil)) != 0 {
 		t.Error("no text is something")
-	}
-	if _, _, ok := abi.CanonicalKey(nil, nil); ok {
-		t.Error("no text is a key")
 	}
 }
 
 func TestFloat64(t *testing.T) {
 	for raw, want := range map[string]float64{"0": 0, "-1.5": -1.5, "1e308": 1e308, "5e-324": 5e-324, "1e-999": 0, "9007199254740993": 9007199254740992,
 		"0." + strings.Repeat("3", 1000): 1.0 / 3} {
-		if got, ok := abi.Float64([]byte(raw)); !ok || got != want {
+		if got, ok := strictjson.Float64([]byte(raw)); !ok || got != want {
 			t.Errorf("%.20s: %v, %v", raw, got, ok)
 		}
 	}
 	for _, raw := range []string{"1e309", "-1e999999", "", "Inf", "nan", `"1"`} {
-		if got, ok := abi.Float64([]byte(raw)); ok || got != 0 || math.IsInf(got, 0) {
+		if got, ok := strictjson.Float64([]byte(raw)); ok || got != 0 || math.IsInf(got, 0) {
 			t.Errorf("%s is the float %v", raw, got)
 		}
 	}

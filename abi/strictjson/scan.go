@@ -1,4 +1,4 @@
-package abi
+package strictjson
 
 // inArray marks an open array in Scanner.levels.
 const inArray = -1

@@ -1,4 +1,4 @@
-package abi
+package strictjson
 
 import (
 	"encoding/binary"
@@ -152,38 +152,9 @@ func skipScalar(src []byte, i int) int {
 	return i
 }
 
-// CanonicalKey appends the canonical form of a record key (R46): the text of a
-// string, or an array of strings as JSON without white space, each spelled as
-// AppendQuote does. raw is a value that a Scanner has accepted. parts is 0 for
-// a string, otherwise the length of the array. ok is false, and dst returned
-// as it was, for anything else: an empty string or array, an empty part, a
-// part or key of another type. Limits on length and parts are the caller's.
-func CanonicalKey(dst, raw []byte) (key []byte, parts int, ok bool) {
-	v := valueOf(raw)
-	if v.Kind == KindString {
-		return AppendString(dst, v.Raw), 0, len(v.Raw) > 2
-	}
-	if v.Kind != KindArray {
-		return dst, 0, false
-	}
-	key = append(dst, '[')
-	for part := range v.Items() {
-		if part.Kind != KindString || len(part.Raw) == 2 {
-			return dst, 0, false
-		}
-		if parts++; parts > 1 {
-			key = append(key, ',')
-		}
-		key = appendNormal(key, part.Raw)
-	}
-	if parts == 0 {
-		return dst, 0, false
-	}
-	return append(key, ']'), parts, true
-}
-
-// appendNormal appends a string literal in the spelling of AppendQuote.
-func appendNormal(dst, raw []byte) []byte {
+// AppendNormal appends a string literal that a Scanner has accepted, in the
+// spelling of AppendQuote.
+func AppendNormal(dst, raw []byte) []byte {
 	if s := unquoted(raw); plainLength(s) == len(s) {
 		return append(dst, raw...)
 	}

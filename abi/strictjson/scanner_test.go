@@ -1,4 +1,4 @@
-package abi_test
+package strictjson_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // manyNames is an object with n different names and one more at the end.
@@ -22,7 +23,7 @@ func manyNames(n int, last string) []byte {
 // TestObjectWithManyNames finds a repeated name wherever its first use stands,
 // on both sides of every size at which the bookkeeping changes.
 func TestObjectWithManyNames(t *testing.T) {
-	var s abi.Scanner
+	var s strictjson.Scanner
 	for _, n := range []int{1, 2, 15, 16, 17, 18, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 100_000} {
 		if members, err := s.Object(manyNames(n, "new")); err != nil || len(members) != n+1 {
 			t.Fatalf("%d names: %d members, %v", n, len(members), err)
@@ -30,8 +31,8 @@ func TestObjectWithManyNames(t *testing.T) {
 		for _, first := range []int{0, n / 3, n / 2, n - 1} {
 			src := manyNames(n, fmt.Sprintf("name%07d", first))
 			_, err := s.Object(src)
-			var syntax *abi.SyntaxError
-			if !errors.As(err, &syntax) || syntax.Fault != abi.FaultJSON || syntax.Offset != bytes.LastIndex(src, []byte(`"name`)) {
+			var syntax *strictjson.SyntaxError
+			if !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != bytes.LastIndex(src, []byte(`"name`)) {
 				t.Errorf("%d names, %d repeated: %v", n, first, err)
 			}
 		}
@@ -40,7 +41,7 @@ func TestObjectWithManyNames(t *testing.T) {
 
 // TestObjectsWithManyNamesNested keeps several large objects open at a time.
 func TestObjectsWithManyNamesNested(t *testing.T) {
-	var s abi.Scanner
+	var s strictjson.Scanner
 	for _, n := range []int{10, 16, 17, 40, 200} {
 		src := []byte("0")
 		for range 5 {
@@ -52,7 +53,7 @@ func TestObjectsWithManyNamesNested(t *testing.T) {
 		}
 		for _, repeated := range []string{"name0000000", "child", "more0000003", "end"} {
 			again := append(bytes.TrimSuffix(bytes.Clone(src), []byte("}")), `,"`+repeated+`":1}`...)
-			var syntax *abi.SyntaxError
+			var syntax *strictjson.SyntaxError
 			if _, err := s.Object(again); !errors.As(err, &syntax) || syntax.Offset != len(src) {
 				t.Errorf("%d names, %s repeated: %v", n, repeated, err)
 			}
@@ -62,7 +63,7 @@ func TestObjectsWithManyNamesNested(t *testing.T) {
 
 // TestObjectNamesThatLookAlike has names of one length whose ends are equal.
 func TestObjectNamesThatLookAlike(t *testing.T) {
-	var s abi.Scanner
+	var s strictjson.Scanner
 	for length := 1; length < 40; length++ {
 		var b strings.Builder
 		for i := range length {
@@ -83,13 +84,13 @@ func TestObjectNamesThatLookAlike(t *testing.T) {
 // TestObjectReturnsMembersWithTooManyValues: checks that come before
 // record_too_large still find their members.
 func TestObjectReturnsMembersWithTooManyValues(t *testing.T) {
-	s := abi.Scanner{MaxValues: 2}
+	s := strictjson.Scanner{MaxValues: 2}
 	members, err := s.Object([]byte(`{"a":1,"b":[2],"c":"3"}`))
-	var syntax *abi.SyntaxError
-	if !errors.As(err, &syntax) || syntax.Fault != abi.FaultValues {
+	var syntax *strictjson.SyntaxError
+	if !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultValues {
 		t.Fatalf("error %v", err)
 	}
-	if len(members) != 3 || string(members[2].Name) != "c" || string(members[2].Value) != `"3"` || members[2].Kind != abi.KindString {
+	if len(members) != 3 || string(members[2].Name) != "c" || string(members[2].Value) != `"3"` || members[2].Kind != strictjson.KindString {
 		t.Errorf("members %q", members)
 	}
 }
@@ -98,7 +99,7 @@ func TestObjectReturnsMembersWithTooManyValues(t *testing.T) {
 // escaped names apart, and cannot be extended over what follows them.
 func TestObjectMembersLieInTheInput(t *testing.T) {
 	src := []byte(`{"a": 1 ,"\u0062":[2]}`)
-	var s abi.Scanner
+	var s strictjson.Scanner
 	m, err := s.Object(src)
 	if err != nil || len(m) != 2 {
 		t.Fatal(m, err)
@@ -123,7 +124,7 @@ func TestObjectMembersLieInTheInput(t *testing.T) {
 func TestScannerDoesNotAllocate(t *testing.T) {
 	big := manyNames(500, "last")
 	escaped := []byte(`{"\u0061":"\n","\u0062":{"\u0061":[1,2,{"x":null}]},"t":"2024-05-06T07:08:09.123Z","k":["a"," b"]}`)
-	s := abi.Scanner{MaxValues: 10_000}
+	s := strictjson.Scanner{MaxValues: 10_000}
 	var frame abi.FrameWriter
 	rec := abi.FrameRecord{Key: []byte("k"), Data: record200}
 	key := make([]byte, 0, 64)
@@ -140,7 +141,7 @@ func TestScannerDoesNotAllocate(t *testing.T) {
 		if _, _, ok := abi.CanonicalKey(key, m[3].Value); !ok {
 			t.Fatal("no key")
 		}
-		if !abi.EqualText(m[0].Value, "\n") {
+		if !strictjson.EqualText(m[0].Value, "\n") {
 			t.Fatal("not equal")
 		}
 		frame.Begin()
@@ -162,16 +163,16 @@ func TestScannerDoesNotAllocate(t *testing.T) {
 // in proportion to its size, and is malformed rather than too deep.
 func TestScannerTakesDeepTexts(t *testing.T) {
 	const n = 1 << 20
-	var s abi.Scanner
-	var syntax *abi.SyntaxError
-	if _, err := s.Valid(bytes.Repeat([]byte("["), n)); !errors.As(err, &syntax) || syntax.Fault != abi.FaultJSON || syntax.Offset != n {
+	var s strictjson.Scanner
+	var syntax *strictjson.SyntaxError
+	if _, err := s.Valid(bytes.Repeat([]byte("["), n)); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != n {
 		t.Errorf("open arrays: %v", err)
 	}
-	if _, err := s.Valid(bytes.Repeat([]byte(`{"":`), n/4)); !errors.As(err, &syntax) || syntax.Fault != abi.FaultJSON || syntax.Offset != n {
+	if _, err := s.Valid(bytes.Repeat([]byte(`{"":`), n/4)); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultJSON || syntax.Offset != n {
 		t.Errorf("open objects: %v", err)
 	}
 	closed := append(bytes.Repeat([]byte("["), n/2), bytes.Repeat([]byte("]"), n/2)...)
-	if _, err := s.Valid(closed); !errors.As(err, &syntax) || syntax.Fault != abi.FaultDepth || syntax.Offset != 64 {
+	if _, err := s.Valid(closed); !errors.As(err, &syntax) || syntax.Fault != strictjson.FaultDepth || syntax.Offset != 64 {
 		t.Errorf("closed arrays: %v", err)
 	}
 	if _, err := s.Object(record200); err != nil {
@@ -180,7 +181,7 @@ func TestScannerTakesDeepTexts(t *testing.T) {
 }
 
 func TestSyntaxErrorQuotesNothing(t *testing.T) {
-	var s abi.Scanner
+	var s strictjson.Scanner
 	_, err := s.Object([]byte(`{"secret":"hunter2","secret":"hunter2"}`))
 	if got := err.Error(); got != "invalid JSON at byte 20: repeated member name" {
 		t.Errorf("error %q", got)
@@ -198,7 +199,7 @@ func TestEqualText(t *testing.T) {
 		{`"\ufffd"`, "\ufffd", true}, {`"0123456789\n0123456789"`, "0123456789\n0123456789", true},
 		{`"0123456789\n0123456789"`, "0123456789\n012345678X", false}, {`"é\n"`, "é\n", true}, {`"\\\""`, `\"`, true},
 	} {
-		if got := abi.EqualText([]byte(c.raw), c.text); got != c.want {
+		if got := strictjson.EqualText([]byte(c.raw), c.text); got != c.want {
 			t.Errorf("%s and %q: %v", c.raw, c.text, got)
 		}
 	}
@@ -208,20 +209,20 @@ func TestEqualText(t *testing.T) {
 // word: what must not stand there is found, and where.
 func TestStringsByteByByte(t *testing.T) {
 	const text = "0123456789ABCDEFGHIJ"
-	var s abi.Scanner
+	var s strictjson.Scanner
 	for at := range text {
 		for c := range 256 {
 			src := []byte(`"` + text + `"`)
 			src[1+at] = byte(c)
 			_, err := s.Valid(src)
-			var syntax *abi.SyntaxError
+			var syntax *strictjson.SyntaxError
 			switch {
 			case c == '"':
 				if !errors.As(err, &syntax) || syntax.Offset != at+2 {
 					t.Fatalf("quote at %d: %v", at, err)
 				}
 			case c < ' ', c >= 0x80:
-				if !errors.As(err, &syntax) || syntax.Offset != at+1 || (syntax.Fault == abi.FaultUTF8) != (c >= 0x80) {
+				if !errors.As(err, &syntax) || syntax.Offset != at+1 || (syntax.Fault == strictjson.FaultUTF8) != (c >= 0x80) {
 					t.Fatalf("byte %#02x at %d: %v", c, at, err)
 				}
 			case c == '\\':
