@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // A Field is one field of a form shown to the owner.
@@ -126,7 +127,7 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	if m.RequestID == "" {
 		m.RequestID = kind + "-" + strconv.Itoa(r.asked)
 	}
-	b, err := appendJSON(nil, m)
+	b, err := encode.Append(nil, m)
 	if err != nil {
 		return Answer{}, err
 	}

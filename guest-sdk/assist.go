@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // Assistance tells the owner what the connector waits for, without waiting
@@ -56,7 +57,7 @@ func (r *Run) Assist(a Assistance) (id string, err error) {
 		s := a.Timeout.Seconds()
 		m.TimeoutSeconds = &s
 	}
-	b, err := appendJSON(nil, m)
+	b, err := encode.Append(nil, m)
 	if err != nil {
 		return "", err
 	}

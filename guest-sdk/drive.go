@@ -32,12 +32,7 @@ func drive(ctx context.Context, c Connector, p port) int {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := newRun(p, start, cancel)
-	if c.Verbatim {
-		for i := range r.outlets {
-			r.outlets[i].projection = nil
-		}
-	}
+	r := newRun(p, start, cancel, c.Verbatim)
 	return r.finish(ctx, r.collect(ctx, c))
 }
 
@@ -58,18 +53,22 @@ func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 	return c.Collect(ctx, r)
 }
 
-// sdk begins the names of this package's functions.
-const sdk = "github.com/sluicehost/sluice/guest-sdk."
+// These begin the names of the SDK's own functions.
+const (
+	sdk     = "github.com/sluicehost/sluice/guest-sdk."
+	encoder = "github.com/sluicehost/sluice/guest-sdk/encode."
+)
 
 // panicPlace says in which line of the connector the panic at hand arose: the
-// innermost that is neither of the Go runtime nor of this package.
+// innermost that is neither of the Go runtime nor of the SDK.
 func panicPlace() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	panicked := false
 	for {
 		f, more := frames.Next()
-		if panicked && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, sdk) {
+		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, sdk) || strings.HasPrefix(f.Function, encoder)
+		if panicked && !own {
 			return " at " + path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)) + ":" + strconv.Itoa(f.Line)
 		}
 		panicked = panicked || f.Function == "runtime.gopanic"

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // Errors that a connector branches on.
@@ -24,7 +25,7 @@ var (
 	// ErrTooLarge is returned for a record whose data is over its limit (§23).
 	ErrTooLarge = errors.New("guest: the record is too large")
 	// ErrNotObject is returned for data or a cursor that is no JSON object.
-	ErrNotObject = errors.New("guest: the value is not a JSON object")
+	ErrNotObject = encode.ErrNotObject
 )
 
 // An Error is a call that the host refused (G6, G7). It unwraps to its Errno,

@@ -3,6 +3,8 @@ package guest
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // An Option refines a call. Each call says which options it heeds; it ignores
@@ -70,5 +72,5 @@ func Last() Option { return func(o *options) { o.last = true } }
 
 // Meta adds an object of the connector's choice to a chunk of text.
 func Meta(v any) Option {
-	return func(o *options) { o.meta, o.err = appendJSON(nil, v) }
+	return func(o *options) { o.meta, o.err = encode.Append(nil, v) }
 }

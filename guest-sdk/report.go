@@ -3,6 +3,7 @@ package guest
 import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // The messages that are sent as they are. Their fields are those of §9.
@@ -30,10 +31,10 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 	}
 	b := append(strictjson.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
 	if cursor == nil {
-		b = append(b, nullBytes...)
+		b = append(b, "null"...)
 	} else {
 		var err error
-		if b, err = appendObject(b, cursor); err != nil {
+		if b, err = encode.AppendObject(b, cursor); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (r *Run) Cover(c Coverage) error {
 
 // send encodes a message and calls its function.
 func (r *Run) send(function func([]byte) ([]byte, error), message any) error {
-	b, err := appendJSON(nil, message)
+	b, err := encode.Append(nil, message)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // A Connector is what Main runs.
@@ -27,7 +28,7 @@ type Connector struct {
 // build everything waits while one does.
 type Run struct {
 	start   *abi.Start
-	streams map[string]int
+	streams map[string]int // position in the scope
 	cancel  context.CancelCauseFunc
 	port    port
 	line    line
@@ -43,13 +44,36 @@ type Run struct {
 	ended    error // why no further call can have an effect
 }
 
-func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
+// An outlet is a stream of the scope, as records are sent through it.
+type outlet struct {
+	index   uint16
+	encoder encode.Stream
+}
+
+// newRun returns the run that START describes. If verbatim, records keep the
+// members that the scope does not grant.
+func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc, verbatim bool) *Run {
 	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
 	for i, s := range start.Scope.Streams {
 		r.streams[s.Name] = i
-		r.outlets = append(r.outlets, outlet{index: uint16(i), projection: newProjection(s)})
+		granted := s.Fields
+		if verbatim {
+			granted = nil
+		}
+		r.outlets = append(r.outlets, outlet{uint16(i), encode.NewStream(granted)})
 	}
 	return r
+}
+
+// outlet returns that of a stream, nil for one that is not in scope. The same
+// stream, most often the same string, comes many times in a row.
+func (r *Run) outlet(stream string) *outlet {
+	i, ok := r.streams[stream]
+	if !ok {
+		return nil
+	}
+	r.last, r.lastName = &r.outlets[i], stream
+	return r.last
 }
 
 // Start returns START as the host sent it (§6.3). It must not be changed.

@@ -28,6 +28,7 @@ var rooms = map[string]room{
 	"abi":                  {},
 	"abi/strictjson":       {}, // and whoever may import abi
 	"guest-sdk":            {imports: []string{"abi"}},
+	"guest-sdk/encode":     {imports: []string{"abi/strictjson"}},
 	"guest-sdk/guesthttp":  {imports: []string{"abi", "guest-sdk"}},
 	"guest-sdk/guesttest":  {imports: []string{"abi", "guest-sdk", "host/scope"}},
 	"store":                {imports: []string{"abi"}},

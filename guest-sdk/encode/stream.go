@@ -1,52 +1,54 @@
-package guest
+package encode
 
 import (
 	"reflect"
 	"unsafe"
 )
 
-// An outlet is a stream of the scope, as records are sent through it: with what
-// one run learned of them, so that the next costs no look-up.
-type outlet struct {
-	index      uint16
+// A Stream encodes the records of one stream. It keeps what it learned of the
+// types that come, so that the next record costs no look-up.
+type Stream struct {
 	projection *projection // nil where all fields are granted
 	top        top         // of the type that came last
 	tops       [4]top      // of the types that come, by address
 }
 
-// outlet returns that of a stream, nil for one that is not in scope. The same
-// stream, most often the same string, comes many times in a row.
-func (r *Run) outlet(stream string) *outlet {
-	i, ok := r.streams[stream]
-	if !ok {
-		return nil
+// NewStream returns the encoder of a stream of which only these fields are
+// granted; nil for all.
+func NewStream(fields []string) Stream { return Stream{projection: newProjection(fields)} }
+
+// Append appends the JSON object that v is, without what is not granted. The
+// same type most often comes many times in a row.
+func (s *Stream) Append(b []byte, v any) ([]byte, error) {
+	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
+	if s.top.typ == words[0] && s.top.object && words[1] != nil {
+		return s.top.enc(b, words[1], onePointer)
 	}
-	r.last, r.lastName = &r.outlets[i], stream
-	return r.last
+	return s.find(b, v)
 }
 
-// append appends the object that v is, without what is not granted.
-func (o *outlet) append(b []byte, v any) ([]byte, error) {
+// find is Append for another type than last time, or one that needs more.
+func (s *Stream) find(b []byte, v any) ([]byte, error) {
 	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
-	t := &o.tops[uintptr(words[0])>>6%uintptr(len(o.tops))]
+	t := &s.tops[uintptr(words[0])>>6%uintptr(len(s.tops))]
 	if t.typ != words[0] {
-		*t = o.topFor(v)
+		*t = s.topFor(v)
 	}
-	o.top = *t
+	s.top = *t
 	if t.object && words[1] != nil {
 		return t.enc(b, words[1], onePointer)
 	}
 	start := len(b)
-	b, err := appendObject(b, v)
-	if err == nil && o.projection != nil {
-		b, err = o.projection.apply(b, start)
+	b, err := AppendObject(b, v)
+	if err == nil && s.projection != nil {
+		b, err = s.projection.apply(b, start)
 	}
 	return b, err
 }
 
 // topFor returns the program for the type of v. For records and for structs that
 // do not write themselves, or pointers to them, it is a program of this stream.
-func (o *outlet) topFor(v any) top {
+func (s *Stream) topFor(v any) top {
 	t := top{typ: (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[0]}
 	typ := reflect.TypeOf(v)
 	switch {
@@ -57,7 +59,7 @@ func (o *outlet) topFor(v any) top {
 	case typ.Size() == unsafe.Sizeof(uintptr(0)):
 		return t // it may be a pointer itself, see top
 	}
-	p := o.projection
+	p := s.projection
 	switch {
 	case typ == recordType && p == nil:
 		t.enc = wholeRecord

@@ -1,15 +1,13 @@
-package guest
+package encode
 
 import (
 	"strings"
 	"unsafe"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A projection leaves out what a stream's entry in the scope does not grant
-// (R48), so that a connector may emit whole records whatever it was granted.
+// A projection leaves out what a stream's entry in the scope does not grant, so that a connector may emit whole records whatever it was granted.
 // START lists the fields that every record needs, so nothing else is let
 // through. Structs and records leave members out as they are written; what is
 // JSON already, or writes itself, is read again.
@@ -27,12 +25,12 @@ type seenName struct {
 }
 
 // newProjection returns nil where all fields are granted.
-func newProjection(s abi.ScopeStream) *projection {
-	if s.Fields == nil {
+func newProjection(fields []string) *projection {
+	if fields == nil {
 		return nil
 	}
-	p := &projection{granted: make(map[string]bool, len(s.Fields))}
-	for _, f := range s.Fields {
+	p := &projection{granted: make(map[string]bool, len(fields))}
+	for _, f := range fields {
 		p.granted[f] = true
 	}
 	return p

@@ -1,6 +1,4 @@
-//go:build !wasip1
-
-package guest_test
+package encode_test
 
 //lint:file-ignore SA5008 odd tags are what is compared
 
@@ -11,6 +9,7 @@ import (
 	"math"
 	"math/big"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -19,12 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi/strictjson"
-	guest "github.com/sluicehost/sluice/guest-sdk"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // encoded is the JSON that the SDK makes of v.
 func encoded(v any) (string, error) {
-	b, err := guest.NewRecord().Any("v", v).MarshalJSON()
+	b, err := encode.NewRecord("", nil).Any("v", v).MarshalJSON()
 	if err != nil {
 		return "", err
 	}
@@ -202,6 +201,10 @@ func TestEncodeAsEncodingJSON(t *testing.T) {
 	}
 }
 
+type item struct {
+	ID string `json:"id"`
+}
+
 // TestEncodeTexts: texts of every length, with what needs an escape at every
 // place, are spelled as strictjson.AppendQuote does.
 func TestEncodeTexts(t *testing.T) {
@@ -218,7 +221,7 @@ func TestEncodeTexts(t *testing.T) {
 				if got, err := encoded(&item{s}); got != `{"id":`+want+`}` || err != nil {
 					t.Fatalf("%q in a struct: %s (%v)", s, got, err)
 				}
-				if got, err := guest.NewRecord().String("id", s).MarshalJSON(); string(got) != `{"id":`+want+`}` || err != nil {
+				if got, err := encode.NewRecord("", nil).String("id", s).MarshalJSON(); string(got) != `{"id":`+want+`}` || err != nil {
 					t.Fatalf("%q in a record: %s (%v)", s, got, err)
 				}
 			}
@@ -229,7 +232,7 @@ func TestEncodeTexts(t *testing.T) {
 // TestEncodeNames: names of every length stand before values of every kind, the
 // first time and when the position knows them.
 func TestEncodeNames(t *testing.T) {
-	rec := guest.NewRecord()
+	rec := encode.NewRecord("", nil)
 	for n := 1; n < 40; n++ {
 		name := strings.Repeat("n", n)
 		fields := []reflect.StructField{}
@@ -249,7 +252,7 @@ func TestEncodeNames(t *testing.T) {
 				t.Errorf("%s, want %s (%v)", got, want, err)
 			}
 		}
-		rec = guest.NewRecord()
+		rec = encode.NewRecord("", nil)
 	}
 }
 
@@ -313,6 +316,23 @@ func TestEncodeDepth(t *testing.T) {
 	}
 }
 
+// TestGoldenTexts holds texts to the one spelling that the contract has.
+func TestGoldenTexts(t *testing.T) {
+	b, err := os.ReadFile("../../abi/strictjson/testdata/quotes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []struct{ Text, Literal string }
+	if err := json.Unmarshal(b, &texts); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range texts {
+		if got, err := encoded(c.Text); got != c.Literal || err != nil {
+			t.Errorf("%q: %s, want %s (%v)", c.Text, got, c.Literal, err)
+		}
+	}
+}
+
 // FuzzEncode compares with encoding/json, and holds the result to what a host
 // accepts.
 func FuzzEncode(f *testing.F) {
@@ -369,7 +389,7 @@ func FuzzFloat(f *testing.F) {
 			if err != nil {
 				return
 			}
-			got, err := guest.NewRecord().Float("v", v).MarshalJSON()
+			got, err := encode.NewRecord("", nil).Float("v", v).MarshalJSON()
 			if err != nil || string(got) != `{"v":`+string(want)+`}` {
 				t.Errorf("%v: %s, %v; want %s", v, got, err, want)
 			}

@@ -1,4 +1,4 @@
-package guest
+package encode
 
 import (
 	"cmp"
@@ -23,8 +23,7 @@ type Record struct {
 	emit   func(stream, key string, v any) error // nil: belongs to no run
 	stream string
 	b      []byte
-	err    error    // the first bad value, reported by Emit
-	names  []string // those of a log line
+	err    error // the first bad value, reported by Emit
 
 	members []opening // those of the first record, by position
 	at      int       // position of the next one
@@ -50,14 +49,10 @@ var errNoStream = errors.New("guest: the record has no stream: use run.Emit or r
 
 var errRepeated = errors.New("guest: a record has two members of one name")
 
-// NewRecord returns an empty record, to be handed to Run.Emit.
-func NewRecord() *Record { return &Record{b: make([]byte, 0, 512)} }
-
-// Record returns an empty record of a stream, to be sent with its own Emit.
-func (r *Run) Record(stream string) *Record {
-	rec := NewRecord()
-	rec.emit, rec.stream = r.Emit, stream
-	return rec
+// NewRecord returns an empty record. Its own Emit calls emit with the stream;
+// nil is for a record that is handed to Run.Emit.
+func NewRecord(stream string, emit func(stream, key string, v any) error) *Record {
+	return &Record{b: make([]byte, 0, 512), stream: stream, emit: emit}
 }
 
 // Reset empties the record for the next one and returns it.
@@ -205,7 +200,7 @@ func (r *Record) Strings(name string, v []string) *Record {
 // Any adds whatever Run.Emit could encode.
 func (r *Record) Any(name string, v any) *Record {
 	r.name(name)
-	r.keep(appendJSON(r.b, v))
+	r.keep(Append(r.b, v))
 	return r
 }
 

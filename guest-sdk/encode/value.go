@@ -1,6 +1,7 @@
-package guest
+package encode
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -9,12 +10,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
-
-// Values become JSON through a program compiled once per type (G21): a closure
-// for the type that calls the closures of its parts, each given a pointer to
-// its value. What comes out is what encoding/json makes of the same value, tags
-// included, except that nothing is escaped for HTML and that NUL, which hosts
-// refuse, becomes U+FFFD.
 
 // An encoder appends the JSON of the value at p. It must not keep p. The depth
 // counts open containers, and pointers gone through apart from them, since
@@ -26,8 +21,11 @@ const (
 	maxPointers = 1000
 )
 
-// tooDeep reports whether one more container is more than a host takes (G8).
+// tooDeep reports whether one more container is more than a host takes.
 func tooDeep(depth int) bool { return depth%onePointer >= strictjson.MaxDepth }
+
+// ErrNotObject is returned for data that is no JSON object.
+var ErrNotObject = errors.New("guest: the value is not a JSON object")
 
 var (
 	errDepth  = errors.New("guest: the value is nested too deep, or contains itself")
@@ -36,12 +34,35 @@ var (
 	nullBytes = []byte("null")
 )
 
-// appendJSON appends the JSON of v.
-func appendJSON(b []byte, v any) ([]byte, error) {
+// Append appends the JSON of v.
+func Append(b []byte, v any) ([]byte, error) {
 	if v == nil {
 		return append(b, nullBytes...), nil
 	}
 	return appendValue(b, v, 0)
+}
+
+// AppendObject appends the JSON object that v is, or fails with ErrNotObject.
+func AppendObject(b []byte, v any) ([]byte, error) {
+	start := len(b)
+	var err error
+	switch v := v.(type) {
+	case *Record:
+		if v == nil {
+			return b, ErrNotObject
+		}
+		return v.appendTo(b)
+	case json.RawMessage:
+		b, err = appendRaw(b, v)
+	case []byte:
+		b, err = appendRaw(b, v)
+	default:
+		b, err = Append(b, v)
+	}
+	if err == nil && (len(b) == start || b[start] != '{') {
+		err = ErrNotObject
+	}
+	return b, err
 }
 
 // appendValue appends the JSON of what an interface holds. The types that JSON
