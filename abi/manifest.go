@@ -1,6 +1,9 @@
 package abi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A Manifest says what a connector is, collects and asks for (§3.1). It is
 // written by the connector's author: everything in it is a claim or a request,
@@ -172,7 +175,7 @@ func (m *Manifest) DependsOn(name string) bool { return len(m.Parents(name)) > 0
 func (m *Manifest) Children(name string) []string {
 	var out []string
 	for _, s := range m.Streams {
-		if s.StateStream == name || contains(s.ParentStreams, name) {
+		if s.StateStream == name || slices.Contains(s.ParentStreams, name) {
 			out = append(out, s.Name)
 		}
 	}

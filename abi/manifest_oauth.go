@@ -97,7 +97,7 @@ func (r *manifestReader) oauthClient(o *OAuth, a at) {
 func (r *manifestReader) oauthFlows(o *OAuth, a at) {
 	r.list(a.member("authorize"), 2, func(i at) {
 		flow := r.oneOf(i, true, OAuthDevice, OAuthCode)
-		if contains(o.Authorize, flow) {
+		if slices.Contains(o.Authorize, flow) {
 			r.fail(i, "oauth_flow_duplicate", "a flow that is not there yet")
 		}
 		o.Authorize = append(o.Authorize, flow)
@@ -108,8 +108,8 @@ func (r *manifestReader) oauthFlows(o *OAuth, a at) {
 	case o.Grant == OAuthClient && len(o.Authorize) > 0:
 		r.fail(a.member("authorize"), "oauth_flow_unused", "no flows: nobody authorizes client_credentials")
 	}
-	o.DeviceURL = r.endpoint(a.member("device_url"), contains(o.Authorize, OAuthDevice))
-	o.AuthorizeURL = r.endpoint(a.member("authorize_url"), contains(o.Authorize, OAuthCode))
+	o.DeviceURL = r.endpoint(a.member("device_url"), slices.Contains(o.Authorize, OAuthDevice))
+	o.AuthorizeURL = r.endpoint(a.member("authorize_url"), slices.Contains(o.Authorize, OAuthCode))
 	to := a.member("redirect_path")
 	if o.RedirectPath = r.text(to, 128, false); o.RedirectPath == "" {
 		o.RedirectPath = defaultRedirect
@@ -258,7 +258,7 @@ func (b *SluiceBlock) ClientSecrets() []string {
 		return nil
 	}
 	for _, f := range b.Secrets {
-		if f.OAuth != nil && f.OAuth.ClientSecret != "" && !contains(out, f.OAuth.ClientSecret) {
+		if f.OAuth != nil && f.OAuth.ClientSecret != "" && !slices.Contains(out, f.OAuth.ClientSecret) {
 			out = append(out, f.OAuth.ClientSecret)
 		}
 	}

@@ -100,7 +100,7 @@ func (r *manifestReader) oneOf(a at, required bool, allowed ...string) string {
 		return ""
 	}
 	s, ok := a.Text()
-	if !ok || !contains(allowed, s) {
+	if !ok || !slices.Contains(allowed, s) {
 		r.fail(a, "value_unknown", "one of "+strings.Join(allowed, ", "))
 	}
 	return s

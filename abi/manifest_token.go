@@ -1,6 +1,9 @@
 package abi
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A SessionToken is a place in the answers of one server whose value becomes a
 // handle before the guest sees it: what a login gives back for a sealed password.
@@ -79,7 +82,7 @@ func (r *manifestReader) tokenPlace(t SessionToken, a at) {
 		r.fail(a, "session_token_place_invalid", "one of pointer, header and cookie")
 	case t.Pointer != "" && !strings.HasPrefix(t.Pointer, "/"):
 		r.fail(a.member("pointer"), "session_token_place_invalid", "a JSON pointer, beginning with /")
-	case t.Header != "" && (!isToken(t.Header) || contains(tokenless, strings.ToLower(t.Header))):
+	case t.Header != "" && (!isToken(t.Header) || slices.Contains(tokenless, strings.ToLower(t.Header))):
 		r.fail(a.member("header"), "session_token_place_invalid", "the name of a header that holds a token")
 	case t.Cookie != "" && !isToken(t.Cookie):
 		r.fail(a.member("cookie"), "session_token_place_invalid", "the name of a cookie")

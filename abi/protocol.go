@@ -42,7 +42,7 @@ type Protocol struct {
 	phase   Phase
 	streams map[string]int // name in scope -> index
 	names   []string
-	counts  map[string]int // accepted messages by type
+	counts  map[*kind]int // of messages that are limited
 	records int64
 	open    []OpenAssistance
 	reports map[[2]string]bool
@@ -66,7 +66,7 @@ func NewProtocol(c Contract) *Protocol {
 	p := &Protocol{
 		Contract: c,
 		streams:  make(map[string]int, len(c.Scope.Streams)),
-		counts:   map[string]int{},
+		counts:   map[*kind]int{},
 		reports:  map[[2]string]bool{},
 	}
 	for i, s := range c.Scope.Streams {
@@ -170,52 +170,56 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 			typ, isText = strictjson.String(m.Value), true
 		}
 	}
-	if typ == "RECORD" {
+	k := kindOf(typ)
+	if k == &recordKind {
 		return p.recordLine(members)
 	}
 	if p.line.Misspelt != nil {
 		return nil, p.syntax(p.line.Misspelt, "")
 	}
-	if v := p.step(stepOf(typ), typeForViolation(typ)); v != nil {
-		return nil, p.fail(v)
-	}
-	read := readerOf(typ)
-	if read == nil {
+	if k == nil { // its type is the guest's text, which no violation repeats as the message type
+		if v := p.step(StepMessage, ""); v != nil {
+			return nil, p.fail(v)
+		}
 		v := &Violation{Subtype: VUnknownMessageType}
 		if isText {
 			v.Received = typ
 		}
 		return nil, p.fail(v)
 	}
-	return p.read(typ, read, line)
+	return p.read(k, line)
 }
 
 // Message checks the argument of a message function other than emit, message
 // and log. The result aliases payload.
 func (p *Protocol) Message(call Call, payload []byte) (Message, *Violation) {
-	typ := messageTypes[call]
+	k := kindOfCall(call)
+	if k == nil || k.read == nil {
+		return nil, p.Fault(VAbiFault, "", "no message function")
+	}
 	if len(payload) > p.Limits.FrameBytes {
-		return nil, p.Fault(VFrameTooLarge, typ, "")
+		return nil, p.Fault(VFrameTooLarge, k.name, "")
 	}
 	if _, err := p.scan.Object(payload); err != nil {
-		return nil, p.syntax(err, typ)
+		return nil, p.syntax(err, k.name)
 	}
-	if v := p.step(stepOf(typ), typ); v != nil {
-		return nil, p.fail(v)
-	}
-	return p.read(typ, readerOf(typ), payload)
+	return p.read(k, payload)
 }
 
-func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Message, *Violation) {
-	if v := p.count(typ); v != nil {
+// read checks a message in a phase that may allow it.
+func (p *Protocol) read(k *kind, raw []byte) (Message, *Violation) {
+	if v := p.step(k.step, k.name); v != nil {
+		return nil, p.fail(v)
+	}
+	if v := p.count(k); v != nil {
 		return nil, p.fail(v)
 	}
 	tree, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
-		return nil, p.syntax(err, typ)
+		return nil, p.syntax(err, k.name)
 	}
-	r := &reader{p: p, typ: typ, msg: tree}
-	m := read(r)
+	r := &reader{p: p, typ: k.name, msg: tree}
+	m := k.read(r)
 	if r.bad != nil {
 		r.bad.Stream = cmp.Or(r.bad.Stream, r.in)
 		return nil, p.fail(r.bad.Bound())
@@ -240,96 +244,14 @@ func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violatio
 	return v, nil
 }
 
-// count enforces the per-run limits (R213).
-func (p *Protocol) count(typ string) *Violation {
-	max := 0
-	switch typ {
-	case "STATE":
-		max = p.Limits.StatePerRun
-	case "SKIP_RESULT":
-		max = p.Limits.SkipPerRun
-	case "DETAIL_GAP":
-		max = p.Limits.GapPerRun
-	case "DETAIL_COVERAGE":
-		max = p.Limits.CoveragePerRun
-	case "INTERACTION":
-		max = p.Limits.InteractionsPerRun
-	case "ASSISTANCE":
-		max = p.Limits.AssistancePerRun
+// count enforces the limits of messages per run.
+func (p *Protocol) count(k *kind) *Violation {
+	if k.limit == nil {
+		return nil
 	}
-	p.counts[typ]++
-	if max > 0 && p.counts[typ] > max {
-		return &Violation{Subtype: VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(int64(max))}
-	}
-	return nil
-}
-
-func stepOf(typ string) Step {
-	switch typ {
-	case "INTERACTION":
-		return StepInteraction
-	case "DONE":
-		return StepDone
-	default:
-		return StepMessage
-	}
-}
-
-// typeForViolation keeps an unknown type, which is the guest's text, out of
-// message_type.
-func typeForViolation(typ string) string {
-	if readerOf(typ) == nil {
-		return ""
-	}
-	return typ
-}
-
-// MessageType names the message of a function, "" for one that takes none.
-func MessageType(c Call) string {
-	if c == CallEmit {
-		return "RECORD"
-	}
-	return messageTypes[c]
-}
-
-// messageTypes names the message of each function that takes one.
-var messageTypes = map[Call]string{
-	CallCheckpoint: "STATE", CallProgress: "PROGRESS", CallSkip: "SKIP_RESULT",
-	CallGap: "DETAIL_GAP", CallRecovered: "DETAIL_GAP_RECOVERED", CallCoverage: "DETAIL_COVERAGE",
-	CallInteract: "INTERACTION", CallAssist: "ASSISTANCE", CallAssistStatus: "ASSISTANCE_STATUS",
-	CallDone: "DONE",
-}
-
-// readerOf returns the check list of a message, nil for an unknown type.
-// RECORD has its own way.
-func readerOf(typ string) func(*reader) Message {
-	switch typ {
-	case "STATE":
-		return readState
-	case "PROGRESS":
-		return readProgress
-	case "SKIP_RESULT":
-		return readSkip
-	case "DETAIL_GAP":
-		return readGap
-	case "DETAIL_GAP_RECOVERED":
-		return readRecovered
-	case "DETAIL_COVERAGE":
-		return readCoverage
-	case "INTERACTION":
-		return readInteraction
-	case "ASSISTANCE":
-		return readAssistance
-	case "ASSISTANCE_STATUS":
-		return readAssistanceStatus
-	case "DONE":
-		return readDone
-	case "MESSAGE":
-		return readText
-	case "REQUEST":
-		return readRequest
-	case "READ":
-		return readRead
+	p.counts[k]++
+	if max := k.limit(p.Limits); max > 0 && p.counts[k] > max {
+		return &Violation{Subtype: VMessageLimitExceeded, MessageType: k.name, Detail: "limit " + itoa(int64(max))}
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (p Setting) check(v strictjson.Value) error {
 	if !p.admits(v) {
 		return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
 	}
-	if len(p.Enum) > 0 && !contains(p.Enum, string(strictjson.AppendCompact(nil, v.Raw))) {
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, string(strictjson.AppendCompact(nil, v.Raw))) {
 		return &SettingError{p.Name, "want one of " + strings.Join(p.Enum, ", ")}
 	}
 	f, isNumber := v.Float64()

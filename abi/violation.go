@@ -2,6 +2,7 @@ package abi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -43,11 +44,7 @@ func (v *Violation) Error() string {
 		b.WriteString("The connector")
 	}
 	b.WriteByte(' ')
-	if p, ok := Subtypes[v.Subtype]; ok {
-		b.WriteString(p)
-	} else {
-		b.WriteString(string(v.Subtype))
-	}
+	b.WriteString(cmp.Or(Subtypes()[v.Subtype], string(v.Subtype)))
 	if v.Received != "" {
 		b.WriteString(": ")
 		b.WriteString(v.Received)

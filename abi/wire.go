@@ -106,8 +106,7 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	switch c {
 	case CallStart:
 		return 0, true
-	case CallEmit, CallCheckpoint, CallProgress, CallSkip, CallGap, CallCoverage, CallInteract, CallAssist,
-		CallAssistStatus, CallMessage, CallLog, CallDone, CallRecovered:
+	case CallMessage, CallLog:
 		return l.Frame, true
 	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
@@ -131,6 +130,9 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 		return 64 * KiB, true
 	case CallFault:
 		return faultBytes, true
+	}
+	if kindOfCall(c) != nil {
+		return l.Frame, true
 	}
 	if c >= CallFileOpen && c <= CallFileTimes {
 		return MaxReadChunk + WireSlack, true

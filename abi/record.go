@@ -8,6 +8,62 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
+// RecordMessage is a RECORD. In the ABI it is one record of a frame. Key, Data
+// and the members alias the bytes they came from.
+type RecordMessage struct {
+	Stream    int // index in START.scope.streams
+	Delete    bool
+	Compound  bool
+	Key       []byte // canonical (R46)
+	Data      []byte // one JSON object; empty only for a delete
+	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
+	Members   []strictjson.Member
+	// Rejected is RejectedText for a record that holds a text which is none, and
+	// RejectedAt the member that does, "" where it is the key. It counts as
+	// emitted and is never stored.
+	Rejected   string
+	RejectedAt string
+}
+
+// Type returns RECORD.
+func (*RecordMessage) Type() string { return recordKind.name }
+func (*RecordMessage) message()     {}
+
+var recordKind = kind{
+	name: "RECORD",
+	step: StepMessage,
+	call: CallEmit,
+	faults: []fault{
+		{VRecordFieldsOutsideScope, "has a member that the scope does not grant"},
+		{VRecordForUndeclaredStream, "named a stream that is not in scope"},
+		{VRecordInvalidData, "has data that is not an object"},
+		{VRecordInvalidEmittedAt, "needs an emitted_at text"},
+		{VRecordInvalidKey, "needs a key: a text or a list of texts, none empty"},
+		{VRecordInvalidOp, "has an unknown op"},
+		{VRecordKeyTooLong, "has a key over the limit"},
+		{VRecordOutsideResources, "is not one of the granted resources"},
+		{VRecordOutsideTimeRange, "is outside of the granted time range"},
+		{VRecordTooLarge, "has data over the limit"},
+	},
+}
+
+const (
+	VRecordFieldsOutsideScope  Subtype = "record_fields_outside_scope"
+	VRecordForUndeclaredStream Subtype = "record_for_undeclared_stream"
+	VRecordInvalidData         Subtype = "record_invalid_data"
+	VRecordInvalidEmittedAt    Subtype = "record_invalid_emitted_at"
+	VRecordInvalidKey          Subtype = "record_invalid_key"
+	VRecordInvalidOp           Subtype = "record_invalid_op"
+	VRecordKeyTooLong          Subtype = "record_key_too_long"
+	VRecordOutsideResources    Subtype = "record_outside_resources"
+	VRecordOutsideTimeRange    Subtype = "record_outside_time_range"
+	VRecordTooLarge            Subtype = "record_too_large"
+)
+
+// RejectedText is the code of a record with an escape that spells NUL or half a
+// surrogate pair. It concerns that record alone.
+const RejectedText = "invalid_record_text"
+
 // Frame checks the header of a record frame and the phase, and returns the
 // reader of its records. Each record then goes through Record.
 func (p *Protocol) Frame(frame []byte) (FrameReader, *Violation) {

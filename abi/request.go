@@ -8,6 +8,30 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
+// A RequestMessage is a REQUEST line of the stdio profile: one request to a server.
+// Others have functions for it.
+type RequestMessage struct {
+	ID string
+	// Frame is what the request function takes; its body has no limit yet.
+	Frame []byte
+}
+
+// Type returns REQUEST.
+func (*RequestMessage) Type() string { return requestKind.name }
+func (*RequestMessage) message()     {}
+
+// Type returns READ.
+func (*ReadMessage) Type() string { return readKind.name }
+func (*ReadMessage) message()     {}
+
+var requestKind = kind{name: "REQUEST", step: StepMessage, read: readRequest}
+
+var readKind = kind{name: "READ", step: StepMessage, read: readRead}
+
+// A ReadMessage is a READ line of the stdio profile: it wants the next piece of the
+// body that the last REQUEST was answered with.
+type ReadMessage struct{ ID string }
+
 // maxRequestID bounds the id of a REQUEST or READ line, in bytes.
 const maxRequestID = 200
 

@@ -6,52 +6,57 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// readGap is DETAIL_GAP of §9.8.
-func readGap(r *reader) Message {
-	const bad = VDetailGapInvalidField
-	m := &GapMessage{}
-	m.Stream = r.stream("stream", VDetailGapInvalidStream, VDetailGapForUndeclaredStream, true)
-	m.ParentStream = r.optText("parent_stream", bad, MaxStreamName)
-	m.RecordKey = r.optKey("record_key", bad)
-	m.Reason = r.optText("reason", bad, MaxReasonBytes)
-	m.Retryable = r.boolean("retryable", bad)
-	m.DetailLocator = r.object("detail_locator", bad, r.p.Limits.OpaqueBytes)
-	m.ListCursor = r.object("list_cursor", bad, r.p.Limits.OpaqueBytes)
-	m.LastError = r.object("last_error", bad, r.p.Limits.OpaqueBytes)
-	m.GapID = r.optText("gap_id", bad, MaxIDBytes)
-	r.optText("lease_id", bad, MaxIDBytes)
-	return m
+// CoverageMessage is a DETAIL_COVERAGE (§9.9). Keys are in text form (R64).
+type CoverageMessage struct {
+	ReferenceOnly    bool     `json:"reference_only"` // always true
+	StateStream      string   `json:"state_stream"`
+	Stream           string   `json:"stream"`
+	RequiredKeys     []string `json:"required_keys"`
+	HydratedKeys     []string `json:"hydrated_keys"`
+	GapKeys          []string `json:"gap_keys,omitempty"`
+	OptionalSkipKeys []string `json:"optional_skip_keys,omitempty"`
+	Considered       *int64   `json:"considered,omitempty"` // R65
+	Covered          *int64   `json:"covered,omitempty"`
 }
 
-// optKey reads an optional record key: a text or a number, in text form.
-func (r *reader) optKey(name string, bad Subtype) string {
-	v := r.member(name)
-	if v.Absent() {
-		return ""
-	}
-	s, ok := keyText(v)
-	switch {
-	case !ok || Blank(s):
-		r.fail(bad, name)
-	case len(s) > MaxKeyBytes:
-		r.limit(name, MaxKeyBytes)
-	}
-	return s
+// Type returns DETAIL_COVERAGE.
+func (*CoverageMessage) Type() string { return coverageKind.name }
+func (*CoverageMessage) message()     {}
+
+var coverageKind = kind{
+	name:  "DETAIL_COVERAGE",
+	step:  StepMessage,
+	call:  CallCoverage,
+	read:  readCoverage,
+	limit: func(l Limits) int { return l.CoveragePerRun },
+	faults: []fault{
+		{VCoverageDuplicateKey, "lists a key twice"},
+		{VCoverageDuplicateReport, "repeats a report of the same stream and state_stream"},
+		{VCoverageForStateStreamChild, "reports a stream that is covered by its state_stream"},
+		{VCoverageForUndeclaredStream, "named a stream that is not in scope"},
+		{VCoverageInvalidKeys, "has a key list of the wrong shape"},
+		{VCoverageInvalidReferenceOnly, "needs reference_only: true"},
+		{VCoverageInvalidStateStream, "needs the name of a state_stream"},
+		{VCoverageInvalidStream, "needs the name of a stream"},
+		{VCoverageKeyInTwoSets, "lists a key in two outcomes"},
+		{VCoverageKeyNotRequired, "lists a key that is not in required_keys"},
+		{VCoverageParentNotDeclared, "names a state_stream that is no parent of the stream"},
+	},
 }
 
-// readRecovered is DETAIL_GAP_RECOVERED of §9.8.
-func readRecovered(r *reader) Message {
-	const bad = VDetailGapRecoveredInvalid
-	m := &RecoveredMessage{ReferenceOnly: true}
-	m.GapID = r.text("gap_id", bad, MaxIDBytes)
-	m.Stream = r.stream("stream", bad, bad, true)
-	if only, ok := r.member("reference_only").Bool(); !ok || !only {
-		r.fail(bad, "reference_only")
-	}
-	m.RecordKey = r.optKey("record_key", bad)
-	r.optText("lease_id", bad, MaxIDBytes)
-	return m
-}
+const (
+	VCoverageDuplicateKey         Subtype = "coverage_duplicate_key"
+	VCoverageDuplicateReport      Subtype = "coverage_duplicate_report"
+	VCoverageForStateStreamChild  Subtype = "coverage_for_state_stream_child"
+	VCoverageForUndeclaredStream  Subtype = "coverage_for_undeclared_stream"
+	VCoverageInvalidKeys          Subtype = "coverage_invalid_keys"
+	VCoverageInvalidReferenceOnly Subtype = "coverage_invalid_reference_only"
+	VCoverageInvalidStateStream   Subtype = "coverage_invalid_state_stream"
+	VCoverageInvalidStream        Subtype = "coverage_invalid_stream"
+	VCoverageKeyInTwoSets         Subtype = "coverage_key_in_two_sets"
+	VCoverageKeyNotRequired       Subtype = "coverage_key_not_required"
+	VCoverageParentNotDeclared    Subtype = "coverage_parent_not_declared"
+)
 
 // readCoverage is §9.9.
 func readCoverage(r *reader) Message {

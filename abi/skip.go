@@ -6,34 +6,60 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// readState is §9.2.
-func readState(r *reader) Message {
-	m := &StateMessage{}
-	m.Stream = r.stream("stream", VStateInvalidStream, VStateForUndeclaredStream, true)
-	if r.bad == nil && r.p.Manifest.DependsOn(m.Stream) {
-		r.fail(VStateForDependentStream, "").Received = m.Stream
-	}
-	switch c := r.member("cursor"); {
-	case c.Absent():
-		m.Cursor = json.RawMessage("null")
-	case c.Kind != strictjson.KindObject:
-		r.fail(VStateInvalidCursor, "cursor")
-	case len(c.Raw) > r.p.Limits.CursorBytes:
-		r.fail(VStateCursorTooLarge, "cursor")
-	default:
-		m.Cursor = json.RawMessage(c.Raw)
-	}
-	return m
+// SkipMessage is a SKIP_RESULT (§9.4).
+type SkipMessage struct {
+	Stream       string          `json:"stream,omitempty"`
+	Reason       string          `json:"reason,omitempty"`
+	Message      string          `json:"message,omitempty"`
+	RecoveryHint *RecoveryHint   `json:"recovery_hint,omitempty"`
+	Continuation *Continuation   `json:"continuation,omitempty"`
+	ResourceIDs  []string        `json:"resource_ids,omitempty"`
+	TimeRange    *TimeRange      `json:"time_range,omitempty"`
+	Diagnostics  json.RawMessage `json:"diagnostics,omitempty"`
 }
 
-// readProgress is §9.3.
-func readProgress(r *reader) Message {
-	m := &ProgressMessage{}
-	m.Stream = r.stream("stream", VProgressInvalidStream, VProgressForUndeclaredStream, false)
-	m.Message = r.text("message", VProgressInvalidMessage, r.p.Limits.TextBytes)
-	m.Count = r.number("count", VProgressInvalidCount, notNegative)
-	m.Total = r.number("total", VProgressInvalidTotal, notNegative)
-	return m
+// Type returns SKIP_RESULT.
+func (*SkipMessage) Type() string { return skipKind.name }
+func (*SkipMessage) message()     {}
+
+var skipKind = kind{
+	name:  "SKIP_RESULT",
+	step:  StepMessage,
+	call:  CallSkip,
+	read:  readSkip,
+	limit: func(l Limits) int { return l.SkipPerRun },
+	faults: []fault{
+		{VSkipForUndeclaredStream, "named a stream that is not in scope"},
+		{VSkipInvalidContinuation, "has a continuation of the wrong shape"},
+		{VSkipInvalidMessage, "has a message that is not a text"},
+		{VSkipInvalidReason, "has a reason that is not a text"},
+		{VSkipInvalidRecoveryHint, "has a recovery hint of the wrong shape"},
+		{VSkipInvalidResources, "has a resource list of the wrong shape"},
+		{VSkipInvalidStream, "has a stream that is not a text"},
+		{VSkipInvalidTimeRange, "has a time range of the wrong shape"},
+	},
+}
+
+const (
+	VSkipForUndeclaredStream Subtype = "skip_for_undeclared_stream"
+	VSkipInvalidContinuation Subtype = "skip_invalid_continuation"
+	VSkipInvalidMessage      Subtype = "skip_invalid_message"
+	VSkipInvalidReason       Subtype = "skip_invalid_reason"
+	VSkipInvalidRecoveryHint Subtype = "skip_invalid_recovery_hint"
+	VSkipInvalidResources    Subtype = "skip_invalid_resources"
+	VSkipInvalidStream       Subtype = "skip_invalid_stream"
+	VSkipInvalidTimeRange    Subtype = "skip_invalid_time_range"
+)
+
+// A Continuation proves one bounded slice; the host owns the next (R60).
+type Continuation struct {
+	Boundary   string `json:"boundary"`
+	SliceStart int64  `json:"slice_start"`
+	SliceEnd   int64  `json:"slice_end"`
+	Considered int64  `json:"considered"`
+	Covered    int64  `json:"covered"`
+	Remaining  bool   `json:"remaining"` // always true
+	Owner      string `json:"owner"`     // always "runtime"
 }
 
 // readSkip is §9.4.
@@ -79,40 +105,6 @@ func (r *reader) timeRange() *TimeRange {
 	return t
 }
 
-// hint reads a recovery hint: one action, or {action, retryable?} (R61).
-func (r *reader) hint(v strictjson.Value, field string, bad Subtype) *RecoveryHint {
-	if v.Absent() {
-		return nil
-	}
-	h := &RecoveryHint{}
-	if v.Kind == strictjson.KindObject {
-		for name := range v.Members() {
-			if name != "action" && name != "retryable" {
-				r.fail(bad, field).Detail = "a hint has the members action and retryable only"
-				return nil
-			}
-		}
-		if b, _ := v.Member("retryable"); !b.Absent() {
-			retry, ok := b.Bool()
-			if !ok {
-				r.fail(bad, field+".retryable")
-				return nil
-			}
-			h.Retryable = &retry
-		}
-		v, _ = v.Member("action")
-		field += ".action"
-	}
-	action, ok := v.Text()
-	if !ok || !contains(RecoveryActions, action) {
-		f := r.fail(bad, field)
-		f.Expected, f.Received = RecoveryActions, action
-		return nil
-	}
-	h.Action = action
-	return h
-}
-
 // continuation reads the proof of one slice (R60).
 func (r *reader) continuation() *Continuation {
 	v := r.member("continuation")
@@ -143,13 +135,4 @@ func (r *reader) continuation() *Continuation {
 		r.limit("continuation.boundary", r.p.Limits.TextBytes)
 	}
 	return c
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
