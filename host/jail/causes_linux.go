@@ -78,3 +78,9 @@ func whyNoGroup() (cause, remedy string) {
 func whyNoLimits() (cause, remedy string) {
 	return "limits could not be set", "report this: the kernel refused to lower a limit"
 }
+
+// auditArchs are the architectures whose system calls were gone through.
+var auditArchs = map[string]uint32{
+	"amd64": unix.AUDIT_ARCH_X86_64,
+	"arm64": unix.AUDIT_ARCH_AARCH64,
+}

@@ -112,3 +112,8 @@ func EngineVersion() string {
 	}
 	return path
 }
+
+// peak notes the largest linear memory that was asked for and granted.
+type peak struct{ bytes uint64 }
+
+func (p *peak) note(size uint64) { p.bytes = max(p.bytes, size) }
