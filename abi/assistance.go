@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// AssistanceMessage is an ASSISTANCE: owner involvement that does not block
-// (§9.7, §15.1).
+// AssistanceMessage is an ASSISTANCE: owner involvement that does not block.
 type AssistanceMessage struct {
 	ID                 string          `json:"assistance_request_id,omitempty"`
 	ProgressPosture    string          `json:"progress_posture"`
@@ -71,7 +70,8 @@ const (
 	VAssistanceResponseRequiredUnsupported Subtype = "assistance_response_required_unsupported"
 )
 
-// The axes of §15.1.
+// What an ASSISTANCE says: how the connector goes on, what the owner can do, whether it
+// must be answered, and how secret it is.
 const (
 	PostureRunning      = "running"
 	PostureBlocked      = "blocked"
@@ -90,8 +90,8 @@ const (
 	SensitivitySecret    = "secret"
 )
 
-// An Attachment is something the owner can use (R116). URL and Payload are
-// live-only: the timeline never holds them (R119).
+// An Attachment is something the owner can use. URL and Payload are
+// live-only: the timeline never holds them.
 type Attachment struct {
 	Kind    string `json:"kind"` // browser_surface, url, qr, file, fixture
 	Role    string `json:"role,omitempty"`
@@ -104,7 +104,7 @@ type Attachment struct {
 	Accept  string `json:"accept,omitempty"`
 }
 
-// readAssistance is ASSISTANCE of §9.7.
+// readAssistance checks an ASSISTANCE.
 func readAssistance(r *reader) Message {
 	m := &AssistanceMessage{}
 	m.ID = r.optText("assistance_request_id", VAssistanceInvalidId, MaxIDBytes)
@@ -127,7 +127,7 @@ func readAssistance(r *reader) Message {
 	return m
 }
 
-// obligation is checks 4 and 5; the alias counts on stdio only (D1).
+// obligation is checks 4 and 5; the alias counts on stdio only.
 func (r *reader) obligation() string {
 	const bad = VAssistanceInvalidResponseObligation
 	name, alias := "response_obligation", "response_contract"
@@ -145,7 +145,7 @@ func (r *reader) obligation() string {
 	return value
 }
 
-// attachments is R116.
+// attachments reads the list of attachments.
 func (r *reader) attachments() []Attachment {
 	const bad = VAssistanceInvalidAttachments
 	v := r.member("attachments")

@@ -31,7 +31,7 @@ const (
 	VAssistanceStatusUnknownId      Subtype = "assistance_status_unknown_id"
 )
 
-// readAssistanceStatus is ASSISTANCE_STATUS of §9.7.
+// readAssistanceStatus checks an ASSISTANCE_STATUS.
 func readAssistanceStatus(r *reader) Message {
 	m := &AssistanceStatusMessage{}
 	m.ID = r.text("assistance_request_id", VAssistanceStatusInvalidId, MaxIDBytes)

@@ -3,7 +3,7 @@ package abi
 import "fmt"
 
 // A Call numbers everything that can cross the boundary between a guest and
-// the host. Numbers below 64 are the functions a module imports (G3, G6);
+// the host. Numbers below 64 are the functions a module imports;
 // from 64 on they are what the worker asks on behalf of WASI; from 128 on the
 // worker's own. Numbers are explicit, append-only and frozen by a test.
 type Call uint16
@@ -57,11 +57,11 @@ const (
 	CallLoad   Call = 129
 	CallReady  Call = 130
 	CallCredit Call = 131
-	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit (G9)
+	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit
 	CallExit   Call = 133
 )
 
-// The import modules of version 1 (G4).
+// The import modules of version 1.
 const (
 	ModuleCore    = "sluice_v1"
 	ModuleNetwork = "sluice_v1_network"
@@ -69,13 +69,13 @@ const (
 	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
-// Major and Minor are the version that START announces (G5).
+// Major and Minor are the version that START announces.
 const (
 	Major = 1
 	Minor = 1
 )
 
-// ManifestSection names the custom section that carries the manifest (G2).
+// ManifestSection names the custom section that carries the manifest.
 const ManifestSection = "sluice.manifest"
 
 // A Function is one import that a module may have.
@@ -83,12 +83,12 @@ type Function struct {
 	Module string
 	Name   string
 	Call   Call
-	// Message says whether importing it makes a module an ABI connector (G3).
+	// Message says whether importing it makes a module an ABI connector.
 	Message bool
 }
 
 // Functions lists everything a guest can import besides WASI, in the order of
-// the contract (invariant 10). Signatures: Signature.
+// the contract. Signatures: Signature.
 var Functions = []Function{
 	{ModuleCore, "start", CallStart, true},
 	{ModuleCore, "emit", CallEmit, true},
@@ -113,7 +113,7 @@ var Functions = []Function{
 }
 
 // Signature returns the parameter and result types of an import as one letter
-// each, i for i32 and I for i64: "ii>I" for the common type (G6).
+// each, i for i32 and I for i64: "ii>I" for the common type.
 func (f Function) Signature() string {
 	switch f.Call {
 	case CallReply:
@@ -128,7 +128,7 @@ func (f Function) Signature() string {
 }
 
 // An Errno is what a call of a sluice_v1 module returns, negated, when it
-// fails (G6). The numbers are part of the contract: the list is append-only.
+// fails. The numbers are part of the contract: the list is append-only.
 type Errno uint16
 
 const (

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// CoverageMessage is a DETAIL_COVERAGE (§9.9). Keys are in text form (R64).
+// CoverageMessage is a DETAIL_COVERAGE. Keys are in text form.
 type CoverageMessage struct {
 	ReferenceOnly    bool     `json:"reference_only"` // always true
 	StateStream      string   `json:"state_stream"`
@@ -15,7 +15,7 @@ type CoverageMessage struct {
 	HydratedKeys     []string `json:"hydrated_keys"`
 	GapKeys          []string `json:"gap_keys,omitempty"`
 	OptionalSkipKeys []string `json:"optional_skip_keys,omitempty"`
-	Considered       *int64   `json:"considered,omitempty"` // R65
+	Considered       *int64   `json:"considered,omitempty"` // by the connector's own count
 	Covered          *int64   `json:"covered,omitempty"`
 }
 
@@ -58,7 +58,7 @@ const (
 	VCoverageParentNotDeclared    Subtype = "coverage_parent_not_declared"
 )
 
-// readCoverage is §9.9.
+// readCoverage checks a DETAIL_COVERAGE.
 func readCoverage(r *reader) Message {
 	m := &CoverageMessage{ReferenceOnly: true}
 	if only, ok := r.member("reference_only").Bool(); !ok || !only {
@@ -113,7 +113,8 @@ func (r *reader) keys(name string, required bool) []string {
 	return out
 }
 
-// coverageKeys is checks 4 to 6 of §9.9.
+// coverageKeys checks that no key is listed twice, that every outcome is of a required
+// key, and that no key has two outcomes.
 func (r *reader) coverageKeys(m *CoverageMessage) {
 	lists := []struct {
 		name string
@@ -153,7 +154,8 @@ func (r *reader) coverageKeys(m *CoverageMessage) {
 	}
 }
 
-// coverageStreams is checks 7 to 9 of §9.9.
+// coverageStreams checks what the manifest says of the two streams, and that they were
+// not reported before.
 func (r *reader) coverageStreams(m *CoverageMessage) {
 	s := r.p.Manifest.Stream(m.Stream)
 	switch {
@@ -168,7 +170,7 @@ func (r *reader) coverageStreams(m *CoverageMessage) {
 }
 
 // countOrNil reads a count that matters only when it is a safe integer of at
-// least 0 (R65).
+// least 0.
 func (r *reader) countOrNil(name string) *int64 {
 	if n, ok := r.member(name).SafeInteger(); ok && n >= 0 {
 		return &n

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// DoneMessage is a DONE (§9.11). RecordsEmitted is nil when the member is
+// DoneMessage is a DONE. RecordsEmitted is nil when the member is
 // missing or no count: that is checked only after the guest's exit.
 type DoneMessage struct {
 	Status         string     `json:"status"`
@@ -67,10 +67,11 @@ type DoneError struct {
 }
 
 // CodeStreamFailed is the error code and skip reason of a certified
-// stream-scoped failure (R59, R88).
+// stream-scoped failure.
 const CodeStreamFailed = "stream_collection_failed"
 
-// readDone is checks 1 to 7 of §9.11; 8 to 10 need the guest's exit.
+// readDone checks a DONE. That its count of records and the exit code agree with it is
+// checked after the guest's exit.
 func readDone(r *reader) Message {
 	m := &DoneMessage{}
 	m.Status = r.enum("status", VDoneInvalidStatus, Succeeded, Failed, Cancelled)

@@ -38,7 +38,7 @@ import (
 // ErrFilePayload is what every parser of a file payload wraps.
 var ErrFilePayload = errors.New("malformed file payload")
 
-// Bounds of the file calls (security.md §17, G10, G17). They are fixed.
+// Bounds of the file calls. They are fixed.
 const (
 	MaxFilePath       = 4 * KiB
 	MaxFileComponents = 64
@@ -46,7 +46,7 @@ const (
 	MaxFileChunk      = MiB // bytes of one read or write
 	MaxFileEntries    = 1_000
 	MaxFileHandles    = MaxHandles
-	FileBlock         = 64 * KiB // least amount fetched ahead (G17)
+	FileBlock         = 64 * KiB // least amount fetched ahead
 
 	// maxFileWirePath is what the wire can carry: the policy on lengths is the
 	// host's, and its answer is an errno and not the end of a worker.
@@ -128,7 +128,7 @@ type FileStat struct {
 	Kind  FileKind
 	Inode uint64
 	Links uint32
-	Size  int64 // 0 for symlinks, whose targets are not readable (S58)
+	Size  int64 // 0 for symlinks, whose targets are not readable
 	Mtime int64
 	Ctime int64
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// frozenTypes are the wire enums whose numbers never change (G6, STYLE 13).
+// frozenTypes are the wire enums whose numbers never change.
 var frozenTypes = []string{"Errno", "Call", "Op", "KeyKind", "Kind", "Fault", "FrameFault"}
 
 // TestNumbersAreFrozen compares every constant of a frozen type with
@@ -104,7 +104,7 @@ func constantsIn(t *testing.T, dir, typ string) []*types.Const {
 	return found
 }
 
-// TestErrnoNames: the text of an errno names it, as the constant does (G6).
+// TestErrnoNames: the text of an errno names it, as the constant does.
 func TestErrnoNames(t *testing.T) {
 	for _, c := range constants(t, "Errno") {
 		n, _ := constant.Int64Val(c.Val())
@@ -119,7 +119,7 @@ func TestErrnoNames(t *testing.T) {
 }
 
 // TestFunctionsHaveCalls: every import has its own call below 64 and a
-// signature of the calling convention (G6, G7, G10).
+// signature of the calling convention.
 func TestFunctionsHaveCalls(t *testing.T) {
 	var got bytes.Buffer
 	seen := map[abi.Call]string{}

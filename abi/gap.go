@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 )
 
-// GapMessage is a DETAIL_GAP (§9.8).
+// GapMessage is a DETAIL_GAP.
 type GapMessage struct {
 	Stream        string          `json:"stream"`
 	ParentStream  string          `json:"parent_stream,omitempty"`
-	RecordKey     string          `json:"record_key,omitempty"` // text form (R64)
+	RecordKey     string          `json:"record_key,omitempty"` // text form
 	Reason        string          `json:"reason,omitempty"`
 	Retryable     *bool           `json:"retryable,omitempty"`
 	DetailLocator json.RawMessage `json:"detail_locator,omitempty"`
@@ -40,7 +40,7 @@ const (
 	VDetailGapInvalidStream       Subtype = "detail_gap_invalid_stream"
 )
 
-// readGap is DETAIL_GAP of §9.8.
+// readGap checks a DETAIL_GAP.
 func readGap(r *reader) Message {
 	const bad = VDetailGapInvalidField
 	m := &GapMessage{}

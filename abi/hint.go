@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A RecoveryHint is the connector's word on what helps (R61, R62).
+// A RecoveryHint is the connector's word on what helps.
 type RecoveryHint struct {
 	Action    string `json:"action"`
 	Retryable *bool  `json:"retryable,omitempty"`
 }
 
-// The actions of R61.
+// What may help.
 const (
 	RetryByRuntime          = "retry_by_runtime"
 	RetryOnConnectorUpgrade = "retry_on_connector_upgrade"
@@ -23,13 +23,13 @@ const (
 	UnknownAction           = "unknown"
 )
 
-// RecoveryActions is the closed list of R61.
+// RecoveryActions lists all actions.
 var RecoveryActions = []string{
 	RetryByRuntime, RetryOnConnectorUpgrade, RefreshCredentials, ManualActionRequired,
 	UpdateSelector, UpstreamUnblock, NotRetriable, UnknownAction,
 }
 
-// WillRetry is Retryable with its default (R62).
+// WillRetry is Retryable with its default.
 func (h RecoveryHint) WillRetry() bool {
 	if h.Retryable != nil {
 		return *h.Retryable
@@ -37,7 +37,7 @@ func (h RecoveryHint) WillRetry() bool {
 	return h.Action == RetryByRuntime
 }
 
-// hint reads a recovery hint: one action, or {action, retryable?} (R61).
+// hint reads a recovery hint: one action, or {action, retryable?}.
 func (r *reader) hint(v strictjson.Value, field string, bad Subtype) *RecoveryHint {
 	if v.Absent() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// InteractionMessage is an INTERACTION: a question that blocks (§9.6).
+// InteractionMessage is an INTERACTION: a question that blocks.
 type InteractionMessage struct {
 	RequestID      string          `json:"request_id"`
 	Kind           string          `json:"kind"`
@@ -49,7 +49,7 @@ const (
 	VInteractionWithoutBinding      Subtype = "interaction_without_binding"
 )
 
-// The kinds of INTERACTION (§9.6, R221).
+// The kinds of INTERACTION.
 const (
 	KindCredentials   = "credentials"
 	KindOTP           = "otp"
@@ -61,7 +61,7 @@ const (
 // InteractionKinds is the closed list of kinds.
 var InteractionKinds = []string{KindCredentials, KindOTP, KindManualAction, KindApproval, KindClarification}
 
-// What an owner can decide about an approval (R221). The first two are always
+// What an owner can decide about an approval. The first two are always
 // offered, the others where the connector offers them.
 const (
 	DecisionAccept = "accept"
@@ -88,7 +88,7 @@ func Draft(schema []byte) string {
 	return text
 }
 
-// readInteraction is §9.6.
+// readInteraction checks an INTERACTION.
 func readInteraction(r *reader) Message {
 	m := &InteractionMessage{}
 	if !r.p.Interactive {

@@ -2,7 +2,7 @@ package abi
 
 import "github.com/sluicehost/sluice/abi/strictjson"
 
-// CanonicalKey appends the canonical form of a record key (R46): the text of a
+// CanonicalKey appends the canonical form of a record key: the text of a
 // string, or an array of strings as JSON without white space, each spelled as
 // AppendQuote does. raw is a value that a Scanner has accepted. parts is 0 for
 // a string, otherwise the length of the array. ok is false, and dst returned

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Manifest says what a connector is, collects and asks for (§3.1). It is
+// A Manifest says what a connector is, collects and asks for. It is
 // written by the connector's author: everything in it is a claim or a request,
 // nothing a right.
 type Manifest struct {
@@ -17,11 +17,11 @@ type Manifest struct {
 	Bindings        map[string]Binding // requested, by name
 	HumanKinds      []string           // announced interaction kinds
 	RefreshPolicy   json.RawMessage
-	CaptureFields   []SecretField // setup.credential_capture, R156
+	CaptureFields   []SecretField // setup.credential_capture
 	ReasonMessages  map[string]string
 	Streams         []StreamSpec
 	Sluice          *SluiceBlock // nil: the manifest knows nothing of Sluice
-	// Raw is the manifest as it was read, unknown members included (R14).
+	// Raw is the manifest as it was read, unknown members included.
 	Raw json.RawMessage
 
 	byName map[string]int
@@ -37,7 +37,7 @@ type Binding struct {
 }
 
 // A Rate is the pace that a connector declares for its requests to each origin;
-// zero members are the host's. It is only ever slower than the host's (S77).
+// zero members are the host's. It is only ever slower than the host's.
 type Rate struct {
 	PerSecond float64 `json:"requests_per_second,omitempty"`
 	Burst     int64   `json:"burst,omitempty"`
@@ -74,7 +74,7 @@ type StreamSpec struct {
 	CoverageStrategy string
 	StateStream      string
 	ParentStreams    []string
-	CheckSchema      bool // reject records that do not match the schema (R78)
+	CheckSchema      bool // reject records that do not match the schema
 	Schema           json.RawMessage
 }
 
@@ -90,7 +90,7 @@ const (
 	UnsupportedInMode = "unsupported_in_mode"
 )
 
-// Coverage strategies that bear on checkpoints (§3.2).
+// Coverage strategies that bear on checkpoints.
 const (
 	CheckpointWindow       = "checkpoint_window"
 	ParentDetailAccounting = "parent_detail_accounting"
@@ -104,7 +104,7 @@ type SluiceBlock struct {
 	Secrets           []SecretField
 	SessionTokens     []SessionToken
 	InteractionFields map[string]FieldDelivery // "<kind>.<field>"
-	Budgets           map[string]int64         // may only lower §19.1
+	Budgets           map[string]int64         // by name; may only lower the host's
 }
 
 // A SecretField is a secret the owner is asked for.
@@ -118,13 +118,13 @@ type SecretField struct {
 	FieldDelivery
 }
 
-// A FieldDelivery says how a value reaches the guest and where it may go (§18).
+// A FieldDelivery says how a value reaches the guest and where it may go.
 type FieldDelivery struct {
 	Delivery     string // sealed, plain, or "" for the default
 	Destinations []Destination
 }
 
-// A Destination is where a sealed value may be put (R160).
+// A Destination is where a sealed value may be put.
 type Destination struct {
 	Origin     string   `json:"origin"`
 	PathPrefix string   `json:"path_prefix,omitempty"`
@@ -133,7 +133,7 @@ type Destination struct {
 
 // OwnerOrigin is the origin of a destination that the manifest leaves to the
 // owner, who alone knows where the server is. It leads nowhere until the owner
-// names one (R157).
+// names one.
 const OwnerOrigin = "owner"
 
 // DefaultNode is the name of a connector's one node.
@@ -158,7 +158,7 @@ func (m *Manifest) Declares(name string) bool {
 }
 
 // Parents lists the streams whose checkpoints govern a stream: its declared
-// parents, or none when it is self-mapped (§3.2).
+// parents, or none when it is self-mapped.
 func (m *Manifest) Parents(name string) []string {
 	s := m.Stream(name)
 	if s.StateStream != "" {
@@ -190,7 +190,7 @@ func (m *Manifest) Node() string {
 	return DefaultNode
 }
 
-// Name is the connector name (R2): the key, or the slug of the id.
+// Name is the connector name: the key, or the slug of the id.
 func (m *Manifest) Name() string {
 	if m.ConnectorKey != "" {
 		return m.ConnectorKey
@@ -260,7 +260,7 @@ func (r *manifestReader) secrets(a at, capture bool) []SecretField {
 	return out
 }
 
-// delivery reads how a value is handed over and where it may go (R155, R160).
+// delivery reads how a value is handed over and where it may go.
 func (r *manifestReader) delivery(a at) FieldDelivery {
 	d := FieldDelivery{Delivery: r.oneOf(a.member("delivery"), false, "sealed", "plain")}
 	r.list(a.member("destinations"), 32, func(i at) {
@@ -275,7 +275,7 @@ func (r *manifestReader) delivery(a at) FieldDelivery {
 	return d
 }
 
-// env reads names of environment variables (R33).
+// env reads names of environment variables.
 func (r *manifestReader) env(a at) []string {
 	names := r.texts(a, 8)
 	for _, n := range names {

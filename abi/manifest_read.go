@@ -10,10 +10,10 @@ import (
 )
 
 // A ManifestError says which member of a manifest is wrong and what was
-// expected there. Its code is connector_invalid (R14).
+// expected there. Its code is connector_invalid.
 type ManifestError struct {
 	Path string // JSON pointer
-	Rule string // stable name; dependency_… for §3.2
+	Rule string // stable name; dependency_… for those between streams
 	Want string
 }
 
@@ -25,7 +25,7 @@ func (e *ManifestError) Error() string {
 	return fmt.Sprintf("manifest member %s: %s (%s)", path, e.Want, e.Rule)
 }
 
-// ReadManifest reads and validates a manifest (§3). Unknown members are kept
+// ReadManifest reads and validates a manifest. Unknown members are kept
 // in Raw and otherwise ignored. The error is a *ManifestError.
 func ReadManifest(src []byte) (*Manifest, error) {
 	if len(src) > MaxManifestBytes {
@@ -265,7 +265,7 @@ func (r *manifestReader) capabilities(m *Manifest, c at) {
 }
 
 // SlugOf derives the connector name of an id: its last path segment, lower
-// case, other characters replaced by a hyphen (R2).
+// case, other characters replaced by a hyphen.
 func SlugOf(id string) string {
 	id = strings.TrimRight(id, "/")
 	if i := strings.LastIndexByte(id, '/'); i >= 0 {

@@ -151,7 +151,7 @@ func (r *manifestReader) views(a at) {
 	})
 }
 
-// parents reads what row 1 of §3.2 asks for: names.
+// parents reads names of streams.
 func (r *manifestReader) parents(a at) (state string, parents []string) {
 	const rule = "dependency_malformed"
 	if v := a.member("state_stream"); !v.Absent() {
@@ -179,7 +179,7 @@ func (r *manifestReader) parents(a at) (state string, parents []string) {
 	return state, parents
 }
 
-// declarations is rows 2 and 3 of §3.2, each over all streams; what is left
+// declarations checks how streams declare their parents, each rule over all streams; what is left
 // needs no more than names and is in checkDependencies.
 func (r *manifestReader) declarations(streams []at) {
 	for _, a := range streams {
@@ -194,7 +194,7 @@ func (r *manifestReader) declarations(streams []at) {
 	}
 }
 
-// checkDependencies is rows 4 to 9 of §3.2, row by row over all streams.
+// checkDependencies checks what streams say of each other, rule by rule over all streams.
 func checkDependencies(m *Manifest) error {
 	rows := []struct {
 		rule, want string
@@ -247,7 +247,7 @@ func dependencyError(i int, s StreamSpec, rule, want string) error {
 	return &ManifestError{fmt.Sprintf("/streams/%d/%s", i, member), rule, want}
 }
 
-// checkCycle searches the whole graph depth-first in three colours (R15).
+// checkCycle searches the whole graph depth-first in three colours.
 func checkCycle(m *Manifest) error {
 	const grey, black = 1, 2
 	colour := make(map[string]int, len(m.Streams))

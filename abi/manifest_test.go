@@ -298,7 +298,7 @@ func TestManifestText(t *testing.T) {
 	}
 }
 
-// The rows of §3.2, each over all streams before the next one (R15).
+// The rows of §3.2, each over all streams before the next one.
 func TestDependencies(t *testing.T) {
 	state := func(name, parent string) string {
 		return spec(name, fmt.Sprintf(`"state_stream":%s,"coverage_strategy":"checkpoint_window"`, parent))

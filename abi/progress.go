@@ -1,6 +1,6 @@
 package abi
 
-// ProgressMessage is a PROGRESS: observability only (R55).
+// ProgressMessage is a PROGRESS: observability only.
 type ProgressMessage struct {
 	Stream  string   `json:"stream,omitempty"`
 	Message string   `json:"message"`
@@ -34,7 +34,7 @@ const (
 	VProgressInvalidTotal        Subtype = "progress_invalid_total"
 )
 
-// readProgress is §9.3.
+// readProgress checks a PROGRESS.
 func readProgress(r *reader) Message {
 	m := &ProgressMessage{}
 	m.Stream = r.stream("stream", VProgressInvalidStream, VProgressForUndeclaredStream, false)

@@ -8,14 +8,14 @@ import (
 )
 
 // A RecordFilter decides whether a record lies inside the granted scope: checks
-// 5 to 8 of RECORD (§9.1). host/scope implements it.
+// 5 to 8 of RECORD. host/scope implements it.
 type RecordFilter interface {
 	// Admit sees a record whose shape is right. It must not keep m.
 	Admit(m *RecordMessage) *Violation
 }
 
 // A Contract is what a run was promised and promised in return: everything the
-// checks of runtime.md §9 depend on.
+// checks of messages depend on.
 type Contract struct {
 	Scope    Scope
 	Manifest *Manifest
@@ -32,8 +32,7 @@ type Contract struct {
 
 // A Protocol checks everything a guest says, in order, and keeps the little
 // state the checks need. It has no effects: what a message means is the
-// caller's business. Host, SDK tests and conformance tests use the same one
-// (invariant 9). It is not for concurrent use.
+// caller's business. Host, SDK tests and conformance tests use the same one. It is not for concurrent use.
 //
 // Invariant: after the first violation the phase is Over and everything is
 // refused.
@@ -81,7 +80,7 @@ func NewProtocol(c Contract) *Protocol {
 // Phase returns where the guest stands.
 func (p *Protocol) Phase() Phase { return p.phase }
 
-// Records is the number of RECORD messages admitted, deletes included (R51).
+// Records is the number of RECORD messages admitted, deletes included.
 func (p *Protocol) Records() int64 { return p.records }
 
 // OpenAssistances lists what is open, oldest first. The slice is the caller's.
@@ -120,7 +119,7 @@ func (p *Protocol) fail(v *Violation) *Violation {
 }
 
 // Fault turns a fault of a message's bytes into its violation: the fault
-// itself, or what the phase makes of any output (R43).
+// itself, or what the phase makes of any output.
 func (p *Protocol) Fault(s Subtype, typ, detail string) *Violation {
 	v := &Violation{Subtype: s, MessageType: typ, Detail: detail}
 	if p.phase == Waiting || p.phase == Finishing || p.phase == Over {
@@ -154,7 +153,7 @@ func faultSubtype(err error) Subtype {
 	}
 }
 
-// Line checks one stdio line (R36, R43) without its line feed. The message
+// Line checks one stdio line without its line feed. The message
 // aliases line and is valid until the next call.
 func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	if len(line) > p.Limits.FrameBytes {
@@ -228,8 +227,7 @@ func (p *Protocol) read(k *kind, raw []byte) (Message, *Violation) {
 }
 
 // Side checks the argument of message and log: no messages of the protocol, so
-// a wrong shape is the caller's EINVAL, but their bytes pass the same checks
-// (G8, R215).
+// a wrong shape is the caller's EINVAL, but their bytes pass the same checks.
 func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violation) {
 	if len(payload) > p.Limits.FrameBytes {
 		return strictjson.Value{}, p.Fault(VFrameTooLarge, typ, "")

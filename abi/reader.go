@@ -37,7 +37,7 @@ func (r *reader) member(name string) strictjson.Value {
 	return v
 }
 
-// optText reads an optional text: absent, or not blank (§9).
+// optText reads an optional text: absent, or not blank.
 func (r *reader) optText(name string, bad Subtype, max int) string {
 	return r.textOf(r.member(name), name, bad, max, false)
 }
@@ -187,7 +187,7 @@ func (r *reader) texts(name string, bad Subtype) []string {
 	return out
 }
 
-// keyText is the text form of a key given as string or number (R64).
+// keyText is the text form of a key given as string or number.
 func keyText(v strictjson.Value) (string, bool) {
 	switch v.Kind {
 	case strictjson.KindString:
@@ -209,7 +209,7 @@ func canonicalNumber(raw string) string {
 	return raw
 }
 
-// Blank reports whether s is empty after trimming white space (§0).
+// Blank reports whether s is empty after trimming white space.
 func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -14,7 +14,7 @@ type RecordMessage struct {
 	Stream    int // index in START.scope.streams
 	Delete    bool
 	Compound  bool
-	Key       []byte // canonical (R46)
+	Key       []byte // canonical
 	Data      []byte // one JSON object; empty only for a delete
 	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
 	Members   []strictjson.Member
@@ -88,7 +88,7 @@ func (p *Protocol) FrameFault(err error) *Violation {
 	return p.Fault(VFrameMalformed, "RECORD", err.Error())
 }
 
-// Record checks one record of a frame (R34, R43, §9.1). The message is valid
+// Record checks one record of a frame. The message is valid
 // until the next call.
 func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	m := &p.record
@@ -98,7 +98,7 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
 	}
 	if bytes.IndexByte(rec.Key, 0) >= 0 {
-		m.Rejected = RejectedText // as in the JSON of a line (R34, S47)
+		m.Rejected = RejectedText // as in the JSON of a line
 	}
 	object := m.Delete
 	if len(rec.Data) > 0 {
@@ -127,7 +127,7 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 }
 
 // oneMore is the limit of records per run; like every such limit it is looked
-// at before the checks of the message (R43, R213).
+// at before the checks of the message.
 func (p *Protocol) oneMore() *Violation {
 	if max := p.Limits.RecordsPerRun; max > 0 && p.records >= max {
 		return p.fail(&Violation{Subtype: VMessageLimitExceeded, MessageType: "RECORD", Detail: "limit " + itoa(max)})
@@ -245,7 +245,7 @@ func (p *Protocol) recordLine(members []strictjson.Member) (Message, *Violation)
 	}
 	m.EmittedAt, _ = TimeOf(emitted.Value)
 	switch {
-	case len(name) > MaxStreamName: // R44
+	case len(name) > MaxStreamName:
 		v := p.recordFault(VFieldLimitExceeded, "stream")
 		v.Detail = "limit " + itoa(MaxStreamName)
 		return nil, v

@@ -1,6 +1,6 @@
 package abi
 
-// RecoveredMessage is a DETAIL_GAP_RECOVERED (§9.8).
+// RecoveredMessage is a DETAIL_GAP_RECOVERED.
 type RecoveredMessage struct {
 	GapID         string `json:"gap_id"`
 	Stream        string `json:"stream"`
@@ -26,7 +26,7 @@ const (
 	VDetailGapRecoveredInvalid Subtype = "detail_gap_recovered_invalid"
 )
 
-// readRecovered is DETAIL_GAP_RECOVERED of §9.8.
+// readRecovered checks a DETAIL_GAP_RECOVERED.
 func readRecovered(r *reader) Message {
 	const bad = VDetailGapRecoveredInvalid
 	m := &RecoveredMessage{ReferenceOnly: true}

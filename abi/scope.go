@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Scope says what a run may collect (§6.2): what START carries after
+// A Scope says what a run may collect: what START carries after
 // normalisation.
 type Scope struct {
 	Streams []ScopeStream `json:"streams"`
@@ -19,7 +19,7 @@ type ScopeStream struct {
 	Resources []string   // canonical keys or values of selection.resource_field
 	Fields    []string   // top-level members of data that may appear
 	TimeRange *TimeRange // on the consent-time field
-	// Extra holds the other members of the caller's entry, unchanged (R30).
+	// Extra holds the other members of the caller's entry, unchanged.
 	Extra []ScopeMember
 }
 
@@ -59,7 +59,7 @@ func (s ScopeStream) MarshalJSON() ([]byte, error) {
 }
 
 // append writes r. It is spelled out because
-// json.Marshal here would put all of encoding/json into every guest (G22).
+// json.Marshal here would put all of encoding/json into every guest.
 func (r *TimeRange) append(b []byte) []byte {
 	b = append(b, '{')
 	if r.Since != "" {

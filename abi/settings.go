@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Settings describe the configuration of a connection (R219). A setting is
+// Settings describe the configuration of a connection. A setting is
 // never a secret.
 type Settings struct {
 	Properties []Setting

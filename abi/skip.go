@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// SkipMessage is a SKIP_RESULT (§9.4).
+// SkipMessage is a SKIP_RESULT.
 type SkipMessage struct {
 	Stream       string          `json:"stream,omitempty"`
 	Reason       string          `json:"reason,omitempty"`
@@ -51,7 +51,7 @@ const (
 	VSkipInvalidTimeRange    Subtype = "skip_invalid_time_range"
 )
 
-// A Continuation proves one bounded slice; the host owns the next (R60).
+// A Continuation proves one bounded slice; the host owns the next.
 type Continuation struct {
 	Boundary   string `json:"boundary"`
 	SliceStart int64  `json:"slice_start"`
@@ -62,7 +62,7 @@ type Continuation struct {
 	Owner      string `json:"owner"`     // always "runtime"
 }
 
-// readSkip is §9.4.
+// readSkip checks a SKIP_RESULT.
 func readSkip(r *reader) Message {
 	m := &SkipMessage{}
 	m.Stream = r.stream("stream", VSkipInvalidStream, VSkipForUndeclaredStream, false)
@@ -76,7 +76,7 @@ func readSkip(r *reader) Message {
 		m.ResourceIDs = alias
 	}
 	m.TimeRange = r.timeRange()
-	if d := r.member("diagnostics"); d.Kind == strictjson.KindObject { // anything else is dropped (R57)
+	if d := r.member("diagnostics"); d.Kind == strictjson.KindObject { // anything else is dropped
 		if len(d.Raw) > r.p.Limits.OpaqueBytes {
 			r.limit("diagnostics", r.p.Limits.OpaqueBytes)
 		}
@@ -105,7 +105,7 @@ func (r *reader) timeRange() *TimeRange {
 	return t
 }
 
-// continuation reads the proof of one slice (R60).
+// continuation reads the proof of one slice.
 func (r *reader) continuation() *Continuation {
 	v := r.member("continuation")
 	if v.Absent() {

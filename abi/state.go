@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// StateMessage is a STATE: the stream's cursor so far (R52, R53).
+// StateMessage is a STATE: the stream's cursor so far.
 type StateMessage struct {
 	Stream string          `json:"stream"`
 	Cursor json.RawMessage `json:"cursor"` // object or null
@@ -39,7 +39,7 @@ const (
 	VStateInvalidStream       Subtype = "state_invalid_stream"
 )
 
-// readState is §9.2.
+// readState checks a STATE.
 func readState(r *reader) Message {
 	m := &StateMessage{}
 	m.Stream = r.stream("stream", VStateInvalidStream, VStateForUndeclaredStream, true)

@@ -16,7 +16,7 @@ const (
 )
 
 // TimeOf returns the µs since 1970-01-01 UTC of a JSON value that a Scanner
-// has accepted, if it is a readable time (R50): a text as ParseTime takes it,
+// has accepted, if it is a readable time: a text as ParseTime takes it,
 // or a number of milliseconds, rounded down to a µs. It does not allocate.
 func TimeOf(raw []byte) (micros int64, ok bool) {
 	if len(raw) == 0 {
@@ -52,7 +52,7 @@ func epochMillis(raw []byte) (micros int64, ok bool) {
 	return int64(math.Floor(f * 1000)), true
 }
 
-// ParseTime returns the µs since 1970-01-01 UTC of a readable time (R50):
+// ParseTime returns the µs since 1970-01-01 UTC of a readable time:
 //
 //	2006-01-02T15:04:05[.999…](Z|±hh:mm)   RFC 3339, 60 for a leap second at the end of a UTC day
 //	2006-01-02T15:04[:05[.999…]]           as UTC, leap seconds too

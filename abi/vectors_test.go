@@ -55,7 +55,7 @@ type frameVector struct {
 	}
 }
 
-// TestFrameVectors reads the frames (G11) and writes the good ones again.
+// TestFrameVectors reads the frames and writes the good ones again.
 func TestFrameVectors(t *testing.T) {
 	for _, v := range vectors[frameVector](t, "frames.json") {
 		t.Run(v.Name, func(t *testing.T) {

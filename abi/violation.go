@@ -10,13 +10,12 @@ import (
 )
 
 // A Subtype says which rule of the protocol a connector broke. The list is
-// closed: adding one is a version change (R217). Subtypes lists it.
+// closed: adding one is a version change. Subtypes lists it.
 type Subtype string
 
-// A Violation is a connector's fault. It always ends the run (R69). It is
-// decided where it is detected and never from message text (R68), and carries
-// names and expectations only, never values from data, cursors or responses
-// (R70).
+// A Violation is a connector's fault. It always ends the run. It is
+// decided where it is detected and never from message text, and carries
+// names and expectations only, never values from data, cursors or responses.
 type Violation struct {
 	Subtype     Subtype  `json:"subtype"`
 	MessageType string   `json:"message_type,omitempty"`
@@ -32,7 +31,7 @@ type Violation struct {
 	LastValidEventType string `json:"last_valid_event_type"`
 }
 
-// Error is the host-written failure_message (R71), at most 500 bytes.
+// Error is the host-written failure_message, at most 500 bytes.
 func (v *Violation) Error() string {
 	var b strings.Builder
 	switch {
@@ -67,7 +66,7 @@ const (
 	maxViolationText = 200
 )
 
-// Bound cuts every text and list of v to the sizes of R70 and removes control
+// Bound cuts every text and list of v to what may be shown and removes control
 // characters, so that it can be stored and shown. It returns v.
 func (v *Violation) Bound() *Violation {
 	if len(v.Expected) > maxExpected {
@@ -103,7 +102,7 @@ func Cut(s string, max int) string {
 	return s
 }
 
-// Clean makes text of a guest safe for any sink (S50): invalid UTF-8 becomes
+// Clean makes text of a guest safe for any sink: invalid UTF-8 becomes
 // U+FFFD, and control characters, bidirectional overrides, zero-width and tag
 // characters go; line feeds and tabs become blanks.
 func Clean(s string) string { return clean(s, false) }

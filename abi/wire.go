@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The wire is what host and worker speak over one stream socket (abi.md
-// section 8): messages of a header and a payload, little-endian. It is internal
+// The wire is what host and worker speak over one stream socket:
+// messages of a header and a payload, little-endian. It is internal
 // and versioned with the binary, yet each side takes the other's bytes for
 // hostile: a worker counts as taken over by its guest.
 //
@@ -24,7 +24,7 @@ import (
 // WireHeaderBytes is the size of the header of a message.
 const WireHeaderBytes = 12
 
-// WireSlack is what a message may have beyond the limit of its content (S24).
+// WireSlack is what a message may have beyond the limit of its content.
 const WireSlack = 64 * KiB
 
 // The sizes of single transfers between a guest and the host, in bytes.
@@ -35,14 +35,14 @@ const (
 	MaxRequestBody = 256 * MiB
 )
 
-// The credit window of emit (G13).
+// The credit window of emit.
 const (
 	CreditFrames = 4
 	CreditBytes  = 4 * MiB
 )
 
 // ErrWire is wrapped by every error about a malformed message. Whoever meets
-// it gives the other side up: worker_protocol_error (S24).
+// it gives the other side up: worker_protocol_error.
 var ErrWire = errors.New("malformed worker message")
 
 // A WireHeader precedes every payload.
@@ -83,7 +83,7 @@ func ParseWireHeader(b []byte) (WireHeader, error) {
 // WireLimits bounds payloads before anything is allocated for them. Both sides
 // hold the same values; they come with CallLoad.
 type WireLimits struct {
-	Frame   uint32 // messages and frames (G12)
+	Frame   uint32 // messages and frames
 	Request uint32 // body of a network request (network.request_body)
 	Reply   uint32 // any reply to the worker; START is the largest
 }
@@ -94,8 +94,7 @@ func DefaultWireLimits() WireLimits {
 	return WireLimits{Frame: uint32(d.FrameBytes), Request: 16 * MiB, Reply: uint32(d.StartBytes)}
 }
 
-// Valid reports whether the limits are within their hard maxima (security.md
-// section 17).
+// Valid reports whether the limits are within their hard maxima.
 func (l WireLimits) Valid() bool {
 	return l.Frame >= 1 && l.Frame <= 2*MiB+64*KiB &&
 		l.Request >= 1 && l.Request <= MaxRequestBody &&
@@ -165,18 +164,18 @@ func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 	return 0, false
 }
 
-// Pipelined reports whether c is sent without waiting for a reply (G13).
+// Pipelined reports whether c is sent without waiting for a reply.
 func (c Call) Pipelined() bool { return c == CallEmit }
 
 // Oversize says what becomes of a guest's request of n bytes that is over its
-// limit, before any copy is made (G9): message functions are a violation,
+// limit, before any copy is made: message functions are a violation,
 // everything else is ETOOBIG.
 func (l WireLimits) Oversize(c Call, n uint64) bool {
 	most, ok := l.FromWorker(c)
 	return !ok || n > uint64(most)
 }
 
-// IsMessage reports whether c is a message function (G3).
+// IsMessage reports whether c is a message function.
 func (c Call) IsMessage() bool {
 	return c >= CallStart && c <= CallRecovered
 }

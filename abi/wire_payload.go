@@ -16,7 +16,7 @@ const (
 	faultBytes    = 11
 )
 
-// Hello is the first message of a worker: who it is (S10).
+// Hello is the first message of a worker: who it is.
 type Hello struct {
 	Build string // build id; another one than the host's is refused
 	PID   uint32 // as the worker sees itself; informative
@@ -43,7 +43,7 @@ const (
 	TaskCompile Task = 2 // compile the module into the directory, then exit
 )
 
-// A Mount is a virtual directory of a guest (G16).
+// A Mount is a virtual directory of a guest.
 type Mount struct {
 	ID   uint32 // the number file calls name it by
 	Path string // absolute path inside the guest
@@ -55,14 +55,14 @@ type Mount struct {
 type Load struct {
 	Task        Task
 	Interpreter bool   // conformance only: interpret the module, ignore compiled code
-	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages (G18)
+	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages
 	Directory   bool   // a directory descriptor follows the module's
 	ModuleBytes uint64 // of a compile: where the module ends and its skeleton begins; else the size
 	MemoryPages uint32 // cap of linear memory, 64 KiB pages
 	Limits      WireLimits
 	Jail        []byte   // configuration of the walls, in the form of host/jail
-	Name        string   // args[0] (G15)
-	Env         []string // NAME=value (R33)
+	Name        string   // args[0]
+	Env         []string // NAME=value
 	Mounts      []Mount
 	Fixed       *Fixed // nil: the real clock and fresh random numbers
 }
@@ -151,13 +151,13 @@ func ParseLoad(b []byte) (l Load, err error) {
 // Ready says that a worker did what it can do before the guest's first
 // instruction: the code is loaded and the jail is shut.
 type Ready struct {
-	CPU       time.Duration // used so far, not the guest's (S31)
+	CPU       time.Duration // used so far, not the guest's
 	Enter     time.Duration // building the jail from inside
 	Load      time.Duration // loading compiled code, or compiling
 	Isolation Isolation     // what holds around the worker
 }
 
-// Isolation is what a worker's walls are (S20). It is a required member of
+// Isolation is what a worker's walls are. It is a required member of
 // run.started and of results.
 type Isolation struct {
 	Level      string   `json:"level"` // full, partial or process
@@ -202,7 +202,7 @@ func ParseReady(b []byte) (r Ready, err error) {
 	return r, d.end("ready")
 }
 
-// Credit gives emit room back (G13). With a header errno it ends emit instead:
+// Credit gives emit room back. With a header errno it ends emit instead:
 // every later emit of the guest fails with that errno, without being sent.
 type Credit struct {
 	Frames uint32
@@ -222,7 +222,7 @@ func ParseCredit(b []byte) (c Credit, err error) {
 	return c, d.end("credit")
 }
 
-// FaultKind says why a request was refused before it was copied (G9).
+// FaultKind says why a request was refused before it was copied.
 type FaultKind uint8
 
 const (
@@ -256,7 +256,7 @@ func ParseRequestFault(b []byte) (f RequestFault, err error) {
 type ExitKind uint8
 
 const (
-	ExitExited  ExitKind = 1 // _start returned or proc_exit was called (R39)
+	ExitExited  ExitKind = 1 // _start returned or proc_exit was called
 	ExitTrapped ExitKind = 2
 	ExitFailed  ExitKind = 3 // the worker could not do its task: Detail says why
 	ExitDone    ExitKind = 4 // a compilation finished
@@ -264,14 +264,14 @@ const (
 
 // The stages in which a task can fail, as Exit.TrapKind of ExitFailed.
 const (
-	StageIsolation = "isolation" // a promised wall could not be built (S14)
-	StageEngine    = "engine"    // no compiler for this platform (S41)
-	StageCode      = "code"      // compiled code missing or damaged (S39)
+	StageIsolation = "isolation" // a promised wall could not be built
+	StageEngine    = "engine"    // no compiler for this platform
+	StageCode      = "code"      // compiled code missing or damaged
 	StageModule    = "module"    // the module itself: it cannot be linked or compiled
 	StageMemory    = "memory"
 )
 
-// The kinds of traps (R39).
+// The kinds of traps.
 const (
 	TrapUnreachable  = "unreachable"
 	TrapMemory       = "memory_out_of_bounds"

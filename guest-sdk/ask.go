@@ -42,7 +42,7 @@ type Decision struct {
 }
 
 // OTP asks for a one-time code and waits for it. Options: OnStream, Timeout,
-// RequestID, Form with one field. Sealed codes come as a handle (§18).
+// RequestID, Form with one field. Sealed codes come as a handle.
 //
 // All questions return ErrCancelled when the owner declines, ErrTimeout when
 // nobody answers in time, and ErrNotInteractive when there is nobody to ask.
@@ -76,7 +76,7 @@ func (r *Run) ManualAction(ctx context.Context, message string, options ...Optio
 	return err
 }
 
-// Approve asks for a decision. A rejection is an answer and no error (R221).
+// Approve asks for a decision. A rejection is an answer and no error.
 // Options: OnStream, Timeout, RequestID, Refinable, Editable.
 func (r *Run) Approve(ctx context.Context, message string, options ...Option) (Decision, error) {
 	a, err := r.ask(ctx, abi.KindApproval, message, optionsOf(options))
@@ -140,7 +140,7 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	return readAnswer(reply)
 }
 
-// schemaOf is the schema of a form (§9.6).
+// schemaOf is the schema of a form.
 // decisions is the schema of an approval that offers more than accept and reject.
 func (o options) decisions() json.RawMessage {
 	if !o.refinable && o.draft == nil {
@@ -241,7 +241,7 @@ func (a Answer) Has(name string) bool {
 	return ok && !v.Absent()
 }
 
-// Sealed reports whether a field holds a handle in place of its value (§18).
+// Sealed reports whether a field holds a handle in place of its value.
 func (a Answer) Sealed(name string) bool { return slices.Contains(a.sealed, name) }
 
 // Decode reads all fields into v, a struct or a map.
@@ -252,7 +252,7 @@ func (a Answer) Decode(v any) error {
 	return json.Unmarshal(a.data.Raw, v)
 }
 
-// readAnswer reads INTERACTION_RESPONSE (§9.10).
+// readAnswer reads INTERACTION_RESPONSE.
 func readAnswer(reply []byte) (Answer, error) {
 	v, err := parseObject(reply)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // Assistance tells the owner what the connector waits for, without waiting
-// itself (§15.1). The combinations that mean something:
+// itself. The combinations that mean something:
 //
 //	Posture             Action                   the owner
 //	PostureRunning      ActionActElsewhere       approves in another app; the connector polls
@@ -22,7 +22,7 @@ type Assistance struct {
 	ID          string // the host names it when empty
 	Stream      string
 	Sensitivity string        // "" is none
-	Timeout     time.Duration // the host ends the run when it passes (R126)
+	Timeout     time.Duration // the host ends the run when it passes
 	InputSchema json.RawMessage
 	Attachments []abi.Attachment
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Browser is the browser of a run, which the host owns (browser.md). A connector
+// A Browser is the browser of a run, which the host owns. A connector
 // says what is to be done to which element and what must be true afterwards; the
 // host does it, and says whether it came true. The connector never holds a cookie,
 // a script or a socket of it.
@@ -48,7 +48,7 @@ type Tab struct {
 }
 
 // A Session says how the host finds out whether the owner is signed in, and where
-// it sends them when they are not (B186).
+// it sends them when they are not.
 type Session struct {
 	ProbeURL string
 	Expect   Condition     // true when they are
@@ -83,14 +83,14 @@ func (b *Browser) CloseTab(ctx context.Context, tab string) error {
 
 // Mark is a checkpoint of a login that the connector goes through itself, in a
 // browser that was opened with Establish: as long as marks come, the host's
-// watchdog waits (B189). Done ends it.
+// watchdog waits. Done ends it.
 func (b *Browser) Mark(ctx context.Context, phase string, done bool) error {
 	return b.ask(ctx, request{"verb": "mark", "phase": phase, "done": done}, nil, nil)
 }
 
 // HandOver has cookies of the browser sent with requests of the network binding
 // to these hosts, as far as the manifest lists them and the owner's policy allows
-// it (B34). It returns why hosts were refused, by host.
+// it. It returns why hosts were refused, by host.
 func (b *Browser) HandOver(ctx context.Context, hosts ...string) (refused map[string]string, err error) {
 	var reply struct {
 		Refused []struct{ Host, Reason string }
@@ -137,7 +137,7 @@ func pageOption(name string, value any) PageOption { return func(q request) { q[
 
 // Expecting says what an action must bring about. Without one, filling, choosing,
 // checking and adjusting prove themselves; a click, which could mean anything, is
-// left unproved until Expect (B53).
+// left unproved until Expect.
 func Expecting(c Condition) PageOption { return pageOption("expect", c) }
 
 // Intent says, for the timeline's readers, what an action is for.
@@ -148,10 +148,10 @@ func Intent(text string) PageOption { return pageOption("intent", text) }
 func Deadline(d time.Duration) PageOption { return pageOption("deadline_ms", d.Milliseconds()) }
 
 // Idempotent states that doing an action twice equals doing it once. Only then
-// does the host ever repeat one that may have effects beyond the page (B96).
+// does the host ever repeat one that may have effects beyond the page.
 func Idempotent() PageOption { return pageOption("idempotent", true) }
 
-// Declared names an action of the manifest (B9).
+// Declared names an action of the manifest.
 func Declared(name string) PageOption { return pageOption("declared", name) }
 
 // OnTab acts on another tab than the active one.
@@ -168,7 +168,7 @@ func AnswerPrompt(text string) PageOption {
 
 // HTTPLogin answers the server of a Navigate when it asks for a login by HTTP. The
 // values may be handles of sealed secrets whose destination is the server's whole
-// origin, with the placement header:authorization (§18).
+// origin, with the placement header:authorization.
 func HTTPLogin(username, password string) PageOption {
 	return pageOption("http_auth", map[string]any{"username": valueOf(username), "password": valueOf(password)})
 }
@@ -183,7 +183,7 @@ func Forced() PageOption { return pageOption("force", true) }
 func Preexisting() PageOption { return pageOption("allow_preexisting", true) }
 
 // Rebound lets an element that is meant by its id be replaced by the only one like
-// it, or forbids it (B130). Filling, choosing and the like may without this.
+// it, or forbids it. Filling, choosing and the like may without this.
 func Rebound(on bool) PageOption { return pageOption("rebind", on) }
 
 // Proof changes how long and how often the page is looked at for a proof: the

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Exit codes of a connector (G19): they agree with the status of DONE.
+// Exit codes of a connector: they agree with the status of DONE.
 const (
 	exitSucceeded = 0
 	exitFailed    = 1
@@ -101,7 +101,7 @@ func (r *Run) finish(ctx context.Context, result error) int {
 	return exitSucceeded
 }
 
-// appendDone writes DONE (§9.11). Every connector sends one: writing it by hand
+// appendDone writes DONE. Every connector sends one: writing it by hand
 // keeps the encoder out of those that have no other use for it.
 func appendDone(b []byte, status string, emitted int64, e *abi.DoneError) []byte {
 	b = strictjson.AppendQuote(append(b, `{"status":`...), status)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// A frame is sent when it has reached either size (G12).
+// A frame is sent when it has reached either size.
 const (
 	frameBytes   = 64 * abi.KiB
 	frameRecords = 1000
@@ -51,7 +51,7 @@ func (r *Run) EmitAt(stream, key string, v any, at time.Time) error {
 	return r.emit(stream, key, abi.KeyString, at.UnixMicro(), v)
 }
 
-// EmitKey is Emit with a compound key (R46): at most 16 texts, none empty.
+// EmitKey is Emit with a compound key: at most 16 texts, none empty.
 func (r *Run) EmitKey(stream string, key []string, v any) error {
 	return r.emitKey(stream, key, 0, v)
 }
@@ -90,7 +90,7 @@ func (r *Run) Flush() error {
 	return r.flush()
 }
 
-// Emitted returns how many records were emitted, deletions included (R51).
+// Emitted returns how many records were emitted, deletions included.
 func (r *Run) Emitted() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +164,7 @@ func (r *Run) flush() error {
 	return r.noticed(err)
 }
 
-// compoundKey is the canonical form of a compound key (R46).
+// compoundKey is the canonical form of a compound key.
 func compoundKey(parts []string) (string, error) {
 	if len(parts) == 0 || len(parts) > abi.MaxKeyParts {
 		return "", ErrKey

@@ -11,24 +11,24 @@ import (
 // Errors that a connector branches on.
 var (
 	// ErrCancelled is returned when the owner declined a question, or nobody
-	// will answer it any more (§16.2). The run goes on if the connector does.
+	// will answer it any more. The run goes on if the connector does.
 	ErrCancelled = errors.New("guest: the owner cancelled the question")
 	// ErrTimeout is returned when a question was not answered in time.
 	ErrTimeout = errors.New("guest: the question was not answered in time")
 	// ErrNotInteractive is returned when START offered no interactive binding:
-	// nobody can be asked in this run (R22).
+	// nobody can be asked in this run.
 	ErrNotInteractive = errors.New("guest: this run has nobody to ask")
 	// ErrNotInScope is returned for a stream that START does not grant.
 	ErrNotInScope = errors.New("guest: the stream is not in scope")
-	// ErrKey is returned for a key that is empty or over its limit (R46, §23).
+	// ErrKey is returned for a key that is empty or over its limit.
 	ErrKey = errors.New("guest: the key is empty or too long")
-	// ErrTooLarge is returned for a record whose data is over its limit (§23).
+	// ErrTooLarge is returned for a record whose data is over its limit.
 	ErrTooLarge = errors.New("guest: the record is too large")
 	// ErrNotObject is returned for data or a cursor that is no JSON object.
 	ErrNotObject = encode.ErrNotObject
 )
 
-// An Error is a call that the host refused (G6, G7). It unwraps to its Errno,
+// An Error is a call that the host refused. It unwraps to its Errno,
 // so errors.Is(err, abi.EDENIED) holds; one with ECANCELED is also
 // context.Canceled.
 type Error struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What helps after a failure or a skip: the closed list of R61, for Fail and
+// What helps after a failure or a skip: the closed list, for Fail and
 // for Hint.
 const (
 	RetryByRuntime          = abi.RetryByRuntime
@@ -22,7 +22,7 @@ const (
 )
 
 // CodeStreamFailed is the code of Fail, and the reason of Skip, for a failure
-// that concerns certified streams only (R59, R88).
+// that concerns certified streams only.
 const CodeStreamFailed = abi.CodeStreamFailed
 
 // maxErrorMessage keeps DONE.error.message below what a host accepts.
@@ -40,7 +40,7 @@ func (f *reportedFailure) Error() string { return f.err.Error() }
 func (f *reportedFailure) Unwrap() error { return f.err }
 
 // Fail returns an error that, returned by Collect, becomes DONE.error: code
-// names the cause (^[a-z][a-z0-9_]{0,63}$), hint is one of the actions of R61
+// names the cause (^[a-z][a-z0-9_]{0,63}$), hint is one of these actions
 // or empty, and the rest is a message as in fmt.Errorf, %w included. It panics
 // on a code or hint outside of the vocabulary, which is a bug in the connector
 // that the host would answer with a violation.

@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What the requests of a run may be at once. More bytes the host refuses
-// (section 17 of security.md).
+// What the requests of a run may be at once. More bytes the host refuses.
 const (
 	requestsAtOnce = 16
 	requestBytes   = 16 * abi.MiB
@@ -37,8 +36,8 @@ type asking struct {
 	err   error
 }
 
-// NetworkRequest is the request function of the network binding (abi.md section
-// 5), for packages that build on it: request is its frame, the reply its JSON.
+// NetworkRequest is the request function of the network binding,
+// for packages that build on it: request is its frame, the reply its JSON.
 // Connectors use package guesthttp. While one goroutine waits, requests of others
 // are made too.
 func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
@@ -196,7 +195,7 @@ func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 // BrowserCall is the call function of the browser binding (section 5.1).
 func (r *Run) BrowserCall(request []byte) ([]byte, error) { return r.call(r.port.browser, request) }
 
-// ReadHandle reads from a handle that a reply named (G10): 0 bytes without an
+// ReadHandle reads from a handle that a reply named: 0 bytes without an
 // error is its end.
 func (r *Run) ReadHandle(handle int32, dst []byte) (int, error) {
 	if len(dst) == 0 {

@@ -47,7 +47,7 @@ func Total[N int | int64 | float64](n N) Option {
 }
 
 // Timeout bounds how long the owner has. Without one a question waits as long
-// as the host lets it (R140), or until the deadline of the context.
+// as the host lets it, or until the deadline of the context.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Form asks for these fields in place of the kind's own.

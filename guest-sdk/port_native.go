@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Host stands in for the imports in a native build (G23). Package guesttest
+// A Host stands in for the imports in a native build. Package guesttest
 // has one. The SDK makes one call at a time.
 type Host interface {
 	// Call does what the import of that number does: it returns the reply, or
 	// an *Error. The request is the SDK's and must not be kept.
 	Call(call abi.Call, request []byte) (reply []byte, err error)
-	// Read reads from a handle (G10): 0 bytes is its end.
+	// Read reads from a handle: 0 bytes is its end.
 	Read(handle int32, dst []byte) (int, error)
 	// Close closes a handle.
 	Close(handle int32) error
@@ -50,7 +50,7 @@ func (p port) read(handle int32, dst []byte) (int, error) { return p.h.Read(hand
 func (p port) close(handle int32) error                   { return p.h.Close(handle) }
 
 // Main ends the program with a word about how to run it: a native build has no
-// host and no sandbox (G23).
+// host and no sandbox.
 func Main(Connector) {
 	fmt.Fprint(os.Stderr, `This is a native build of a Sluice connector. It has no host and no sandbox.
 

@@ -56,7 +56,7 @@ func span(b []byte) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
 }
 
-// replyTo fetches the pending reply of a call that returned n (G7).
+// replyTo fetches the pending reply of a call that returned n.
 func replyTo(n int64) ([]byte, error) {
 	if n < 0 {
 		return nil, failure(n)
@@ -90,9 +90,9 @@ func fetch(b []byte) []byte {
 // program.
 func Main(c Connector) { os.Exit(drive(context.Background(), c, port{})) }
 
-// The functions of the ABI as a module imports them (G6, G7, G10). The linker
+// The functions of the ABI as a module imports them. The linker
 // drops those that a connector cannot reach, so that its import section tells
-// what it can do at all (G4).
+// what it can do at all.
 
 //go:wasmimport sluice_v1 start
 //go:noescape

@@ -8,24 +8,24 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// The messages that are sent as they are. Their fields are those of §9.
+// The messages that are sent as they are. Their fields are those of the protocol.
 type (
-	// Skip says that something is not collected (§9.4).
+	// Skip says that something is not collected.
 	Skip = abi.SkipMessage
-	// Hint says what helps (R61).
+	// Hint says what helps.
 	Hint = abi.RecoveryHint
-	// Continuation proves one bounded slice (R60).
+	// Continuation proves one bounded slice.
 	Continuation = abi.Continuation
 	// TimeRange is half-open; an empty bound is open.
 	TimeRange = abi.TimeRange
-	// Gap says that the detail of one record is missing (§9.8).
+	// Gap says that the detail of one record is missing.
 	Gap = abi.GapMessage
-	// Coverage accounts for the details of one parent boundary (§9.9).
+	// Coverage accounts for the details of one parent boundary.
 	Coverage = abi.CoverageMessage
 )
 
 // Checkpoint tells how far a stream has come: everything emitted to it so far is
-// durable and the cursor is staged when it returns (R52). The cursor is any
+// durable and the cursor is staged when it returns. The cursor is any
 // JSON object, or nil; a later run reads it with State once this run succeeds.
 func (r *Run) Checkpoint(stream string, cursor any) error {
 	if !r.InScope(stream) {
@@ -45,7 +45,7 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 }
 
 // Progress tells the owner how the run is doing. Options: OnStream, Count,
-// Total. It never asks for anything: see Assist and OTP (R55).
+// Total. It never asks for anything: see Assist and OTP.
 func (r *Run) Progress(message string, options ...Option) error {
 	o := optionsOf(options)
 	return r.send(r.port.progress, &abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
@@ -95,7 +95,7 @@ func (r *Run) send(function func([]byte) ([]byte, error), message any) error {
 	return err
 }
 
-// A textChunk is the request of the message call (section 3 of abi.md).
+// A textChunk is the request of the message call.
 type textChunk struct {
 	Node  string          `json:"node,omitempty"`
 	Chunk string          `json:"chunk"`

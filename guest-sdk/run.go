@@ -19,7 +19,7 @@ type Connector struct {
 	Collect func(ctx context.Context, run *Run) error
 	// Verbatim sends records as they are emitted. Without it Emit leaves out
 	// members that the scope does not grant; with it the connector does, and one
-	// that it forgets ends the run (R48).
+	// that it forgets ends the run.
 	Verbatim bool
 }
 
@@ -76,7 +76,7 @@ func (r *Run) outlet(stream string) *outlet {
 	return r.last
 }
 
-// Start returns START as the host sent it (§6.3). It must not be changed.
+// Start returns START as the host sent it. It must not be changed.
 func (r *Run) Start() *abi.Start { return r.start }
 
 // Mode returns the collection mode, full_refresh or incremental.
@@ -104,7 +104,7 @@ func (r *Run) Stream(stream string) (abi.ScopeStream, bool) {
 	return r.start.Scope.Streams[i], true
 }
 
-// Interactive reports whether there is somebody to ask (R22).
+// Interactive reports whether there is somebody to ask.
 func (r *Run) Interactive() bool { return r.start.Bindings.Interactive != nil }
 
 // State reads a stream's cursor of the last successful run into v, and reports
@@ -127,11 +127,11 @@ func (r *Run) Config(v any) error {
 }
 
 // Secret returns a secret's value or, when it is delivered sealed, the handle
-// that stands for it (§18); "" when there is none.
+// that stands for it; "" when there is none.
 func (r *Run) Secret(name string) string { return r.start.Secrets[name] }
 
 // Mount returns where the run sees a directory that the manifest's filesystem
-// binding names (G16), and whether the owner granted it. os.Open, os.ReadDir and
+// binding names, and whether the owner granted it. os.Open, os.ReadDir and
 // fs.WalkDir work there.
 func (r *Run) Mount(name string) (dir string, ok bool) {
 	if r.start.Bindings.Filesystem == nil {

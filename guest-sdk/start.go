@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// decodeStart reads START (§6.3) without encoding/json, which would cost every
+// decodeStart reads START without encoding/json, which would cost every
 // connector a third of its size. Members it does not know are left out.
 func decodeStart(b []byte) (*abi.Start, error) {
 	v, err := parseObject(b)

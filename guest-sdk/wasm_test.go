@@ -135,7 +135,7 @@ const wasmStart = `{"run_id":"run_1","connection_id":"c","connector_id":"c","col
  "detail_gaps":[],"abi":{"major":1,"minor":0}}`
 
 // TestEmptyConnector: a connector that does nothing imports nothing that would let it do
-// something (G4), and none grows over 3.5 MB by the SDK alone (G22).
+// something, and none grows over 3.5 MB by the SDK alone.
 func TestEmptyConnector(t *testing.T) {
 	wasm := buildGuest(t, "empty")
 	t.Logf("%d bytes", len(wasm))
@@ -160,7 +160,7 @@ func TestEmptyConnector(t *testing.T) {
 }
 
 // TestProbe goes through the imports of a wasm build: replies in pieces, error
-// texts, cancellation, exit codes (G6, G7, G19).
+// texts, cancellation, exit codes.
 func TestProbe(t *testing.T) {
 	h := newWasmHost(t, buildGuest(t, "probe"))
 	for _, c := range []struct {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many containers may be open at once in JSON from a guest
-// (G8); the outermost counts as one.
+// MaxDepth is how many containers may be open at once in JSON from a guest; the outermost counts as one.
 const MaxDepth = 64
 
 // A Kind is the type of a JSON value.
@@ -46,7 +45,7 @@ func kindOf(c byte) Kind {
 }
 
 // A Fault is why a JSON text is refused. The order of the numbers is the order
-// of precedence (R43): of several faults in one text the lowest is reported.
+// of precedence: of several faults in one text the lowest is reported.
 type Fault uint8
 
 const (
@@ -54,7 +53,7 @@ const (
 	FaultJSON      Fault = 2 // frame_invalid_json: malformed, or a repeated name
 	FaultDepth     Fault = 3 // frame_too_deep
 	FaultNotObject Fault = 4 // frame_not_object
-	FaultValues    Fault = 5 // record_too_large: more values than MaxValues (S47)
+	FaultValues    Fault = 5 // record_too_large: more values than MaxValues
 )
 
 var faultNames = [...]string{"none", "utf8", "json", "depth", "not_object", "values"}
@@ -86,7 +85,7 @@ type Member struct {
 	Kind  Kind
 }
 
-// A Scanner checks JSON from guests strictly (G8, S47) and finds the members
+// A Scanner checks JSON from guests strictly and finds the members
 // of an object in place. Refused are malformed texts, anything before or after
 // the value but white space, a byte order mark, invalid UTF-8, half surrogate
 // pairs, NUL even when escaped, repeated member names at any depth, and more
@@ -154,7 +153,7 @@ func (s *Scanner) check(src []byte) (Kind, *SyntaxError) {
 }
 
 // keepScratch is how many entries of each kind of scratch space outlive a
-// call: enough for a record with as many values as S47 allows.
+// call: enough for a record with as many values as a host allows.
 const keepScratch = 16 << 10
 
 // reset forgets the last text, and lets go of scratch space that one

@@ -192,7 +192,7 @@ func shapes() []any {
 }
 
 // TestEncodeAsEncodingJSON: structs and maps become what encoding/json makes of
-// them (G21).
+// them.
 func TestEncodeAsEncodingJSON(t *testing.T) {
 	for range 2 { // the second time with programs that are there already
 		for _, v := range shapes() {
@@ -282,8 +282,7 @@ func TestEncodePointerMethods(t *testing.T) {
 	}
 }
 
-// TestEncodeDepth: a value that contains itself, or is deeper than a host takes
-// (G8), is an error and not the end of the process.
+// TestEncodeDepth: a value that contains itself, or is deeper than a host takes, is an error and not the end of the process.
 func TestEncodeDepth(t *testing.T) {
 	loop := &Tree{Name: "loop"}
 	loop.Children = []*Tree{loop}

@@ -34,7 +34,7 @@ func implied(name, value string) bool {
 		return true
 	case "Connection":
 		return strings.EqualFold(value, "keep-alive") || strings.EqualFold(value, "close")
-	case "Accept-Encoding": // the host offers gzip and decodes it (S74)
+	case "Accept-Encoding": // the host offers gzip and decodes it
 		return strings.EqualFold(value, "gzip") || strings.EqualFold(value, "identity")
 	}
 	return false

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// maxRequestBody is network.request_body of §17.
+// maxRequestBody is what a host takes at most unless it was told otherwise.
 const maxRequestBody = 16 << 20
 
 // errRequestBody is a body over it. The number is that of a host with a lower
@@ -132,7 +132,7 @@ func targetOf(req *http.Request) (string, error) {
 	case len(req.Trailer) > 0:
 		return "", errors.New("guesthttp: the network binding has no trailers")
 	case req.Host != "" && req.Host != req.URL.Host && authority(req.URL.Scheme, req.Host) != authority(req.URL.Scheme, req.URL.Host):
-		return "", fmt.Errorf("guesthttp: the Host %q is not that of the URL, %q: the host sends the URL's (S73)", req.Host, req.URL.Host)
+		return "", fmt.Errorf("guesthttp: the Host %q is not that of the URL, %q: the host sends the URL's", req.Host, req.URL.Host)
 	case req.URL.Opaque != "":
 		return opaque(req.URL)
 	}

@@ -48,7 +48,7 @@ func TestAfterExit(t *testing.T) {
 	}
 }
 
-// TestOrder: calls in the wrong order end the run (R41, R217).
+// TestOrder: calls in the wrong order end the run.
 func TestOrder(t *testing.T) {
 	h, err := open(t, Options{Manifest: []byte(smallManifest)})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// A networkRequest is the head of a request frame (section 5 of abi.md).
+// A networkRequest is the head of a request frame.
 type networkRequest struct {
 	Method  string      `json:"method"`
 	URL     string      `json:"url"`
@@ -130,7 +130,7 @@ func (h *host) browser(request []byte) ([]byte, error) {
 	return h.options.Browser(request)
 }
 
-// handles are the streams that the guest has open (G10).
+// handles are the streams that the guest has open.
 type handles struct {
 	readers map[int32]io.Reader
 	last    int32

@@ -68,7 +68,7 @@ func (h *host) close(id, status string) {
 }
 
 // ask puts a question to the owner. Assistances that ask something of the owner
-// are superseded by it (R125).
+// are superseded by it.
 func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	for _, a := range h.protocol.OpenAssistances() {
 		if a.Message.OwnerAction != abi.ActionNone && (a.Stream == "" || a.Stream == q.Stream) {
@@ -89,7 +89,7 @@ func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	return h.response(q, a)
 }
 
-// side is the message or the log call: no message of the protocol (R215).
+// side is the message or the log call: no message of the protocol.
 func (h *host) side(call abi.Call, request []byte) error {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return h.violate(v)

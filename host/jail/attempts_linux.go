@@ -23,7 +23,7 @@ type way struct {
 	shut func(Isolation) bool
 }
 
-// ways out, the list of S22.
+// ways out.
 var ways = []way{
 	{"open_passwd", func(targets) error { return tryOpen("/etc/passwd") }, filesShut},
 	{"open_data_directory", func(t targets) error { return tryOpen(t.DataDir) }, filesShut},

@@ -19,13 +19,13 @@ type Inside struct {
 	isolation Isolation
 }
 
-// Isolation is what holds: level "process" (S23).
+// Isolation is what holds: level "process".
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
 // Prepare does nothing here.
 func Prepare() {}
 
-// Enter sets the limits that the system honours (S23). dir is the open directory
+// Enter sets the limits that the system honours. dir is the open directory
 // that the worker may see, or [NoDir]. Memory is watched by the worker itself,
 // because address-space limits are not dependable here. The error is [ErrPromise]
 // if cfg promises more than a process, and [ErrOrphan] if the host is gone.
@@ -72,7 +72,7 @@ func setLimits(l Limits) error {
 	return nil
 }
 
-// Conceal forbids core files of the calling process, a host, and of what it starts (S94).
+// Conceal forbids core files of the calling process, a host, and of what it starts.
 func Conceal() error { return setLimit(unix.RLIMIT_CORE, 0) }
 
 // watchMemory ends the process, every 100 ms, if it has become too large.
@@ -101,7 +101,7 @@ func duplicateTo(from, to int) error {
 	return nil
 }
 
-// socketPair makes the channel of S11: the host's end does not block a thread,
+// socketPair makes the channel between host and worker: the host's end does not block a thread,
 // the worker's end blocks.
 func socketPair() (host, worker *os.File, err error) {
 	syscall.ForkLock.RLock()
@@ -133,7 +133,7 @@ func ownUIDs(first, last, gid int) bool { return false }
 func (l *Launcher) negotiate() (namespaceSet, error) { return namespaceSet{}, nil }
 
 // executable is a program by its path; a version on disk that changed is found
-// out by the build id of the worker's first message (S10).
+// out by the build id of the worker's first message.
 type executable struct{ path string }
 
 func openExecutable(path string) (*executable, error) {
@@ -169,7 +169,7 @@ func (p *Process) await() (*os.ProcessState, error) {
 	return state, err
 }
 
-// processCPU needs cgo here; the worker's own CPU limit is the backstop (S23).
+// processCPU needs cgo here; the worker's own CPU limit is the backstop.
 func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 func processPeak(int) (uint64, error) { return 0, ErrUnsupported }

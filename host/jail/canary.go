@@ -25,7 +25,7 @@ const (
 	canaryBytes = 64 << 10
 )
 
-// Attempt is one try of a canary to get out (S22).
+// Attempt is one try of a canary to get out.
 type Attempt struct {
 	Name string `json:"name"`
 	// Blocked: it failed, as it should; By says how.
@@ -42,7 +42,7 @@ type SelfTest struct {
 }
 
 // Broken are the attempts that got through a layer reported as active. If there
-// is one, the host starts no run: isolation_broken (S22).
+// is one, the host starts no run: isolation_broken.
 func (s SelfTest) Broken() []Attempt {
 	var broken []Attempt
 	for _, a := range s.Attempts {
@@ -208,7 +208,7 @@ func (p *Process) lastWords() string {
 // canaryReached is the argument of a program that a canary managed to start.
 const canaryReached = "reached"
 
-// Canary is the main function of a canary, the command "worker canary" (S22);
+// Canary is the main function of a canary, the command "worker canary";
 // args follow these two. It enters, seals, makes the one attempt it is told to
 // and says how that went, if it still can. The result is an exit status.
 func Canary(args []string) int {

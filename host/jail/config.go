@@ -2,7 +2,7 @@ package jail
 
 import "errors"
 
-// Descriptors of a worker (S11). 0 and 1 are the null device, 2 is a pipe to the host.
+// Descriptors of a worker. 0 and 1 are the null device, 2 is a pipe to the host.
 const (
 	SocketFD = 3
 	ModuleFD = 4
@@ -13,9 +13,9 @@ const (
 
 var (
 	// ErrPromise: a layer that the host counts on could not be built. The run ends with
-	// launch_failed, failure_code isolation_unavailable (S14).
+	// launch_failed, failure_code isolation_unavailable.
 	ErrPromise = errors.New("promised isolation is unavailable")
-	// ErrOrphan: the host died before the worker was ready; the worker exits (S13).
+	// ErrOrphan: the host died before the worker was ready; the worker exits.
 	ErrOrphan = errors.New("host is gone")
 	// ErrLimits: a worker was given limits that limit nothing.
 	ErrLimits = errors.New("resource limits are incomplete")
@@ -33,7 +33,7 @@ type Identity struct {
 	// UID and GID are what the worker becomes, -1 to stay what it is.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
-	// Parent is the host's pid outside of any namespace (S13).
+	// Parent is the host's pid outside of any namespace.
 	Parent int `json:"parent"`
 	// Namespaces are the fresh ones it was started in.
 	Namespaces []string `json:"namespaces"`
@@ -49,13 +49,13 @@ type Config struct {
 	// Promised is the isolation the host counts on, usually what its self-test
 	// found; nil accepts what there is. A worker that ends up with less fails.
 	Promised *Isolation `json:"promised,omitempty"`
-	// Writable makes the directory a fresh output directory (S37) instead of compiled code to read.
+	// Writable makes the directory a fresh output directory instead of compiled code to read.
 	Writable bool `json:"writable,omitempty"`
 }
 
 // Walls says which layers to build. The zero value builds every layer the
 // machine has. Leaving one out is for measuring its price and for proving that
-// another one holds without it; no configuration of a host reaches it (S19).
+// another one holds without it; no configuration of a host reaches it.
 type Walls struct {
 	// Off leaves out all of them, limits included.
 	Off          bool `json:"off,omitempty"`

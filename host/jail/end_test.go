@@ -53,7 +53,7 @@ func BenchmarkKill(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-kill-ms")
 }
 
-// burn returns when the worker has used that much CPU time (S31).
+// burn returns when the worker has used that much CPU time.
 func burn(t testing.TB, w *worker, much time.Duration) time.Duration {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {

@@ -128,7 +128,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSpawn measures from the start to a worker behind all its walls (S19).
+// BenchmarkSpawn measures from the start to a worker behind all its walls.
 func BenchmarkSpawn(b *testing.B) {
 	for _, bc := range []struct {
 		name  string
@@ -154,7 +154,7 @@ func BenchmarkSpawn(b *testing.B) {
 }
 
 // BenchmarkEnter measures what a run waits for when its worker was started before:
-// from the order to a worker behind all its walls (S10, S19).
+// from the order to a worker behind all its walls.
 func BenchmarkEnter(b *testing.B) {
 	l := launcher(b, jail.Options{})
 	blank := make([]*worker, 0, 16)

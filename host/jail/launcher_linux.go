@@ -178,7 +178,7 @@ func (e *executable) outOfTheWay(files []*os.File) (moved []*os.File, done func(
 
 // start makes the process. A user namespace maps the host's own ids to root,
 // because another uid would lose its capabilities at the exec and with them the
-// right to build walls (S14).
+// right to build walls.
 func (e *executable) start(args, env []string, files []*os.File, set namespaceSet) (*os.Process, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true, Cloneflags: uintptr(set)}
 	if set&unix.CLONE_NEWUSER != 0 {
@@ -217,7 +217,7 @@ func duplicateTo(from, to int) error { return unix.Dup3(from, to, unix.O_CLOEXEC
 // own needs, and takes less where net.core.wmem_max is less.
 const socketBuffer = 256 << 10
 
-// socketPair makes the channel of S11: the host's end does not block a thread,
+// socketPair makes the channel between host and worker: the host's end does not block a thread,
 // the worker's end blocks.
 func socketPair() (host, worker *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

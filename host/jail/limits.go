@@ -8,17 +8,17 @@ import (
 const mebibyte = 1 << 20
 
 const (
-	// overhead is the data memory of a worker beside guest memory and code (S18).
+	// overhead is the data memory of a worker beside guest memory and code.
 	overhead = 384 * mebibyte
-	// reservation is the address space that the Go runtime takes before it does anything (S18).
+	// reservation is the address space that the Go runtime takes before it does anything.
 	reservation = 2048 * mebibyte
-	// graceCPU is CPU time beyond the compute budget, so that the host's clock ends a run first (S18).
+	// graceCPU is CPU time beyond the compute budget, so that the host's clock ends a run first.
 	graceCPU = 5 * time.Second
 
 	defaultFiles = 16
 )
 
-// Limits are the resource limits a worker sets on itself (S18). DataBytes,
+// Limits are the resource limits a worker sets on itself. DataBytes,
 // AddressBytes and CPU must be set; Files defaults to 16.
 type Limits struct {
 	// DataBytes is the memory wall: private writable memory, touched or not.
@@ -32,7 +32,7 @@ type Limits struct {
 	Files     int    `json:"files"`
 }
 
-// RunLimits are the limits of a worker that runs a guest (S18): guest is the
+// RunLimits are the limits of a worker that runs a guest: guest is the
 // guest's memory cap, code the size of its compiled code, compute its budget.
 func RunLimits(guest, code uint64, compute time.Duration) Limits {
 	data := guest + code + overhead
@@ -40,7 +40,7 @@ func RunLimits(guest, code uint64, compute time.Duration) Limits {
 }
 
 // CompileLimits are the limits of a worker that compiles a module into an entry
-// of at most entry bytes (S37).
+// of at most entry bytes.
 func CompileLimits(entry uint64) Limits {
 	const data = 1024 * mebibyte
 	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}

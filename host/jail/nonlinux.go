@@ -48,7 +48,7 @@ func (*group) remove() error { return nil }
 
 // MemFD returns a read-only file with parts in it, one after the other and, where the system allows
 // that, without a name. It is not sealed as on Linux: only this process could
-// have changed it while it was written (S11).
+// have changed it while it was written.
 func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	out, err := os.CreateTemp("", name+"-*")
 	if err != nil {

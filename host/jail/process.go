@@ -58,7 +58,7 @@ func (p *Process) Wait() (Exit, error) {
 	return p.exit, p.err
 }
 
-// Kill ends the worker at once, whatever it is doing (S29); the signal goes
+// Kill ends the worker at once, whatever it is doing; the signal goes
 // through a pidfd where the system has them. It does not wait. Killing a worker
 // that has ended is no error.
 func (p *Process) Kill() error {
@@ -89,7 +89,7 @@ func (p *Process) ended() bool {
 }
 
 // Own gives dir to the worker's uid, for the fresh output directory of a compile
-// worker (S37). It does nothing if the worker has the host's uid.
+// worker. It does nothing if the worker has the host's uid.
 func (p *Process) Own(dir *os.File) error {
 	id := p.config.Identity
 	if id.UID < 0 {
@@ -119,7 +119,7 @@ func (p *Process) reap() {
 	p.launcher.delist(p)
 }
 
-// CPU is the CPU time the worker has used so far, or in all (S31). It is one
+// CPU is the CPU time the worker has used so far, or in all. It is one
 // system call, made to be sampled.
 func (p *Process) CPU() (time.Duration, error) {
 	p.mu.Lock()
@@ -130,7 +130,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return processCPU(p.handle.Pid)
 }
 
-// PeakMemory is the largest resident set so far, or in all, in bytes (S31). What
+// PeakMemory is the largest resident set so far, or in all, in bytes. What
 // a worker that ends by itself used is exact only if it was more than the host
 // ever had, or was sampled shortly before; so sample it.
 func (p *Process) PeakMemory() (uint64, error) {
@@ -162,7 +162,7 @@ func (p *Process) settlePeak() {
 // ends are the two sides of a worker's descriptors before it is started.
 type ends struct {
 	socket, stderr *os.File   // the host's
-	workers        []*os.File // the worker's, by number (S11)
+	workers        []*os.File // the worker's, by number
 	owned          []*os.File // those of workers to close after the start
 }
 

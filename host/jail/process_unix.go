@@ -55,7 +55,7 @@ func ownPeak() uint64 {
 const MaxDescriptors = 4
 
 // SendFDs writes data, at least one byte, to a worker's socket and files with its
-// first byte (S11). The receiver gets descriptors of its own; files stay open.
+// first byte. The receiver gets descriptors of its own; files stay open.
 // The socket may be in blocking or non-blocking mode; deadlines set on it hold.
 func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
 	if len(data) == 0 || len(files) > MaxDescriptors {

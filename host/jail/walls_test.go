@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// codeDir is a directory as the host keeps compiled code in (S40).
+// codeDir is a directory as the host keeps compiled code in.
 func codeDir(t *testing.T, l *jail.Launcher) *os.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "code")

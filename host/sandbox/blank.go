@@ -21,7 +21,7 @@ const (
 	refillDelay = 100 * time.Millisecond
 )
 
-// A blank is a worker that has said hello and knows nothing yet (S10).
+// A blank is a worker that has said hello and knows nothing yet.
 type blank struct {
 	process *jail.Process
 	channel *channel
@@ -246,7 +246,7 @@ func (s *Sandbox) employ(ctx context.Context, use func(*blank) error) error {
 	}
 }
 
-// hello reads the first message and refuses another build (S10).
+// hello reads the first message and refuses another build.
 func (b *blank) hello(ctx context.Context, build string) error {
 	release := deadline(ctx, b.process.Socket, patience.For(helloDeadline))
 	defer release()

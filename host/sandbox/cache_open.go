@@ -15,7 +15,7 @@ import (
 )
 
 // openCache makes the directory fit for use. Anything that another user could
-// have written makes the whole content worthless (S40).
+// have written makes the whole content worthless.
 func openCache(o Options, group int) (*cache, error) {
 	c := &cache{
 		dir: o.CacheDir, key: o.CacheKey, group: group, most: o.CacheBytes, mostEntry: o.EntryBytes,

@@ -278,7 +278,7 @@ func TestCompilationHasLimits(t *testing.T) { // S37
 	}
 }
 
-// Many that open a new cache at once agree on one key (S38).
+// Many that open a new cache at once agree on one key.
 func TestOneKey(t *testing.T) {
 	for range 50 {
 		path := filepath.Join(t.TempDir(), "hmac.key")

@@ -37,7 +37,7 @@ func TestBadPointersAreFaults(t *testing.T) { // G9, S46
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// After a violation every further call fails without reaching the host (R214).
+			// After a violation every further call fails without reaching the host.
 			g := started(t, s, prepared(t, s, raw(join(tt.code, calling(rawProgress, 0, 9), calling(rawEmit, 0, 9))...).bytes()))
 			refuse := func(c abi.Call, _ string) (abi.Errno, string) {
 				if c == abi.CallFault {

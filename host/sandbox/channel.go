@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// writeDeadline is how long a worker may leave its socket unread (S25).
+// writeDeadline is how long a worker may leave its socket unread.
 const writeDeadline = 5 * time.Second
 
 // inputBytes is how much is read ahead: headers and small requests.
@@ -59,7 +59,7 @@ func (c *channel) next() (abi.WireHeader, *buffer, error) {
 	return h, buf, nil
 }
 
-// check refuses a header before anything is allocated for it (S24).
+// check refuses a header before anything is allocated for it.
 func (c *channel) check(h abi.WireHeader) error {
 	most, ok := c.limits.FromWorker(h.Call)
 	switch {
@@ -132,7 +132,7 @@ func (c *channel) send(h abi.WireHeader, payload []byte) error {
 	return nil
 }
 
-// load sends the load message with its descriptors (S11).
+// load sends the load message with its descriptors.
 func (c *channel) load(l abi.Load, files ...*os.File) error {
 	payload := l.Append(nil)
 	h := abi.WireHeader{Length: uint32(len(payload)), Call: abi.CallLoad}

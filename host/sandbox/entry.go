@@ -20,7 +20,7 @@ const maxEntryJSON = 4 << 10
 // after the engine's version, and a digest.
 var codeName = regexp.MustCompile(`^wazero-[A-Za-z0-9.+_-]{1,64}/[0-9a-f]{64}$`)
 
-// entryMeta is entry.json: what code belongs to a key (S39).
+// entryMeta is entry.json: what code belongs to a key.
 type entryMeta struct {
 	File   string `json:"file"` // below code/
 	SHA256 string `json:"sha256"`
@@ -118,7 +118,7 @@ func (c *cache) digest(path string) (sum string, size int64, err error) {
 }
 
 // store copies code from a worker's output, which it read through root, into a
-// new entry under this host's ownership, and puts it in place (S38).
+// new entry under this host's ownership, and puts it in place.
 func (c *cache) store(key, name string, code io.Reader) (err error) {
 	stage, err := os.MkdirTemp(c.dir, newPrefix)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// An ExitKind says how a guest ended (S32).
+// An ExitKind says how a guest ended.
 type ExitKind string
 
 const (
-	// ExitExited: the guest left with a code (R39).
+	// ExitExited: the guest left with a code.
 	ExitExited ExitKind = "exited"
 	// ExitTrapped: see TrapKind.
 	ExitTrapped ExitKind = "trapped"
@@ -31,7 +31,7 @@ const (
 	ExitProtocol ExitKind = "protocol_error"
 )
 
-// Usage is what a guest has used so far, or in all (S31).
+// Usage is what a guest has used so far, or in all.
 type Usage struct {
 	CPU              time.Duration // user and system, without what bringing it up took
 	PeakMemoryBytes  uint64        // of the whole worker
@@ -62,7 +62,7 @@ func (g *Guest) Exit() Exit {
 }
 
 // Usage samples what the guest has used; it is made to be called ten times a
-// second (S31).
+// second.
 func (g *Guest) Usage() Usage {
 	u := Usage{Wall: time.Since(g.began)}
 	if cpu, err := g.process.CPU(); err == nil {
@@ -101,7 +101,7 @@ func (g *Guest) finish() {
 	g.settle(process)
 }
 
-// settle is the table of S32. mu is held.
+// settle says how the guest ended. mu is held.
 func (g *Guest) settle(process jail.Exit) {
 	e := &g.exit
 	cause := process.Cause(g.limits)
@@ -149,7 +149,7 @@ func trapKind(kind string) string {
 	return abi.TrapOther
 }
 
-// The codes of a [Failure]: why there is no running guest (S37, S41, S14).
+// The codes of a [Failure]: why there is no running guest.
 const (
 	CodeCompileTimeout       = "module_compile_timeout"
 	CodeCompileMemory        = "module_compile_memory"
@@ -181,7 +181,7 @@ func (f *Failure) Error() string {
 }
 
 // errBadEntry marks a start that failed for its compiled code: the entry is to
-// be dropped and made anew (S39).
+// be dropped and made anew.
 var errBadEntry = errors.New("compiled code is missing or damaged")
 
 // errForgotten marks a start for which this process has not verified compiled

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Transport says how a connector speaks with the host (G3). The value is
+// A Transport says how a connector speaks with the host. The value is
 // what a run's record carries as its guest transport.
 type Transport string
 
@@ -37,11 +37,11 @@ func (i Import) String() string { return i.Module + "." + i.Name }
 // A Module is what the structure walk learned about untrusted bytes. It holds
 // no reference to them.
 type Module struct {
-	Digest    string    // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked (S138)
-	Size      int64     // bytes
-	Transport Transport // G3
-	Imports   []Import  // in the order of the module
-	Manifest  []byte    // the section sluice.manifest (G2); nil when absent
+	Digest    string // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked
+	Size      int64  // bytes
+	Transport Transport
+	Imports   []Import // in the order of the module
+	Manifest  []byte   // the section sluice.manifest; nil when absent
 
 	MemoryMin uint32 // pages
 	MemoryMax uint32 // pages; the architectural maximum when none is declared
@@ -68,7 +68,7 @@ func (m Module) Uses(module string) bool {
 
 // CheckModule walks wasm once, before anything else touches it, and refuses
 // with a *ModuleError what is malformed, over a limit of lim, outside of the
-// accepted features, or asks for an import that is not on the list (S34, G4).
+// accepted features, or asks for an import that is not on the list.
 //
 // The work is linear in len(wasm). What it allocates is bounded by the limits
 // and by the bytes really present, never by a count that wasm declares. Types

@@ -280,7 +280,7 @@ func (w *moduleWalk) functionBody(i int, params uint16) {
 }
 
 // localGroups adds up declared locals. A group takes two bytes and can stand
-// for four thousand million locals, so the sum is what counts (S35).
+// for four thousand million locals, so the sum is what counts.
 func (w *moduleWalk) localGroups(i int, params uint16) {
 	at := w.pos
 	sum := uint64(params)

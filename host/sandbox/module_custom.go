@@ -108,7 +108,7 @@ func (w *moduleWalk) nameMap() {
 var ErrNotModule = errors.New("not a WebAssembly module")
 
 // EmbedManifest returns a copy of wasm whose only section sluice.manifest is
-// manifest, at the end (G2). Doing it again with the same manifest gives the
+// manifest, at the end. Doing it again with the same manifest gives the
 // same bytes. It checks the frame of the module and the two size limits, not
 // the JSON: that is for whoever builds.
 func EmbedManifest(wasm, manifest []byte) ([]byte, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The codes that a refused module has in the API (S34, A179).
+// The codes that a refused module has in the API.
 const (
 	CodeModuleInvalid  = "module_invalid"
 	CodeEscapeAttempt  = "sandbox_escape_attempt"
@@ -43,7 +43,7 @@ func (e *ModuleError) Code() string {
 }
 
 // EscapeAttempt reports whether the module asked for something that no
-// connector can have (A179).
+// connector can have.
 func (e *ModuleError) EscapeAttempt() bool {
 	switch e.Rule {
 	case RuleImportUnknown, RuleImportSignature, RuleImportKind, RuleImportBinding:
@@ -53,7 +53,7 @@ func (e *ModuleError) EscapeAttempt() bool {
 }
 
 // EscapeKind names what a refused import would have reached, in the words of
-// A179, as far as its name tells. It is empty when EscapeAttempt is false.
+// the API, as far as its name tells. It is empty when EscapeAttempt is false.
 func (e *ModuleError) EscapeKind() string {
 	if !e.EscapeAttempt() {
 		return ""
@@ -137,7 +137,7 @@ const (
 	RuleImportKind      = "import_kind"
 	RuleImportUnknown   = "import_unknown"
 	RuleImportSignature = "import_signature"
-	RuleImportBinding   = "import_binding" // G4: the manifest does not declare it
+	RuleImportBinding   = "import_binding" // the manifest does not declare it
 
 	// Memories, tables, globals.
 	RuleMemories     = "memories"
@@ -182,7 +182,7 @@ const (
 	RuleBodyEnd        = "body_end"
 )
 
-// remedy says what the author can do about a refusal (STYLE 21).
+// remedy says what the author can do about a refusal.
 func remedy(rule string) string {
 	switch rule {
 	case RuleHeader, RuleTruncated, RuleLEB, RuleUTF8, RuleCount, RuleSectionUnknown, RuleSectionOrder,

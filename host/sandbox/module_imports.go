@@ -19,7 +19,7 @@ func kindName(kind byte) string {
 }
 
 // importSection admits functions of the list with their exact types, and
-// nothing else (G4).
+// nothing else.
 func (w *moduleWalk) importSection() {
 	n := w.count(RuleImports, "imports", w.lim.Imports, 4)
 	for range n {
@@ -60,7 +60,7 @@ func (w *moduleWalk) refuseImport(rule string, at int, module, name []byte, why 
 	w.refuse(e)
 }
 
-// transport tells the kind of connector by its imports (G3).
+// transport tells the kind of connector by its imports.
 func (w *moduleWalk) transport() Transport {
 	for _, i := range w.m.Imports {
 		if messageImports[i] {
@@ -70,7 +70,7 @@ func (w *moduleWalk) transport() Transport {
 	return TransportStdio
 }
 
-// allowedImports is the whole list of G4: names and exact signatures.
+// allowedImports is everything a module may import: names and exact signatures.
 var allowedImports = listImports()
 
 // messageImports are those that make an ABI connector.
@@ -98,7 +98,7 @@ func listMessages() map[Import]bool {
 }
 
 // bindingModules are the import modules that stand behind a binding of the
-// manifest (G4), in the order of the contract.
+// manifest, in the order of the contract.
 var bindingModules = []struct{ module, binding string }{
 	{abi.ModuleNetwork, "network"},
 	{abi.ModuleBrowser, "browser"},
@@ -106,7 +106,7 @@ var bindingModules = []struct{ module, binding string }{
 
 // CheckBindings refuses m with a *ModuleError when it imports the module of a
 // binding that is not among declared, the names that its manifest has under
-// runtime_requirements.bindings (G4).
+// runtime_requirements.bindings.
 func CheckBindings(m Module, declared []string) error {
 	for _, b := range bindingModules {
 		if m.Uses(b.module) && !slices.Contains(declared, b.binding) {
@@ -119,7 +119,7 @@ func CheckBindings(m Module, declared []string) error {
 	return nil
 }
 
-// Codes of warnings (G25).
+// Codes of warnings.
 const (
 	WarnNetworkNotImported = "network_not_imported"
 	WarnBrowserNotImported = "browser_not_imported"
@@ -154,7 +154,7 @@ func Warnings(m Module, bindings map[string]bool) []Warning {
 	return warnings
 }
 
-// wasiFunctions is what a module can import of WASI preview 1 (G15), with
+// wasiFunctions is what a module can import of WASI preview 1, with
 // signatures as in abi.Function.Signature. proc_raise is left out: no current
 // toolchain imports it, and a signal has no meaning in a worker.
 var wasiFunctions = []struct{ name, signature string }{

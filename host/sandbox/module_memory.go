@@ -8,7 +8,7 @@ const (
 	limitsKnown   = limitsMaximum | limitsShared | limits64
 )
 
-// memorySection admits one 32-bit memory that is not shared (G1).
+// memorySection admits one 32-bit memory that is not shared.
 func (w *moduleWalk) memorySection() {
 	n := w.count(RuleMemories, "memories", w.lim.Memories, 2)
 	for range n {
@@ -39,7 +39,7 @@ func (w *moduleWalk) memorySection() {
 }
 
 // tableSection bounds what tables hold from the start. A missing maximum is
-// accepted (S36): the worker's memory wall stops growth.
+// accepted: the worker's memory wall stops growth.
 func (w *moduleWalk) tableSection() {
 	n := w.count(RuleTables, "tables", w.lim.Tables, 3)
 	for range n {

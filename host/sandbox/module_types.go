@@ -140,7 +140,7 @@ func (w *moduleWalk) functionType(defined int) int {
 	return int(r.u32())
 }
 
-// What a connector exports (G1).
+// What a connector exports.
 const (
 	exportMemory = "memory"
 	exportStart  = "_start"

@@ -10,13 +10,12 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// Options configure a [Sandbox]. Zero fields mean the defaults of security.md
-// section 17, except those that are marked required.
+// Options configure a [Sandbox]. Zero fields mean the defaults, except those that are marked required.
 type Options struct {
 	// CacheDir is where compiled code is kept; required. It must belong to this
-	// user alone (S40).
+	// user alone.
 	CacheDir string
-	// CacheKey authenticates entries (S39). Without one a random key is kept in
+	// CacheKey authenticates entries. Without one a random key is kept in
 	// CacheDir.
 	CacheKey []byte
 	// CacheBytes bounds the cache, EntryBytes one entry.
@@ -25,20 +24,20 @@ type Options struct {
 	// BuildID is what workers must say they are, required: worker.BuildID().
 	BuildID string
 	// Engine names the engine and its version, required: worker.EngineVersion().
-	// It is part of every cache key (S38).
+	// It is part of every cache key.
 	Engine string
 
 	// Jail configures the launcher.
 	Jail jail.Options
 	// Require is the least level of isolation a run may have: one of the jail's
-	// levels, or empty for whatever there is (S21).
+	// levels, or empty for whatever there is.
 	Require string
 
 	// Prespawn is how many blank workers wait, -1 for none; BlankLife is how long.
 	Prespawn  int
 	BlankLife time.Duration
 
-	// CompileCPU, CompileWall and CompileData bound one compilation (S37).
+	// CompileCPU, CompileWall and CompileData bound one compilation.
 	CompileCPU, CompileWall time.Duration
 	CompileData             uint64
 
@@ -49,14 +48,14 @@ type Options struct {
 	// CallsPerSecond and CallBurst bound a guest's calls; above them it is slowed.
 	CallsPerSecond, CallBurst int
 
-	// Audit receives what must be kept (S39): a name such as "cache_entry_bad",
+	// Audit receives what must be kept: a name such as "cache_entry_bad",
 	// and details that hold no secret. It may be nil.
 	Audit func(event string, details map[string]string)
 	// Log receives diagnostics of workers; nil discards them.
 	Log *slog.Logger
 }
 
-// The bounds of the options (security.md section 17).
+// The bounds of the options.
 const (
 	mebibyte = 1 << 20
 	gibibyte = 1 << 30

@@ -22,7 +22,7 @@ type Sandbox struct {
 
 // Open opens the cache and starts blank workers. It fails if the cache's
 // directory cannot be used, or if the machine does not offer the isolation that
-// is required (S21).
+// is required.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	o, err := o.settled()
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Sandbox) Close() error {
 }
 
 // ErrIsolationBroken: a layer that is reported as active let a canary through.
-// The host starts no run (S22).
+// The host starts no run.
 var ErrIsolationBroken = errors.New("isolation_broken")
 
 // Probe sends canaries into the jail, reports what holds and what is missing,
@@ -58,7 +58,7 @@ var ErrIsolationBroken = errors.New("isolation_broken")
 // dataDir is the host's data directory, which no canary may reach.
 //
 // The report is complete beside ErrIsolationBroken, and beside a *Failure with
-// CodeIsolationUnavailable when less than Options.Require holds (S21).
+// CodeIsolationUnavailable when less than Options.Require holds.
 func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error) {
 	report, err := s.launcher.Probe(ctx, dataDir)
 	if err != nil {
@@ -80,6 +80,6 @@ func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error
 	return report, nil
 }
 
-// Isolation is what holds around a guest (S20), for rooms that see the jail
+// Isolation is what holds around a guest, for rooms that see the jail
 // through the sandbox only.
 type Isolation = jail.Isolation

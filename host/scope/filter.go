@@ -57,7 +57,7 @@ func set(items []string) map[string]bool {
 	return m
 }
 
-// Admit is checks 6 to 8 of RECORD (R47 to R49).
+// Admit is checks 6 to 8 of RECORD.
 func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 	sf := &f.streams[m.Stream]
 	if sf.resources != nil && !f.resource(sf, m) {

@@ -26,7 +26,7 @@ type reader struct {
 	misnamed *Error
 }
 
-// read is rows 1 to 9 of §6.2.
+// read checks the shape of a scope.
 func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	var s abi.Scope
 	root, err := strictjson.Parse(raw, strictjson.ParseOptions{})
@@ -93,7 +93,7 @@ func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) 
 		return refuse("scope_resources_invalid", "resources", fmt.Sprintf("an array of at most %d texts", abi.MaxScopeResources))
 	}
 	if len(e.Resources) == 0 {
-		e.Resources = nil // restricts nothing (R29)
+		e.Resources = nil // restricts nothing
 	}
 	if e.Fields, ok = texts(item, "fields", true, abi.MaxScopeFields); !ok {
 		return refuse("scope_fields_invalid", "fields", fmt.Sprintf("an array of at most %d field names", abi.MaxScopeFields))
@@ -117,7 +117,7 @@ func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) 
 // misnamed is what an entry names that is not there, or that cannot be kept to:
 // each would collect or leave out something else than its caller means.
 func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Error {
-	for _, x := range e.Extra { // others are the connector's to understand (R30)
+	for _, x := range e.Extra { // others are the connector's to understand
 		if near := abi.Nearest(x.Name, entryMembers); near != "" {
 			return &Error{"scope_member_unknown", "", "no member " + quoted(x.Name) + "; did you mean " + near + "?"}
 		}

@@ -192,7 +192,7 @@ func TestUnenforced(t *testing.T) {
 	}
 }
 
-// Checks 6 to 8 of RECORD (R47 to R50).
+// Checks 6 to 8 of RECORD.
 func TestFilter(t *testing.T) {
 	const (
 		resources = `"name":"messages","resources":["red","[\"x\",\"y\"]","7"]`
@@ -293,7 +293,7 @@ func TestFilterAllocations(t *testing.T) {
 }
 
 // TestFilterRemembers: what records before had at a place says nothing of another
-// name there (R48).
+// name there.
 func TestFilterRemembers(t *testing.T) {
 	m := manifest(t)
 	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: json.RawMessage(one(`"name":"messages","fields":["text","at"]`))})

@@ -20,7 +20,7 @@ import (
 )
 
 // compileMemory is where the collector of a compile worker begins to work hard;
-// its wall is at 1 GiB (S37).
+// its wall is at 1 GiB.
 const compileMemory = 800 << 20
 
 // compile turns the module into one file of machine code in the directory.

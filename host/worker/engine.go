@@ -15,10 +15,10 @@ import (
 )
 
 // errNoCode: the directory has no code for this module on this machine, or what
-// is there is damaged. A run worker never compiles (S39).
+// is there is damaged. A run worker never compiles.
 var errNoCode = errors.New("no compiled code")
 
-// engineConfig is what S41 settles for every runtime. A platform without a
+// engineConfig is the same for every runtime. A platform without a
 // compiler is an error: the interpreter is a checker and not a fallback.
 func engineConfig(interpret bool, pages uint32) (cfg wazero.RuntimeConfig, err error) {
 	defer func() {
@@ -95,12 +95,12 @@ func listing(dir string) ([]string, error) {
 	return files, nil
 }
 
-// withAllocator makes instances of ctx use the worker's own linear memory (S41).
+// withAllocator makes instances of ctx use the worker's own linear memory.
 func withAllocator(ctx context.Context, p *peak) context.Context {
 	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(p.allocate))
 }
 
-// EngineVersion names the engine, for the key of the compile cache (S38).
+// EngineVersion names the engine, for the key of the compile cache.
 func EngineVersion() string {
 	const path = "github.com/tetratelabs/wazero"
 	if info, ok := debug.ReadBuildInfo(); ok {

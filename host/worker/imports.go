@@ -14,9 +14,9 @@ import (
 )
 
 // instantiateImports gives the runtime everything a guest can import, and this
-// page is all of it (invariant 10): the functions of abi.Functions, and WASI
+// page is all of it: the functions of abi.Functions, and WASI
 // preview 1 with the changes of wasi.go. It compiles trampolines and therefore
-// runs before the jail is sealed (S17).
+// runs before the jail is sealed.
 func (g *guest) instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range abi.Functions {
@@ -82,17 +82,17 @@ type guest struct {
 }
 
 // The results of functions are i64 or i32 on wazero's stack: a size, or minus
-// an errno (G6).
+// an errno.
 func failed64(e abi.Errno) uint64 { return uint64(-int64(e)) }
 func failed32(e abi.Errno) uint64 { return uint64(uint32(-int32(e))) }
 
-// view returns ptr,len of guest memory, unless it is not all inside (G9). The
+// view returns ptr,len of guest memory, unless it is not all inside. The
 // engine adds in 64 bits; a full 4 GiB memory has no other way to be asked.
 func view(mem api.Memory, ptr, length uint64) ([]byte, bool) {
 	return mem.Read(uint32(ptr), uint32(length))
 }
 
-// request checks the argument of a call before a byte of it is copied (G9).
+// request checks the argument of a call before a byte of it is copied.
 func (g *guest) request(mem api.Memory, c abi.Call, ptr, length uint64) ([]byte, abi.Errno) {
 	b, ok := view(mem, ptr, length)
 	if !ok {
@@ -122,7 +122,7 @@ func (g *guest) fault(c abi.Call, kind abi.FaultKind, length uint64) abi.Errno {
 }
 
 // relayed is every function of the common type: the request goes to the host,
-// its answer becomes the pending reply (G6, G7).
+// its answer becomes the pending reply.
 func (g *guest) relayed(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
 	g.relay.pending = nil
 	b, errno := g.request(mem, c, ptr, length)
@@ -137,7 +137,7 @@ func (g *guest) relayed(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
 	return uint64(len(reply))
 }
 
-// emit queues a frame and returns, waiting only for credit (G13).
+// emit queues a frame and returns, waiting only for credit.
 func (g *guest) emit(_ context.Context, mod api.Module, stack []uint64) {
 	g.relay.pending = nil
 	b, errno := g.request(mod.Memory(), abi.CallEmit, stack[0], stack[1])
@@ -147,7 +147,7 @@ func (g *guest) emit(_ context.Context, mod api.Module, stack []uint64) {
 	stack[0] = failed64(errno)
 }
 
-// reply copies what is pending to the guest (G7). It never reaches the host,
+// reply copies what is pending to the guest. It never reaches the host,
 // except with a pointer out of memory.
 func (g *guest) reply(_ context.Context, mod api.Module, stack []uint64) {
 	dst, ok := view(mod.Memory(), stack[0], stack[1])
@@ -161,7 +161,7 @@ func (g *guest) reply(_ context.Context, mod api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(n))
 }
 
-// read fetches from a handle of the host straight into guest memory (G10).
+// read fetches from a handle of the host straight into guest memory.
 func (g *guest) read(_ context.Context, mod api.Module, stack []uint64) {
 	g.relay.pending = nil
 	dst, ok := view(mod.Memory(), stack[1], stack[2])
@@ -193,7 +193,7 @@ func (g *guest) close(_ context.Context, _ api.Module, stack []uint64) {
 	stack[0] = failed64(errno)
 }
 
-// errorText is the pending reply of a call that this process refused (G7).
+// errorText is the pending reply of a call that this process refused.
 func errorText(e abi.Errno, message string) []byte {
 	text, err := json.Marshal(struct {
 		Code    string `json:"code"`

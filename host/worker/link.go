@@ -83,12 +83,12 @@ type caller interface {
 var _ caller = (*relay)(nil)
 
 // A relay is the guest's line to the host: one call at a time, and emit on
-// credit (G13). The goroutine that runs the guest owns it.
+// credit. The goroutine that runs the guest owns it.
 type relay struct {
 	link  *link
 	lost  func(error) // the host is gone or speaks nonsense: does not return
 	id    uint32
-	ended abi.Errno // once EPROTO, every call fails and nothing is sent (R214)
+	ended abi.Errno // once EPROTO, every call fails and nothing is sent
 
 	frames, bytes uint32    // credit left
 	emitErrno     abi.Errno // why emit is over, if it is
@@ -96,7 +96,7 @@ type relay struct {
 	reply   []byte    // the last one
 	buffer  []byte    // holds it, unless it went into guest memory
 	into    []byte    // guest memory for the reply that is awaited; nil for none
-	pending []byte    // what sluice_v1.reply has not fetched yet (G7)
+	pending []byte    // what sluice_v1.reply has not fetched yet
 	refusal abi.Errno // of the last call since it was cleared; see wasi.go
 }
 

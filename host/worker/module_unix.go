@@ -8,7 +8,7 @@ import (
 )
 
 // mapModule maps the file of a descriptor for reading: the pages stay the
-// sealed file's, nothing is copied (S11).
+// sealed file's, nothing is copied.
 func mapModule(fd int) ([]byte, error) {
 	var info syscall.Stat_t
 	if err := syscall.Fstat(fd, &info); err != nil {

@@ -41,7 +41,7 @@ func TestClocksStep(t *testing.T) { // S43
 }
 
 // A fixed clock depends on how often it is looked at and on sleeps alone, steps
-// like the real one (S43), and never runs backwards or out of range.
+// like the real one, and never runs backwards or out of range.
 func TestFixedClock(t *testing.T) {
 	const start = 1_700_000_000_123
 	read := func() (all []int64) {
