@@ -52,6 +52,8 @@ func (h *host) take(m abi.Message) (reply []byte, err error) {
 	case *abi.DoneMessage:
 		r.Done = m
 		h.line("%s", joined("DONE", m.Status, m.ReportedRecords, fault(m.Error)))
+	default:
+		h.line("%s", m.Type())
 	}
 	return nil, nil
 }

@@ -52,14 +52,6 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallEmit:
 		r.emit(in.Payload)
 		r.credit(1, len(in.Payload))
-	case abi.CallCheckpoint, abi.CallProgress, abi.CallSkip, abi.CallGap, abi.CallRecovered,
-		abi.CallCoverage, abi.CallInteract, abi.CallAssist, abi.CallAssistStatus, abi.CallDone:
-		m, v := r.proto.Message(c, in.Payload)
-		if v != nil {
-			r.violate(v)
-			break
-		}
-		r.handle(m, in.ID)
 	case abi.CallMessage, abi.CallLog:
 		r.sideMessage(c, in)
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
@@ -81,7 +73,15 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallFault:
 		r.fault(in.Payload)
 	default:
-		kept = r.fileCall(in)
+		if abi.MessageType(c) == "" {
+			return r.fileCall(in)
+		}
+		m, v := r.proto.Message(c, in.Payload)
+		if v != nil {
+			r.violate(v)
+			break
+		}
+		r.handle(m, in.ID)
 	}
 	return kept
 }
