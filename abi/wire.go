@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -107,8 +108,6 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	switch c {
 	case CallStart:
 		return 0, true
-	case CallMessage, CallLog:
-		return l.Frame, true
 	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
 	case CallBrowser:
@@ -132,7 +131,7 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	case CallFault:
 		return faultBytes, true
 	}
-	if kindOfCall(c) != nil {
+	if c.IsMessage() {
 		return l.Frame, true
 	}
 	if c >= CallFileOpen && c <= CallFileTimes {
@@ -177,7 +176,7 @@ func (l WireLimits) Oversize(c Call, n uint64) bool {
 
 // IsMessage reports whether c is a message function.
 func (c Call) IsMessage() bool {
-	return c >= CallStart && c <= CallRecovered
+	return slices.ContainsFunc(Functions, func(f Function) bool { return f.Call == c && f.Message })
 }
 
 func appendString(b []byte, s string) []byte {
