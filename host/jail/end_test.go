@@ -217,17 +217,12 @@ func TestParentDeath(t *testing.T) {
 			if err := host.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			if err := host.Wait(); err == nil {
 				t.Error("host ended by itself")
 			}
-			for alive(t, pid) {
-				if time.Since(began) > time.Minute { // milliseconds, on a machine at rest
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("a worker outlives its host")
-				}
+			for alive(t, pid) { // a worker that outlives its host fails by the time limit of all tests
+				time.Sleep(time.Millisecond)
 			}
-			t.Logf("gone after %v", time.Since(began))
 		})
 	}
 }
