@@ -26,7 +26,7 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		if string(m.Raw) != given {
-			t.Fatal("the raw manifest was changed (R14)")
+			t.Fatal("the raw manifest was changed")
 		}
 		again, err := abi.ReadManifest(m.Raw)
 		if err != nil || !reflect.DeepEqual(m, again) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// timeLayouts are the forms of R50 in the words of package time.
+// timeLayouts are the forms of a readable time in the words of package time.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02", "2006-01", "2006"}
 
 // FuzzTime compares ParseTime with package time. That one is more lenient, so

@@ -109,7 +109,7 @@ func readFrame(frame []byte, visit func(*abi.FrameRecord)) ([]recordVector, erro
 	return records, r.Err()
 }
 
-// TestKeyVectors holds canonical keys to R46.
+// TestKeyVectors holds canonical keys to the contract.
 func TestKeyVectors(t *testing.T) {
 	type vector struct {
 		Raw, Key string
@@ -138,7 +138,7 @@ func TestNothingIsNoKeyAndNoTime(t *testing.T) {
 	}
 }
 
-// TestTimeVectors holds readable times to R50.
+// TestTimeVectors holds readable times to the contract.
 func TestTimeVectors(t *testing.T) {
 	type vector struct {
 		Raw    string

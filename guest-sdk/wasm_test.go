@@ -140,7 +140,7 @@ func TestEmptyConnector(t *testing.T) {
 	wasm := buildGuest(t, "empty")
 	t.Logf("%d bytes", len(wasm))
 	if len(wasm) > 3_500_000 {
-		t.Errorf("an empty connector has %d bytes, G22 allows 3.5 MB", len(wasm))
+		t.Errorf("an empty connector has %d bytes, the contract allows 3.5 MB", len(wasm))
 	}
 	h := newWasmHost(t, wasm)
 	var got []string
@@ -155,7 +155,7 @@ func TestEmptyConnector(t *testing.T) {
 		t.Error(diff)
 	}
 	if h.module.ExportedMemories()["memory"] == nil || h.module.ExportedFunctions()["_start"] == nil {
-		t.Error("memory or _start is not exported (G1)")
+		t.Error("memory or _start is not exported")
 	}
 }
 

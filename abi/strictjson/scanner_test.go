@@ -120,7 +120,7 @@ func TestObjectMembersLieInTheInput(t *testing.T) {
 	}
 }
 
-// TestScannerDoesNotAllocate in the steady state (S47 at the rate of emit).
+// TestScannerDoesNotAllocate once its scratch space has grown.
 func TestScannerDoesNotAllocate(t *testing.T) {
 	big := manyNames(500, "last")
 	escaped := []byte(`{"\u0061":"\n","\u0062":{"\u0061":[1,2,{"x":null}]},"t":"2024-05-06T07:08:09.123Z","k":["a"," b"]}`)

@@ -52,7 +52,7 @@ func (v jsonVector) bytes(t testing.TB) []byte {
 	return b
 }
 
-// TestJSONVectors holds the scanner to G8, R43 and S47. One scanner takes all
+// TestJSONVectors holds the scanner to the vectors. One scanner takes all
 // texts, so that nothing of one text may show in the next.
 func TestJSONVectors(t *testing.T) {
 	var s strictjson.Scanner

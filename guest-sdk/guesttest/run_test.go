@@ -127,7 +127,7 @@ func TestWholeProtocol(t *testing.T) {
 	}
 }
 
-// TestViolations: what would end a run of a real host shows up in go test, R48, R49, §9.2, R100.
+// TestViolations: what would end a run of a real host shows up in go test.
 func TestViolations(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

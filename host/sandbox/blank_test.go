@@ -25,7 +25,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestBlankWorkersWait(t *testing.T) { // S10
+func TestBlankWorkersWait(t *testing.T) {
 	s := open(t, func(o *sandbox.Options) { o.Prespawn = 2 })
 	spec := prepared(t, s, raw().bytes())
 	until(t, "two blank workers", func() bool { return len(s.Idle()) == 2 })
@@ -41,14 +41,14 @@ func TestBlankWorkersWait(t *testing.T) { // S10
 	}
 }
 
-func TestBlankWorkersGrowOld(t *testing.T) { // S10
+func TestBlankWorkersGrowOld(t *testing.T) {
 	s := open(t, func(o *sandbox.Options) { o.Prespawn, o.BlankLife = 1, 200*time.Millisecond })
 	until(t, "a blank worker", func() bool { return len(s.Idle()) == 1 })
 	was := s.Idle()
 	until(t, "a younger one", func() bool { now := s.Idle(); return len(now) == 1 && now[0] != was[0] })
 }
 
-// S10: a worker that died while it waited costs no run. The kill is not waited
+// A worker that died while it waited costs no run. The kill is not waited
 // for, so that the host finds out when it hands over the task.
 func TestDeadBlankWorkersAreReplaced(t *testing.T) {
 	var w watched
@@ -101,7 +101,7 @@ func TestClosedSandboxStartsNothing(t *testing.T) {
 	}
 }
 
-func TestInterpreterAgrees(t *testing.T) { // S45
+func TestInterpreterAgrees(t *testing.T) {
 	s := open(t)
 	code := join(calling(rawProgress, 0, 3), calling(rawEmit, 1, 4), calling(rawBrowser, 2, 5), i32(6), []byte{opCall, rawExit})
 	spec := prepared(t, s, raw(code...).bytes())
@@ -117,7 +117,7 @@ func TestInterpreterAgrees(t *testing.T) { // S45
 	}
 }
 
-func TestProbe(t *testing.T) { // S20, S21, S22
+func TestProbe(t *testing.T) {
 	s := open(t, func(o *sandbox.Options) { o.Require = "process" })
 	report, err := s.Probe(t.Context(), t.TempDir())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-func TestBadPointersAreFaults(t *testing.T) { // G9, S46
+func TestBadPointersAreFaults(t *testing.T) {
 	s := open(t)
 	fault := func(c abi.Call, k abi.FaultKind, n uint64) string {
 		return fmt.Sprintf("%d %q", abi.CallFault, abi.RequestFault{Call: c, Kind: k, Length: n}.Append(nil))
@@ -60,7 +60,7 @@ func TestBadPointersAreFaults(t *testing.T) { // G9, S46
 	}
 }
 
-func TestHandlesAndErrors(t *testing.T) { // G7, G10
+func TestHandlesAndErrors(t *testing.T) {
 	s := open(t)
 	g := doing(t, s, "handle")
 	got := transcript(t, g, func(c abi.Call, p string) (abi.Errno, string) {
@@ -86,7 +86,7 @@ func TestHandlesAndErrors(t *testing.T) { // G7, G10
 	}
 }
 
-func TestEmitWaitsForCredit(t *testing.T) { // G13, S25
+func TestEmitWaitsForCredit(t *testing.T) {
 	s := open(t)
 	g := doing(t, s, "emit 10 1000000")
 	for range abi.CreditFrames { // 4 frames are under way, 4 MiB are not yet used up
@@ -116,7 +116,7 @@ func TestEmitWaitsForCredit(t *testing.T) { // G13, S25
 	}
 }
 
-func TestEmitEnds(t *testing.T) { // R173, R214
+func TestEmitEnds(t *testing.T) {
 	s := open(t)
 	for _, errno := range []abi.Errno{abi.ECANCELED, abi.EPROTO} {
 		t.Run(errno.String(), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestEmitEnds(t *testing.T) { // R173, R214
 	}
 }
 
-func TestStdio(t *testing.T) { // G18, R38
+func TestStdio(t *testing.T) {
 	s := open(t)
 	start := `{"type":"START","pad":"` + strings.Repeat("z", 5000) + `"}` + "\n"
 	served := 0
@@ -152,7 +152,7 @@ func TestStdio(t *testing.T) { // G18, R38
 		case abi.CallStdin:
 			most, err := abi.ParseStdin([]byte(p))
 			if err != nil || most < 64<<10 {
-				t.Errorf("stdin of %d, %v; want at least 64 KiB (G17)", most, err)
+				t.Errorf("stdin of %d, %v; want at least 64 KiB", most, err)
 			}
 			if served++; served == 1 {
 				return abi.OK, start

@@ -90,7 +90,7 @@ func TestGuestSpeaks(t *testing.T) {
 	}
 }
 
-func TestNothingIsFaked(t *testing.T) { // S42, S43
+func TestNothingIsFaked(t *testing.T) {
 	s := open(t)
 	seen := map[string]bool{}
 	for range 2 {
@@ -118,7 +118,7 @@ func TestNothingIsFaked(t *testing.T) { // S42, S43
 	}
 }
 
-func TestRefusalsReachWASI(t *testing.T) { // G26
+func TestRefusalsReachWASI(t *testing.T) {
 	s := open(t)
 	refusals := []abi.Errno{abi.EDENIED, abi.ENOENT, abi.ETOOBIG, abi.ENOSPC, abi.ECANCELED, abi.EINVAL, abi.ENOTSUP, abi.EBUSY}
 	task := "files " + strings.Repeat(",", len(refusals)-1)
@@ -144,7 +144,7 @@ func TestRefusalsReachWASI(t *testing.T) { // G26
 	}
 }
 
-func TestSocketsDoNotExist(t *testing.T) { // G15
+func TestSocketsDoNotExist(t *testing.T) {
 	s := open(t)
 	code := join(i32(0), i32(0), []byte{opCall, 0}, []byte{opCall, 1})
 	wasm := minimal().

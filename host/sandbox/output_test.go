@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// S37: what a compile worker leaves is one file. However much it left, few names are read.
+// What a compile worker leaves is one file. However much it left, few names are read.
 func TestOnlyFile(t *testing.T) {
 	const sound = "wazero-1/abc"
 	for name, c := range map[string]struct {

@@ -46,7 +46,7 @@ func normalise(t *testing.T, explicit, grant, since string) (string, error) {
 // one is a scope of one entry.
 func one(members string) string { return `{"streams":[{` + members + `}]}` }
 
-// R26 to R30: what a scope becomes.
+// What a scope becomes.
 func TestNormalise(t *testing.T) {
 	for _, c := range []struct{ name, explicit, grant, since, want string }{
 		{"nothing asked", "", "", "", `{"streams":[{"name":"messages"},{"name":"labels"}]}`},
@@ -82,7 +82,7 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// The rows of §6.2, in their order.
+// What is wrong with a scope, in the order of the checks.
 func TestRefused(t *testing.T) {
 	many := func(n int, item string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
