@@ -40,9 +40,9 @@ func (b *blank) gone() bool {
 	}
 }
 
-// A nursery keeps some blank workers ready, so that a run does not wait for a
+// A pool keeps some blank workers ready, so that a run does not wait for a
 // process to start.
-type nursery struct {
+type pool struct {
 	launcher *jail.Launcher
 	build    string
 	limits   abi.WireLimits
@@ -59,29 +59,29 @@ type nursery struct {
 	closed bool
 }
 
-func openNursery(l *jail.Launcher, o Options) *nursery {
+func openPool(l *jail.Launcher, o Options) *pool {
 	ctx, stop := context.WithCancel(context.Background())
-	n := &nursery{
+	p := &pool{
 		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, life: o.BlankLife,
 		failed: func(err error) { o.Log.Warn("worker not started in advance", "err", err) },
 		wake:   make(chan struct{}, 1), stop: stop,
 	}
-	if n.want > 0 {
-		n.wait.Go(func() { n.tend(ctx) })
+	if p.want > 0 {
+		p.wait.Go(func() { p.tend(ctx) })
 	}
-	return n
+	return p
 }
 
 // take returns a blank worker, a waiting one if there is one.
-func (n *nursery) take(ctx context.Context) (*blank, error) {
+func (p *pool) take(ctx context.Context) (*blank, error) {
 	for {
-		b, err := n.pop()
+		b, err := p.pop()
 		if err != nil {
 			return nil, err
 		}
-		n.look()
+		p.look()
 		if b == nil {
-			return n.spawn(ctx)
+			return p.spawn(ctx)
 		}
 		if b.gone() {
 			_ = b.close() // it has ended by itself
@@ -93,44 +93,44 @@ func (n *nursery) take(ctx context.Context) (*blank, error) {
 }
 
 // fresh returns a worker that has not waited.
-func (n *nursery) fresh(ctx context.Context) (*blank, error) {
-	n.mu.Lock()
-	closed := n.closed
-	n.mu.Unlock()
+func (p *pool) fresh(ctx context.Context) (*blank, error) {
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
 	if closed {
 		return nil, ErrClosed
 	}
-	return n.spawn(ctx)
+	return p.spawn(ctx)
 }
 
-func (n *nursery) pop() (*blank, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
+func (p *pool) pop() (*blank, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
 		return nil, ErrClosed
 	}
-	if len(n.idle) == 0 {
+	if len(p.idle) == 0 {
 		return nil, nil
 	}
-	b := n.idle[0]
-	n.idle = n.idle[1:]
+	b := p.idle[0]
+	p.idle = p.idle[1:]
 	return b, nil
 }
 
-func (n *nursery) look() {
+func (p *pool) look() {
 	select {
-	case n.wake <- struct{}{}:
+	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
 // tend keeps the number up and lets old blanks go, until ctx ends.
-func (n *nursery) tend(ctx context.Context) {
+func (p *pool) tend(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause := n.refill(ctx)
+		pause := p.refill(ctx)
 		select {
 		case <-ctx.Done():
-		case <-n.wake:
+		case <-p.wake:
 			sleep(ctx, refillDelay)
 		case <-time.After(pause):
 		}
@@ -146,71 +146,71 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // refill starts what is missing and returns when to look again.
-func (n *nursery) refill(ctx context.Context) time.Duration {
-	for _, b := range n.expired(time.Now()) {
+func (p *pool) refill(ctx context.Context) time.Duration {
+	for _, b := range p.expired(time.Now()) {
 		_ = b.close() // a blank holds nothing
 	}
-	for ctx.Err() == nil && n.missing() {
-		b, err := n.spawn(ctx)
+	for ctx.Err() == nil && p.missing() {
+		b, err := p.spawn(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				n.failed(err)
+				p.failed(err)
 			}
 			return spawnBackoff
 		}
-		n.add(b)
+		p.add(b)
 	}
-	return n.untilExpiry(time.Now())
+	return p.untilExpiry(time.Now())
 }
 
-func (n *nursery) missing() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !n.closed && len(n.idle) < n.want
+func (p *pool) missing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && len(p.idle) < p.want
 }
 
-func (n *nursery) add(b *blank) {
-	n.mu.Lock()
-	closed := n.closed
+func (p *pool) add(b *blank) {
+	p.mu.Lock()
+	closed := p.closed
 	if !closed {
-		n.idle = append(n.idle, b)
+		p.idle = append(p.idle, b)
 	}
-	n.mu.Unlock()
+	p.mu.Unlock()
 	if closed {
 		_ = b.close() // a blank holds nothing
 	}
 }
 
-func (n *nursery) expired(now time.Time) []*blank {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	keep := slices.IndexFunc(n.idle, func(b *blank) bool { return now.Sub(b.born) < n.life })
+func (p *pool) expired(now time.Time) []*blank {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keep := slices.IndexFunc(p.idle, func(b *blank) bool { return now.Sub(b.born) < p.life })
 	if keep < 0 {
-		keep = len(n.idle)
+		keep = len(p.idle)
 	}
-	old := slices.Clone(n.idle[:keep])
-	n.idle = n.idle[keep:]
+	old := slices.Clone(p.idle[:keep])
+	p.idle = p.idle[keep:]
 	return old
 }
 
-func (n *nursery) untilExpiry(now time.Time) time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.idle) == 0 {
-		return n.life
+func (p *pool) untilExpiry(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return p.life
 	}
-	return max(n.life-now.Sub(n.idle[0].born), time.Millisecond)
+	return max(p.life-now.Sub(p.idle[0].born), time.Millisecond)
 }
 
 // spawn starts a worker and hears its hello.
-func (n *nursery) spawn(ctx context.Context) (*blank, error) {
+func (p *pool) spawn(ctx context.Context) (*blank, error) {
 	began := time.Now()
-	p, err := n.launcher.Start(ctx, jail.Spec{})
+	process, err := p.launcher.Start(ctx, jail.Spec{})
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	b := &blank{process: p, channel: newChannel(p.Socket, n.limits), born: began}
-	if err := b.hello(ctx, n.build); err != nil {
+	b := &blank{process: process, channel: newChannel(process.Socket, p.limits), born: began}
+	if err := b.hello(ctx, p.build); err != nil {
 		return nil, errors.Join(fmt.Errorf("start worker: %w", err), b.close())
 	}
 	b.spawn = time.Since(began)
@@ -226,9 +226,9 @@ var errBlankLost = errors.New("worker died while it waited")
 // the last one tried is fresh.
 func (s *Sandbox) employ(ctx context.Context, use func(*blank) error) error {
 	for left := s.options.Prespawn; ; left-- {
-		take := s.nursery.take
+		take := s.pool.take
 		if left <= 0 {
-			take = s.nursery.fresh
+			take = s.pool.fresh
 		}
 		b, err := take(ctx)
 		if err != nil {
@@ -295,15 +295,15 @@ func deadline(ctx context.Context, socket *os.File, d time.Duration) (release fu
 }
 
 // close ends all blanks and the tending.
-func (n *nursery) close() {
-	n.mu.Lock()
-	n.closed = true
-	idle := n.idle
-	n.idle = nil
-	n.mu.Unlock()
-	n.stop()
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	p.stop()
 	for _, b := range idle {
 		_ = b.close() // a blank holds nothing
 	}
-	n.wait.Wait()
+	p.wait.Wait()
 }

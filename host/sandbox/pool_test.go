@@ -35,7 +35,7 @@ func TestBlankWorkersWait(t *testing.T) {
 		t.Errorf("a process was started, in %v", took)
 	}
 	drain(g)
-	until(t, "a full nursery", func() bool { return len(s.Idle()) == 2 })
+	until(t, "a full pool", func() bool { return len(s.Idle()) == 2 })
 	if now := s.Idle(); now[0] != was[1] || slices.Contains(was, now[1]) {
 		t.Errorf("blank workers %v, before %v: the oldest is used, nothing twice", now, was)
 	}

@@ -17,7 +17,7 @@ import (
 type Sandbox struct {
 	options  Options
 	launcher *jail.Launcher
-	nursery  *nursery
+	pool     *pool
 	cache    *cache
 	promised atomic.Pointer[jail.Isolation] // what Probe found; nil before
 	broken   atomic.Bool                    // Probe found a hole
@@ -39,13 +39,13 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	if s.cache, err = openCache(o, launcher.GID()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), launcher.Close())
 	}
-	s.nursery = openNursery(launcher, o)
+	s.pool = openPool(launcher, o)
 	return s, nil
 }
 
 // Close ends every worker and waits for them. Guests end as killed.
 func (s *Sandbox) Close() error {
-	s.nursery.close()
+	s.pool.close()
 	err := s.launcher.Close()
 	s.cache.close()
 	return err
