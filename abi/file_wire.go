@@ -25,7 +25,7 @@ func (q FileOpenRequest) Append(b []byte) []byte {
 
 // ParseFileOpenRequest reads the request of CallFileOpen.
 func ParseFileOpenRequest(b []byte) (FileOpenRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileOpenRequest{Mount: r.u32(), Flags: FileFlags(r.u16()), Ahead: r.u32(), Path: r.path()}
 	if q.Flags&^fileFlagsKnown != 0 {
 		r.fail("unknown flag")
@@ -50,7 +50,7 @@ func (q FilePathRequest) Append(b []byte) []byte {
 
 // ParseFilePathRequest reads the request of a call that names an entry.
 func ParseFilePathRequest(b []byte) (FilePathRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FilePathRequest{Mount: r.u32(), Path: r.path()}
 	return q, r.end()
 }
@@ -71,7 +71,7 @@ func (q FileStatRequest) Append(b []byte) []byte {
 
 // ParseFileStatRequest reads the request of CallFileStat.
 func ParseFileStatRequest(b []byte) (FileStatRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileStatRequest{Mount: r.u32(), Handle: r.u32(), Path: r.path()}
 	if q.Handle != 0 && q.Path != "" {
 		r.fail("handle and path")
@@ -91,7 +91,7 @@ func (q FileHandleRequest) Append(b []byte) []byte {
 
 // ParseFileHandleRequest reads the request of a call that names an open file.
 func ParseFileHandleRequest(b []byte) (FileHandleRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileHandleRequest{Handle: r.u32()}
 	return q, r.end()
 }
@@ -112,7 +112,7 @@ func (q FileReadRequest) Append(b []byte) []byte {
 
 // ParseFileReadRequest reads the request of CallFileRead.
 func ParseFileReadRequest(b []byte) (FileReadRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileReadRequest{Handle: r.u32(), Offset: r.size(), Length: r.u32()}
 	if q.Length > MaxFileChunk {
 		r.fail("read too long")
@@ -142,8 +142,8 @@ func (q FileWriteRequest) Append(b []byte) []byte {
 
 // ParseFileWriteRequest reads the request of CallFileWrite. Data aliases b.
 func ParseFileWriteRequest(b []byte) (FileWriteRequest, error) {
-	r := fileReader{b: b}
-	q := FileWriteRequest{Handle: r.u32(), AtEnd: r.bool(), Offset: r.size(), Data: r.rest(MaxFileChunk)}
+	r := decoder{b: b, sentinel: ErrFilePayload}
+	q := FileWriteRequest{Handle: r.u32(), AtEnd: r.boolean(), Offset: r.size(), Data: r.rest(MaxFileChunk)}
 	return q, r.end()
 }
 
@@ -161,8 +161,8 @@ func (q FileReadDirRequest) Append(b []byte) []byte {
 
 // ParseFileReadDirRequest reads the request of CallFileReadDir.
 func ParseFileReadDirRequest(b []byte) (FileReadDirRequest, error) {
-	r := fileReader{b: b}
-	q := FileReadDirRequest{Handle: r.u32(), Rewind: r.bool()}
+	r := decoder{b: b, sentinel: ErrFilePayload}
+	q := FileReadDirRequest{Handle: r.u32(), Rewind: r.boolean()}
 	return q, r.end()
 }
 
@@ -182,7 +182,7 @@ func (q FileRenameRequest) Append(b []byte) []byte {
 
 // ParseFileRenameRequest reads the request of CallFileRename.
 func ParseFileRenameRequest(b []byte) (FileRenameRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileRenameRequest{Mount: r.u32()}
 	q.From = string(r.take(int(r.u16())))
 	q.To = r.path()
@@ -203,7 +203,7 @@ func (q FileTruncateRequest) Append(b []byte) []byte {
 
 // ParseFileTruncateRequest reads the request of CallFileTruncate.
 func ParseFileTruncateRequest(b []byte) (FileTruncateRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileTruncateRequest{Handle: r.u32(), Size: r.size()}
 	return q, r.end()
 }
@@ -234,7 +234,7 @@ func (q FileTimesRequest) Append(b []byte) []byte {
 
 // ParseFileTimesRequest reads the request of CallFileTimes.
 func ParseFileTimesRequest(b []byte) (FileTimesRequest, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	q := FileTimesRequest{Mount: r.u32()}
 	set := r.u8()
 	if set > 3 {
@@ -277,7 +277,7 @@ func (p FileOpenReply) Append(b []byte) []byte {
 
 // ParseFileOpenReply reads the reply of CallFileOpen. Content aliases b.
 func ParseFileOpenReply(b []byte) (FileOpenReply, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	p := FileOpenReply{Handle: r.u32(), Stat: r.stat(), Content: r.rest(maxFileContent)}
 	return p, r.end()
 }
@@ -297,7 +297,7 @@ func (p FileWriteReply) Append(b []byte) []byte {
 
 // ParseFileWriteReply reads the reply of CallFileWrite.
 func ParseFileWriteReply(b []byte) (FileWriteReply, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	p := FileWriteReply{Count: r.u32(), Size: r.size()}
 	if p.Count > MaxFileChunk {
 		r.fail("count out of range")
@@ -340,8 +340,8 @@ func (p FilePage) Append(b []byte) []byte {
 
 // ParseFilePage reads the reply of CallFileReadDir.
 func ParseFilePage(b []byte) (FilePage, error) {
-	r := fileReader{b: b}
-	p := FilePage{End: r.bool()}
+	r := decoder{b: b, sentinel: ErrFilePayload}
+	p := FilePage{End: r.boolean()}
 	for len(r.b) > 0 && r.err == nil {
 		if len(p.Entries) == MaxFileEntries {
 			r.fail("too many entries")
@@ -355,7 +355,7 @@ func ParseFilePage(b []byte) (FilePage, error) {
 	return p, nil
 }
 
-func (r *fileReader) entry() FileEntry {
+func (r *decoder) entry() FileEntry {
 	e := FileEntry{Kind: r.kind(), Inode: r.u64()}
 	name := r.take(int(r.u16()))
 	if len(name) == 0 || len(name) > MaxFileName || bytes.ContainsAny(name, "/\x00") {

@@ -29,10 +29,10 @@ func (h Hello) Append(b []byte) []byte {
 
 // ParseHello decodes exactly b.
 func ParseHello(b []byte) (h Hello, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	h.PID = d.u32()
 	h.Build = d.str(maxWireText)
-	return h, d.end("hello")
+	return h, d.endOf("hello")
 }
 
 // A Task says what a blank worker is to become.
@@ -118,7 +118,7 @@ func (l Load) Append(b []byte) []byte {
 
 // ParseLoad decodes exactly b and checks what a worker relies on.
 func ParseLoad(b []byte) (l Load, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	l.Task = Task(d.u8())
 	flags := d.u8()
 	l.Interpreter, l.Stdio, l.Directory = flags&loadInterpreter != 0, flags&loadStdio != 0, flags&loadDirectory != 0
@@ -145,7 +145,7 @@ func ParseLoad(b []byte) (l Load, err error) {
 	d.check(flags&^byte(loadFlags) == 0 && (flags&loadInstant == 0 || flags&loadFixed != 0), "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
 	d.check(l.Limits.Valid(), "limits")
-	return l, d.end("load")
+	return l, d.endOf("load")
 }
 
 // Ready says that a worker did what it can do before the guest's first
@@ -188,7 +188,7 @@ func (i Isolation) append(b []byte) []byte {
 
 // ParseReady decodes exactly b.
 func ParseReady(b []byte) (r Ready, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	r.CPU = d.duration()
 	r.Enter, r.Load = d.duration(), d.duration()
 	i := &r.Isolation
@@ -199,7 +199,7 @@ func ParseReady(b []byte) (r Ready, err error) {
 	i.Rlimits = d.boolean()
 	i.UID = d.str(64)
 	d.check(i.Landlock <= 1000, "landlock")
-	return r, d.end("ready")
+	return r, d.endOf("ready")
 }
 
 // Credit gives emit room back. With a header errno it ends emit instead:
@@ -216,10 +216,10 @@ func (c Credit) Append(b []byte) []byte {
 
 // ParseCredit decodes exactly b. A credit is never more than the window.
 func ParseCredit(b []byte) (c Credit, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	c.Frames, c.Bytes = d.u32(), d.u32()
 	d.check(c.Frames <= CreditFrames && c.Bytes <= CreditBytes+WireSlack, "credit")
-	return c, d.end("credit")
+	return c, d.endOf("credit")
 }
 
 // FaultKind says why a request was refused before it was copied.
@@ -245,11 +245,11 @@ func (f RequestFault) Append(b []byte) []byte {
 
 // ParseRequestFault decodes exactly b.
 func ParseRequestFault(b []byte) (f RequestFault, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	f.Call, f.Kind, f.Length = Call(d.u16()), FaultKind(d.u8()), d.u64()
 	d.check(f.Kind == FaultPointer || f.Kind == FaultTooBig, "kind")
 	d.check(f.Call < CallStdout, "call")
-	return f, d.end("fault")
+	return f, d.endOf("fault")
 }
 
 // ExitKind says how a worker's work ended, by its own account.
@@ -304,7 +304,7 @@ func (e Exit) Append(b []byte) []byte {
 
 // ParseExit decodes exactly b.
 func ParseExit(b []byte) (e Exit, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	e.Kind = ExitKind(d.u8())
 	e.Code = d.u32()
 	e.TrapKind = d.str(64)
@@ -313,7 +313,7 @@ func ParseExit(b []byte) (e Exit, err error) {
 	e.Instantiate = d.duration()
 	d.check(e.Kind >= ExitExited && e.Kind <= ExitDone, "kind")
 	d.check(e.GuestMemoryBytes <= 1<<32, "memory")
-	return e, d.end("exit")
+	return e, d.endOf("exit")
 }
 
 // AppendRead encodes the request of CallRead: up to most bytes of a handle.
@@ -323,37 +323,37 @@ func AppendRead(b []byte, handle, most uint32) []byte {
 
 // ParseRead decodes exactly the request of CallRead.
 func ParseRead(b []byte) (handle, most uint32, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	handle, most = d.u32(), d.u32()
 	d.check(most <= MaxReadChunk, "size")
-	return handle, most, d.end("read")
+	return handle, most, d.endOf("read")
 }
 
 // ParseClose decodes exactly the request of CallClose: a handle.
 func ParseClose(b []byte) (handle uint32, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	handle = d.u32()
-	return handle, d.end("close")
+	return handle, d.endOf("close")
 }
 
 // ParseStdin decodes exactly the request of CallStdin: the most bytes wanted.
 func ParseStdin(b []byte) (most uint32, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	most = d.u32()
 	d.check(most >= 1 && most <= MaxReadChunk, "size")
-	return most, d.end("stdin")
+	return most, d.endOf("stdin")
 }
 
 // ParseSleep decodes exactly the request of CallSleep.
 func ParseSleep(b []byte) (time.Duration, error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	t := d.duration()
-	return t, d.end("sleep")
+	return t, d.endOf("sleep")
 }
 
 // ParseDiag decodes exactly the request of CallDiag. text shares memory with b.
 func ParseDiag(b []byte) (fd uint8, text []byte, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	fd = d.u8()
 	d.check(fd == 1 || fd == 2, "fd")
 	if err := d.err; err != nil {
