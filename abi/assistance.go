@@ -152,7 +152,7 @@ func (r *reader) attachments() []Attachment {
 	if v.Absent() {
 		return nil
 	}
-	if v.Kind != strictjson.KindArray || size(v) > r.p.Limits.Attachments {
+	if v.Kind != strictjson.KindArray || v.Len() > r.p.Limits.Attachments {
 		r.fail(bad, "attachments")
 		return nil
 	}

@@ -135,7 +135,7 @@ const FileWriteHeader = 4 + 1 + 8
 // Append adds the wire form to b.
 func (q FileWriteRequest) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, q.Handle)
-	b = appendFileBool(b, q.AtEnd)
+	b = append(b, boolByte(q.AtEnd))
 	b = binary.LittleEndian.AppendUint64(b, uint64(q.Offset))
 	return append(b, q.Data...)
 }
@@ -156,7 +156,7 @@ type FileReadDirRequest struct {
 
 // Append adds the wire form to b.
 func (q FileReadDirRequest) Append(b []byte) []byte {
-	return appendFileBool(binary.LittleEndian.AppendUint32(b, q.Handle), q.Rewind)
+	return append(binary.LittleEndian.AppendUint32(b, q.Handle), boolByte(q.Rewind))
 }
 
 // ParseFileReadDirRequest reads the request of CallFileReadDir.
@@ -245,13 +245,6 @@ func ParseFileTimesRequest(b []byte) (FileTimesRequest, error) {
 	return q, r.end()
 }
 
-func appendFileBool(b []byte, v bool) []byte {
-	if v {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
 // A FileOpenReply answers CallFileOpen. Content is the beginning of a regular
 // file, or a FilePage of a directory.
 //
@@ -331,7 +324,7 @@ type FilePage struct {
 
 // Append adds the wire form to b.
 func (p FilePage) Append(b []byte) []byte {
-	b = appendFileBool(b, p.End)
+	b = append(b, boolByte(p.End))
 	for _, e := range p.Entries {
 		b = e.Append(b)
 	}

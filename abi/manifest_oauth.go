@@ -162,7 +162,7 @@ func (r *manifestReader) oauthParams(o *OAuth, a at) {
 	if !r.object(a, false) {
 		return
 	}
-	if n := size(a.Value); n > oauthParams {
+	if n := a.Value.Len(); n > oauthParams {
 		r.fail(a, "oauth_params_too_many", fmt.Sprintf("at most %d parameters", oauthParams))
 	}
 	o.Params = map[string]string{}

@@ -127,7 +127,7 @@ func (r *manifestReader) list(a at, max int, each func(at)) {
 		r.fail(a, "array_expected", "an array")
 		return
 	}
-	if n := size(a.Value); n > max {
+	if n := a.Value.Len(); n > max {
 		r.fail(a, "array_too_long", fmt.Sprintf("at most %d items, have %d", max, n))
 		return
 	}

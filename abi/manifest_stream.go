@@ -10,7 +10,7 @@ import (
 )
 
 func (r *manifestReader) streams(m *Manifest, list at) {
-	if !list.Is(strictjson.KindArray) || size(list.Value) == 0 {
+	if !list.Is(strictjson.KindArray) || list.Value.Len() == 0 {
 		r.fail(list, "streams_missing", "a non-empty array of streams")
 		return
 	}
@@ -188,7 +188,7 @@ func (r *manifestReader) declarations(streams []at) {
 		}
 	}
 	for _, a := range streams {
-		if list := a.member("parent_streams"); list.Is(strictjson.KindArray) && size(list.Value) == 0 {
+		if list := a.member("parent_streams"); list.Is(strictjson.KindArray) && list.Value.Len() == 0 {
 			r.fail(list, "dependency_empty_parents", "at least one parent")
 		}
 	}

@@ -155,7 +155,7 @@ func (r *reader) schema(name string, bad Subtype) json.RawMessage {
 	if depth(v) > MaxSchemaDepth {
 		r.limit(name, MaxSchemaDepth)
 	}
-	if props, ok := v.Member("properties"); ok && size(props) > MaxSchemaFields {
+	if props, ok := v.Member("properties"); ok && props.Len() > MaxSchemaFields {
 		r.limit(name+".properties", MaxSchemaFields)
 	}
 	return raw
@@ -227,16 +227,4 @@ func depth(v strictjson.Value) int {
 		d++
 	}
 	return d
-}
-
-// size is the number of items or members of v.
-func size(v strictjson.Value) int {
-	n := 0
-	for range v.Items() {
-		n++
-	}
-	for range v.Members() {
-		n++
-	}
-	return n
 }

@@ -46,7 +46,7 @@ func (r *manifestReader) settings(a at) *Settings {
 	if !r.object(props, false) {
 		return s
 	}
-	if n := size(props.Value); n > 256 {
+	if n := props.Value.Len(); n > 256 {
 		r.fail(props, "settings_too_many", "at most 256 properties")
 		return s
 	}
