@@ -3,6 +3,7 @@ package worker
 import (
 	"io"
 	"syscall"
+	"time"
 
 	"github.com/sluicehost/sluice/host/jail"
 )
@@ -42,3 +43,16 @@ func mapModule(int) ([]byte, error) { return nil, jail.ErrUnsupported }
 
 // descriptors is where a descriptor has a path.
 const descriptors = "/dev/fd"
+
+// processCPU is the CPU time this process has used.
+func processCPU() time.Duration {
+	var created, exited, kernel, user syscall.Filetime
+	self, err := syscall.GetCurrentProcess()
+	if err != nil || syscall.GetProcessTimes(self, &created, &exited, &kernel, &user) != nil {
+		return 0
+	}
+	ticks := func(f syscall.Filetime) time.Duration { // of 100 ns
+		return time.Duration(uint64(f.HighDateTime)<<32|uint64(f.LowDateTime)) * 100
+	}
+	return ticks(kernel) + ticks(user)
+}

@@ -3,8 +3,6 @@
 package worker
 
 import (
-	"errors"
-	"io"
 	"os"
 	"syscall"
 	"time"
@@ -16,37 +14,6 @@ func writeBoth(fd int, head, body []byte) error {
 	}
 	return writeAll(fd, body)
 }
-
-func writeAll(fd int, b []byte) error {
-	for len(b) > 0 {
-		n, err := syscall.Write(fd, b)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
-}
-
-func readSome(fd int, b []byte) (int, error) {
-	for {
-		n, err := syscall.Read(fd, b)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
-	}
-}
-
-func prepareSocket(fd int) error { return syscall.SetNonblock(fd, false) }
 
 // awaitHangup returns when the host is gone: then this process has another
 // parent. There is no wait for a hang-up that every system here has.
@@ -62,3 +29,12 @@ func awaitHangup(int) error {
 
 // descriptors is where a descriptor has a path.
 const descriptors = "/dev/fd"
+
+// processCPU is the CPU time this process has used.
+func processCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
