@@ -79,7 +79,7 @@ func Conceal() error { return setLimit(unix.RLIMIT_CORE, 0) }
 func watchMemory(most uint64) {
 	for range time.Tick(100 * time.Millisecond) {
 		var usage unix.Rusage
-		if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil && uint64(usage.Maxrss)*maxrssUnit > most {
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil && residentBytes(usage.Maxrss) > most {
 			_, _ = os.Stderr.WriteString("worker: out of memory\n") // the exit says it too
 			os.Exit(2)
 		}
@@ -173,3 +173,14 @@ func (p *Process) await() (*os.ProcessState, error) {
 func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 func processPeak(int) (uint64, error) { return 0, ErrUnsupported }
+
+// setLimit sets a limit as soft and hard limit.
+func setLimit(resource int, value uint64) error {
+	var limit unix.Rlimit
+	assign(&limit.Cur, value)
+	assign(&limit.Max, value)
+	return unix.Setrlimit(resource, &limit)
+}
+
+// assign sets a number whose type is not the same on every system.
+func assign[T int64 | uint64](to *T, value uint64) { *to = T(value) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,7 @@ func exitOf(state *os.ProcessState) Exit {
 		e.Signal = status.Signal()
 	}
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		e.PeakMemory = uint64(usage.Maxrss) * maxrssUnit
+		e.PeakMemory = residentBytes(usage.Maxrss)
 	}
 	return e
 }
@@ -48,7 +49,7 @@ func ownPeak() uint64 {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
 	}
-	return uint64(usage.Maxrss) * maxrssUnit
+	return residentBytes(usage.Maxrss)
 }
 
 // MaxDescriptors is the most that one message carries.
@@ -165,4 +166,13 @@ func Place(file *os.File, fd int) error {
 		return fmt.Errorf("place descriptor %d: %w", fd, err)
 	}
 	return file.Close()
+}
+
+// residentBytes is a resident set of getrusage in bytes: macOS counts bytes,
+// everybody else kibibytes.
+func residentBytes[T int32 | int64](maxrss T) uint64 {
+	if runtime.GOOS == "darwin" {
+		return uint64(maxrss)
+	}
+	return uint64(maxrss) * 1024
 }
