@@ -21,8 +21,9 @@ import (
 // frozenTypes are the wire enums whose numbers never change.
 var frozenTypes = []string{"Errno", "Call", "Op", "KeyKind", "Kind", "Fault", "FrameFault"}
 
-// TestNumbersAreFrozen compares every constant of a frozen type, and every import
-// with its number, signature and whether it is a message, with testdata/frozen.txt. A new constant needs a line there; no line goes away.
+// TestNumbersAreFrozen compares every constant of a frozen type, and every import with its
+// number, signature and whether it is a message, with testdata/frozen.txt. A new constant
+// needs a line there; no line goes away.
 func TestNumbersAreFrozen(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "frozen.txt"))
 	if err != nil {

@@ -282,7 +282,8 @@ func TestEncodePointerMethods(t *testing.T) {
 	}
 }
 
-// TestEncodeDepth: a value that contains itself, or is deeper than a host takes, is an error and not the end of the process.
+// TestEncodeDepth: a value that contains itself, or is deeper than a host takes, is an error
+// and not the end of the process.
 func TestEncodeDepth(t *testing.T) {
 	loop := &Tree{Name: "loop"}
 	loop.Children = []*Tree{loop}

@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A projection leaves out what a stream's entry in the scope does not grant, so that a connector may emit whole records whatever it was granted.
-// START lists the fields that every record needs, so nothing else is let
-// through. Structs and records leave members out as they are written; what is
-// JSON already, or writes itself, is read again.
+// A projection leaves out what a stream's entry in the scope does not grant, so that a
+// connector may emit whole records whatever it was granted. START lists the fields that
+// every record needs, so nothing else is let through. Structs and records leave members out
+// as they are written; what is JSON already, or writes itself, is read again.
 type projection struct {
 	granted map[string]bool
 	seen    []seenName // of the last record, by position: the next one has the same, most often

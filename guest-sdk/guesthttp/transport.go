@@ -63,9 +63,9 @@ func Install(run *guest.Run) {
 // most 16 MiB, and closed in any case. Errors of the host are *guest.Error;
 // one with ETIMEOUT is also a net.Error whose Timeout is true.
 //
-// Headers that net/http would not take from req.Header either are left out; any other that belongs to the host is for the host to refuse.
-// Cookies are such: they pass only if the manifest says that the connector
-// manages its own.
+// Headers that net/http would not take from req.Header either are left out; any other that
+// belongs to the host is for the host to refuse. Cookies are such: they pass only if the
+// manifest says that the connector manages its own.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()

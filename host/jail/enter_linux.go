@@ -173,9 +173,10 @@ func (i *Inside) Seal() (Isolation, error) {
 	return i.isolation, nil
 }
 
-// closeOthers closes every descriptor above [DirFD] that could lead anywhere. The Go runtime's own poller and event counter stay: they are the only
-// descriptors without a file type. Numbers are given lowest first, so a process
-// that has just begun has none of its own above nearby.
+// closeOthers closes every descriptor above [DirFD] that could lead anywhere. The Go
+// runtime's own poller and event counter stay: they are the only descriptors without a file
+// type. Numbers are given lowest first, so a process that has just begun has none of its own
+// above nearby.
 func closeOthers() error {
 	const nearby = 64
 	for fd := DirFD + 1; fd < nearby; fd++ {

@@ -106,9 +106,9 @@ func (g *Guest) Go() error {
 // then. A reader that stops early must kill the guest.
 func (g *Guest) Calls() <-chan Inbound { return g.calls }
 
-// Reply answers the call with that id; payload is the reply, or the error text
-// of a failed call, and is not kept. It waits while the guest is suspended. ErrNoCall: no such call waits. ErrGone: the worker has ended, or did
-// not read for 5 s and was killed.
+// Reply answers the call with that id; payload is the reply, or the error text of a failed
+// call, and is not kept. It waits while the guest is suspended. ErrNoCall: no such call
+// waits. ErrGone: the worker has ended, or did not read for 5 s and was killed.
 func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
 	if err := g.awaitResume(); err != nil {
 		return err
