@@ -1,6 +1,10 @@
 package abi
 
-import "github.com/sluicehost/sluice/abi/strictjson"
+import (
+	"strconv"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
 
 // CanonicalKey appends the canonical form of a record key: the text of a
 // string, or an array of strings as JSON without white space, each spelled as
@@ -30,4 +34,26 @@ func CanonicalKey(dst, raw []byte) (key []byte, parts int, ok bool) {
 		return dst, 0, false
 	}
 	return append(key, ']'), parts, true
+}
+
+// keyText is the text form of a key given as string or number.
+func keyText(v strictjson.Value) (string, bool) {
+	switch v.Kind {
+	case strictjson.KindString:
+		return v.Text()
+	case strictjson.KindNumber:
+		return canonicalNumber(string(v.Raw)), true
+	}
+	return "", false
+}
+
+// canonicalNumber gives integers one spelling, so that 1 and 1.0 are one key.
+func canonicalNumber(raw string) string {
+	if n, ok := strictjson.Int64([]byte(raw)); ok {
+		return itoa(n)
+	}
+	if f, err := strconv.ParseFloat(raw, 64); err == nil {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return raw
 }

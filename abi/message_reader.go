@@ -187,28 +187,6 @@ func (r *reader) texts(name string, bad Subtype) []string {
 	return out
 }
 
-// keyText is the text form of a key given as string or number.
-func keyText(v strictjson.Value) (string, bool) {
-	switch v.Kind {
-	case strictjson.KindString:
-		return v.Text()
-	case strictjson.KindNumber:
-		return canonicalNumber(string(v.Raw)), true
-	}
-	return "", false
-}
-
-// canonicalNumber gives integers one spelling, so that 1 and 1.0 are one key.
-func canonicalNumber(raw string) string {
-	if n, ok := strictjson.Int64([]byte(raw)); ok {
-		return itoa(n)
-	}
-	if f, err := strconv.ParseFloat(raw, 64); err == nil {
-		return strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	return raw
-}
-
 // Blank reports whether s is empty after trimming white space.
 func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
