@@ -140,7 +140,6 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	return readAnswer(reply)
 }
 
-// schemaOf is the schema of a form.
 // decisions is the schema of an approval that offers more than accept and reject.
 func (o options) decisions() json.RawMessage {
 	if !o.refinable && o.draft == nil {
@@ -157,6 +156,7 @@ func (o options) decisions() json.RawMessage {
 	return append(b, `]}}}`...)
 }
 
+// schemaOf is the schema of a form.
 func schemaOf(fields []Field) json.RawMessage {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []string

@@ -27,11 +27,11 @@ type Connector struct {
 // several goroutines; calls to the host happen one at a time, and in a wasm
 // build everything waits while one does.
 type Run struct {
-	start   *abi.Start
-	streams map[string]int // position in the scope
-	cancel  context.CancelCauseFunc
-	port    port
-	line    line
+	start     *abi.Start
+	streams   map[string]int // position in the scope
+	cancel    context.CancelCauseFunc
+	port      port
+	exchanger exchanger // of network requests
 
 	mu    sync.Mutex // guards all below, and is held during a call
 	frame abi.FrameWriter
