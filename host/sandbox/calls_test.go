@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,5 +181,21 @@ func TestStdio(t *testing.T) {
 	}
 	if e := g.Exit(); e.Kind != sandbox.ExitExited || e.Code != 0 {
 		t.Errorf("ended as %+v", e)
+	}
+}
+
+// TestStdioBytewise: a connector that writes byte by byte crosses to the host once a
+// line, so that its writes are not most of its compute budget.
+func TestStdioBytewise(t *testing.T) {
+	s := open(t)
+	var lines []string
+	transcript(t, doing(t, s, "bytes", func(spec *sandbox.Spec) { spec.Module.Transport = sandbox.TransportStdio }), func(c abi.Call, p string) (abi.Errno, string) {
+		if c == abi.CallStdout {
+			lines = append(lines, p)
+		}
+		return abi.OK, ""
+	})
+	if want := []string{strings.Repeat("b", 1000) + "\n"}; !slices.Equal(lines, want) {
+		t.Errorf("%d writes arrived; want one of a whole line", len(lines))
 	}
 }
