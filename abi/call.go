@@ -1,7 +1,9 @@
 package abi
 
+import "fmt"
+
 // A Call numbers everything that can cross the boundary between a guest and
-// the host. Numbers below 64 are the functions a module imports (G3, G6);
+// the host. Numbers below 64 are the functions a module imports;
 // from 64 on they are what the worker asks on behalf of WASI; from 128 on the
 // worker's own. Numbers are explicit, append-only and frozen by a test.
 type Call uint16
@@ -55,11 +57,11 @@ const (
 	CallLoad   Call = 129
 	CallReady  Call = 130
 	CallCredit Call = 131
-	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit (G9)
+	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit
 	CallExit   Call = 133
 )
 
-// The import modules of version 1 (G4).
+// The import modules of version 1.
 const (
 	ModuleCore    = "sluice_v1"
 	ModuleNetwork = "sluice_v1_network"
@@ -67,13 +69,13 @@ const (
 	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
-// Major and Minor are the version that START announces (G5).
+// Major and Minor are the version that START announces.
 const (
 	Major = 1
 	Minor = 1
 )
 
-// ManifestSection names the custom section that carries the manifest (G2).
+// ManifestSection names the custom section that carries the manifest.
 const ManifestSection = "sluice.manifest"
 
 // A Function is one import that a module may have.
@@ -81,12 +83,12 @@ type Function struct {
 	Module string
 	Name   string
 	Call   Call
-	// Message says whether importing it makes a module an ABI connector (G3).
+	// Message says whether importing it makes a module an ABI connector.
 	Message bool
 }
 
 // Functions lists everything a guest can import besides WASI, in the order of
-// the contract (invariant 10). Signatures: Signature.
+// the contract. Signatures: Signature.
 var Functions = []Function{
 	{ModuleCore, "start", CallStart, true},
 	{ModuleCore, "emit", CallEmit, true},
@@ -111,7 +113,7 @@ var Functions = []Function{
 }
 
 // Signature returns the parameter and result types of an import as one letter
-// each, i for i32 and I for i64: "ii>I" for the common type (G6).
+// each, i for i32 and I for i64: "ii>I" for the common type.
 func (f Function) Signature() string {
 	switch f.Call {
 	case CallReply:
@@ -124,3 +126,45 @@ func (f Function) Signature() string {
 		return "ii>I" // ptr, len
 	}
 }
+
+// An Errno is what a call of a sluice_v1 module returns, negated, when it
+// fails. The numbers are part of the contract: the list is append-only.
+type Errno uint16
+
+const (
+	OK        Errno = 0
+	EPROTO    Errno = 1  // the run was ended for a protocol violation; exit
+	EINVAL    Errno = 2  // malformed request of a function that is no message
+	EFAULT    Errno = 3  // pointer outside of memory
+	ETOOBIG   Errno = 4  // over a limit that the text names
+	EDENIED   Errno = 5  // not granted
+	ENOTSUP   Errno = 6  // unknown verb, or not in this minor version
+	ECANCELED Errno = 7  // the run is being cancelled; send done and exit
+	ETIMEOUT  Errno = 8  // the named limit passed
+	EUNAVAIL  Errno = 9  // granted, not reachable now
+	ERATE     Errno = 10 // a rate governor would wait longer than allowed
+	EIO       Errno = 11 // the host failed
+	ENOENT    Errno = 12 // no such handle, file or element
+	EBUSY     Errno = 13 // in use, or the owner holds control
+	ENOSPC    Errno = 14 // a quota or the disk is full
+)
+
+var errnoNames = [...]string{
+	OK: "OK", EPROTO: "EPROTO", EINVAL: "EINVAL", EFAULT: "EFAULT", ETOOBIG: "ETOOBIG",
+	EDENIED: "EDENIED", ENOTSUP: "ENOTSUP", ECANCELED: "ECANCELED", ETIMEOUT: "ETIMEOUT",
+	EUNAVAIL: "EUNAVAIL", ERATE: "ERATE", EIO: "EIO", ENOENT: "ENOENT", EBUSY: "EBUSY", ENOSPC: "ENOSPC",
+}
+
+// String returns the name used in error texts, such as "EDENIED".
+func (e Errno) String() string {
+	if int(e) < len(errnoNames) {
+		return errnoNames[e]
+	}
+	return fmt.Sprintf("errno(%d)", uint16(e))
+}
+
+// Error makes a non-zero Errno usable as a Go error in hosts and guests.
+func (e Errno) Error() string { return "sluice: " + e.String() }
+
+// Known reports whether e is a number of this version of the contract.
+func (e Errno) Known() bool { return int(e) < len(errnoNames) }

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// S50: JSON is clean in its strings and names, however they are written, and the rest
+// JSON is clean in its strings and names, however they are written, and the rest
 // of it is as it was.
 func TestCleanJSON(t *testing.T) {
 	for text, want := range map[string]string{

@@ -38,7 +38,7 @@ import (
 // ErrFilePayload is what every parser of a file payload wraps.
 var ErrFilePayload = errors.New("malformed file payload")
 
-// Bounds of the file calls (security.md §17, G10, G17). They are fixed.
+// Bounds of the file calls. They are fixed.
 const (
 	MaxFilePath       = 4 * KiB
 	MaxFileComponents = 64
@@ -46,7 +46,7 @@ const (
 	MaxFileChunk      = MiB // bytes of one read or write
 	MaxFileEntries    = 1_000
 	MaxFileHandles    = MaxHandles
-	FileBlock         = 64 * KiB // least amount fetched ahead (G17)
+	FileBlock         = 64 * KiB // least amount fetched ahead
 
 	// maxFileWirePath is what the wire can carry: the policy on lengths is the
 	// host's, and its answer is an errno and not the end of a worker.
@@ -128,7 +128,7 @@ type FileStat struct {
 	Kind  FileKind
 	Inode uint64
 	Links uint32
-	Size  int64 // 0 for symlinks, whose targets are not readable (S58)
+	Size  int64 // 0 for symlinks, whose targets are not readable
 	Mtime int64
 	Ctime int64
 }
@@ -147,110 +147,43 @@ func (s FileStat) Append(b []byte) []byte {
 
 // ParseFileStat reads the reply of CallFileStat and CallFileLstat.
 func ParseFileStat(b []byte) (FileStat, error) {
-	r := fileReader{b: b}
+	r := decoder{b: b, sentinel: ErrFilePayload}
 	s := r.stat()
 	return s, r.end()
 }
 
-// fileReader takes a payload apart. The first failure sticks, later reads
-// return zeros, and end reports it.
-type fileReader struct {
-	b   []byte
-	err error
-}
-
-func (r *fileReader) fail(what string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrFilePayload, what)
-	}
-	r.b = nil
-}
-
-func (r *fileReader) take(n int) []byte {
-	if len(r.b) < n {
-		r.fail("too short")
-		return nil
-	}
-	p := r.b[:n]
-	r.b = r.b[n:]
-	return p
-}
-
-func (r *fileReader) u8() uint8 {
-	if p := r.take(1); p != nil {
-		return p[0]
-	}
-	return 0
-}
-
-func (r *fileReader) u16() uint16 {
-	if p := r.take(2); p != nil {
-		return binary.LittleEndian.Uint16(p)
-	}
-	return 0
-}
-
-func (r *fileReader) u32() uint32 {
-	if p := r.take(4); p != nil {
-		return binary.LittleEndian.Uint32(p)
-	}
-	return 0
-}
-
-func (r *fileReader) u64() uint64 {
-	if p := r.take(8); p != nil {
-		return binary.LittleEndian.Uint64(p)
-	}
-	return 0
-}
-
 // size reads a u64 that has to be a length or an offset of a file.
-func (r *fileReader) size() int64 {
-	n := int64(r.u64())
+func (d *decoder) size() int64 {
+	n := int64(d.u64())
 	if n < 0 {
-		r.fail("size out of range")
+		d.fail("size out of range")
 		return 0
 	}
 	return n
 }
 
-func (r *fileReader) bool() bool {
-	n := r.u8()
-	if n > 1 {
-		r.fail("not a boolean")
-	}
-	return n == 1
-}
-
-func (r *fileReader) kind() FileKind {
-	k := FileKind(r.u8())
-	if r.err == nil && (k == 0 || k > fileKindsKnow) {
-		r.fail("unknown kind")
+func (d *decoder) kind() FileKind {
+	k := FileKind(d.u8())
+	if d.err == nil && (k == 0 || k > fileKindsKnow) {
+		d.fail("unknown kind")
 	}
 	return k
 }
 
-func (r *fileReader) stat() FileStat {
+func (d *decoder) stat() FileStat {
 	return FileStat{
-		Kind: r.kind(), Inode: r.u64(), Links: r.u32(), Size: r.size(),
-		Mtime: int64(r.u64()), Ctime: int64(r.u64()),
+		Kind: d.kind(), Inode: d.u64(), Links: d.u32(), Size: d.size(),
+		Mtime: int64(d.u64()), Ctime: int64(d.u64()),
 	}
 }
 
 // rest takes all that is left, at most limit bytes.
-func (r *fileReader) rest(limit int) []byte {
-	if len(r.b) > limit {
-		r.fail("too long")
+func (d *decoder) rest(limit int) []byte {
+	if len(d.b) > limit {
+		d.fail("too long")
 		return nil
 	}
-	return r.take(len(r.b))
+	return d.take(len(d.b))
 }
 
-func (r *fileReader) path() string { return string(r.rest(maxFileWirePath)) }
-
-func (r *fileReader) end() error {
-	if r.err == nil && len(r.b) > 0 {
-		r.fail("trailing bytes")
-	}
-	return r.err
-}
+func (d *decoder) path() string { return string(d.rest(maxFileWirePath)) }

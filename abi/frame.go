@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A record frame (G11), little-endian, without padding:
+// A record frame, little-endian, without padding:
 //
 //	frame   'S' 'R'  version u8  flags u8  count u32  record*
 //	record  op u8  key kind u8  stream u16  emitted at i64  key length u32  data length u32  key  data
@@ -16,8 +16,8 @@ const (
 	FrameVersion      = 1
 	FrameHeaderSize   = 8
 	RecordHeaderSize  = 20
-	MaxFrameRecords   = 65_535         // records in a frame (G12)
-	DefaultFrameBytes = 1<<20 + 64<<10 // bytes of a frame (G12)
+	MaxFrameRecords   = 65_535         // records in a frame
+	DefaultFrameBytes = 1<<20 + 64<<10 // bytes of a frame
 )
 
 // An Op says what a record does with its key.
@@ -72,7 +72,7 @@ func (f FrameFault) String() string {
 	return fmt.Sprintf("frame fault(%d)", uint8(f))
 }
 
-// A FrameError is a fault in the layout of a frame: frame_malformed (R43).
+// A FrameError is a fault in the layout of a frame: frame_malformed.
 type FrameError struct {
 	Fault  FrameFault
 	Record int // index of the record, -1 in the header of the frame
@@ -126,7 +126,7 @@ func (r *FrameReader) Count() int { return r.count }
 
 // Next reads the next record into rec. It reports false at the end of the
 // frame and at the first fault, which Err returns. Records before a fault
-// stand (R45).
+// stand.
 func (r *FrameReader) Next(rec *FrameRecord) bool {
 	if r.err != nil {
 		return false
@@ -178,7 +178,7 @@ var (
 )
 
 // A FrameWriter builds frames in one buffer, which it uses again for the next
-// frame. The zero value is ready, with the limits of G12. Not for concurrent
+// frame. The zero value is ready, with the limits of the contract. Not for concurrent
 // use.
 //
 //	w.Begin()

@@ -7,9 +7,9 @@ const (
 	MiB = 1 << 20
 )
 
-// Limits are the bounds of runtime.md §23 on what a guest sends. Sizes are in
+// Limits are the bounds on what a guest sends. Sizes are in
 // bytes, counts per run unless said otherwise. The operator may change them
-// within the bounds of security.md §17; a manifest never raises one (R213).
+// within the bounds of Check; a manifest never raises one.
 type Limits struct {
 	FrameBytes     int // binary frame, stdio line or any other message
 	FrameRecords   int // records of one frame
@@ -54,14 +54,14 @@ const (
 	MaxResponseBytes  = 64 * KiB
 	MaxResponseFields = 32
 	MaxResponseValue  = 8 * KiB
-	MaxRecordValues   = 10_000 // JSON values in one record (S47)
+	MaxRecordValues   = 10_000 // JSON values in one record
 	MaxManifestBytes  = 256 * KiB
-	MaxErrorText      = 4 * KiB // G7
-	MaxHandles        = 64      // G10
+	MaxErrorText      = 4 * KiB // of the text that explains an errno
+	MaxHandles        = 64      // of a guest at once
 	LogTailBytes      = 16 * KiB
 )
 
-// DefaultLimits returns the defaults of runtime.md §23.
+// DefaultLimits returns the limits of a host that was not told otherwise.
 func DefaultLimits() Limits {
 	return Limits{
 		FrameBytes: MiB + 64*KiB, FrameRecords: 65_535, RecordBytes: MiB, CursorBytes: 256 * KiB,
@@ -75,7 +75,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Check refuses limits above the bounds of security.md §17 or below what a run
+// Check refuses limits above their bounds or below what a run
 // needs, naming the key.
 func (l Limits) Check() error {
 	d := DefaultLimits()

@@ -1,8 +1,11 @@
 package abi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// A Manifest says what a connector is, collects and asks for (§3.1). It is
+// A Manifest says what a connector is, collects and asks for. It is
 // written by the connector's author: everything in it is a claim or a request,
 // nothing a right.
 type Manifest struct {
@@ -14,11 +17,11 @@ type Manifest struct {
 	Bindings        map[string]Binding // requested, by name
 	HumanKinds      []string           // announced interaction kinds
 	RefreshPolicy   json.RawMessage
-	CaptureFields   []SecretField // setup.credential_capture, R156
+	CaptureFields   []SecretField // setup.credential_capture
 	ReasonMessages  map[string]string
 	Streams         []StreamSpec
 	Sluice          *SluiceBlock // nil: the manifest knows nothing of Sluice
-	// Raw is the manifest as it was read, unknown members included (R14).
+	// Raw is the manifest as it was read, unknown members included.
 	Raw json.RawMessage
 
 	byName map[string]int
@@ -34,7 +37,7 @@ type Binding struct {
 }
 
 // A Rate is the pace that a connector declares for its requests to each origin;
-// zero members are the host's. It is only ever slower than the host's (S77).
+// zero members are the host's. It is only ever slower than the host's.
 type Rate struct {
 	PerSecond float64 `json:"requests_per_second,omitempty"`
 	Burst     int64   `json:"burst,omitempty"`
@@ -71,7 +74,7 @@ type StreamSpec struct {
 	CoverageStrategy string
 	StateStream      string
 	ParentStreams    []string
-	CheckSchema      bool // reject records that do not match the schema (R78)
+	CheckSchema      bool // reject records that do not match the schema
 	Schema           json.RawMessage
 }
 
@@ -87,7 +90,7 @@ const (
 	UnsupportedInMode = "unsupported_in_mode"
 )
 
-// Coverage strategies that bear on checkpoints (§3.2).
+// Coverage strategies that bear on checkpoints.
 const (
 	CheckpointWindow       = "checkpoint_window"
 	ParentDetailAccounting = "parent_detail_accounting"
@@ -101,7 +104,7 @@ type SluiceBlock struct {
 	Secrets           []SecretField
 	SessionTokens     []SessionToken
 	InteractionFields map[string]FieldDelivery // "<kind>.<field>"
-	Budgets           map[string]int64         // may only lower §19.1
+	Budgets           map[string]int64         // by name; may only lower the host's
 }
 
 // A SecretField is a secret the owner is asked for.
@@ -115,13 +118,13 @@ type SecretField struct {
 	FieldDelivery
 }
 
-// A FieldDelivery says how a value reaches the guest and where it may go (§18).
+// A FieldDelivery says how a value reaches the guest and where it may go.
 type FieldDelivery struct {
 	Delivery     string // sealed, plain, or "" for the default
 	Destinations []Destination
 }
 
-// A Destination is where a sealed value may be put (R160).
+// A Destination is where a sealed value may be put.
 type Destination struct {
 	Origin     string   `json:"origin"`
 	PathPrefix string   `json:"path_prefix,omitempty"`
@@ -130,7 +133,7 @@ type Destination struct {
 
 // OwnerOrigin is the origin of a destination that the manifest leaves to the
 // owner, who alone knows where the server is. It leads nowhere until the owner
-// names one (R157).
+// names one.
 const OwnerOrigin = "owner"
 
 // DefaultNode is the name of a connector's one node.
@@ -155,7 +158,7 @@ func (m *Manifest) Declares(name string) bool {
 }
 
 // Parents lists the streams whose checkpoints govern a stream: its declared
-// parents, or none when it is self-mapped (§3.2).
+// parents, or none when it is self-mapped.
 func (m *Manifest) Parents(name string) []string {
 	s := m.Stream(name)
 	if s.StateStream != "" {
@@ -172,7 +175,7 @@ func (m *Manifest) DependsOn(name string) bool { return len(m.Parents(name)) > 0
 func (m *Manifest) Children(name string) []string {
 	var out []string
 	for _, s := range m.Streams {
-		if s.StateStream == name || contains(s.ParentStreams, name) {
+		if s.StateStream == name || slices.Contains(s.ParentStreams, name) {
 			out = append(out, s.Name)
 		}
 	}
@@ -187,10 +190,116 @@ func (m *Manifest) Node() string {
 	return DefaultNode
 }
 
-// Name is the connector name (R2): the key, or the slug of the id.
+// Name is the connector name: the key, or the slug of the id.
 func (m *Manifest) Name() string {
 	if m.ConnectorKey != "" {
 		return m.ConnectorKey
 	}
 	return SlugOf(m.ConnectorID)
+}
+
+func (r *manifestReader) sluice(m *Manifest, a at) {
+	if !r.object(a, false) {
+		return
+	}
+	b := &SluiceBlock{InteractionFields: map[string]FieldDelivery{}, Budgets: map[string]int64{}}
+	if s := a.member("settings"); r.object(s, false) {
+		b.Settings = r.settings(s)
+	}
+	if id := a.member("node_id"); !id.Absent() {
+		if b.NodeID = r.text(id, 64, true); !IsSlug(b.NodeID) {
+			r.fail(id, "node_id_invalid", "a slug: ^[a-z0-9][a-z0-9_-]{0,63}$")
+		}
+	}
+	b.Secrets = r.secrets(a.member("secrets"), false)
+	r.oauthSecrets(b, a.member("secrets"))
+	r.sessionTokens(b, a.member("session_tokens"))
+	if fields := a.member("interaction_fields"); r.object(fields, false) {
+		for name := range fields.Members() {
+			f := fields.member(name)
+			if r.object(f, true) {
+				b.InteractionFields[name] = r.delivery(f)
+			}
+		}
+	}
+	if budgets := a.member("budgets"); r.object(budgets, false) {
+		for name := range budgets.Members() {
+			n, ok := budgets.member(name).SafeInteger()
+			if !ok || n <= 0 {
+				r.fail(budgets.member(name), "budget_invalid", "a whole number of milliseconds above 0")
+			}
+			b.Budgets[name] = n
+		}
+	}
+	m.Sluice = b
+}
+
+// secrets reads secret declarations. Of capture fields only those marked
+// secret count as secrets; the others are settings of an unmodified connector.
+func (r *manifestReader) secrets(a at, capture bool) []SecretField {
+	var out []SecretField
+	r.list(a, 64, func(i at) {
+		if !r.object(i, true) {
+			return
+		}
+		f := SecretField{
+			Name: r.text(i.member("name"), 64, true), Label: r.text(i.member("label"), 200, false),
+			Required: r.flag(i.member("required")), Secret: true,
+			Env: r.env(i.member("env")), FieldDelivery: r.delivery(i),
+		}
+		if !isFieldName(f.Name) {
+			r.fail(i.member("name"), "secret_name_invalid", "^[A-Za-z0-9_.-]{1,64}$")
+		}
+		if capture {
+			f.Secret = r.flag(i.member("secret"))
+		} else {
+			f.OAuth = r.oauth(i.member("oauth"))
+		}
+		out = append(out, f)
+	})
+	return out
+}
+
+// delivery reads how a value is handed over and where it may go.
+func (r *manifestReader) delivery(a at) FieldDelivery {
+	d := FieldDelivery{Delivery: r.oneOf(a.member("delivery"), false, "sealed", "plain")}
+	r.list(a.member("destinations"), 32, func(i at) {
+		if r.object(i, true) {
+			d.Destinations = append(d.Destinations, Destination{
+				Origin:     r.text(i.member("origin"), 512, true),
+				PathPrefix: r.text(i.member("path_prefix"), 512, false),
+				Placements: r.texts(i.member("placements"), 16),
+			})
+		}
+	})
+	return d
+}
+
+// env reads names of environment variables.
+func (r *manifestReader) env(a at) []string {
+	names := r.texts(a, 8)
+	for _, n := range names {
+		if !isEnvName(n) {
+			r.fail(a, "env_name_invalid", "names of the form ^[A-Z_][A-Z0-9_]*$, TZ excepted")
+		}
+	}
+	return names
+}
+
+func isEnvName(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != "" && s != "TZ"
+}
+
+func isFieldName(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // A BrowserRequest is what a manifest asks of the browser binding, beyond that it
-// is there (browser.md B8). Its hosts are those of the network binding. Zero
+// is there. Its hosts are those of the network binding. Zero
 // members are the host's defaults.
 type BrowserRequest struct {
 	Profile       string   `json:"profile,omitempty"`
@@ -21,7 +21,7 @@ type BrowserRequest struct {
 }
 
 // A DeclaredAction is what an author says of an action beforehand, so that an
-// owner can look at it (B9). Requests name it.
+// owner can look at it. Requests name it.
 type DeclaredAction struct {
 	Name       string `json:"name"`
 	Verb       string `json:"verb"`
@@ -30,7 +30,7 @@ type DeclaredAction struct {
 	Category   string `json:"category,omitempty"`
 }
 
-// What a popup becomes (B36).
+// What a popup becomes.
 const (
 	PopupTab  = "tab"
 	PopupDeny = "deny"
@@ -43,14 +43,14 @@ const (
 	maxActionsAMinute  = 6000
 )
 
-// actionVerbs are the verbs that act, which alone can be declared (B9, B50).
+// actionVerbs are the verbs that act, which alone can be declared.
 var actionVerbs = []string{"navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload"}
 
-// actionCategories are the kinds of actions (B44).
+// actionCategories are the kinds of actions.
 var actionCategories = []string{"Navigation", "Input", "Selection", "Gesture", "ControlAdjustment"}
 
-// browser reads the members of B8. Hosts among them are ignored, as any member
-// that is unknown (R14): a browser reaches those of the network binding.
+// browser reads the members of the binding. Hosts among them are ignored, as any member
+// that is unknown: a browser reaches those of the network binding.
 func (r *manifestReader) browser(a at) *BrowserRequest {
 	b := &BrowserRequest{
 		Uploads: r.flag(a.member("uploads")), Downloads: r.flag(a.member("downloads")),
@@ -103,7 +103,7 @@ func (r *manifestReader) declaredAction(a at, before []DeclaredAction) DeclaredA
 	return d
 }
 
-// IsProfileName reports whether s names a browser profile (B180):
+// IsProfileName reports whether s names a browser profile:
 // ^[A-Za-z0-9_-]{1,64}$, nothing before and nothing after.
 func IsProfileName(s string) bool {
 	return isFieldName(s) && !strings.Contains(s, ".")

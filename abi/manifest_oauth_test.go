@@ -47,7 +47,7 @@ func TestManifestOAuth(t *testing.T) {
 	}
 }
 
-// R14: the error names the member.
+// The error names the member.
 func TestManifestOAuthFaults(t *testing.T) {
 	client := `{"grant": "client_credentials", "token_url": "https://auth.example/token", "client_id": "c", "client_secret": "secret"`
 	for _, tt := range []struct{ name, secrets, path, rule string }{

@@ -2,11 +2,15 @@ package abi
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 func (r *manifestReader) streams(m *Manifest, list at) {
-	if !list.Is(KindArray) || size(list.Value) == 0 {
+	if !list.Is(strictjson.KindArray) || list.Value.Len() == 0 {
 		r.fail(list, "streams_missing", "a non-empty array of streams")
 		return
 	}
@@ -82,12 +86,12 @@ func (r *manifestReader) schemaOf(s *StreamSpec, a at) {
 func (r *manifestReader) open(schema at) bool {
 	more := schema.member("additionalProperties")
 	allowed, _ := more.Bool()
-	return allowed || more.Is(KindObject)
+	return allowed || more.Is(strictjson.KindObject)
 }
 
 // types reads a JSON Schema type: one name or an array of names.
 func (r *manifestReader) types(a at) []string {
-	if a.Is(KindArray) {
+	if a.Is(strictjson.KindArray) {
 		return r.texts(a, 8)
 	}
 	if t := r.text(a, 32, false); t != "" {
@@ -98,7 +102,7 @@ func (r *manifestReader) types(a at) []string {
 
 func (r *manifestReader) primaryKey(a at, s *StreamSpec) []string {
 	var key []string
-	if a.Is(KindArray) {
+	if a.Is(strictjson.KindArray) {
 		key = r.texts(a, MaxKeyParts)
 	} else {
 		key = []string{r.text(a, 256, true)}
@@ -147,7 +151,7 @@ func (r *manifestReader) views(a at) {
 	})
 }
 
-// parents reads what row 1 of §3.2 asks for: names.
+// parents reads names of streams.
 func (r *manifestReader) parents(a at) (state string, parents []string) {
 	const rule = "dependency_malformed"
 	if v := a.member("state_stream"); !v.Absent() {
@@ -161,7 +165,7 @@ func (r *manifestReader) parents(a at) (state string, parents []string) {
 	if list.Absent() {
 		return state, nil
 	}
-	if !list.Is(KindArray) {
+	if !list.Is(strictjson.KindArray) {
 		r.fail(list, rule, "an array of stream names")
 		return state, nil
 	}
@@ -175,7 +179,7 @@ func (r *manifestReader) parents(a at) (state string, parents []string) {
 	return state, parents
 }
 
-// declarations is rows 2 and 3 of §3.2, each over all streams; what is left
+// declarations checks how streams declare their parents, each rule over all streams; what is left
 // needs no more than names and is in checkDependencies.
 func (r *manifestReader) declarations(streams []at) {
 	for _, a := range streams {
@@ -184,8 +188,92 @@ func (r *manifestReader) declarations(streams []at) {
 		}
 	}
 	for _, a := range streams {
-		if list := a.member("parent_streams"); list.Is(KindArray) && size(list.Value) == 0 {
+		if list := a.member("parent_streams"); list.Is(strictjson.KindArray) && list.Value.Len() == 0 {
 			r.fail(list, "dependency_empty_parents", "at least one parent")
 		}
 	}
+}
+
+// checkDependencies checks what streams say of each other, rule by rule over all streams.
+func checkDependencies(m *Manifest) error {
+	rows := []struct {
+		rule, want string
+		bad        func(s StreamSpec, parents []string) bool
+	}{
+		{"dependency_self_reference", "another stream", func(s StreamSpec, parents []string) bool {
+			return slices.Contains(parents, s.Name)
+		}},
+		{"dependency_unknown_stream", "streams of this manifest", func(_ StreamSpec, parents []string) bool {
+			return slices.ContainsFunc(parents, func(p string) bool { return !m.Declares(p) })
+		}},
+		{"dependency_duplicate_parent", "each parent once", func(_ StreamSpec, parents []string) bool {
+			sorted := slices.Sorted(slices.Values(parents))
+			return len(slices.Compact(sorted)) < len(parents)
+		}},
+	}
+	for _, row := range rows {
+		for i, s := range m.Streams {
+			if row.bad(s, m.Parents(s.Name)) {
+				return dependencyError(i, s, row.rule, row.want)
+			}
+		}
+	}
+	if err := checkCycle(m); err != nil {
+		return err
+	}
+	for i, s := range m.Streams {
+		for _, p := range m.Parents(s.Name) {
+			if m.DependsOn(p) {
+				return dependencyError(i, s, "dependency_too_deep", "a parent that has no parent itself, unlike "+p)
+			}
+		}
+	}
+	for i, s := range m.Streams {
+		if s.StateStream != "" && s.CoverageStrategy != CheckpointWindow {
+			return dependencyError(i, s, "dependency_strategy_mismatch", "coverage_strategy "+CheckpointWindow)
+		}
+		if len(s.ParentStreams) > 0 && s.CoverageStrategy != ParentDetailAccounting {
+			return dependencyError(i, s, "dependency_strategy_mismatch", "coverage_strategy "+ParentDetailAccounting)
+		}
+	}
+	return nil
+}
+
+func dependencyError(i int, s StreamSpec, rule, want string) error {
+	member := "parent_streams"
+	if s.StateStream != "" {
+		member = "state_stream"
+	}
+	return &ManifestError{fmt.Sprintf("/streams/%d/%s", i, member), rule, want}
+}
+
+// checkCycle searches the whole graph depth-first in three colours.
+func checkCycle(m *Manifest) error {
+	const grey, black = 1, 2
+	colour := make(map[string]int, len(m.Streams))
+	var path []string
+	var visit func(name string) bool
+	visit = func(name string) bool {
+		colour[name] = grey
+		path = append(path, name)
+		for _, p := range m.Parents(name) {
+			if colour[p] == grey {
+				path = append(path[slices.Index(path, p):], p)
+				return true
+			}
+			if colour[p] == 0 && visit(p) {
+				return true
+			}
+		}
+		colour[name] = black
+		path = path[:len(path)-1]
+		return false
+	}
+	for i, s := range m.Streams {
+		path = path[:0]
+		if colour[s.Name] == 0 && visit(s.Name) {
+			return dependencyError(i, s, "dependency_cycle", "no cycle, unlike "+strings.Join(path, " -> "))
+		}
+	}
+	return nil
 }

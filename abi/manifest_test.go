@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// example is a manifest that uses every member of §3.1.
+// example is a manifest that uses every member.
 const example = `{"protocol_version": "0.1.0", "connector_id": "https://connectors.example/mailbox", "connector_key": "mailbox",
  "version": "1.4.0", "display_name": "Example Mailbox", "x_unknown": {"kept": true},
  "runtime_requirements": {"bindings": {"network": {"required": true, "hosts": ["api.mail.example:443"]}, "interactive": {"required": false},
@@ -44,7 +45,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("identity of %+v", m)
 	}
 	if string(m.Raw) != example {
-		t.Error("the raw manifest was changed (R14)")
+		t.Error("the raw manifest was changed")
 	}
 	if b := m.Bindings["network"]; !b.Required || !cmp.Equal(b.Hosts, []string{"api.mail.example:443"}) {
 		t.Errorf("network %+v", b)
@@ -104,7 +105,7 @@ func spec(name, more string) string {
 	return fmt.Sprintf(`{"name":%q,"semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{},"t":{"type":"string","format":"date"}}}%s}`, name, more)
 }
 
-// R14: each refusal names the rule and the member.
+// Each refusal names the rule and the member.
 func TestManifestRefused(t *testing.T) {
 	stream := func(more string) string { return "[" + spec("a", more) + "]" }
 	raw := func(members string) string { return "[{" + members + "}]" }
@@ -198,7 +199,7 @@ func TestManifestRefused(t *testing.T) {
 	}
 }
 
-// B8, B9: what a manifest asks of the browser is checked as everything in it.
+// What a manifest asks of the browser is checked as everything in it.
 func TestBrowserBindingRefused(t *testing.T) {
 	for _, c := range []struct{ value, rule, path string }{
 		{`{"profile":""}`, "profile_name_invalid", "/profile"},
@@ -235,7 +236,7 @@ func TestBrowserBindingRefused(t *testing.T) {
 	}
 }
 
-// B8: what is asked for is what is read, and nothing asks for nothing.
+// What is asked for is what is read, and nothing asks for nothing.
 func TestBrowserBinding(t *testing.T) {
 	m, err := abi.ReadManifest(manifestWith(t, "runtime_requirements", `{"bindings":{"browser":{"required":true,"profile":"Work-1","uploads":true,
 		"downloads":true,"popups":"deny","cookie_handoff":["api.shop.example"],"max_actions_per_minute":30,"hosts":["unknown.example"],
@@ -263,7 +264,7 @@ func TestBrowserBinding(t *testing.T) {
 	for name, ok := range map[string]bool{"a": true, "A_b-9": true, "": false, "a.b": false, "a/b": false, "a ": false, "é": false,
 		strings.Repeat("a", 64): true, strings.Repeat("a", 65): false} {
 		if abi.IsProfileName(name) != ok {
-			t.Errorf("profile %q: %v (B180)", name, !ok)
+			t.Errorf("profile %q: %v", name, !ok)
 		}
 	}
 }
@@ -297,7 +298,7 @@ func TestManifestText(t *testing.T) {
 	}
 }
 
-// The rows of §3.2, each over all streams before the next one (R15).
+// The rules of streams, each over all streams before the next one.
 func TestDependencies(t *testing.T) {
 	state := func(name, parent string) string {
 		return spec(name, fmt.Sprintf(`"state_stream":%s,"coverage_strategy":"checkpoint_window"`, parent))
@@ -343,7 +344,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// R2: the connector name.
+// The connector name.
 func TestSlug(t *testing.T) {
 	for id, want := range map[string]string{
 		"mailbox": "mailbox", "https://connectors.example/Mail Box": "mail-box", "https://x.example/a/b_C/": "b_c",
@@ -361,7 +362,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// R219: what settings accept.
+// What settings accept.
 func TestSettings(t *testing.T) {
 	m, err := abi.ReadManifest(manifestWith(t, "sluice", `{"settings":{"type":"object","required":["s","j","d"],"properties":{
 		"s":{"type":"string","enum":["a","b"]},"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"boolean"},
@@ -391,7 +392,7 @@ func TestSettings(t *testing.T) {
 		{`{"s":"a","j":1,"r":"1"}`, "r"},
 		{`{"s":"a","j":1,"d":-2}`, "d"},
 	} {
-		v, err := abi.Parse([]byte(c.config), abi.ParseOptions{})
+		v, err := strictjson.Parse([]byte(c.config), strictjson.ParseOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +412,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	var none *abi.Settings
-	if err := none.Check(abi.Value{}); err != nil {
+	if err := none.Check(strictjson.Value{}); err != nil {
 		t.Errorf("without settings anything goes: %v", err)
 	}
 }

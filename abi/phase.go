@@ -1,6 +1,6 @@
 package abi
 
-// A Phase is where a guest stands in the protocol (runtime.md §8).
+// A Phase is where a guest stands in the protocol.
 type Phase uint8
 
 const (
@@ -25,12 +25,12 @@ const (
 	StepMessage                 // any message that is no INTERACTION and no DONE
 	StepInteraction             // INTERACTION
 	StepDone                    // DONE
-	StepSide                    // network, browser and handle calls (R220); message and log (R215)
+	StepSide                    // network, browser and handle calls; message and log
 	StepAnswer                  // the open interaction was closed by the host
 	StepExit                    // the guest ended
 )
 
-// Next is the protocol as a pure function (R216, R41, S48): the phase after a
+// Next is the protocol as a pure function: the phase after a
 // step, or the subtype of the violation that the step is. It is total.
 func (p Phase) Next(s Step) (Phase, Subtype) {
 	if s == StepExit {

@@ -3,17 +3,19 @@ package abi
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A RecordFilter decides whether a record lies inside the granted scope: checks
-// 5 to 8 of RECORD (§9.1). host/scope implements it.
+// 5 to 8 of RECORD. host/scope implements it.
 type RecordFilter interface {
 	// Admit sees a record whose shape is right. It must not keep m.
 	Admit(m *RecordMessage) *Violation
 }
 
 // A Contract is what a run was promised and promised in return: everything the
-// checks of runtime.md §9 depend on.
+// checks of messages depend on.
 type Contract struct {
 	Scope    Scope
 	Manifest *Manifest
@@ -30,8 +32,7 @@ type Contract struct {
 
 // A Protocol checks everything a guest says, in order, and keeps the little
 // state the checks need. It has no effects: what a message means is the
-// caller's business. Host, SDK tests and conformance tests use the same one
-// (invariant 9). It is not for concurrent use.
+// caller's business. Host, SDK tests and conformance tests use the same one. It is not for concurrent use.
 //
 // Invariant: after the first violation the phase is Over and everything is
 // refused.
@@ -40,13 +41,13 @@ type Protocol struct {
 	phase   Phase
 	streams map[string]int // name in scope -> index
 	names   []string
-	counts  map[string]int // accepted messages by type
+	counts  map[*kind]int // of messages that are limited
 	records int64
 	open    []OpenAssistance
 	reports map[[2]string]bool
-	scan    Scanner
-	data    Scanner
-	line    Scanner
+	scan    strictjson.Scanner
+	data    strictjson.Scanner
+	line    strictjson.Scanner
 	record  RecordMessage
 	key     []byte
 	crowded bool // the record at hand has too many values
@@ -64,7 +65,7 @@ func NewProtocol(c Contract) *Protocol {
 	p := &Protocol{
 		Contract: c,
 		streams:  make(map[string]int, len(c.Scope.Streams)),
-		counts:   map[string]int{},
+		counts:   map[*kind]int{},
 		reports:  map[[2]string]bool{},
 	}
 	for i, s := range c.Scope.Streams {
@@ -72,14 +73,14 @@ func NewProtocol(c Contract) *Protocol {
 		p.names = append(p.names, s.Name)
 	}
 	p.data.MaxValues = MaxRecordValues
-	p.data.lenient, p.line.lenient = true, true
+	p.data.Lenient, p.line.Lenient = true, true
 	return p
 }
 
 // Phase returns where the guest stands.
 func (p *Protocol) Phase() Phase { return p.phase }
 
-// Records is the number of RECORD messages admitted, deletes included (R51).
+// Records is the number of RECORD messages admitted, deletes included.
 func (p *Protocol) Records() int64 { return p.records }
 
 // OpenAssistances lists what is open, oldest first. The slice is the caller's.
@@ -118,7 +119,7 @@ func (p *Protocol) fail(v *Violation) *Violation {
 }
 
 // Fault turns a fault of a message's bytes into its violation: the fault
-// itself, or what the phase makes of any output (R43).
+// itself, or what the phase makes of any output.
 func (p *Protocol) Fault(s Subtype, typ, detail string) *Violation {
 	v := &Violation{Subtype: s, MessageType: typ, Detail: detail}
 	if p.phase == Waiting || p.phase == Finishing || p.phase == Over {
@@ -134,25 +135,25 @@ func (p *Protocol) syntax(err error, typ string) *Violation {
 }
 
 func faultSubtype(err error) Subtype {
-	e, ok := err.(*SyntaxError)
+	e, ok := err.(*strictjson.SyntaxError)
 	if !ok {
 		return VFrameMalformed
 	}
 	switch e.Fault {
-	case FaultUTF8:
+	case strictjson.FaultUTF8:
 		return VFrameInvalidUtf8
-	case FaultDepth:
+	case strictjson.FaultDepth:
 		return VFrameTooDeep
-	case FaultNotObject:
+	case strictjson.FaultNotObject:
 		return VFrameNotObject
-	case FaultValues:
+	case strictjson.FaultValues:
 		return VRecordTooLarge
 	default:
 		return VFrameInvalidJson
 	}
 }
 
-// Line checks one stdio line (R36, R43) without its line feed. The message
+// Line checks one stdio line without its line feed. The message
 // aliases line and is valid until the next call.
 func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	if len(line) > p.Limits.FrameBytes {
@@ -164,56 +165,60 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	}
 	typ, isText := "", false
 	for _, m := range members {
-		if string(m.Name) == "type" && m.Kind == KindString {
-			typ, isText = String(m.Value), true
+		if string(m.Name) == "type" && m.Kind == strictjson.KindString {
+			typ, isText = strictjson.String(m.Value), true
 		}
 	}
-	if typ == "RECORD" {
+	k := kindOf(typ)
+	if k == &recordKind {
 		return p.recordLine(members)
 	}
-	if p.line.misspelt != nil {
-		return nil, p.syntax(p.line.misspelt, "")
+	if p.line.Misspelt != nil {
+		return nil, p.syntax(p.line.Misspelt, "")
 	}
-	if v := p.step(stepOf(typ), typeForViolation(typ)); v != nil {
-		return nil, p.fail(v)
-	}
-	read := readerOf(typ)
-	if read == nil {
+	if k == nil { // its type is the guest's text, which no violation repeats as the message type
+		if v := p.step(StepMessage, ""); v != nil {
+			return nil, p.fail(v)
+		}
 		v := &Violation{Subtype: VUnknownMessageType}
 		if isText {
 			v.Received = typ
 		}
 		return nil, p.fail(v)
 	}
-	return p.read(typ, read, line)
+	return p.read(k, line)
 }
 
 // Message checks the argument of a message function other than emit, message
 // and log. The result aliases payload.
 func (p *Protocol) Message(call Call, payload []byte) (Message, *Violation) {
-	typ := messageTypes[call]
+	k := kindOfCall(call)
+	if k == nil || k.read == nil {
+		return nil, p.Fault(VAbiFault, "", "no message function")
+	}
 	if len(payload) > p.Limits.FrameBytes {
-		return nil, p.Fault(VFrameTooLarge, typ, "")
+		return nil, p.Fault(VFrameTooLarge, k.name, "")
 	}
 	if _, err := p.scan.Object(payload); err != nil {
-		return nil, p.syntax(err, typ)
+		return nil, p.syntax(err, k.name)
 	}
-	if v := p.step(stepOf(typ), typ); v != nil {
-		return nil, p.fail(v)
-	}
-	return p.read(typ, readerOf(typ), payload)
+	return p.read(k, payload)
 }
 
-func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Message, *Violation) {
-	if v := p.count(typ); v != nil {
+// read checks a message in a phase that may allow it.
+func (p *Protocol) read(k *kind, raw []byte) (Message, *Violation) {
+	if v := p.step(k.step, k.name); v != nil {
 		return nil, p.fail(v)
 	}
-	tree, err := Parse(raw, ParseOptions{})
-	if err != nil {
-		return nil, p.syntax(err, typ)
+	if v := p.count(k); v != nil {
+		return nil, p.fail(v)
 	}
-	r := &reader{p: p, typ: typ, msg: tree}
-	m := read(r)
+	tree, err := strictjson.Parse(raw, strictjson.ParseOptions{})
+	if err != nil {
+		return nil, p.syntax(err, k.name)
+	}
+	r := &reader{p: p, typ: k.name, msg: tree}
+	m := k.read(r)
 	if r.bad != nil {
 		r.bad.Stream = cmp.Or(r.bad.Stream, r.in)
 		return nil, p.fail(r.bad.Bound())
@@ -222,112 +227,29 @@ func (p *Protocol) read(typ string, read func(*reader) Message, raw []byte) (Mes
 }
 
 // Side checks the argument of message and log: no messages of the protocol, so
-// a wrong shape is the caller's EINVAL, but their bytes pass the same checks
-// (G8, R215).
-func (p *Protocol) Side(typ string, payload []byte) (Value, *Violation) {
+// a wrong shape is the caller's EINVAL, but their bytes pass the same checks.
+func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violation) {
 	if len(payload) > p.Limits.FrameBytes {
-		return Value{}, p.Fault(VFrameTooLarge, typ, "")
+		return strictjson.Value{}, p.Fault(VFrameTooLarge, typ, "")
 	}
 	v, err := p.scan.Parse(payload, false)
 	if err != nil {
-		return Value{}, p.syntax(err, typ)
+		return strictjson.Value{}, p.syntax(err, typ)
 	}
 	if bad := p.step(StepSide, typ); bad != nil {
-		return Value{}, p.fail(bad)
+		return strictjson.Value{}, p.fail(bad)
 	}
 	return v, nil
 }
 
-// count enforces the per-run limits (R213).
-func (p *Protocol) count(typ string) *Violation {
-	max := 0
-	switch typ {
-	case "STATE":
-		max = p.Limits.StatePerRun
-	case "SKIP_RESULT":
-		max = p.Limits.SkipPerRun
-	case "DETAIL_GAP":
-		max = p.Limits.GapPerRun
-	case "DETAIL_COVERAGE":
-		max = p.Limits.CoveragePerRun
-	case "INTERACTION":
-		max = p.Limits.InteractionsPerRun
-	case "ASSISTANCE":
-		max = p.Limits.AssistancePerRun
+// count enforces the limits of messages per run.
+func (p *Protocol) count(k *kind) *Violation {
+	if k.limit == nil {
+		return nil
 	}
-	p.counts[typ]++
-	if max > 0 && p.counts[typ] > max {
-		return &Violation{Subtype: VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(int64(max))}
-	}
-	return nil
-}
-
-func stepOf(typ string) Step {
-	switch typ {
-	case "INTERACTION":
-		return StepInteraction
-	case "DONE":
-		return StepDone
-	default:
-		return StepMessage
-	}
-}
-
-// typeForViolation keeps an unknown type, which is the guest's text, out of
-// message_type.
-func typeForViolation(typ string) string {
-	if readerOf(typ) == nil {
-		return ""
-	}
-	return typ
-}
-
-// MessageType names the message of a function, "" for one that takes none.
-func MessageType(c Call) string {
-	if c == CallEmit {
-		return "RECORD"
-	}
-	return messageTypes[c]
-}
-
-// messageTypes names the message of each function that takes one.
-var messageTypes = map[Call]string{
-	CallCheckpoint: "STATE", CallProgress: "PROGRESS", CallSkip: "SKIP_RESULT",
-	CallGap: "DETAIL_GAP", CallRecovered: "DETAIL_GAP_RECOVERED", CallCoverage: "DETAIL_COVERAGE",
-	CallInteract: "INTERACTION", CallAssist: "ASSISTANCE", CallAssistStatus: "ASSISTANCE_STATUS",
-	CallDone: "DONE",
-}
-
-// readerOf returns the check list of a message, nil for an unknown type.
-// RECORD has its own way.
-func readerOf(typ string) func(*reader) Message {
-	switch typ {
-	case "STATE":
-		return readState
-	case "PROGRESS":
-		return readProgress
-	case "SKIP_RESULT":
-		return readSkip
-	case "DETAIL_GAP":
-		return readGap
-	case "DETAIL_GAP_RECOVERED":
-		return readRecovered
-	case "DETAIL_COVERAGE":
-		return readCoverage
-	case "INTERACTION":
-		return readInteraction
-	case "ASSISTANCE":
-		return readAssistance
-	case "ASSISTANCE_STATUS":
-		return readAssistanceStatus
-	case "DONE":
-		return readDone
-	case "MESSAGE":
-		return readText
-	case "REQUEST":
-		return readRequest
-	case "READ":
-		return readRead
+	p.counts[k]++
+	if max := k.limit(p.Limits); max > 0 && p.counts[k] > max {
+		return &Violation{Subtype: VMessageLimitExceeded, MessageType: k.name, Detail: "limit " + itoa(int64(max))}
 	}
 	return nil
 }

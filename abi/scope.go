@@ -1,8 +1,12 @@
 package abi
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// A Scope says what a run may collect (§6.2): what START carries after
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
+
+// A Scope says what a run may collect: what START carries after
 // normalisation.
 type Scope struct {
 	Streams []ScopeStream `json:"streams"`
@@ -15,7 +19,7 @@ type ScopeStream struct {
 	Resources []string   // canonical keys or values of selection.resource_field
 	Fields    []string   // top-level members of data that may appear
 	TimeRange *TimeRange // on the consent-time field
-	// Extra holds the other members of the caller's entry, unchanged (R30).
+	// Extra holds the other members of the caller's entry, unchanged.
 	Extra []ScopeMember
 }
 
@@ -33,7 +37,7 @@ type TimeRange struct {
 
 // MarshalJSON writes name, the restrictions that exist, then the rest.
 func (s ScopeStream) MarshalJSON() ([]byte, error) {
-	b := AppendQuote([]byte(`{"name":`), s.Name)
+	b := strictjson.AppendQuote([]byte(`{"name":`), s.Name)
 	for _, list := range []struct {
 		name  string
 		items []string
@@ -41,31 +45,31 @@ func (s ScopeStream) MarshalJSON() ([]byte, error) {
 		if list.items == nil {
 			continue
 		}
-		b = append(AppendQuote(append(b, ','), list.name), ':')
+		b = append(strictjson.AppendQuote(append(b, ','), list.name), ':')
 		b = appendTexts(b, list.items)
 	}
 	if s.TimeRange != nil {
 		b = s.TimeRange.append(append(b, `,"time_range":`...))
 	}
 	for _, m := range s.Extra {
-		b = append(AppendQuote(append(b, ','), m.Name), ':')
+		b = append(strictjson.AppendQuote(append(b, ','), m.Name), ':')
 		b = append(b, m.Value...)
 	}
 	return append(b, '}'), nil
 }
 
 // append writes r. It is spelled out because
-// json.Marshal here would put all of encoding/json into every guest (G22).
+// json.Marshal here would put all of encoding/json into every guest.
 func (r *TimeRange) append(b []byte) []byte {
 	b = append(b, '{')
 	if r.Since != "" {
-		b = AppendQuote(append(b, `"since":`...), r.Since)
+		b = strictjson.AppendQuote(append(b, `"since":`...), r.Since)
 	}
 	if r.Since != "" && r.Until != "" {
 		b = append(b, ',')
 	}
 	if r.Until != "" {
-		b = AppendQuote(append(b, `"until":`...), r.Until)
+		b = strictjson.AppendQuote(append(b, `"until":`...), r.Until)
 	}
 	return append(b, '}')
 }
@@ -92,7 +96,7 @@ func appendTexts(b []byte, items []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = AppendQuote(b, t)
+		b = strictjson.AppendQuote(b, t)
 	}
 	return append(b, ']')
 }

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Settings describe the configuration of a connection (R219). A setting is
+// Settings describe the configuration of a connection. A setting is
 // never a secret.
 type Settings struct {
 	Properties []Setting
@@ -44,7 +46,7 @@ func (r *manifestReader) settings(a at) *Settings {
 	if !r.object(props, false) {
 		return s
 	}
-	if n := size(props.Value); n > 256 {
+	if n := props.Value.Len(); n > 256 {
 		r.fail(props, "settings_too_many", "at most 256 properties")
 		return s
 	}
@@ -58,7 +60,7 @@ func (r *manifestReader) settings(a at) *Settings {
 			Type: r.oneOf(p.member("type"), true, "string", "integer", "number", "boolean", "array", "object", "json"),
 		}
 		r.list(p.member("enum"), 64, func(i at) {
-			st.Enum = append(st.Enum, string(AppendCompact(nil, i.Raw)))
+			st.Enum = append(st.Enum, string(strictjson.AppendCompact(nil, i.Raw)))
 		})
 		r.bounds(&st, p)
 		s.Properties = append(s.Properties, st)
@@ -79,7 +81,7 @@ func (r *manifestReader) bounds(st *Setting, p at) {
 	if err := st.check(v.Value); err != nil {
 		r.fail(v, "setting_default_invalid", "a value that the setting takes")
 	}
-	st.Default = AppendCompact(nil, v.Raw)
+	st.Default = strictjson.AppendCompact(nil, v.Raw)
 }
 
 func (r *manifestReader) bound(typ string, v at) *float64 {
@@ -97,7 +99,7 @@ func (r *manifestReader) bound(typ string, v at) *float64 {
 // misspelled: for a configuration that is given now, since one that is stored may
 // be of an earlier version of the connector. Others are passed through. The error
 // is a *SettingError.
-func (s *Settings) Known(config Value) error {
+func (s *Settings) Known(config strictjson.Value) error {
 	if s == nil {
 		return nil
 	}
@@ -115,7 +117,7 @@ func (s *Settings) Known(config Value) error {
 
 // Check validates a configuration. Members the manifest does not describe are
 // passed through. Without settings in the manifest any object is accepted.
-func (s *Settings) Check(config Value) error {
+func (s *Settings) Check(config strictjson.Value) error {
 	if s == nil {
 		return nil
 	}
@@ -142,11 +144,11 @@ func (s *Settings) Check(config Value) error {
 	return nil
 }
 
-func (p Setting) check(v Value) error {
+func (p Setting) check(v strictjson.Value) error {
 	if !p.admits(v) {
 		return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
 	}
-	if len(p.Enum) > 0 && !contains(p.Enum, string(AppendCompact(nil, v.Raw))) {
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, string(strictjson.AppendCompact(nil, v.Raw))) {
 		return &SettingError{p.Name, "want one of " + strings.Join(p.Enum, ", ")}
 	}
 	f, isNumber := v.Float64()
@@ -161,10 +163,10 @@ func (p Setting) check(v Value) error {
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-func (p Setting) admits(v Value) bool {
+func (p Setting) admits(v strictjson.Value) bool {
 	switch p.Type {
 	case "string":
-		return v.Is(KindString)
+		return v.Is(strictjson.KindString)
 	case "integer":
 		_, ok := v.SafeInteger()
 		return ok
@@ -172,11 +174,11 @@ func (p Setting) admits(v Value) bool {
 		_, ok := v.Float64()
 		return ok
 	case "boolean":
-		return v.Is(KindBool)
+		return v.Is(strictjson.KindBool)
 	case "array":
-		return v.Is(KindArray)
+		return v.Is(strictjson.KindArray)
 	case "object":
-		return v.Is(KindObject)
+		return v.Is(strictjson.KindObject)
 	default:
 		return true
 	}

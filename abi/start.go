@@ -2,7 +2,7 @@ package abi
 
 import "encoding/json"
 
-// Start is the START envelope (§6.3): all a guest learns about its run.
+// Start is the START envelope: all a guest learns about its run.
 type Start struct {
 	Type           string                     `json:"type,omitempty"` // "START" on stdio only
 	RunID          string                     `json:"run_id"`
@@ -24,13 +24,13 @@ const (
 	Incremental = "incremental"
 )
 
-// A Version is the contract's version as START gives it (G5).
+// A Version is the contract's version as START gives it.
 type Version struct {
 	Major int `json:"major"`
 	Minor int `json:"minor"`
 }
 
-// Bindings are the facilities a run is offered (§5). A nil member is not
+// Bindings are the facilities a run is offered. A nil member is not
 // offered.
 type Bindings struct {
 	Network     *NetworkBinding    `json:"network,omitempty"`
@@ -50,7 +50,7 @@ type FilesystemBinding struct {
 }
 
 // BrowserBinding names the profile that is used unless a request names another,
-// and the hosts of the connection's one network policy (browser.md B8, B181).
+// and the hosts of the connection's one network policy.
 type BrowserBinding struct {
 	Profile string   `json:"profile"`
 	Hosts   []string `json:"hosts"`
@@ -62,7 +62,7 @@ type GuestMount struct {
 	Mode string `json:"mode"` // ro or rw
 }
 
-// A ServedGap is a pending detail gap offered for another try (R98).
+// A ServedGap is a pending detail gap offered for another try.
 type ServedGap struct {
 	GapID         string          `json:"gap_id"`
 	Stream        string          `json:"stream"`
@@ -74,7 +74,7 @@ type ServedGap struct {
 	AttemptCount  int             `json:"attempt_count"`
 }
 
-// A Response is INTERACTION_RESPONSE (§9.10), the only other message of a host.
+// A Response is INTERACTION_RESPONSE, the only other message of a host.
 type Response struct {
 	Type         string                     `json:"type,omitempty"` // "INTERACTION_RESPONSE" on stdio only
 	RequestID    string                     `json:"request_id"`

@@ -3,6 +3,8 @@ package abi
 import (
 	"math"
 	"time"
+
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 const (
@@ -14,24 +16,24 @@ const (
 )
 
 // TimeOf returns the µs since 1970-01-01 UTC of a JSON value that a Scanner
-// has accepted, if it is a readable time (R50): a text as ParseTime takes it,
+// has accepted, if it is a readable time: a text as ParseTime takes it,
 // or a number of milliseconds, rounded down to a µs. It does not allocate.
 func TimeOf(raw []byte) (micros int64, ok bool) {
 	if len(raw) == 0 {
 		return 0, false
 	}
-	switch kindOf(raw[0]) {
-	case KindString:
-		s := unquoted(raw)
-		if plainLength(s) == len(s) {
+	switch c := raw[0]; {
+	case c == '"':
+		s, plain := strictjson.Plain(raw)
+		if plain {
 			return parseTime(s)
 		}
 		var buf [256]byte
 		if len(s) > len(buf) {
 			return 0, false
 		}
-		return parseTime(AppendString(buf[:0], raw))
-	case KindNumber:
+		return parseTime(strictjson.AppendString(buf[:0], raw))
+	case c == '-' || c-'0' < 10:
 		return epochMillis(raw)
 	default:
 		return 0, false
@@ -40,17 +42,17 @@ func TimeOf(raw []byte) (micros int64, ok bool) {
 
 // epochMillis reads a number of milliseconds.
 func epochMillis(raw []byte) (micros int64, ok bool) {
-	if n, ok := Int64(raw); ok && -maxEpochMillis <= n && n <= maxEpochMillis {
+	if n, ok := strictjson.Int64(raw); ok && -maxEpochMillis <= n && n <= maxEpochMillis {
 		return n * 1000, true
 	}
-	f, ok := Float64(raw)
+	f, ok := strictjson.Float64(raw)
 	if !ok || math.Abs(f) > maxEpochMillis {
 		return 0, false
 	}
 	return int64(math.Floor(f * 1000)), true
 }
 
-// ParseTime returns the µs since 1970-01-01 UTC of a readable time (R50):
+// ParseTime returns the µs since 1970-01-01 UTC of a readable time:
 //
 //	2006-01-02T15:04:05[.999…](Z|±hh:mm)   RFC 3339, 60 for a leap second at the end of a UTC day
 //	2006-01-02T15:04[:05[.999…]]           as UTC, leap seconds too

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // vectors reads one file of testdata. Its README.md describes the cases.
@@ -32,64 +33,6 @@ func vectors[T any](t testing.TB, file string) []T {
 		t.Fatalf("%s has no cases", file)
 	}
 	return cases
-}
-
-type jsonVector struct {
-	Name      string
-	Text      string
-	Hex       string
-	MaxValues int `json:"max_values"`
-	Fault     string
-	Offset    int
-}
-
-func (v jsonVector) bytes(t testing.TB) []byte {
-	if v.Hex == "" {
-		return []byte(v.Text)
-	}
-	b, err := hex.DecodeString(v.Hex)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// TestJSONVectors holds the scanner to G8, R43 and S47. One scanner takes all
-// texts, so that nothing of one text may show in the next.
-func TestJSONVectors(t *testing.T) {
-	var s abi.Scanner
-	for _, v := range vectors[jsonVector](t, "json.json") {
-		t.Run(v.Name, func(t *testing.T) {
-			src := v.bytes(t)
-			s.MaxValues = v.MaxValues
-			_, err := s.Object(src)
-			checkFault(t, err, v.Fault, v.Offset)
-			if len(src) <= 1024 {
-				// The same text in a buffer with other bytes after it.
-				_, err = s.Object(append(bytes.Clone(src), "\"}]\xff"...)[:len(src)])
-				checkFault(t, err, v.Fault, v.Offset)
-			}
-			_, err = abi.Parse(src, abi.ParseOptions{MaxValues: v.MaxValues})
-			checkFault(t, err, v.Fault, v.Offset)
-		})
-	}
-}
-
-func checkFault(t *testing.T, err error, fault string, offset int) {
-	t.Helper()
-	if fault == "none" {
-		if err != nil {
-			t.Errorf("refused: %v", err)
-		}
-		return
-	}
-	var syntax *abi.SyntaxError
-	if !errors.As(err, &syntax) {
-		t.Fatalf("error %v, want fault %s", err, fault)
-	}
-	if syntax.Fault.String() != fault || syntax.Offset != offset {
-		t.Errorf("fault %s at %d (%s), want %s at %d", syntax.Fault, syntax.Offset, syntax.Reason, fault, offset)
-	}
 }
 
 type recordVector struct {
@@ -112,7 +55,7 @@ type frameVector struct {
 	}
 }
 
-// TestFrameVectors reads the frames (G11) and writes the good ones again.
+// TestFrameVectors reads the frames and writes the good ones again.
 func TestFrameVectors(t *testing.T) {
 	for _, v := range vectors[frameVector](t, "frames.json") {
 		t.Run(v.Name, func(t *testing.T) {
@@ -166,14 +109,14 @@ func readFrame(frame []byte, visit func(*abi.FrameRecord)) ([]recordVector, erro
 	return records, r.Err()
 }
 
-// TestKeyVectors holds canonical keys to R46.
+// TestKeyVectors holds canonical keys to the contract.
 func TestKeyVectors(t *testing.T) {
 	type vector struct {
 		Raw, Key string
 		OK       bool
 		Parts    int
 	}
-	var s abi.Scanner
+	var s strictjson.Scanner
 	for _, v := range vectors[vector](t, "keys.json") {
 		if _, err := s.Valid([]byte(v.Raw)); err != nil {
 			t.Fatal(err)
@@ -185,41 +128,17 @@ func TestKeyVectors(t *testing.T) {
 	}
 }
 
-func TestQuoteVectors(t *testing.T) {
-	for _, v := range vectors[struct{ Text, Literal string }](t, "quotes.json") {
-		if got := abi.AppendQuote(nil, v.Text); string(got) != v.Literal {
-			t.Errorf("%q: %s, want %s", v.Text, got, v.Literal)
-		}
-		if got := abi.AppendQuote(nil, []byte(v.Text)); string(got) != v.Literal {
-			t.Errorf("bytes of %q: %s, want %s", v.Text, got, v.Literal)
-		}
+// No text at all is no key and no time.
+func TestNothingIsNoKeyAndNoTime(t *testing.T) {
+	if _, _, ok := abi.CanonicalKey(nil, nil); ok {
+		t.Error("no text is a key")
+	}
+	if _, ok := abi.TimeOf(nil); ok {
+		t.Error("no text is a time")
 	}
 }
 
-func TestCompactVectors(t *testing.T) {
-	for _, v := range vectors[struct{ Raw, Compact string }](t, "compact.json") {
-		if got := abi.AppendCompact(nil, []byte(v.Raw)); string(got) != v.Compact {
-			t.Errorf("%s: %s, want %s", v.Raw, got, v.Compact)
-		}
-	}
-}
-
-func TestNumberVectors(t *testing.T) {
-	type vector struct {
-		Raw   string
-		Int64 *string
-	}
-	for _, v := range vectors[vector](t, "numbers.json") {
-		n, ok := abi.Int64([]byte(v.Raw))
-		checkInteger(t, v.Raw, n, ok, v.Int64)
-		safe, isSafe := abi.SafeInteger([]byte(v.Raw))
-		if isSafe != (ok && n <= 1<<53-1 && n >= -(1<<53-1)) || isSafe && safe != n {
-			t.Errorf("%s: safe integer %d, %v", v.Raw, safe, isSafe)
-		}
-	}
-}
-
-// TestTimeVectors holds readable times to R50.
+// TestTimeVectors holds readable times to the contract.
 func TestTimeVectors(t *testing.T) {
 	type vector struct {
 		Raw    string
@@ -229,7 +148,7 @@ func TestTimeVectors(t *testing.T) {
 		n, ok := abi.TimeOf([]byte(v.Raw))
 		checkInteger(t, v.Raw, n, ok, v.Micros)
 		if v.Raw[0] == '"' {
-			n, ok = abi.ParseTime(abi.String([]byte(v.Raw)))
+			n, ok = abi.ParseTime(strictjson.String([]byte(v.Raw)))
 			checkInteger(t, "text of "+v.Raw, n, ok, v.Micros)
 		}
 	}
@@ -243,5 +162,18 @@ func checkInteger(t *testing.T, what string, n int64, ok bool, want *string) {
 			return
 		}
 		t.Errorf("%s: %d, %v; want %s", what, n, ok, *want)
+	}
+}
+
+// TestStoredInputs makes sure that the inputs beside the vectors are there for
+// every fuzz target of frames and times.
+func TestStoredInputs(t *testing.T) {
+	for _, target := range []string{"FuzzTime", "FuzzFrame", "FuzzFrameRecords"} {
+		if files, err := filepath.Glob(filepath.Join("testdata", "fuzz", target, "*")); err != nil || len(files) == 0 {
+			t.Errorf("%s has no stored inputs: %v", target, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join("testdata", "README.md")); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// The wire is what host and worker speak over one stream socket (abi.md
-// section 8): messages of a header and a payload, little-endian. It is internal
+// The wire is what host and worker speak over one stream socket:
+// messages of a header and a payload, little-endian. It is internal
 // and versioned with the binary, yet each side takes the other's bytes for
 // hostile: a worker counts as taken over by its guest.
 //
@@ -22,7 +23,7 @@ import (
 // WireHeaderBytes is the size of the header of a message.
 const WireHeaderBytes = 12
 
-// WireSlack is what a message may have beyond the limit of its content (S24).
+// WireSlack is what a message may have beyond the limit of its content.
 const WireSlack = 64 * KiB
 
 // The sizes of single transfers between a guest and the host, in bytes.
@@ -33,14 +34,14 @@ const (
 	MaxRequestBody = 256 * MiB
 )
 
-// The credit window of emit (G13).
+// The credit window of emit.
 const (
 	CreditFrames = 4
 	CreditBytes  = 4 * MiB
 )
 
 // ErrWire is wrapped by every error about a malformed message. Whoever meets
-// it gives the other side up: worker_protocol_error (S24).
+// it gives the other side up: worker_protocol_error.
 var ErrWire = errors.New("malformed worker message")
 
 // A WireHeader precedes every payload.
@@ -81,7 +82,7 @@ func ParseWireHeader(b []byte) (WireHeader, error) {
 // WireLimits bounds payloads before anything is allocated for them. Both sides
 // hold the same values; they come with CallLoad.
 type WireLimits struct {
-	Frame   uint32 // messages and frames (G12)
+	Frame   uint32 // messages and frames
 	Request uint32 // body of a network request (network.request_body)
 	Reply   uint32 // any reply to the worker; START is the largest
 }
@@ -92,8 +93,7 @@ func DefaultWireLimits() WireLimits {
 	return WireLimits{Frame: uint32(d.FrameBytes), Request: 16 * MiB, Reply: uint32(d.StartBytes)}
 }
 
-// Valid reports whether the limits are within their hard maxima (security.md
-// section 17).
+// Valid reports whether the limits are within their hard maxima.
 func (l WireLimits) Valid() bool {
 	return l.Frame >= 1 && l.Frame <= 2*MiB+64*KiB &&
 		l.Request >= 1 && l.Request <= MaxRequestBody &&
@@ -106,9 +106,6 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	switch c {
 	case CallStart:
 		return 0, true
-	case CallEmit, CallCheckpoint, CallProgress, CallSkip, CallGap, CallCoverage, CallInteract, CallAssist,
-		CallAssistStatus, CallMessage, CallLog, CallDone, CallRecovered:
-		return l.Frame, true
 	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
 	case CallBrowser:
@@ -131,6 +128,9 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 		return 64 * KiB, true
 	case CallFault:
 		return faultBytes, true
+	}
+	if c.IsMessage() {
+		return l.Frame, true
 	}
 	if c >= CallFileOpen && c <= CallFileTimes {
 		return MaxReadChunk + WireSlack, true
@@ -161,18 +161,37 @@ func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 	return 0, false
 }
 
-// Pipelined reports whether c is sent without waiting for a reply (G13).
+// Pipelined reports whether c is sent without waiting for a reply.
 func (c Call) Pipelined() bool { return c == CallEmit }
 
 // Oversize says what becomes of a guest's request of n bytes that is over its
-// limit, before any copy is made (G9): message functions are a violation,
+// limit, before any copy is made: message functions are a violation,
 // everything else is ETOOBIG.
 func (l WireLimits) Oversize(c Call, n uint64) bool {
 	most, ok := l.FromWorker(c)
 	return !ok || n > uint64(most)
 }
 
-// IsMessage reports whether c is a message function (G3).
+// IsMessage reports whether c is a message function.
 func (c Call) IsMessage() bool {
-	return c >= CallStart && c <= CallRecovered
+	return slices.ContainsFunc(Functions, func(f Function) bool { return f.Call == c && f.Message })
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }

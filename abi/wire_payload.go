@@ -2,6 +2,7 @@ package abi
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -15,7 +16,7 @@ const (
 	faultBytes    = 11
 )
 
-// Hello is the first message of a worker: who it is (S10).
+// Hello is the first message of a worker: who it is.
 type Hello struct {
 	Build string // build id; another one than the host's is refused
 	PID   uint32 // as the worker sees itself; informative
@@ -28,10 +29,10 @@ func (h Hello) Append(b []byte) []byte {
 
 // ParseHello decodes exactly b.
 func ParseHello(b []byte) (h Hello, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	h.PID = d.u32()
 	h.Build = d.str(maxWireText)
-	return h, d.end("hello")
+	return h, d.endOf("hello")
 }
 
 // A Task says what a blank worker is to become.
@@ -42,7 +43,7 @@ const (
 	TaskCompile Task = 2 // compile the module into the directory, then exit
 )
 
-// A Mount is a virtual directory of a guest (G16).
+// A Mount is a virtual directory of a guest.
 type Mount struct {
 	ID   uint32 // the number file calls name it by
 	Path string // absolute path inside the guest
@@ -54,14 +55,14 @@ type Mount struct {
 type Load struct {
 	Task        Task
 	Interpreter bool   // conformance only: interpret the module, ignore compiled code
-	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages (G18)
+	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages
 	Directory   bool   // a directory descriptor follows the module's
 	ModuleBytes uint64 // of a compile: where the module ends and its skeleton begins; else the size
 	MemoryPages uint32 // cap of linear memory, 64 KiB pages
 	Limits      WireLimits
 	Jail        []byte   // configuration of the walls, in the form of host/jail
-	Name        string   // args[0] (G15)
-	Env         []string // NAME=value (R33)
+	Name        string   // args[0]
+	Env         []string // NAME=value
 	Mounts      []Mount
 	Fixed       *Fixed // nil: the real clock and fresh random numbers
 }
@@ -117,7 +118,7 @@ func (l Load) Append(b []byte) []byte {
 
 // ParseLoad decodes exactly b and checks what a worker relies on.
 func ParseLoad(b []byte) (l Load, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	l.Task = Task(d.u8())
 	flags := d.u8()
 	l.Interpreter, l.Stdio, l.Directory = flags&loadInterpreter != 0, flags&loadStdio != 0, flags&loadDirectory != 0
@@ -144,19 +145,19 @@ func ParseLoad(b []byte) (l Load, err error) {
 	d.check(flags&^byte(loadFlags) == 0 && (flags&loadInstant == 0 || flags&loadFixed != 0), "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
 	d.check(l.Limits.Valid(), "limits")
-	return l, d.end("load")
+	return l, d.endOf("load")
 }
 
 // Ready says that a worker did what it can do before the guest's first
 // instruction: the code is loaded and the jail is shut.
 type Ready struct {
-	CPU       time.Duration // used so far, not the guest's (S31)
+	CPU       time.Duration // used so far, not the guest's
 	Enter     time.Duration // building the jail from inside
 	Load      time.Duration // loading compiled code, or compiling
 	Isolation Isolation     // what holds around the worker
 }
 
-// Isolation is what a worker's walls are (S20). It is a required member of
+// Isolation is what a worker's walls are. It is a required member of
 // run.started and of results.
 type Isolation struct {
 	Level      string   `json:"level"` // full, partial or process
@@ -187,7 +188,7 @@ func (i Isolation) append(b []byte) []byte {
 
 // ParseReady decodes exactly b.
 func ParseReady(b []byte) (r Ready, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	r.CPU = d.duration()
 	r.Enter, r.Load = d.duration(), d.duration()
 	i := &r.Isolation
@@ -198,10 +199,10 @@ func ParseReady(b []byte) (r Ready, err error) {
 	i.Rlimits = d.boolean()
 	i.UID = d.str(64)
 	d.check(i.Landlock <= 1000, "landlock")
-	return r, d.end("ready")
+	return r, d.endOf("ready")
 }
 
-// Credit gives emit room back (G13). With a header errno it ends emit instead:
+// Credit gives emit room back. With a header errno it ends emit instead:
 // every later emit of the guest fails with that errno, without being sent.
 type Credit struct {
 	Frames uint32
@@ -215,13 +216,13 @@ func (c Credit) Append(b []byte) []byte {
 
 // ParseCredit decodes exactly b. A credit is never more than the window.
 func ParseCredit(b []byte) (c Credit, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	c.Frames, c.Bytes = d.u32(), d.u32()
 	d.check(c.Frames <= CreditFrames && c.Bytes <= CreditBytes+WireSlack, "credit")
-	return c, d.end("credit")
+	return c, d.endOf("credit")
 }
 
-// FaultKind says why a request was refused before it was copied (G9).
+// FaultKind says why a request was refused before it was copied.
 type FaultKind uint8
 
 const (
@@ -244,18 +245,18 @@ func (f RequestFault) Append(b []byte) []byte {
 
 // ParseRequestFault decodes exactly b.
 func ParseRequestFault(b []byte) (f RequestFault, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	f.Call, f.Kind, f.Length = Call(d.u16()), FaultKind(d.u8()), d.u64()
 	d.check(f.Kind == FaultPointer || f.Kind == FaultTooBig, "kind")
 	d.check(f.Call < CallStdout, "call")
-	return f, d.end("fault")
+	return f, d.endOf("fault")
 }
 
 // ExitKind says how a worker's work ended, by its own account.
 type ExitKind uint8
 
 const (
-	ExitExited  ExitKind = 1 // _start returned or proc_exit was called (R39)
+	ExitExited  ExitKind = 1 // _start returned or proc_exit was called
 	ExitTrapped ExitKind = 2
 	ExitFailed  ExitKind = 3 // the worker could not do its task: Detail says why
 	ExitDone    ExitKind = 4 // a compilation finished
@@ -263,14 +264,14 @@ const (
 
 // The stages in which a task can fail, as Exit.TrapKind of ExitFailed.
 const (
-	StageIsolation = "isolation" // a promised wall could not be built (S14)
-	StageEngine    = "engine"    // no compiler for this platform (S41)
-	StageCode      = "code"      // compiled code missing or damaged (S39)
+	StageIsolation = "isolation" // a promised wall could not be built
+	StageEngine    = "engine"    // no compiler for this platform
+	StageCode      = "code"      // compiled code missing or damaged
 	StageModule    = "module"    // the module itself: it cannot be linked or compiled
 	StageMemory    = "memory"
 )
 
-// The kinds of traps (R39).
+// The kinds of traps.
 const (
 	TrapUnreachable  = "unreachable"
 	TrapMemory       = "memory_out_of_bounds"
@@ -303,7 +304,7 @@ func (e Exit) Append(b []byte) []byte {
 
 // ParseExit decodes exactly b.
 func ParseExit(b []byte) (e Exit, err error) {
-	d := wireDecoder{b: b}
+	d := decoder{b: b, sentinel: ErrWire}
 	e.Kind = ExitKind(d.u8())
 	e.Code = d.u32()
 	e.TrapKind = d.str(64)
@@ -312,5 +313,51 @@ func ParseExit(b []byte) (e Exit, err error) {
 	e.Instantiate = d.duration()
 	d.check(e.Kind >= ExitExited && e.Kind <= ExitDone, "kind")
 	d.check(e.GuestMemoryBytes <= 1<<32, "memory")
-	return e, d.end("exit")
+	return e, d.endOf("exit")
+}
+
+// AppendRead encodes the request of CallRead: up to most bytes of a handle.
+func AppendRead(b []byte, handle, most uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, handle), most)
+}
+
+// ParseRead decodes exactly the request of CallRead.
+func ParseRead(b []byte) (handle, most uint32, err error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	handle, most = d.u32(), d.u32()
+	d.check(most <= MaxReadChunk, "size")
+	return handle, most, d.endOf("read")
+}
+
+// ParseClose decodes exactly the request of CallClose: a handle.
+func ParseClose(b []byte) (handle uint32, err error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	handle = d.u32()
+	return handle, d.endOf("close")
+}
+
+// ParseStdin decodes exactly the request of CallStdin: the most bytes wanted.
+func ParseStdin(b []byte) (most uint32, err error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	most = d.u32()
+	d.check(most >= 1 && most <= MaxReadChunk, "size")
+	return most, d.endOf("stdin")
+}
+
+// ParseSleep decodes exactly the request of CallSleep.
+func ParseSleep(b []byte) (time.Duration, error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	t := d.duration()
+	return t, d.endOf("sleep")
+}
+
+// ParseDiag decodes exactly the request of CallDiag. text shares memory with b.
+func ParseDiag(b []byte) (fd uint8, text []byte, err error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	fd = d.u8()
+	d.check(fd == 1 || fd == 2, "fd")
+	if err := d.err; err != nil {
+		return 0, nil, fmt.Errorf("diag: %w", err)
+	}
+	return fd, d.b, nil
 }

@@ -48,7 +48,7 @@ func TestWirePayloadsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWirePayloadsAreExact(t *testing.T) { // S24: no short, no long payloads
+func TestWirePayloadsAreExact(t *testing.T) { // No short, no long payloads
 	for name, p := range wirePayloads() {
 		b := p.value.Append(nil)
 		for n := range b {
@@ -106,7 +106,7 @@ func TestWireHeader(t *testing.T) {
 	}
 }
 
-func TestWireLimits(t *testing.T) { // S24, G9, G12
+func TestWireLimits(t *testing.T) {
 	l := abi.DefaultWireLimits()
 	if !l.Valid() {
 		t.Error("the defaults are out of bounds")

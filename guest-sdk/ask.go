@@ -3,10 +3,14 @@ package guest
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // A Field is one field of a form shown to the owner.
@@ -38,7 +42,7 @@ type Decision struct {
 }
 
 // OTP asks for a one-time code and waits for it. Options: OnStream, Timeout,
-// RequestID, Form with one field. Sealed codes come as a handle (§18).
+// RequestID, Form with one field. Sealed codes come as a handle.
 //
 // All questions return ErrCancelled when the owner declines, ErrTimeout when
 // nobody answers in time, and ErrNotInteractive when there is nobody to ask.
@@ -72,7 +76,7 @@ func (r *Run) ManualAction(ctx context.Context, message string, options ...Optio
 	return err
 }
 
-// Approve asks for a decision. A rejection is an answer and no error (R221).
+// Approve asks for a decision. A rejection is an answer and no error.
 // Options: OnStream, Timeout, RequestID, Refinable, Editable.
 func (r *Run) Approve(ctx context.Context, message string, options ...Option) (Decision, error) {
 	a, err := r.ask(ctx, abi.KindApproval, message, optionsOf(options))
@@ -125,7 +129,7 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	if m.RequestID == "" {
 		m.RequestID = kind + "-" + strconv.Itoa(r.asked)
 	}
-	b, err := appendJSON(nil, m)
+	b, err := encode.Append(nil, m)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -136,7 +140,6 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	return readAnswer(reply)
 }
 
-// schemaOf is the schema of a form (§9.6).
 // decisions is the schema of an approval that offers more than accept and reject.
 func (o options) decisions() json.RawMessage {
 	if !o.refinable && o.draft == nil {
@@ -148,11 +151,12 @@ func (o options) decisions() json.RawMessage {
 	}
 	if o.draft != nil {
 		b = append(b, `,"edit-accept"]},"edited":{"type":"string","default":`...)
-		return append(abi.AppendQuote(b, *o.draft), `}}}`...)
+		return append(strictjson.AppendQuote(b, *o.draft), `}}}`...)
 	}
 	return append(b, `]}}}`...)
 }
 
+// schemaOf is the schema of a form.
 func schemaOf(fields []Field) json.RawMessage {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []string
@@ -160,7 +164,7 @@ func schemaOf(fields []Field) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(abi.AppendQuote(b, f.Name), ':')
+		b = append(strictjson.AppendQuote(b, f.Name), ':')
 		b = f.append(b)
 		if !f.Optional {
 			required = append(required, f.Name)
@@ -171,7 +175,7 @@ func schemaOf(fields []Field) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(b, name)
+		b = strictjson.AppendQuote(b, name)
 	}
 	return append(b, ']', '}')
 }
@@ -181,15 +185,15 @@ func (f Field) append(b []byte) []byte {
 	if kind == "" {
 		kind = "string"
 	}
-	b = abi.AppendQuote(append(b, `{"type":`...), kind)
+	b = strictjson.AppendQuote(append(b, `{"type":`...), kind)
 	if f.Title != "" {
-		b = abi.AppendQuote(append(b, `,"title":`...), f.Title)
+		b = strictjson.AppendQuote(append(b, `,"title":`...), f.Title)
 	}
 	if f.Format != "" {
-		b = abi.AppendQuote(append(b, `,"format":`...), f.Format)
+		b = strictjson.AppendQuote(append(b, `,"format":`...), f.Format)
 	}
 	if f.Accept != "" {
-		b = abi.AppendQuote(append(b, `,"accept":`...), f.Accept)
+		b = strictjson.AppendQuote(append(b, `,"accept":`...), f.Accept)
 	}
 	if f.Secret {
 		b = append(b, `,"secret":true`...)
@@ -200,10 +204,140 @@ func (f Field) append(b []byte) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(b, choice)
+		b = strictjson.AppendQuote(b, choice)
 	}
 	if len(f.Enum) > 0 {
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+// An Answer is what the owner gave to a question.
+type Answer struct {
+	data   strictjson.Value
+	sealed []string
+}
+
+// Text returns a field as text: a string as it is, another value as JSON, ""
+// when it is missing.
+func (a Answer) Text(name string) string {
+	v, ok := a.data.Member(name)
+	if !ok || v.Absent() {
+		return ""
+	}
+	if s, ok := v.Text(); ok {
+		return s
+	}
+	return string(v.Raw)
+}
+
+// File is the file of a field with the format file, of at most abi.MaxAnswerFile bytes.
+// Its name and media type are what the owner's browser says.
+func (a Answer) File(name string) (abi.AnswerFile, error) { return abi.ParseAnswerFile(a.Text(name)) }
+
+// Has reports whether a field was given.
+func (a Answer) Has(name string) bool {
+	v, ok := a.data.Member(name)
+	return ok && !v.Absent()
+}
+
+// Sealed reports whether a field holds a handle in place of its value.
+func (a Answer) Sealed(name string) bool { return slices.Contains(a.sealed, name) }
+
+// Decode reads all fields into v, a struct or a map.
+func (a Answer) Decode(v any) error {
+	if a.data.Absent() {
+		return nil
+	}
+	return json.Unmarshal(a.data.Raw, v)
+}
+
+// readAnswer reads INTERACTION_RESPONSE.
+func readAnswer(reply []byte) (Answer, error) {
+	v, err := parseObject(reply)
+	if err != nil {
+		return Answer{}, err
+	}
+	switch textMember(v, "status") {
+	case abi.AnswerSuccess:
+		data, _ := v.Member("data")
+		sealed, _ := v.Member("sealed_fields")
+		return Answer{data: data, sealed: list(sealed)}, nil
+	case abi.AnswerCancelled:
+		return Answer{}, ErrCancelled
+	case abi.AnswerTimeout:
+		return Answer{}, ErrTimeout
+	default:
+		return Answer{}, errors.New("guest: the host answered with an unknown status")
+	}
+}
+
+// Assistance tells the owner what the connector waits for, without waiting
+// itself. The combinations that mean something:
+//
+//	Posture             Action                   the owner
+//	PostureRunning      ActionActElsewhere       approves in another app; the connector polls
+//	PostureWaitingRetry ActionNone               has nothing to do: a back-off
+//	PostureBlocked      ActionOperateAttachment  works in the browser; the connector notices
+type Assistance struct {
+	Posture     string
+	Action      string
+	Message     string
+	ID          string // the host names it when empty
+	Stream      string
+	Sensitivity string        // "" is none
+	Timeout     time.Duration // the host ends the run when it passes
+	InputSchema json.RawMessage
+	Attachments []abi.Attachment
+}
+
+// The words of Assistance.
+const (
+	PostureRunning      = abi.PostureRunning
+	PostureBlocked      = abi.PostureBlocked
+	PostureWaitingRetry = abi.PostureWaitingRetry
+
+	ActionNone              = abi.ActionNone
+	ActionActElsewhere      = abi.ActionActElsewhere
+	ActionProvideValue      = abi.ActionProvideValue
+	ActionOperateAttachment = abi.ActionOperateAttachment
+)
+
+// How an assistance ends, for AssistStatus.
+const (
+	Resolved  = "resolved"
+	Cancelled = "cancelled"
+	TimedOut  = "timed_out"
+	Escalated = "escalated"
+)
+
+// Assist opens an assistance and returns its id, for AssistStatus.
+func (r *Run) Assist(a Assistance) (id string, err error) {
+	m := &abi.AssistanceMessage{
+		ID: a.ID, ProgressPosture: a.Posture, OwnerAction: a.Action, ResponseObligation: abi.ObligationNone,
+		Message: a.Message, Sensitivity: a.Sensitivity, InputSchema: a.InputSchema, Attachments: a.Attachments, Stream: a.Stream,
+	}
+	if a.Timeout > 0 {
+		s := a.Timeout.Seconds()
+		m.TimeoutSeconds = &s
+	}
+	b, err := encode.Append(nil, m)
+	if err != nil {
+		return "", err
+	}
+	reply, err := r.call(r.port.assist, b)
+	if err != nil {
+		return "", err
+	}
+	v, err := parseObject(reply)
+	if err != nil {
+		return "", err
+	}
+	return textMember(v, "assistance_request_id"), nil
+}
+
+// AssistStatus ends an assistance: Resolved, Cancelled, TimedOut or Escalated,
+// with a word about it or "".
+func (r *Run) AssistStatus(id, status, message string) error {
+	return r.send(r.port.assistStatus, &abi.AssistanceStatusMessage{ID: id, Status: status, Message: message})
 }

@@ -21,7 +21,7 @@ func asking(response string) *tape {
 	return &tape{reply: map[abi.Call]string{abi.CallInteract: response}}
 }
 
-// TestQuestions: the message of each kind, and its typed answer (§9.6, R221).
+// TestQuestions: the message of each kind, and its typed answer.
 func TestQuestions(t *testing.T) {
 	type ask func(ctx context.Context, run *guest.Run) (any, error)
 	for _, c := range []struct {
@@ -146,8 +146,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 	})
 }
 
-// TestAskingFlushes: asking flushes first: what was emitted is safe while the owner thinks
-// (G13).
+// TestAskingFlushes: asking flushes first: what was emitted is safe while the owner thinks.
 func TestAskingFlushes(t *testing.T) {
 	h := asking(`{"status":"success"}`)
 	h.drive(t, func(ctx context.Context, run *guest.Run) error {

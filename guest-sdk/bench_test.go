@@ -13,7 +13,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// BenchmarkEmitWasm is G22: the time a guest spends in the SDK per record of 200
+// BenchmarkEmitWasm: the time a guest spends in the SDK per record of 200
 // bytes, under wazero, with a host that does nothing.
 func BenchmarkEmitWasm(b *testing.B) {
 	h := newWasmHost(b, buildGuest(b, "bench"))

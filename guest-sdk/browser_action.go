@@ -21,7 +21,7 @@ type Action struct {
 	Retryable  bool            `json:"retryable"`
 	Tabs       []Tab           `json:"tabs"`
 	Details    json.RawMessage `json:"details"`
-	Raw        json.RawMessage `json:"-"` // the whole envelope (B13)
+	Raw        json.RawMessage `json:"-"` // the whole envelope
 }
 
 // An ActionError is an action that failed. It unwraps to ErrNotVerified.
@@ -109,7 +109,7 @@ func (b *Browser) act(ctx context.Context, q request, options []PageOption) (*Ac
 }
 
 // local is act for what changes the page alone: an element that was replaced by
-// its like is taken for it (B130).
+// its like is taken for it.
 func (b *Browser) local(ctx context.Context, q request, options []PageOption) (*Action, error) {
 	q["rebind"] = true
 	return b.act(ctx, q, options)
@@ -142,7 +142,7 @@ func (b *Browser) Click(ctx context.Context, t Target, options ...PageOption) (*
 }
 
 // Fill puts text in place of what an editable element holds. A text that is the
-// handle of a sealed secret has the host put the secret there (§18).
+// handle of a sealed secret has the host put the secret there.
 func (b *Browser) Fill(ctx context.Context, t Target, text string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "fill", "target": t, "value": valueOf(text)}, options)
 }
@@ -152,7 +152,7 @@ func (b *Browser) TypeKeys(ctx context.Context, t Target, text string, options .
 	return b.local(ctx, request{"verb": "type", "target": t, "value": valueOf(text), "mode": "keys"}, options)
 }
 
-// sealedPrefix begins every handle (R158).
+// sealedPrefix begins every handle.
 const sealedPrefix = "sluice-sealed-v1-"
 
 func valueOf(text string) map[string]string {

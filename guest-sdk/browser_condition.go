@@ -4,7 +4,7 @@ import "encoding/json"
 
 // A Condition is something that is true of a page or not. An action expects one
 // to become true; Wait waits for one; Expect asserts one. There is no other
-// language for conditions, and no script (B22).
+// language for conditions, and no script.
 type Condition struct{ members map[string]any }
 
 // MarshalJSON is the condition as the host reads it.

@@ -50,7 +50,7 @@ func ByCSS(selector string) Target { return by("css", selector) }
 func ByQuery(words string) Target { return by("query", words) }
 
 // ByElement means exactly the element of an earlier reply; once it, or its place,
-// has changed the host refuses with STALE_REFERENCE (B129).
+// has changed the host refuses with STALE_REFERENCE.
 func ByElement(id string) Target { return Target{element: id} }
 
 func (t Target) with(name string, value any) Target {
@@ -80,7 +80,7 @@ func (t Target) InFrame(name string) Target { return t.with("frame", name) }
 // Loosely lets parts of texts count.
 func (t Target) Loosely() Target { return t.with("exact", false) }
 
-// MarshalJSON is the target as the host reads it (B16).
+// MarshalJSON is the target as the host reads it.
 func (t Target) MarshalJSON() ([]byte, error) {
 	if t.element != "" {
 		return json.Marshal(map[string]string{"element_id": t.element})

@@ -1,4 +1,4 @@
-// Package guest is the Go SDK for connectors (G21–G23). A connector is a
+// Package guest is the Go SDK for connectors. A connector is a
 // program whose main function is one call:
 //
 //	func main() {
@@ -12,7 +12,7 @@
 //		return run.Checkpoint("notes", map[string]any{"after": "n1"})
 //	}
 //
-// Built with GOOS=wasip1 GOARCH=wasm it speaks the ABI of abi.md to the host
+// Built with GOOS=wasip1 GOARCH=wasm it speaks the ABI of docs/spec/abi.md to the host
 // that runs it. Built for the developer's own machine the same code runs
 // against package guesttest, under a debugger if need be, without a sandbox.
 //

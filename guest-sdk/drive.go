@@ -11,9 +11,10 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Exit codes of a connector (G19): they agree with the status of DONE.
+// Exit codes of a connector: they agree with the status of DONE.
 const (
 	exitSucceeded = 0
 	exitFailed    = 1
@@ -31,12 +32,7 @@ func drive(ctx context.Context, c Connector, p port) int {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := newRun(p, start, cancel)
-	if c.Verbatim {
-		for i := range r.outlets {
-			r.outlets[i].projection = nil
-		}
-	}
+	r := newRun(p, start, cancel, c.Verbatim)
 	return r.finish(ctx, r.collect(ctx, c))
 }
 
@@ -57,18 +53,22 @@ func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 	return c.Collect(ctx, r)
 }
 
-// sdk begins the names of this package's functions.
-const sdk = "github.com/sluicehost/sluice/guest-sdk."
+// These begin the names of the SDK's own functions.
+const (
+	sdk     = "github.com/sluicehost/sluice/guest-sdk."
+	encoder = "github.com/sluicehost/sluice/guest-sdk/encode."
+)
 
 // panicPlace says in which line of the connector the panic at hand arose: the
-// innermost that is neither of the Go runtime nor of this package.
+// innermost that is neither of the Go runtime nor of the SDK.
 func panicPlace() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	panicked := false
 	for {
 		f, more := frames.Next()
-		if panicked && !strings.HasPrefix(f.Function, "runtime.") && !strings.HasPrefix(f.Function, sdk) {
+		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, sdk) || strings.HasPrefix(f.Function, encoder)
+		if panicked && !own {
 			return " at " + path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)) + ":" + strconv.Itoa(f.Line)
 		}
 		panicked = panicked || f.Function == "runtime.gopanic"
@@ -101,23 +101,23 @@ func (r *Run) finish(ctx context.Context, result error) int {
 	return exitSucceeded
 }
 
-// appendDone writes DONE (§9.11). Every connector sends one: writing it by hand
+// appendDone writes DONE. Every connector sends one: writing it by hand
 // keeps the encoder out of those that have no other use for it.
 func appendDone(b []byte, status string, emitted int64, e *abi.DoneError) []byte {
-	b = abi.AppendQuote(append(b, `{"status":`...), status)
+	b = strictjson.AppendQuote(append(b, `{"status":`...), status)
 	b = strconv.AppendInt(append(b, `,"records_emitted":`...), emitted, 10)
 	if e == nil {
 		return append(b, '}')
 	}
-	b = abi.AppendQuote(append(b, `,"error":{"message":`...), e.Message)
+	b = strictjson.AppendQuote(append(b, `,"error":{"message":`...), e.Message)
 	if e.Code != "" {
-		b = abi.AppendQuote(append(b, `,"code":`...), e.Code)
+		b = strictjson.AppendQuote(append(b, `,"code":`...), e.Code)
 	}
 	if e.Retryable != nil {
 		b = strconv.AppendBool(append(b, `,"retryable":`...), *e.Retryable)
 	}
 	if e.RecoveryHint != nil {
-		b = append(abi.AppendQuote(append(b, `,"recovery_hint":{"action":`...), e.RecoveryHint.Action), '}')
+		b = append(strictjson.AppendQuote(append(b, `,"recovery_hint":{"action":`...), e.RecoveryHint.Action), '}')
 	}
 	return append(b, '}', '}')
 }

@@ -72,7 +72,7 @@ func (h *tape) drive(t *testing.T, collect func(ctx context.Context, run *guest.
 func (h *tape) last() string { return h.calls[len(h.calls)-1] }
 
 // TestDone: what Collect returns becomes DONE and an exit code that agrees with
-// it (G21, §9.11).
+// it.
 func TestDone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -108,7 +108,7 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// TestPanic: a panic is DONE failed with its stack in the log (G21), and the
+// TestPanic: a panic is DONE failed with its stack in the log, and the
 // records before it still arrive.
 func TestPanic(t *testing.T) {
 	h := &tape{}
@@ -144,7 +144,7 @@ func TestPanicWithinEmit(t *testing.T) {
 }
 
 // TestViolationEndsTheRun: after EPROTO nothing is sent any more, DONE included,
-// and the context is done (R214).
+// and the context is done.
 func TestViolationEndsTheRun(t *testing.T) {
 	h := &tape{refuse: map[abi.Call]error{abi.CallProgress: guest.NewError(abi.EPROTO, "progress_invalid_message", "blank")}}
 	exit := h.drive(t, func(ctx context.Context, run *guest.Run) error {
@@ -165,7 +165,7 @@ func TestViolationEndsTheRun(t *testing.T) {
 }
 
 // TestCancellation: ECANCELED makes the context done; DONE says cancelled,
-// whatever Collect returns (R173, G21).
+// whatever Collect returns.
 func TestCancellation(t *testing.T) {
 	for _, result := range []error{nil, context.Canceled, errors.New("other")} {
 		cancelled := guest.NewError(abi.ECANCELED, "", "")

@@ -8,7 +8,7 @@ import (
 )
 
 // A Filter says what of a stream the scope grants. A host ends the run of a
-// connector that emits a record outside of it (R47, R49), so ask before Emit;
+// connector that emits a record outside of it, so ask before Emit;
 // fields that are not granted are left out by Emit itself, so Wants matters
 // only where a value is costly to make. A Filter is for concurrent use.
 type Filter struct {

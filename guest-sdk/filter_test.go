@@ -9,7 +9,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// R47 to R49 as a connector sees them.
+// What a scope admits, as a connector sees it.
 func TestFilter(t *testing.T) {
 	h := &tape{start: `{"run_id":"r","scope":{"streams":[
 		{"name":"all"},

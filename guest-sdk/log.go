@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Log writes one line of diagnostics. The arguments are names and values in
@@ -13,27 +13,28 @@ import (
 func (r *Run) Log(level slog.Level, message string, args ...any) error {
 	var rec slog.Record
 	rec.Add(args...)
-	fields := Record{}
+	var fields logFields
 	rec.Attrs(func(a slog.Attr) bool {
-		fields.attr("", a)
+		fields.add("", a)
 		return true
 	})
-	return r.logLine(level, message, &fields)
+	return r.logLine(level, message, &fields.record)
 }
 
 // LogHandler returns a handler for slog.New whose lines go where Log's go.
 func (r *Run) LogHandler() slog.Handler { return &logHandler{run: r} }
 
 func (r *Run) logLine(level slog.Level, message string, fields *Record) error {
-	b := abi.AppendQuote([]byte(`{"level":`), levelName(level))
-	b = abi.AppendQuote(append(b, `,"message":`...), message)
-	if len(fields.b) > 0 {
-		var err error
-		if b, err = fields.appendTo(append(b, `,"fields":`...)); err != nil {
-			return err
-		}
+	b := strictjson.AppendQuote([]byte(`{"level":`), levelName(level))
+	b = strictjson.AppendQuote(append(b, `,"message":`...), message)
+	object, err := fields.MarshalJSON() // not encode.AppendObject, which would link the encoder into every connector
+	if err != nil {
+		return err
 	}
-	_, err := r.call(r.port.log, append(b, '}'))
+	if len(object) > len("{}") {
+		b = append(append(b, `,"fields":`...), object...)
+	}
+	_, err = r.call(r.port.log, append(b, '}'))
 	return err
 }
 
@@ -62,15 +63,15 @@ func (*logHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle sends one line.
 func (h *logHandler) Handle(_ context.Context, rec slog.Record) error {
-	fields := Record{}
+	var fields logFields
 	for _, a := range h.attrs {
-		fields.attr("", a)
+		fields.add("", a)
 	}
 	rec.Attrs(func(a slog.Attr) bool {
-		fields.attr(h.prefix, a)
+		fields.add(h.prefix, a)
 		return true
 	})
-	return h.run.logLine(rec.Level, rec.Message, &fields)
+	return h.run.logLine(rec.Level, rec.Message, &fields.record)
 }
 
 // WithAttrs returns a handler that adds attributes to every line.
@@ -91,16 +92,22 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.run, h.prefix + name + ".", h.attrs}
 }
 
-// attr adds an attribute; a group adds its own. Values become texts but for
+// logFields are the fields of one line. The first of several with one name stands.
+type logFields struct {
+	record Record
+	names  []string
+}
+
+// add adds an attribute; a group adds its own. Values become texts but for
 // numbers and truth values.
-func (r *Record) attr(prefix string, a slog.Attr) {
+func (f *logFields) add(prefix string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {
 		if a.Key != "" {
 			prefix += a.Key + "."
 		}
 		for _, inner := range v.Group() {
-			r.attr(prefix, inner)
+			f.add(prefix, inner)
 		}
 		return
 	}
@@ -108,26 +115,18 @@ func (r *Record) attr(prefix string, a slog.Attr) {
 		return
 	}
 	name := prefix + a.Key
-	if r.repeated(name) {
+	if slices.Contains(f.names, name) {
 		return
 	}
+	f.names = append(f.names, name)
 	switch v.Kind() {
 	case slog.KindBool:
-		r.Bool(name, v.Bool())
+		f.record.Bool(name, v.Bool())
 	case slog.KindInt64:
-		r.Int(name, v.Int64())
+		f.record.Int(name, v.Int64())
 	case slog.KindTime:
-		r.Time(name, v.Time())
+		f.record.Time(name, v.Time())
 	default:
-		r.String(name, v.String())
+		f.record.String(name, v.String())
 	}
-}
-
-// repeated reports whether a name of a log line was used before.
-func (r *Record) repeated(name string) bool {
-	if slices.Contains(r.names, name) {
-		return true
-	}
-	r.names = append(r.names, name)
-	return false
 }

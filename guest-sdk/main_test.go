@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNativeMain: a native build says that it is no sandbox, and how to run it
-// (G23).
+// TestNativeMain: a native build says that it is no sandbox, and how to run it.
 func TestNativeMain(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "NATIVE_CONNECTOR=1")

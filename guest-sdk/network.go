@@ -8,27 +8,26 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What the requests of a run may be at once. More bytes the host refuses
-// (section 17 of security.md).
+// What the requests of a run may be at once. More bytes the host refuses.
 const (
 	requestsAtOnce = 16
 	requestBytes   = 16 * abi.MiB
 )
 
-// A line carries the requests of all goroutines. One of those that wait for an
+// An exchanger carries the requests of all goroutines. One of those that wait for an
 // answer leads: it makes the calls for all, and passes that on when it has its
 // own answer.
-type line struct {
+type exchanger struct {
 	mu    sync.Mutex // guards all below; not held during a call
 	led   bool
-	queue []*asking          // not handed over yet
-	away  map[uint32]*asking // handed over, by id
-	bytes int                // of frames that are away
-	last  uint32             // id
+	queue []*pending          // not handed over yet
+	away  map[uint32]*pending // handed over, by id
+	bytes int                 // of frames that are away
+	last  uint32              // id
 }
 
-// An asking is what one goroutine waits for.
-type asking struct {
+// A pending request is what one goroutine waits for.
+type pending struct {
 	frame []byte
 	alone bool      // the host had no handle for it while others were away
 	wake  chan bool // true: lead, false: the answer is there; of capacity 1
@@ -37,97 +36,97 @@ type asking struct {
 	err   error
 }
 
-// NetworkRequest is the request function of the network binding (abi.md section
-// 5), for packages that build on it: request is its frame, the reply its JSON.
+// NetworkRequest is the request function of the network binding,
+// for packages that build on it: request is its frame, the reply its JSON.
 // Connectors use package guesthttp. While one goroutine waits, requests of others
 // are made too.
 func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
-	l, q := &r.line, &asking{frame: frame, wake: make(chan bool, 1)}
-	if l.join(q) || <-q.wake {
+	x, q := &r.exchanger, &pending{frame: frame, wake: make(chan bool, 1)}
+	if x.join(q) || <-q.wake {
 		for !q.over {
 			runtime.Gosched() // whoever can go on asks in the same call
-			asked := l.take()
+			asked := x.take()
 			answers, err := r.exchange(asked)
-			l.answered(q, answers, err)
+			x.answered(q, answers, err)
 		}
-		l.pass()
+		x.pass()
 	}
 	return q.reply, q.err
 }
 
 // join queues a request and reports whether it leads.
-func (l *line) join(q *asking) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue = append(l.queue, q)
-	lead := !l.led
-	l.led = true
+func (x *exchanger) join(q *pending) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.queue = append(x.queue, q)
+	lead := !x.led
+	x.led = true
 	return lead
 }
 
 // take moves requests from the queue away, in order, as many as may be.
-func (l *line) take() (asked []abi.Asked) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (x *exchanger) take() (asked []abi.Asked) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	n := 0
-	for _, q := range l.queue {
-		if len(l.away) > 0 && (q.alone || len(l.away) == requestsAtOnce || l.bytes+len(q.frame) > requestBytes) {
+	for _, q := range x.queue {
+		if len(x.away) > 0 && (q.alone || len(x.away) == requestsAtOnce || x.bytes+len(q.frame) > requestBytes) {
 			break
 		}
-		if l.away == nil {
-			l.away = map[uint32]*asking{}
+		if x.away == nil {
+			x.away = map[uint32]*pending{}
 		}
-		l.last++
-		l.away[l.last] = q
-		l.bytes += len(q.frame)
-		asked = append(asked, abi.Asked{ID: l.last, Frame: q.frame})
+		x.last++
+		x.away[x.last] = q
+		x.bytes += len(q.frame)
+		asked = append(asked, abi.Asked{ID: x.last, Frame: q.frame})
 		if n++; q.alone {
 			break
 		}
 	}
-	left := copy(l.queue, l.queue[n:])
-	clear(l.queue[left:])
-	l.queue = l.queue[:left]
+	left := copy(x.queue, x.queue[n:])
+	clear(x.queue[left:])
+	x.queue = x.queue[:left]
 	return asked
 }
 
 // answered gives answers to those that wait for them, other than the leader. An
 // error is the answer to all.
-func (l *line) answered(leader *asking, answers []answer, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (x *exchanger) answered(leader *pending, answers []answer, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if err != nil {
-		for id := range l.away {
-			l.end(leader, answer{id: id, err: err})
+		for id := range x.away {
+			x.end(leader, answer{id: id, err: err})
 		}
 		return
 	}
 	for _, a := range answers {
-		q := l.away[a.id]
+		q := x.away[a.id]
 		if q == nil {
 			continue
 		}
-		if e, ok := a.err.(*Error); ok && e.Code == "too_many_handles" && len(l.away) > 1 {
-			l.back(a.id)
+		if e, ok := a.err.(*Error); ok && e.Code == "too_many_handles" && len(x.away) > 1 {
+			x.back(a.id)
 			q.alone = true
-			l.queue = append(l.queue, q)
+			x.queue = append(x.queue, q)
 			continue
 		}
-		l.end(leader, a)
+		x.end(leader, a)
 	}
 }
 
 // back takes a request from those that are away. The caller holds mu.
-func (l *line) back(id uint32) *asking {
-	q := l.away[id]
-	delete(l.away, id)
-	l.bytes -= len(q.frame)
+func (x *exchanger) back(id uint32) *pending {
+	q := x.away[id]
+	delete(x.away, id)
+	x.bytes -= len(q.frame)
 	return q
 }
 
 // end is the answer to one. The caller holds mu.
-func (l *line) end(leader *asking, a answer) {
-	q := l.back(a.id)
+func (x *exchanger) end(leader *pending, a answer) {
+	q := x.back(a.id)
 	q.reply, q.err, q.over = a.reply, a.err, true
 	if q != leader {
 		q.wake <- false
@@ -135,18 +134,18 @@ func (l *line) end(leader *asking, a answer) {
 }
 
 // pass makes another lead, if one waits.
-func (l *line) pass() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, q := range l.away {
+func (x *exchanger) pass() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, q := range x.away {
 		q.wake <- true
 		return
 	}
-	if len(l.queue) > 0 {
-		l.queue[0].wake <- true
+	if len(x.queue) > 0 {
+		x.queue[0].wake <- true
 		return
 	}
-	l.led = false
+	x.led = false
 }
 
 // An answer is the end of one request.
@@ -191,4 +190,32 @@ func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 		answers, reply = append(answers, next), rest
 	}
 	return answers, nil
+}
+
+// BrowserCall is the call function of the browser binding.
+func (r *Run) BrowserCall(request []byte) ([]byte, error) { return r.call(r.port.browser, request) }
+
+// ReadHandle reads from a handle that a reply named: 0 bytes without an
+// error is its end.
+func (r *Run) ReadHandle(handle int32, dst []byte) (int, error) {
+	if len(dst) == 0 {
+		return 0, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.flush(); err != nil {
+		return 0, err
+	}
+	n, err := r.port.read(handle, dst)
+	return n, r.noticed(err)
+}
+
+// CloseHandle closes a handle.
+func (r *Run) CloseHandle(handle int32) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return r.ended
+	}
+	return r.noticed(r.port.close(handle))
 }

@@ -3,6 +3,8 @@ package guest
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // An Option refines a call. Each call says which options it heeds; it ignores
@@ -45,7 +47,7 @@ func Total[N int | int64 | float64](n N) Option {
 }
 
 // Timeout bounds how long the owner has. Without one a question waits as long
-// as the host lets it (R140), or until the deadline of the context.
+// as the host lets it, or until the deadline of the context.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Form asks for these fields in place of the kind's own.
@@ -70,5 +72,5 @@ func Last() Option { return func(o *options) { o.last = true } }
 
 // Meta adds an object of the connector's choice to a chunk of text.
 func Meta(v any) Option {
-	return func(o *options) { o.meta, o.err = appendJSON(nil, v) }
+	return func(o *options) { o.meta, o.err = encode.Append(nil, v) }
 }

@@ -2,15 +2,21 @@
 
 package guest
 
-import "github.com/sluicehost/sluice/abi"
+import (
+	"context"
+	"fmt"
+	"os"
 
-// A Host stands in for the imports in a native build (G23). Package guesttest
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Host stands in for the imports in a native build. Package guesttest
 // has one. The SDK makes one call at a time.
 type Host interface {
 	// Call does what the import of that number does: it returns the reply, or
 	// an *Error. The request is the SDK's and must not be kept.
 	Call(call abi.Call, request []byte) (reply []byte, err error)
-	// Read reads from a handle (G10): 0 bytes is its end.
+	// Read reads from a handle: 0 bytes is its end.
 	Read(handle int32, dst []byte) (int, error)
 	// Close closes a handle.
 	Close(handle int32) error
@@ -42,3 +48,23 @@ func (p port) emit(frame []byte) error {
 
 func (p port) read(handle int32, dst []byte) (int, error) { return p.h.Read(handle, dst) }
 func (p port) close(handle int32) error                   { return p.h.Close(handle) }
+
+// Main ends the program with a word about how to run it: a native build has no
+// host and no sandbox.
+func Main(Connector) {
+	fmt.Fprint(os.Stderr, `This is a native build of a Sluice connector. It has no host and no sandbox.
+
+  in a sandbox   sluice run DIR, which builds it with GOOS=wasip1 GOARCH=wasm
+  in a debugger  go test, with guesttest.Run: unsandboxed, on this machine
+`)
+	os.Exit(2)
+}
+
+// Drive does one run of c against h and returns the exit code. It runs
+// unsandboxed: the connector can do whatever this process can.
+func Drive(ctx context.Context, c Connector, h Host) (exitCode int) { return drive(ctx, c, port{h}) }
+
+// NewError is what a Host returns for a call that it refuses.
+func NewError(errno abi.Errno, code, message string) *Error {
+	return &Error{Errno: errno, Code: code, Message: message}
+}

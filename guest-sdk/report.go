@@ -1,38 +1,42 @@
 package guest
 
 import (
+	"encoding/json"
+
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// The messages that are sent as they are. Their fields are those of §9.
+// The messages that are sent as they are. Their fields are those of the protocol.
 type (
-	// Skip says that something is not collected (§9.4).
+	// Skip says that something is not collected.
 	Skip = abi.SkipMessage
-	// Hint says what helps (R61).
+	// Hint says what helps.
 	Hint = abi.RecoveryHint
-	// Continuation proves one bounded slice (R60).
+	// Continuation proves one bounded slice.
 	Continuation = abi.Continuation
 	// TimeRange is half-open; an empty bound is open.
 	TimeRange = abi.TimeRange
-	// Gap says that the detail of one record is missing (§9.8).
+	// Gap says that the detail of one record is missing.
 	Gap = abi.GapMessage
-	// Coverage accounts for the details of one parent boundary (§9.9).
+	// Coverage accounts for the details of one parent boundary.
 	Coverage = abi.CoverageMessage
 )
 
 // Checkpoint tells how far a stream has come: everything emitted to it so far is
-// durable and the cursor is staged when it returns (R52). The cursor is any
+// durable and the cursor is staged when it returns. The cursor is any
 // JSON object, or nil; a later run reads it with State once this run succeeds.
 func (r *Run) Checkpoint(stream string, cursor any) error {
 	if !r.InScope(stream) {
 		return &streamError{stream, r.start.Scope.Streams}
 	}
-	b := append(abi.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
+	b := append(strictjson.AppendQuote([]byte(`{"stream":`), stream), `,"cursor":`...)
 	if cursor == nil {
-		b = append(b, nullBytes...)
+		b = append(b, "null"...)
 	} else {
 		var err error
-		if b, err = appendObject(b, cursor); err != nil {
+		if b, err = encode.AppendObject(b, cursor); err != nil {
 			return err
 		}
 	}
@@ -41,7 +45,7 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 }
 
 // Progress tells the owner how the run is doing. Options: OnStream, Count,
-// Total. It never asks for anything: see Assist and OTP (R55).
+// Total. It never asks for anything: see Assist and OTP.
 func (r *Run) Progress(message string, options ...Option) error {
 	o := optionsOf(options)
 	return r.send(r.port.progress, &abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
@@ -83,10 +87,28 @@ func (r *Run) Cover(c Coverage) error {
 
 // send encodes a message and calls its function.
 func (r *Run) send(function func([]byte) ([]byte, error), message any) error {
-	b, err := appendJSON(nil, message)
+	b, err := encode.Append(nil, message)
 	if err != nil {
 		return err
 	}
 	_, err = r.call(function, b)
 	return err
+}
+
+// A textChunk is the request of the message call.
+type textChunk struct {
+	Node  string          `json:"node,omitempty"`
+	Chunk string          `json:"chunk"`
+	Last  bool            `json:"is_last"`
+	Meta  json.RawMessage `json:"meta,omitempty"`
+}
+
+// Message streams a piece of text to whoever watches the run; nothing depends
+// on it. Options: Node, Last, Meta.
+func (r *Run) Message(chunk string, options ...Option) error {
+	o := optionsOf(options)
+	if o.err != nil {
+		return o.err
+	}
+	return r.send(r.port.message, &textChunk{Node: o.node, Chunk: chunk, Last: o.last, Meta: o.meta})
 }

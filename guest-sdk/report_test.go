@@ -99,8 +99,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestErrors: a refused call is a typed error that names number and code (G6,
-// G7).
+// TestErrors: a refused call is a typed error that names number and code.
 func TestErrors(t *testing.T) {
 	h := &tape{refuse: map[abi.Call]error{abi.CallNetworkExchange: guest.NewError(abi.EDENIED, "sealed_destination_denied", "not there")}}
 	h.drive(t, func(_ context.Context, run *guest.Run) error {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
 // A Connector is what Main runs.
@@ -18,7 +19,7 @@ type Connector struct {
 	Collect func(ctx context.Context, run *Run) error
 	// Verbatim sends records as they are emitted. Without it Emit leaves out
 	// members that the scope does not grant; with it the connector does, and one
-	// that it forgets ends the run (R48).
+	// that it forgets ends the run.
 	Verbatim bool
 }
 
@@ -26,11 +27,11 @@ type Connector struct {
 // several goroutines; calls to the host happen one at a time, and in a wasm
 // build everything waits while one does.
 type Run struct {
-	start   *abi.Start
-	streams map[string]int
-	cancel  context.CancelCauseFunc
-	port    port
-	line    line
+	start     *abi.Start
+	streams   map[string]int // position in the scope
+	cancel    context.CancelCauseFunc
+	port      port
+	exchanger exchanger // of network requests
 
 	mu    sync.Mutex // guards all below, and is held during a call
 	frame abi.FrameWriter
@@ -43,16 +44,39 @@ type Run struct {
 	ended    error // why no further call can have an effect
 }
 
-func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc) *Run {
+// An outlet is a stream of the scope, as records are sent through it.
+type outlet struct {
+	index   uint16
+	encoder encode.Stream
+}
+
+// newRun returns the run that START describes. If verbatim, records keep the
+// members that the scope does not grant.
+func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc, verbatim bool) *Run {
 	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
 	for i, s := range start.Scope.Streams {
 		r.streams[s.Name] = i
-		r.outlets = append(r.outlets, outlet{index: uint16(i), projection: newProjection(s)})
+		granted := s.Fields
+		if verbatim {
+			granted = nil
+		}
+		r.outlets = append(r.outlets, outlet{uint16(i), encode.NewStream(granted)})
 	}
 	return r
 }
 
-// Start returns START as the host sent it (§6.3). It must not be changed.
+// outlet returns that of a stream, nil for one that is not in scope. The same
+// stream, most often the same string, comes many times in a row.
+func (r *Run) outlet(stream string) *outlet {
+	i, ok := r.streams[stream]
+	if !ok {
+		return nil
+	}
+	r.last, r.lastName = &r.outlets[i], stream
+	return r.last
+}
+
+// Start returns START as the host sent it. It must not be changed.
 func (r *Run) Start() *abi.Start { return r.start }
 
 // Mode returns the collection mode, full_refresh or incremental.
@@ -80,7 +104,7 @@ func (r *Run) Stream(stream string) (abi.ScopeStream, bool) {
 	return r.start.Scope.Streams[i], true
 }
 
-// Interactive reports whether there is somebody to ask (R22).
+// Interactive reports whether there is somebody to ask.
 func (r *Run) Interactive() bool { return r.start.Bindings.Interactive != nil }
 
 // State reads a stream's cursor of the last successful run into v, and reports
@@ -103,11 +127,11 @@ func (r *Run) Config(v any) error {
 }
 
 // Secret returns a secret's value or, when it is delivered sealed, the handle
-// that stands for it (§18); "" when there is none.
+// that stands for it; "" when there is none.
 func (r *Run) Secret(name string) string { return r.start.Secrets[name] }
 
 // Mount returns where the run sees a directory that the manifest's filesystem
-// binding names (G16), and whether the owner granted it. os.Open, os.ReadDir and
+// binding names, and whether the owner granted it. os.Open, os.ReadDir and
 // fs.WalkDir work there.
 func (r *Run) Mount(name string) (dir string, ok bool) {
 	if r.start.Bindings.Filesystem == nil {

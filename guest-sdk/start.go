@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// decodeStart reads START (§6.3) without encoding/json, which would cost every
+// decodeStart reads START without encoding/json, which would cost every
 // connector a third of its size. Members it does not know are left out.
 func decodeStart(b []byte) (*abi.Start, error) {
 	v, err := parseObject(b)
@@ -45,7 +46,7 @@ func decodeStart(b []byte) (*abi.Start, error) {
 	return s, nil
 }
 
-func decodeScope(v abi.Value) abi.Scope {
+func decodeScope(v strictjson.Value) abi.Scope {
 	var scope abi.Scope
 	streams, _ := v.Member("streams")
 	for item := range streams.Items() {
@@ -70,7 +71,7 @@ func decodeScope(v abi.Value) abi.Scope {
 	return scope
 }
 
-func decodeBindings(v abi.Value) abi.Bindings {
+func decodeBindings(v strictjson.Value) abi.Bindings {
 	var b abi.Bindings
 	if n, ok := v.Member("network"); ok {
 		hosts, _ := n.Member("hosts")
@@ -89,7 +90,7 @@ func decodeBindings(v abi.Value) abi.Bindings {
 	return b
 }
 
-func decodeGap(v abi.Value) abi.ServedGap {
+func decodeGap(v strictjson.Value) abi.ServedGap {
 	g := abi.ServedGap{
 		GapID: textMember(v, "gap_id"), Stream: textMember(v, "stream"), ParentStream: textMember(v, "parent_stream"),
 		RecordKey: textMember(v, "record_key"), Reason: textMember(v, "reason"), AttemptCount: intMember(v, "attempt_count"),
@@ -101,4 +102,63 @@ func decodeGap(v abi.Value) abi.ServedGap {
 		g.ListCursor = json.RawMessage(m.Raw)
 	}
 	return g
+}
+
+// textMember returns a member's text, "" when it is missing or no text.
+func textMember(v strictjson.Value, name string) string {
+	m, _ := v.Member(name)
+	s, _ := m.Text()
+	return s
+}
+
+func intMember(v strictjson.Value, name string) int {
+	m, _ := v.Member(name)
+	n, _ := m.Int64()
+	return int(n)
+}
+
+// list returns the texts of an array, not nil when there is an array.
+func list(v strictjson.Value) []string {
+	if !v.Is(strictjson.KindArray) {
+		return nil
+	}
+	texts := []string{}
+	for item := range v.Items() {
+		if s, ok := item.Text(); ok {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// texts returns the members of an object that are texts.
+func texts(v strictjson.Value) map[string]string {
+	if !v.Is(strictjson.KindObject) {
+		return nil
+	}
+	m := map[string]string{}
+	for name, member := range v.Members() {
+		if s, ok := member.Text(); ok {
+			m[name] = s
+		}
+	}
+	return m
+}
+
+// rawMembers returns the members of an object as they are spelled.
+func rawMembers(v strictjson.Value) map[string]json.RawMessage {
+	if !v.Is(strictjson.KindObject) {
+		return nil
+	}
+	m := map[string]json.RawMessage{}
+	for name, member := range v.Members() {
+		m[name] = json.RawMessage(member.Raw)
+	}
+	return m
+}
+
+// parseObject checks that src is one JSON object. It is a function of its own
+// because every message from the host goes through it.
+func parseObject(src []byte) (strictjson.Value, error) {
+	return strictjson.Parse(src, strictjson.ParseOptions{})
 }

@@ -128,12 +128,12 @@ const wasmStart = `{"run_id":"run_1","connection_id":"c","connector_id":"c","col
  "detail_gaps":[],"abi":{"major":1,"minor":0}}`
 
 // TestEmptyConnector: a connector that does nothing imports nothing that would let it do
-// something (G4), and none grows over 3.5 MB by the SDK alone (G22).
+// something, and none grows over 3.5 MB by the SDK alone.
 func TestEmptyConnector(t *testing.T) {
 	wasm := buildGuest(t, "empty")
 	t.Logf("%d bytes", len(wasm))
 	if len(wasm) > 3_500_000 {
-		t.Errorf("an empty connector has %d bytes, G22 allows 3.5 MB", len(wasm))
+		t.Errorf("an empty connector has %d bytes, the contract allows 3.5 MB", len(wasm))
 	}
 	h := newWasmHost(t, wasm)
 	var got []string
@@ -148,12 +148,12 @@ func TestEmptyConnector(t *testing.T) {
 		t.Error(diff)
 	}
 	if h.module.ExportedMemories()["memory"] == nil || h.module.ExportedFunctions()["_start"] == nil {
-		t.Error("memory or _start is not exported (G1)")
+		t.Error("memory or _start is not exported")
 	}
 }
 
 // TestProbe goes through the imports of a wasm build: replies in pieces, error
-// texts, cancellation, exit codes (G6, G7, G19).
+// texts, cancellation, exit codes.
 func TestProbe(t *testing.T) {
 	h := newWasmHost(t, buildGuest(t, "probe"))
 	for _, c := range []struct {

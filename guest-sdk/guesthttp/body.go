@@ -121,7 +121,7 @@ func (b *body) Close() error {
 	return refusal(b.handle.close())
 }
 
-// A handle is a response's stream in the host (G10).
+// A handle is a response's stream in the host.
 type handle struct {
 	ctx    context.Context // of the request, as net/http has it
 	host   host

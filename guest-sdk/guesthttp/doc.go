@@ -1,4 +1,4 @@
-// Package guesthttp is net/http over the network binding (section 5 of abi.md):
+// Package guesthttp is net/http over the network binding:
 // a client library that takes an *http.Client or an http.RoundTripper works
 // unchanged inside a guest.
 //

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	guest "github.com/sluicehost/sluice/guest-sdk"
 	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
@@ -61,7 +62,7 @@ const ok = `{"handle":7,"status":200,"headers":[],"url":"https://h.example/","re
 // sentHead is the head of the last request, decoded.
 func (f *fake) sentHead(t *testing.T) map[string]any {
 	t.Helper()
-	if _, err := abi.Parse([]byte(f.head), abi.ParseOptions{}); err != nil {
+	if _, err := strictjson.Parse([]byte(f.head), strictjson.ParseOptions{}); err != nil {
 		t.Errorf("the host refuses the head %s: %v", f.head, err)
 	}
 	var m map[string]any

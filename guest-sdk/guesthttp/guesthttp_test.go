@@ -122,7 +122,7 @@ func TestDeniedHost(t *testing.T) {
 }
 
 // TestJar: the cookies of a client's own jar reach the host, which refuses them
-// unless the manifest manages its own (S73).
+// unless the manifest manages its own.
 func TestJar(t *testing.T) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestJar(t *testing.T) {
 }
 
 // TestHandles: hundreds of responses, read to the end or dropped early, do not
-// run out of the 64 handles (G10).
+// run out of the 64 handles.
 func TestHandles(t *testing.T) {
 	inside(t, echo, func(ctx context.Context, run *guest.Run) {
 		c := guesthttp.Client(run)

@@ -7,15 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// maxRequestBody is network.request_body of §17.
+// maxRequestBody is what a host takes at most unless it was told otherwise.
 const maxRequestBody = 16 << 20
 
 // errRequestBody is a body over it. The number is that of a host with a lower
@@ -66,8 +71,8 @@ func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte
 		return nil, errors.New("guesthttp: the method or the URL is not UTF-8")
 	}
 	b := append(make([]byte, 4, 512+len(body)), `{"method":`...)
-	b = abi.AppendQuote(b, method)
-	b = abi.AppendQuote(append(b, `,"url":`...), target)
+	b = strictjson.AppendQuote(b, method)
+	b = strictjson.AppendQuote(append(b, `,"url":`...), target)
 	b = append(b, `,"headers":[`...)
 	for i, kv := range headers(req.Header) {
 		if !utf8.ValidString(kv[0]) || !utf8.ValidString(kv[1]) {
@@ -76,8 +81,8 @@ func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(append(b, '['), kv[0])
-		b = abi.AppendQuote(append(b, ','), kv[1])
+		b = strictjson.AppendQuote(append(b, '['), kv[0])
+		b = strictjson.AppendQuote(append(b, ','), kv[1])
 		b = append(b, ']')
 	}
 	b = append(b, `],"redirect":"manual"`...)
@@ -116,4 +121,115 @@ func expired(ctx context.Context) error {
 		return context.DeadlineExceeded
 	}
 	return nil
+}
+
+// targetOf is the URL of a request as the host takes it: without user-info,
+// which http.Client has turned into a header, and without the fragment.
+func targetOf(req *http.Request) (string, error) {
+	switch {
+	case req.URL == nil:
+		return "", errors.New("guesthttp: the request has no URL")
+	case req.URL.Host == "":
+		return "", errors.New("guesthttp: the URL has no host")
+	case len(req.Trailer) > 0:
+		return "", errors.New("guesthttp: the network binding has no trailers")
+	case req.Host != "" && req.Host != req.URL.Host && authority(req.URL.Scheme, req.Host) != authority(req.URL.Scheme, req.URL.Host):
+		return "", fmt.Errorf("guesthttp: the Host %q is not that of the URL, %q: the host sends the URL's", req.Host, req.URL.Host)
+	case req.URL.Opaque != "":
+		return opaque(req.URL)
+	}
+	if req.URL.User == nil && req.URL.Fragment == "" {
+		return req.URL.String(), nil
+	}
+	u := *req.URL
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	return u.String(), nil
+}
+
+// opaque is a URL that keeps its path, maybe with the host before it, in
+// Opaque: net/http sends that to URL.Host as it stands.
+func opaque(u *url.URL) (string, error) {
+	path := strings.TrimPrefix(u.Opaque, "//"+u.Host)
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") {
+		return "", fmt.Errorf("guesthttp: the opaque part of the URL is no path on %q", u.Host)
+	}
+	rest := url.URL{Opaque: path, ForceQuery: u.ForceQuery, RawQuery: u.RawQuery}
+	return u.Scheme + "://" + u.Host + rest.RequestURI(), nil
+}
+
+// authority is host and port, comparable.
+func authority(scheme, host string) string {
+	u := url.URL{Host: host}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[scheme]
+	}
+	return strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// headers are those to send, sorted by name.
+func headers(from http.Header) [][2]string {
+	var list [][2]string
+	if len(from) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		for _, value := range from[name] {
+			if !implied(http.CanonicalHeaderKey(name), value) {
+				list = append(list, [2]string{name, value})
+			}
+		}
+	}
+	return list
+}
+
+// implied reports whether a header says what happens anyway. The first four
+// net/http never takes from Request.Header, and libraries do set them.
+func implied(name, value string) bool {
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+		return true
+	case "Connection":
+		return strings.EqualFold(value, "keep-alive") || strings.EqualFold(value, "close")
+	case "Accept-Encoding": // the host offers gzip and decodes it
+		return strings.EqualFold(value, "gzip") || strings.EqualFold(value, "identity")
+	}
+	return false
+}
+
+// headerOf reads the header of a reply.
+func headerOf(list strictjson.Value) (http.Header, error) {
+	h := make(http.Header, 8)
+	for item := range list.Items() {
+		var pair [2]string
+		n := 0
+		if !item.Is(strictjson.KindArray) {
+			return nil, fmt.Errorf("%.80s is no header", item.Raw)
+		}
+		for part := range item.Items() {
+			text, ok := part.Text()
+			if !ok || n == len(pair) {
+				return nil, fmt.Errorf("%.80s is no header", item.Raw)
+			}
+			pair[n] = text
+			n++
+		}
+		if n != len(pair) || !isToken(pair[0]) || strings.ContainsAny(pair[1], "\r\n\x00") {
+			return nil, fmt.Errorf("%.80s is no header", item.Raw)
+		}
+		h.Add(pair[0], pair[1])
+	}
+	return h, nil
+}
+
+// isToken reports whether s can be the name of a header (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
 }

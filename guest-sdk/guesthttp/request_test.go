@@ -30,7 +30,7 @@ type tracked struct {
 func (b *tracked) Close() error { b.closed = true; return nil }
 
 // TestHead is the request as the host gets it: names sorted, what net/http does
-// not take from the header either left out, the rest left to the host (S73).
+// not take from the header either left out, the rest left to the host.
 func TestHead(t *testing.T) {
 	f := &fake{reply: ok}
 	req, err := http.NewRequestWithContext(t.Context(), "POST", "https://user:secret@h.example/a%2Fb?q=<&>#part", strings.NewReader("body"))

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A reply is what the request function returns, as far as it matters here.
@@ -43,7 +43,7 @@ func readReply(raw []byte) (reply, error) {
 
 // strict reads JSON in any spelling. Handle 0 is one of a reply that is framed.
 func (r *reply) strict(raw []byte, framed bool) error {
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *reply) strict(raw []byte, framed bool) error {
 		}
 	}
 	list, _ := v.Member("headers")
-	if !list.Is(abi.KindArray) {
+	if !list.Is(strictjson.KindArray) {
 		return errors.New("its headers are no list")
 	}
 	r.header, err = headerOf(list)

@@ -1,9 +1,13 @@
 package guesthttp
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/http"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
@@ -28,10 +32,10 @@ var (
 // knows it and keeps to it.
 type Transport struct {
 	// MaxBytes allows response bodies over the host's default of 32 MiB, up to
-	// the operator's maximum (§17). Zero leaves it to the host.
+	// the operator's maximum. Zero leaves it to the host.
 	MaxBytes int64
 	// Wait is how long a request may wait for its turn before it fails with
-	// ERATE (S77), in whole milliseconds. Zero leaves it to the host.
+	// ERATE, in whole milliseconds. Zero leaves it to the host.
 	Wait time.Duration
 
 	host host
@@ -41,7 +45,7 @@ type Transport struct {
 func New(run *guest.Run) *Transport { return &Transport{host: run} }
 
 // Client returns a client with a Transport of its own. It has no cookie jar:
-// the host keeps the cookies (S76).
+// the host keeps the cookies.
 func Client(run *guest.Run) *http.Client { return &http.Client{Transport: New(run)} }
 
 // Install makes a Transport the http.DefaultTransport and that of
@@ -59,10 +63,9 @@ func Install(run *guest.Run) {
 // most 16 MiB, and closed in any case. Errors of the host are *guest.Error;
 // one with ETIMEOUT is also a net.Error whose Timeout is true.
 //
-// Headers that net/http would not take from req.Header either are left out
-// (see S73); any other that belongs to the host is for the host to refuse.
-// Cookies are such: they pass only if the manifest says that the connector
-// manages its own.
+// Headers that net/http would not take from req.Header either are left out; any other that
+// belongs to the host is for the host to refuse. Cookies are such: they pass only if the
+// manifest says that the connector manages its own.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -85,3 +88,23 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return t.response(req, reply)
 }
+
+// refusal is an error of the host as users of net/http expect it.
+func refusal(err error) error {
+	if errors.Is(err, abi.ETIMEOUT) {
+		return timeout{err}
+	}
+	return err
+}
+
+// A timeout is a call that failed with ETIMEOUT. Like those of net and net/http
+// it is also context.DeadlineExceeded, whosever limit it was.
+type timeout struct{ err error }
+
+var _ net.Error = timeout{}
+
+func (t timeout) Error() string        { return t.err.Error() }
+func (t timeout) Unwrap() error        { return t.err }
+func (t timeout) Timeout() bool        { return true }
+func (t timeout) Temporary() bool      { return true }
+func (t timeout) Is(target error) bool { return target == context.DeadlineExceeded }

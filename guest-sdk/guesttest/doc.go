@@ -1,7 +1,7 @@
 //go:build !wasip1
 
 // Package guesttest runs a connector against a host that exists for the test
-// only (G23): no sandbox, no worker, no store. Its protocol checks are those of
+// only: no sandbox, no worker, no store. Its protocol checks are those of
 // a real host, abi.Protocol and host/scope, so what would end a run there fails
 // the test here.
 //

@@ -12,7 +12,7 @@ import (
 const smallManifest = `{"protocol_version":"0.1.0","connector_id":"c","version":"1","display_name":"C",
  "streams":[{"name":"a","semantics":"append_only","primary_key":"id","schema":{"type":"object","properties":{"id":{"type":"string"}}}}]}`
 
-// TestAfterExit is checks 8 to 10 of §9.11, which a connector of the SDK cannot
+// TestAfterExit: what DONE said is held against records and exit, where a connector of the SDK cannot
 // fail: here the guest speaks for itself.
 func TestAfterExit(t *testing.T) {
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestAfterExit(t *testing.T) {
 	}
 }
 
-// TestOrder: calls in the wrong order end the run (R41, R217).
+// TestOrder: calls in the wrong order end the run.
 func TestOrder(t *testing.T) {
 	h, err := open(t, Options{Manifest: []byte(smallManifest)})
 	if err != nil {

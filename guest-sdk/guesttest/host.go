@@ -70,7 +70,7 @@ func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 		return h.hand()
 	case abi.CallEmit:
 		h.frame(request)
-		return nil, nil // a violation shows at the next call (G13)
+		return nil, nil // a violation shows at the next call
 	case abi.CallMessage, abi.CallLog:
 		return nil, h.side(call, request)
 	case abi.CallNetworkExchange:

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// A networkRequest is the head of a request frame (section 5 of abi.md).
+// A networkRequest is the head of a request frame.
 type networkRequest struct {
 	Method  string      `json:"method"`
 	URL     string      `json:"url"`
@@ -127,4 +128,47 @@ func (h *host) browser(request []byte) ([]byte, error) {
 		return nil, guest.NewError(abi.EDENIED, "browser_not_approved", "the test offers no browser")
 	}
 	return h.options.Browser(request)
+}
+
+// handles are the streams that the guest has open.
+type handles struct {
+	readers map[int32]io.Reader
+	last    int32
+}
+
+func (h *handles) open(r io.Reader) (int32, error) {
+	if len(h.readers) >= abi.MaxHandles {
+		return 0, guest.NewError(abi.ETOOBIG, "too_many_handles", "64 handles are open: close some")
+	}
+	if h.readers == nil {
+		h.readers = map[int32]io.Reader{}
+	}
+	h.last++
+	h.readers[h.last] = r
+	return h.last, nil
+}
+
+// Read is the read function.
+func (h *host) Read(handle int32, dst []byte) (int, error) {
+	if err := h.refused(abi.CallRead); err != nil {
+		return 0, err
+	}
+	r, ok := h.handles.readers[handle]
+	if !ok {
+		return 0, guest.NewError(abi.ENOENT, "no_such_handle", "")
+	}
+	n, err := r.Read(dst)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, guest.NewError(abi.EIO, "read", err.Error())
+	}
+	return n, nil
+}
+
+// Close is the close function.
+func (h *host) Close(handle int32) error {
+	if _, ok := h.handles.readers[handle]; !ok {
+		return guest.NewError(abi.ENOENT, "no_such_handle", "")
+	}
+	delete(h.handles.readers, handle)
+	return nil
 }

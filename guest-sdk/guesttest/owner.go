@@ -16,7 +16,7 @@ type Answer struct {
 	Status string
 	// Data are the fields of a success.
 	Data map[string]any
-	// Sealed names the fields of Data that hold a handle (§18).
+	// Sealed names the fields of Data that hold a handle.
 	Sealed []string
 }
 
@@ -82,7 +82,7 @@ func (h *host) answer(q *abi.InteractionMessage) Answer {
 	return a
 }
 
-// response is INTERACTION_RESPONSE for an answer (§9.10).
+// response is INTERACTION_RESPONSE for an answer.
 func (h *host) response(q *abi.InteractionMessage, a Answer) ([]byte, error) {
 	r := abi.Response{RequestID: q.RequestID, Status: a.Status, SealedFields: a.Sealed}
 	if r.Status == "" {

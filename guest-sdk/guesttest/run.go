@@ -3,6 +3,7 @@
 package guesttest
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
@@ -31,7 +32,7 @@ func Run(t testing.TB, c guest.Connector, o Options) *Result {
 	return h.result
 }
 
-// exited is the end of a run (§13.1): the checks that need the exit code, then
+// exited is the end of a run: the checks that need the exit code, then
 // its status.
 func (h *host) exited() {
 	r := h.result
@@ -52,7 +53,7 @@ func (h *host) exited() {
 	}
 }
 
-// afterDone is checks 8 to 10 of §9.11.
+// afterDone checks what a DONE said against the records and the exit.
 func (h *host) afterDone() {
 	d := h.result.Done
 	switch {
@@ -63,4 +64,49 @@ func (h *host) afterDone() {
 	case *d.RecordsEmitted != h.protocol.Records():
 		h.violate(&abi.Violation{Subtype: abi.VDoneRecordsEmittedMismatch, MessageType: "DONE", Received: d.ReportedRecords})
 	}
+}
+
+// Options say what the host offers the connector. Only Manifest is needed.
+type Options struct {
+	// Manifest is the connector's manifest.json. It is validated.
+	Manifest []byte
+	// Scope is the scope asked for, as in a start request:
+	// {"streams":[{"name":"notes","fields":["id"]}]}. Empty asks for all that the
+	// manifest declares. It is normalised as by a real host.
+	Scope string
+	// State holds cursors by stream: anything that marshals to a JSON object.
+	State map[string]any
+	// Config is the connection's settings, anything that marshals to a JSON
+	// object. It is checked against the manifest.
+	Config any
+	// Secrets are delivered plain, by name.
+	Secrets map[string]string
+	// Gaps are pending detail gaps offered to the run.
+	Gaps []abi.ServedGap
+	// Mode is the collection mode. Empty: incremental when there is a state.
+	Mode string
+
+	// Answers are what the owner says, one per question, in order.
+	Answers []Answer
+	// Owner answers instead of Answers.
+	Owner func(q abi.InteractionMessage) Answer
+	// NotInteractive leaves the interactive binding out of START.
+	NotInteractive bool
+
+	// Files are directories of the host by the name of a mount of the manifest.
+	Files map[string]string
+	// Network answers requests of the network binding that go to the hosts the
+	// manifest lists. Nil: every request is refused.
+	Network http.Handler
+	// Browser answers calls of the browser binding. Nil: every call is refused.
+	Browser func(request []byte) (reply []byte, err error)
+
+	// Cancel is asked before every call but start; true cancels the run there,
+	// as its owner could.
+	Cancel func(call abi.Call) bool
+	// Limits replace the defaults.
+	Limits *abi.Limits
+	// WantViolation is the violation that the test is about. Without one any
+	// violation fails the test, and with one its absence does.
+	WantViolation abi.Subtype
 }

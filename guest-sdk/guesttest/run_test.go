@@ -127,8 +127,7 @@ func TestWholeProtocol(t *testing.T) {
 	}
 }
 
-// TestViolations: what would end a run of a real host shows up in go test
-// (invariant 9), R48, R49, §9.2, R100.
+// TestViolations: what would end a run of a real host shows up in go test.
 func TestViolations(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -301,7 +300,7 @@ func TestNetwork(t *testing.T) {
 }
 
 // TestProjection: records keep to the fields of the scope, whatever the
-// connector emits (R48).
+// connector emits.
 func TestProjection(t *testing.T) {
 	o := options()
 	o.Scope = `{"streams":[{"name":"notes","fields":["id"]}]}`

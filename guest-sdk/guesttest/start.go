@@ -11,10 +11,11 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 )
 
-// start makes START from the options (§6).
+// start makes START from the options.
 func (h *host) start(m *abi.Manifest) (*abi.Start, error) {
 	o := h.options
 	s := &abi.Start{
@@ -61,7 +62,7 @@ func settings(s *abi.Start, m *abi.Manifest, config any) error {
 		}
 		raw, s.Config = b, b
 	}
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
@@ -71,7 +72,7 @@ func settings(s *abi.Start, m *abi.Manifest, config any) error {
 	return m.Sluice.Settings.Check(v)
 }
 
-// bind offers bindings (§5). Directories appear under the name of their mount.
+// bind offers bindings. Directories appear under the name of their mount.
 func (h *host) bind(s *abi.Start, m *abi.Manifest) error {
 	s.Bindings.Network = &abi.NetworkBinding{Hosts: append([]string{}, m.Bindings[abi.BindingNetwork].Hosts...)}
 	s.Bindings.Filesystem = &abi.FilesystemBinding{Mounts: []abi.GuestMount{}}

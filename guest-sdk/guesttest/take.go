@@ -5,6 +5,8 @@ package guesttest
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	guest "github.com/sluicehost/sluice/guest-sdk"
@@ -50,6 +52,8 @@ func (h *host) take(m abi.Message) (reply []byte, err error) {
 	case *abi.DoneMessage:
 		r.Done = m
 		h.line("%s", joined("DONE", m.Status, m.ReportedRecords, fault(m.Error)))
+	default:
+		h.line("%s", m.Type())
 	}
 	return nil, nil
 }
@@ -66,7 +70,7 @@ func (h *host) close(id, status string) {
 }
 
 // ask puts a question to the owner. Assistances that ask something of the owner
-// are superseded by it (R125).
+// are superseded by it.
 func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	for _, a := range h.protocol.OpenAssistances() {
 		if a.Message.OwnerAction != abi.ActionNone && (a.Stream == "" || a.Stream == q.Stream) {
@@ -87,7 +91,7 @@ func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	return h.response(q, a)
 }
 
-// side is the message or the log call: no message of the protocol (R215).
+// side is the message or the log call: no message of the protocol.
 func (h *host) side(call abi.Call, request []byte) error {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return h.violate(v)
@@ -107,4 +111,64 @@ func (h *host) side(call abi.Call, request []byte) error {
 	h.result.Text = append(h.result.Text, m.Chunk)
 	h.line("%s", joined("MESSAGE", quote(m.Chunk)))
 	return nil
+}
+
+// joined puts what is not empty on one line, and shortens it.
+func joined(words ...string) string {
+	var b strings.Builder
+	for _, w := range words {
+		if w == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w)
+	}
+	const longest = 300
+	if s := abi.Cut(b.String(), longest); len(s) < b.Len() {
+		return s + "…"
+	}
+	return b.String()
+}
+
+func quote(s string) string { return strconv.Quote(s) }
+
+// quoted is quote, and nothing for nothing.
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return quote(s)
+}
+
+func counts(count, total *float64) string {
+	number := func(f *float64) string {
+		if f == nil {
+			return "?"
+		}
+		return strconv.FormatFloat(*f, 'f', -1, 64)
+	}
+	if count == nil && total == nil {
+		return ""
+	}
+	return number(count) + "/" + number(total)
+}
+
+func hint(h *abi.RecoveryHint) string {
+	if h == nil {
+		return ""
+	}
+	return "hint=" + h.Action
+}
+
+func fault(e *abi.DoneError) string {
+	if e == nil {
+		return ""
+	}
+	retryable := ""
+	if e.Retryable != nil && *e.Retryable {
+		retryable = "retryable"
+	}
+	return joined(e.Code, quote(e.Message), retryable, hint(e.RecoveryHint))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -192,8 +193,8 @@ func (q *interactionAnswer) answer(run store.RunID) (host.Answer, error) {
 		return out, bad("invalid_request", "interactionId", "a text that is not blank")
 	}
 	if len(q.Data) > 0 {
-		v, err := abi.Parse(q.Data, abi.ParseOptions{AnyKind: true})
-		if err != nil || !v.Is(abi.KindObject) {
+		v, err := strictjson.Parse(q.Data, strictjson.ParseOptions{AnyKind: true})
+		if err != nil || !v.Is(strictjson.KindObject) {
 			return out, bad("invalid_request", "data", "absent, or an object")
 		}
 		if out.Data, err = answerObject(v); err != nil {
@@ -209,7 +210,7 @@ func (q *interactionAnswer) answer(run store.RunID) (host.Answer, error) {
 }
 
 func text(raw json.RawMessage) (string, bool) {
-	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
 	if len(raw) == 0 || err != nil {
 		return "", false
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
@@ -21,7 +22,7 @@ type filter struct {
 // record says by the type of its member which one counts.
 type operand struct {
 	text     string
-	number   abi.Value // zero if it is none
+	number   strictjson.Value // zero if it is none
 	micros   int64
 	readable bool // as a time
 }
@@ -80,7 +81,7 @@ func unsupported(spec abi.StreamSpec) error {
 
 func (f *filter) operand(text string, spec abi.StreamSpec) operand {
 	o := operand{text: text}
-	if v, err := abi.Parse([]byte(text), abi.ParseOptions{AnyKind: true}); err == nil && v.Is(abi.KindNumber) {
+	if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil && v.Is(strictjson.KindNumber) {
 		o.number = v
 	}
 	format := spec.Properties[f.field].Format
@@ -117,7 +118,7 @@ func matcher(filters []filter, updated between) func(store.Record) bool {
 		if r.Deleted {
 			return false
 		}
-		v, err := abi.Parse(r.Data, abi.ParseOptions{})
+		v, err := strictjson.Parse(r.Data, strictjson.ParseOptions{})
 		return err == nil && !slices.ContainsFunc(filters, func(f filter) bool {
 			m, _ := v.Member(f.field)
 			return !f.holds(m)
@@ -127,7 +128,7 @@ func matcher(filters []filter, updated between) func(store.Record) bool {
 
 // holds: ne is the opposite of eq, also where there is nothing to compare; the
 // other comparisons hold only between values of one kind.
-func (f *filter) holds(m abi.Value) bool {
+func (f *filter) holds(m strictjson.Value) bool {
 	if f.op == "exists" {
 		return f.want != m.Absent()
 	}
@@ -142,7 +143,7 @@ func (f *filter) holds(m abi.Value) bool {
 		return !equal
 	}
 	n, ok := f.operands[0].compare(m)
-	if !ok || m.Is(abi.KindBool) {
+	if !ok || m.Is(strictjson.KindBool) {
 		return false
 	}
 	switch f.op {
@@ -157,25 +158,25 @@ func (f *filter) holds(m abi.Value) bool {
 }
 
 // compare is the sign of m - o; ok is false when they cannot be compared.
-func (o operand) compare(m abi.Value) (n int, ok bool) {
+func (o operand) compare(m strictjson.Value) (n int, ok bool) {
 	if o.readable {
-		at, ok := m.Time()
+		at, ok := abi.TimeOf(m.Raw)
 		return cmp.Compare(at, o.micros), ok
 	}
 	switch m.Kind {
-	case abi.KindString:
+	case strictjson.KindString:
 		text, _ := m.Text()
 		return strings.Compare(text, o.text), true
-	case abi.KindBool:
+	case strictjson.KindBool:
 		return strings.Compare(string(m.Raw), o.text), true
-	case abi.KindNumber:
+	case strictjson.KindNumber:
 		return compareNumbers(m, o.number)
 	}
 	return 0, false
 }
 
 // compareNumbers is exact for integers of 64 bits.
-func compareNumbers(x, y abi.Value) (int, bool) {
+func compareNumbers(x, y strictjson.Value) (int, bool) {
 	a, ok1 := x.Int64()
 	b, ok2 := y.Int64()
 	if ok1 && ok2 {

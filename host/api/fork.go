@@ -6,7 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -78,7 +78,7 @@ func (a *API) forkRun(c *fiber.Ctx) error {
 }
 
 func (q *forkRun) start() (from int64, start host.StartRun, err error) {
-	v, parse := abi.Parse(q.FromSeq, abi.ParseOptions{AnyKind: true})
+	v, parse := strictjson.Parse(q.FromSeq, strictjson.ParseOptions{AnyKind: true})
 	from, isInt := v.SafeInteger()
 	var wrong []web.Field
 	if parse != nil || !isInt || from < 0 {

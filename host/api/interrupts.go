@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -170,7 +171,7 @@ func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err err
 // value of the wrong form leaves the question open; its content is not repeated
 // (A145).
 func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
-	v, parse := abi.Parse(value, abi.ParseOptions{})
+	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {
 		return "", nil, web.Invalid(web.Field{Path: "resumeValue", Rule: "an object"})
 	}
@@ -178,7 +179,7 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 		return readDecision(in, v)
 	}
 	answers, ok := v.Member("answers")
-	if ok && answers.Is(abi.KindArray) {
+	if ok && answers.Is(strictjson.KindArray) {
 		data, err = answerList(answers)
 	} else {
 		data, err = answerObject(answers)
@@ -186,7 +187,7 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 	return abi.AnswerSuccess, data, err
 }
 
-func readDecision(in timeline.Interrupt, v abi.Value) (status string, data map[string]json.RawMessage, err error) {
+func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
 	if action == "edit" { // the other spelling (A105)
@@ -205,13 +206,13 @@ func readDecision(in timeline.Interrupt, v abi.Value) (status string, data map[s
 		}
 		return abi.AnswerSuccess, nil, nil
 	}
-	data = map[string]json.RawMessage{"action": abi.AppendQuote(nil, action)}
+	data = map[string]json.RawMessage{"action": strictjson.AppendQuote(nil, action)}
 	for _, name := range []string{"comment", "edited"} {
 		m, ok := v.Member(name)
 		if !ok || m.Absent() {
 			continue
 		}
-		if !m.Is(abi.KindString) {
+		if !m.Is(strictjson.KindString) {
 			return "", nil, web.Invalid(web.Field{Path: "resumeValue." + name, Rule: "a text"})
 		}
 		data[name] = append(json.RawMessage(nil), m.Raw...)
@@ -222,8 +223,8 @@ func readDecision(in timeline.Interrupt, v abi.Value) (status string, data map[s
 // maxAnswers bounds the members of an answer; the desk bounds their size.
 const maxAnswers = 32
 
-func answerObject(answers abi.Value) (map[string]json.RawMessage, error) {
-	if !answers.Is(abi.KindObject) || answers.Len() > maxAnswers {
+func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) {
+	if !answers.Is(strictjson.KindObject) || answers.Len() > maxAnswers {
 		return nil, web.Invalid(web.Field{Path: "resumeValue.answers", Rule: "an object of at most 32 answers, or an array of {id, answer}"})
 	}
 	data := map[string]json.RawMessage{}
@@ -234,7 +235,7 @@ func answerObject(answers abi.Value) (map[string]json.RawMessage, error) {
 }
 
 // answerList is the array form (D12).
-func answerList(answers abi.Value) (map[string]json.RawMessage, error) {
+func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	data := map[string]json.RawMessage{}
 	for item := range answers.Items() {
 		id, _ := item.Member("id")
@@ -349,7 +350,7 @@ func (a *API) tokenResolve(c *fiber.Ctx) error {
 // secret reports whether a question asks for a secret: its reduced schema says
 // so (R129).
 func secret(in timeline.Interrupt) bool {
-	v, err := abi.Parse(in.Payload.ResumeSchema, abi.ParseOptions{})
+	v, err := strictjson.Parse(in.Payload.ResumeSchema, strictjson.ParseOptions{})
 	if err != nil {
 		return true // a question that cannot be read is not given away
 	}

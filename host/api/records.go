@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/web"
@@ -228,8 +229,8 @@ func (a *API) getRecord(c *fiber.Ctx) error {
 // canonicalKey is how the store spells a compound key; other texts stay as they
 // are.
 func canonicalKey(key string) string {
-	v, err := abi.Parse([]byte(key), abi.ParseOptions{AnyKind: true})
-	if err != nil || !v.Is(abi.KindArray) {
+	v, err := strictjson.Parse([]byte(key), strictjson.ParseOptions{AnyKind: true})
+	if err != nil || !v.Is(strictjson.KindArray) {
 		return key
 	}
 	canonical, _, ok := abi.CanonicalKey(nil, v.Raw)

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -223,7 +224,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	if inputs == nil {
 		return nil
 	}
-	v, err := abi.Parse(inputs, abi.ParseOptions{})
+	v, err := strictjson.Parse(inputs, strictjson.ParseOptions{})
 	if err != nil {
 		return []web.Field{{Path: "inputs", Rule: "an object"}}
 	}
@@ -236,7 +237,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 		start.Mode = text
 	}
 	if m, ok := v.Member("scope"); ok && !m.Absent() {
-		if !m.Is(abi.KindObject) {
+		if !m.Is(strictjson.KindObject) {
 			wrong = append(wrong, web.Field{Path: "inputs.scope", Rule: "an object with streams"})
 		}
 		start.Scope = slices.Clone(m.Raw)
@@ -250,7 +251,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	}
 	for _, name := range []string{"trace", "record", "narrow"} {
 		m, ok := v.Member(name)
-		if ok && !m.Is(abi.KindBool) {
+		if ok && !m.Is(strictjson.KindBool) {
 			wrong = append(wrong, web.Field{Path: "inputs." + name, Rule: "true or false"})
 		}
 		switch on, _ := m.Bool(); name {
@@ -268,7 +269,7 @@ func overlay(configurable json.RawMessage, start *host.StartRun) (wrong []web.Fi
 	if configurable == nil {
 		return nil
 	}
-	v, err := abi.Parse(configurable, abi.ParseOptions{})
+	v, err := strictjson.Parse(configurable, strictjson.ParseOptions{})
 	if err != nil {
 		return []web.Field{{Path: "configurable", Rule: "an object"}}
 	}
@@ -298,7 +299,7 @@ func overlay(configurable json.RawMessage, start *host.StartRun) (wrong []web.Fi
 var budgetNames = []string{"compute_ms", "active_ms", "stall_ms", "owner_wait_ms", "total_ms", "prepare_ms", "pause_ms"}
 
 func isObject(raw json.RawMessage) bool {
-	_, err := abi.Parse(raw, abi.ParseOptions{})
+	_, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	return err == nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 )
 
@@ -21,7 +22,7 @@ type streamView struct {
 
 // viewsOf reads the views of a stream from a manifest that is valid.
 func viewsOf(m *abi.Manifest, stream string) []streamView {
-	root, err := abi.Parse(m.Raw, abi.ParseOptions{})
+	root, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	if err != nil {
 		return nil
 	}
@@ -32,7 +33,7 @@ func viewsOf(m *abi.Manifest, stream string) []streamView {
 			continue
 		}
 		views, _ := st.Member("views")
-		if !views.Is(abi.KindArray) {
+		if !views.Is(strictjson.KindArray) {
 			return nil
 		}
 		for v := range views.Items() {
@@ -46,9 +47,9 @@ func viewsOf(m *abi.Manifest, stream string) []streamView {
 }
 
 // textsOf reads a list of texts; ok is false where it is none.
-func textsOf(v abi.Value, name string) (out []string, ok bool) {
+func textsOf(v strictjson.Value, name string) (out []string, ok bool) {
 	list, _ := v.Member(name)
-	if !list.Is(abi.KindArray) {
+	if !list.Is(strictjson.KindArray) {
 		return nil, false
 	}
 	out = []string{}
@@ -74,7 +75,7 @@ func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxGrantScope {
 		return nil, invalid("scope", "too_large", "want at most %d bytes", maxGrantScope)
 	}
-	root, err := abi.Parse(raw, abi.ParseOptions{})
+	root, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return nil, invalid("scope", "object", `want null, or an object {"streams": […]}`)
 	}
@@ -84,7 +85,7 @@ func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	list, _ := root.Member("streams")
-	if !list.Is(abi.KindArray) || list.Len() == 0 {
+	if !list.Is(strictjson.KindArray) || list.Len() == 0 {
 		return nil, invalid("scope.streams", "scope_empty", "want at least one stream; null is everything declared")
 	}
 	if list.Len() > abi.MaxScopeStreams {
@@ -111,13 +112,13 @@ func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
 // A freezer freezes one entry of a scope.
 type freezer struct {
 	m     *abi.Manifest
-	item  abi.Value
+	item  strictjson.Value
 	path  string
 	alone bool
 }
 
 func (f *freezer) append(out []byte) ([]byte, error) {
-	if !f.item.Is(abi.KindObject) {
+	if !f.item.Is(strictjson.KindObject) {
 		return nil, invalid(f.path, "object", "want an object with the name of a stream")
 	}
 	for member := range f.item.Members() {
@@ -196,21 +197,21 @@ func (f *freezer) entry(out []byte, stream string, fields []string, restricted b
 	if out[len(out)-1] != '[' {
 		out = append(out, ',')
 	}
-	out = abi.AppendQuote(append(out, `{"name":`...), stream)
+	out = strictjson.AppendQuote(append(out, `{"name":`...), stream)
 	if restricted {
 		out = append(out, `,"fields":[`...)
 		for i, name := range fields {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = abi.AppendQuote(out, name)
+			out = strictjson.AppendQuote(out, name)
 		}
 		out = append(out, ']')
 	}
 	for _, member := range []string{"resources", "time_range"} {
 		if v, _ := f.item.Member(member); !v.Absent() {
-			out = append(abi.AppendQuote(append(out, ','), member), ':')
-			out = abi.AppendCompact(out, v.Raw)
+			out = append(strictjson.AppendQuote(append(out, ','), member), ':')
+			out = strictjson.AppendCompact(out, v.Raw)
 		}
 	}
 	return append(out, '}')

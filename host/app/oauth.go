@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
@@ -180,7 +181,7 @@ func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, 
 	if o.ClientIDFrom == "" {
 		return c, nil
 	}
-	if v, err := abi.Parse(conn.Settings, abi.ParseOptions{}); err == nil {
+	if v, err := strictjson.Parse(conn.Settings, strictjson.ParseOptions{}); err == nil {
 		m, _ := v.Member(o.ClientIDFrom)
 		c.ID, _ = m.Text()
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
@@ -232,7 +233,7 @@ func (h *Host) ready(ctx context.Context, q RunRequest) (store.Connection, error
 
 // knownSettings refuses misspelled members of a configuration. What is no object at all is refused where the settings are checked.
 func knownSettings(m *abi.Manifest, config json.RawMessage) error {
-	v, err := abi.Parse(config, abi.ParseOptions{})
+	v, err := strictjson.Parse(config, strictjson.ParseOptions{})
 	if err != nil || m.Sluice == nil {
 		return nil
 	}

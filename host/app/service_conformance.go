@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
@@ -100,7 +101,7 @@ func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) 
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
 	}
-	given, err := abi.Parse(inputs, abi.ParseOptions{})
+	given, err := strictjson.Parse(inputs, strictjson.ParseOptions{})
 	if err != nil {
 		return nil, host.Refuse("invalid_request", "inputs: want a JSON object").With("field", "inputs")
 	}
@@ -125,7 +126,7 @@ func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) 
 	if err != nil {
 		return nil, fmt.Errorf("encode settings: %w", err)
 	}
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("encode settings: %w", err)
 	}
@@ -142,8 +143,8 @@ func badInput(name, want string) error {
 
 // inRange is the minimum and maximum that a setting's declaration gives
 // (A243). Of other settings they are the connector's own to check.
-func inRange(m *abi.Manifest, name string, v abi.Value) bool {
-	at, err := abi.Parse(m.Raw, abi.ParseOptions{})
+func inRange(m *abi.Manifest, name string, v strictjson.Value) bool {
+	at, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	for _, member := range []string{"sluice", "settings", "properties", name} {
 		at, _ = at.Member(member)
 	}

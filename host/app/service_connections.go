@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
@@ -281,7 +282,7 @@ func checkSettings(m *abi.Manifest, raw []byte) error {
 	if len(raw) > maxSettings {
 		return invalid("settings", "too_large", "want at most %d bytes", maxSettings)
 	}
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return invalid("settings", "object", "want one JSON object, each member once")
 	}
@@ -327,7 +328,7 @@ func applyChange(c *store.Connection, q host.ChangeConnection) {
 		c.Enabled = *q.Enabled
 	}
 	if len(q.Settings) > 0 {
-		c.Settings = abi.AppendCompact(nil, q.Settings)
+		c.Settings = strictjson.AppendCompact(nil, q.Settings)
 	}
 }
 

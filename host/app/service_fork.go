@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
@@ -265,7 +266,7 @@ func (s *Service) allCommitted(ctx context.Context, id store.RunID) (map[store.S
 // cut reports whether a timeline shows something in the place of a value (R179).
 // A cursor that looks like that is taken for it.
 func cut(cursor json.RawMessage) bool {
-	v, err := abi.Parse(cursor, abi.ParseOptions{AnyKind: true})
+	v, err := strictjson.Parse(cursor, strictjson.ParseOptions{AnyKind: true})
 	m, _ := v.Member("truncated")
 	yes, _ := m.Bool()
 	return err != nil || yes
@@ -287,7 +288,7 @@ func (s *Service) movedOn(ctx context.Context, src store.Run, b branch) (bool, e
 	}
 	for stream, cursor := range begins {
 		c, ok := current[store.Stream(stream)]
-		if !ok || !bytes.Equal(abi.AppendCompact(nil, c.Cursor), abi.AppendCompact(nil, cursor)) {
+		if !ok || !bytes.Equal(strictjson.AppendCompact(nil, c.Cursor), strictjson.AppendCompact(nil, cursor)) {
 			return true, nil
 		}
 	}

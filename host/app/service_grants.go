@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/store"
@@ -98,7 +99,7 @@ func grants(g *store.Grant, m *abi.Manifest, stream string) bool {
 	if g == nil || len(g.Scope) == 0 {
 		return m.Stream(stream).Availability != abi.UnsupportedInMode
 	}
-	root, err := abi.Parse(g.Scope, abi.ParseOptions{})
+	root, err := strictjson.Parse(g.Scope, strictjson.ParseOptions{})
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
@@ -95,7 +96,7 @@ func (v *view) connector(ctx context.Context, k store.Connector) (host.Connector
 
 // described is what the author says of the connector, if anything.
 func described(m *abi.Manifest) string {
-	root, err := abi.Parse(m.Raw, abi.ParseOptions{})
+	root, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	if err != nil {
 		return ""
 	}

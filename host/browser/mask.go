@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/browser/observe"
 )
 
@@ -61,7 +61,7 @@ func (s *seals) hide(text []byte) []byte {
 			continue
 		}
 		if hidden, found := conceal(masks, meant); found {
-			out = abi.AppendQuote(append(out, text[from:at]...), hidden)
+			out = strictjson.AppendQuote(append(out, text[from:at]...), hidden)
 			from = end
 		}
 		at = end
@@ -113,7 +113,7 @@ func (s *seals) hidePieces(text []byte) []byte {
 	var out []byte
 	from := 0
 	for _, i := range slices.Sorted(maps.Keys(put)) {
-		out = abi.AppendQuote(append(out, text[from:i]...), put[i])
+		out = strictjson.AppendQuote(append(out, text[from:i]...), put[i])
 		from = ends[i]
 	}
 	return append(out, text[from:]...)
@@ -144,7 +144,7 @@ func token(text []byte, at int) (end int, meant []byte) {
 			}
 		}
 		end = min(end+1, len(text))
-		return end, []byte(abi.String(text[at:end]))
+		return end, []byte(strictjson.String(text[at:end]))
 	case c == '-' || c >= '0' && c <= '9':
 		for end = at + 1; end < len(text) && bytes.IndexByte([]byte("0123456789.eE+-"), text[end]) >= 0; end++ {
 		}

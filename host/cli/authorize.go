@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
@@ -56,7 +57,7 @@ func (c *command) doAuthorize(ctx context.Context, connector, name string, f *au
 		return err
 	}
 	if config != "" {
-		if _, err := abi.Parse([]byte(config), abi.ParseOptions{}); err != nil {
+		if _, err := strictjson.Parse([]byte(config), strictjson.ParseOptions{}); err != nil {
 			return usagef("--config: want JSON, or @FILE with JSON: %w", err)
 		}
 		q.Config = json.RawMessage(config)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -105,7 +106,7 @@ func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
 		return nil, err
 	}
 	if scope != "" {
-		if _, err := abi.Parse([]byte(scope), abi.ParseOptions{}); err != nil {
+		if _, err := strictjson.Parse([]byte(scope), strictjson.ParseOptions{}); err != nil {
 			return nil, usagef("--scope: want JSON, or @FILE with JSON: %w", err)
 		}
 		t.Scope = json.RawMessage(scope)
@@ -176,7 +177,7 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 	lines := []string{"collect everything it declares: " + strings.Join(names, ", ")}
 	if g := conn.Grant; g != nil {
 		if len(g.Scope) > 0 {
-			lines[0] = "collect within this scope: " + string(abi.AppendCompact(nil, g.Scope))
+			lines[0] = "collect within this scope: " + string(strictjson.AppendCompact(nil, g.Scope))
 		}
 		if g.AccessMode == "single_use" {
 			lines = append(lines, "succeed once")

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -69,7 +70,7 @@ func (s scriptedAnswer) check() error {
 
 // isDecision is an approval in full, with the comment or the text that it needs.
 func isDecision(s string) bool {
-	v, err := abi.Parse([]byte(s), abi.ParseOptions{})
+	v, err := strictjson.Parse([]byte(s), strictjson.ParseOptions{})
 	if err != nil {
 		return false
 	}
@@ -90,7 +91,7 @@ func isDecision(s string) bool {
 }
 
 func isObject(s string) bool {
-	_, err := abi.Parse([]byte(s), abi.ParseOptions{})
+	_, err := strictjson.Parse([]byte(s), strictjson.ParseOptions{})
 	return err == nil
 }
 
@@ -161,7 +162,7 @@ func fileAnswer(path string) (json.RawMessage, error) {
 // withFiles reads the files that are meant by @PATH.
 func (s *scripted) withFiles(q run.Question, a run.Answer) bool {
 	for _, f := range q.Fields {
-		path, named := strings.CutPrefix(abi.String(a.Data[f.Name]), "@")
+		path, named := strings.CutPrefix(strictjson.String(a.Data[f.Name]), "@")
 		if !f.File || !named {
 			continue
 		}
@@ -181,7 +182,7 @@ func (s scriptedAnswer) answer(q run.Question) run.Answer {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
 		out.Status, out.Data = s.value, nil
 	case isObject(s.value):
-		v, _ := abi.Parse([]byte(s.value), abi.ParseOptions{})
+		v, _ := strictjson.Parse([]byte(s.value), strictjson.ParseOptions{})
 		for name, m := range v.Members() {
 			out.Data[name] = slices.Clone(m.Raw)
 		}
@@ -205,4 +206,4 @@ func otpField(q run.Question) string {
 	return "code"
 }
 
-func quoted(s string) json.RawMessage { return abi.AppendQuote(nil, s) }
+func quoted(s string) json.RawMessage { return strictjson.AppendQuote(nil, s) }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
@@ -404,7 +405,7 @@ func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 		if text == "" {
 			continue
 		}
-		if _, err := abi.Parse([]byte(text), abi.ParseOptions{AnyKind: true}); err != nil {
+		if _, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err != nil {
 			return q, usagef("%s: want JSON, or @FILE with JSON: %w", v.flag, err)
 		}
 		*v.into = json.RawMessage(text)

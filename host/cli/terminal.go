@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -104,7 +105,7 @@ func (t terminal) ask(q run.Question) run.Answer {
 	}
 	for _, f := range q.Fields {
 		if q.Kind == abi.KindApproval {
-			switch action := abi.String(data["action"]); f.Name {
+			switch action := strictjson.String(data["action"]); f.Name {
 			case "comment":
 				f.Required = action == abi.DecisionRefine
 			case "edited":
@@ -176,7 +177,7 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 // typed gives a value the JSON type its field asks for.
 func typed(typ, text string) json.RawMessage {
 	if typ == "number" || typ == "integer" || typ == "boolean" {
-		if v, err := abi.Parse([]byte(text), abi.ParseOptions{AnyKind: true}); err == nil && (v.Is(abi.KindNumber) || v.Is(abi.KindBool)) {
+		if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil && (v.Is(strictjson.KindNumber) || v.Is(strictjson.KindBool)) {
 			return slices.Clone(v.Raw)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -56,7 +57,7 @@ func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
 
 // SchemaFields are the properties of a stream's schema, in its order.
 func SchemaFields(spec abi.StreamSpec) []string {
-	v, err := abi.Parse(spec.Schema, abi.ParseOptions{})
+	v, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{})
 	if err != nil {
 		return nil // a stream without a schema has no declared fields
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -74,14 +75,14 @@ func fillCells(row []string, column map[string]int, r store.Record) error {
 
 // value is a member as a cell: texts as they are, null as nothing, numbers and
 // booleans as written, the rest as JSON.
-func value(m abi.Value) string {
+func value(m strictjson.Value) string {
 	switch {
 	case m.Absent():
 		return ""
-	case m.Is(abi.KindString):
+	case m.Is(strictjson.KindString):
 		text, _ := m.Text()
 		return cell(text)
-	case m.Is(abi.KindNumber):
+	case m.Is(strictjson.KindNumber):
 		return string(m.Raw) // -1 is a number, not a formula
 	}
 	return cell(string(m.Raw))

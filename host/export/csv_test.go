@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // S50, A215: what could be a formula gets a leading '; numbers stay numbers.
@@ -14,7 +14,7 @@ func TestCells(t *testing.T) {
 		`"\u200b=1"`: "'=1", `"a=b"`: "a=b", `""`: "", `null`: "", `-1`: "-1", `1e3`: "1e3", `true`: "true",
 		`{"a": 1}`: `{"a": 1}`, `["=x"]`: `["=x"]`, `"a\u001b[31mb"`: "a[31mb", `"two\nlines"`: "two\nlines",
 	} {
-		v, err := abi.Parse([]byte(in), abi.ParseOptions{AnyKind: true})
+		v, err := strictjson.Parse([]byte(in), strictjson.ParseOptions{AnyKind: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -40,7 +41,7 @@ func keyJSON(r store.Record) json.RawMessage {
 	if r.Compound {
 		return json.RawMessage(r.Key)
 	}
-	return abi.AppendQuote(nil, r.Key)
+	return strictjson.AppendQuote(nil, r.Key)
 }
 
 // Only leaves of the data of a record the members that keep names; nil keeps all.
@@ -60,15 +61,15 @@ func Only(r store.Record, keep map[string]bool) (store.Record, error) {
 		if len(kept) > 1 {
 			kept = append(kept, ',')
 		}
-		kept = append(abi.AppendQuote(kept, name), ':')
+		kept = append(strictjson.AppendQuote(kept, name), ':')
 		kept = append(kept, m.Raw...)
 	}
 	r.Data = append(kept, '}')
 	return r, nil
 }
 
-func parse(r store.Record) (abi.Value, error) {
-	v, err := abi.Parse(r.Data, abi.ParseOptions{})
+func parse(r store.Record) (strictjson.Value, error) {
+	v, err := strictjson.Parse(r.Data, strictjson.ParseOptions{})
 	if err != nil {
 		return v, fmt.Errorf("read record %q of %s: %w", abi.Clean(r.Key), r.Stream, err)
 	}

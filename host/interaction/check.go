@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -55,7 +56,7 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 		if given {
 			known++
 		}
-		v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+		v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
 		switch {
 		case given && err != nil:
 			return nil, invalid(f.Shown, "this field is no JSON value")
@@ -90,7 +91,7 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 	return own, nil
 }
 
-func isFile(v abi.Value) bool {
+func isFile(v strictjson.Value) bool {
 	text, _ := v.Text()
 	_, err := abi.ParseAnswerFile(text)
 	return err == nil
@@ -99,8 +100,8 @@ func isFile(v abi.Value) bool {
 // checkDecision: what a decision says has to come with it, and nothing that it
 // does not say (R221).
 func checkDecision(data map[string]json.RawMessage) error {
-	blank := func(name string) bool { return strings.TrimSpace(abi.String(data[name])) == "" }
-	action := abi.String(data["action"])
+	blank := func(name string) bool { return strings.TrimSpace(strictjson.String(data[name])) == "" }
+	action := strictjson.String(data["action"])
 	_, edited := data["edited"]
 	switch {
 	case action == abi.DecisionRefine && blank("comment"):
@@ -115,21 +116,21 @@ func checkDecision(data map[string]json.RawMessage) error {
 
 // admits reports whether v has the type of a schema. A type that JSON Schema
 // does not know, and none, are any.
-func admits(typ string, v abi.Value) bool {
+func admits(typ string, v strictjson.Value) bool {
 	switch typ {
 	case "string":
-		return v.Is(abi.KindString)
+		return v.Is(strictjson.KindString)
 	case "integer":
 		_, ok := v.SafeInteger()
 		return ok
 	case "number":
-		return v.Is(abi.KindNumber)
+		return v.Is(strictjson.KindNumber)
 	case "boolean":
-		return v.Is(abi.KindBool)
+		return v.Is(strictjson.KindBool)
 	case "array":
-		return v.Is(abi.KindArray)
+		return v.Is(strictjson.KindArray)
 	case "object":
-		return v.Is(abi.KindObject)
+		return v.Is(strictjson.KindObject)
 	}
 	return true
 }
@@ -137,12 +138,12 @@ func admits(typ string, v abi.Value) bool {
 // choose is the value that the connector gets for v. Where its schema lists
 // choices, only they will do, as the connector spells them; an owner may have
 // been shown a text with something taken out of it.
-func choose(q run.Question, f run.Field, v abi.Value) (json.RawMessage, bool) {
-	schema, _ := abi.Parse(q.RawSchema, abi.ParseOptions{})
+func choose(q run.Question, f run.Field, v strictjson.Value) (json.RawMessage, bool) {
+	schema, _ := strictjson.Parse(q.RawSchema, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	spec, _ := props.Member(f.Name)
 	enum, listed := spec.Member("enum")
-	if !listed || !enum.Is(abi.KindArray) || q.Kind == abi.KindApproval {
+	if !listed || !enum.Is(strictjson.KindArray) || q.Kind == abi.KindApproval {
 		return v.Raw, len(f.Enum) == 0 || among(f.Enum, v)
 	}
 	n := 0 // of the texts, which are what is shown
@@ -150,7 +151,7 @@ func choose(q run.Question, f run.Field, v abi.Value) (json.RawMessage, bool) {
 		if same(item, v) {
 			return v.Raw, true
 		}
-		if item.Is(abi.KindString) {
+		if item.Is(strictjson.KindString) {
 			if n < len(f.Enum) && v.Equal(f.Enum[n]) {
 				return item.Raw, true
 			}
@@ -160,7 +161,7 @@ func choose(q run.Question, f run.Field, v abi.Value) (json.RawMessage, bool) {
 	return nil, false
 }
 
-func among(texts []string, v abi.Value) bool {
+func among(texts []string, v strictjson.Value) bool {
 	for _, t := range texts {
 		if v.Equal(t) {
 			return true
@@ -169,9 +170,9 @@ func among(texts []string, v abi.Value) bool {
 	return false
 }
 
-func same(a, b abi.Value) bool {
+func same(a, b strictjson.Value) bool {
 	if text, ok := a.Text(); ok { // the connector's, no secret
 		return b.Equal(text)
 	}
-	return bytes.Equal(abi.AppendCompact(nil, a.Raw), abi.AppendCompact(nil, b.Raw))
+	return bytes.Equal(strictjson.AppendCompact(nil, a.Raw), strictjson.AppendCompact(nil, b.Raw))
 }

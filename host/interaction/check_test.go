@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -134,7 +135,7 @@ func answered(t *testing.T, q run.Question, data map[string]json.RawMessage, wro
 func TestFileAnswer(t *testing.T) {
 	file := run.Field{Name: "f", Shown: "f", Type: "string", File: true}
 	text := run.Field{Name: "t", Shown: "t", Type: "string"}
-	large := string(abi.AppendQuote(nil, abi.AnswerFile{Name: "a.csv", Data: make([]byte, abi.MaxAnswerFile)}.String()))
+	large := string(strictjson.AppendQuote(nil, abi.AnswerFile{Name: "a.csv", Data: make([]byte, abi.MaxAnswerFile)}.String()))
 	for _, c := range []struct {
 		data  map[string]json.RawMessage
 		wrong string

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ type way struct {
 	shut func(Isolation) bool
 }
 
-// ways out, the list of S22.
+// ways out.
 var ways = []way{
 	{"open_passwd", func(targets) error { return tryOpen("/etc/passwd") }, filesShut},
 	{"open_data_directory", func(t targets) error { return tryOpen(t.DataDir) }, filesShut},
@@ -367,3 +368,29 @@ func tryClock(t targets) error {
 	_, err := processCPU(t.HostPID)
 	return err
 }
+
+// bait is a socket of the host that a canary tries to connect to.
+type bait struct {
+	fd   int
+	name string
+}
+
+// openBait listens on a Unix socket without a path.
+func openBait() (*bait, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open canary socket: %w", err)
+	}
+	b := &bait{fd: fd, name: "@sluice-canary-" + rand.Text()}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: b.name}); err != nil {
+		closeFD(fd)
+		return nil, fmt.Errorf("bind canary socket: %w", err)
+	}
+	if err := unix.Listen(fd, 1); err != nil {
+		closeFD(fd)
+		return nil, fmt.Errorf("listen on canary socket: %w", err)
+	}
+	return b, nil
+}
+
+func (b *bait) close() { closeFD(b.fd) }

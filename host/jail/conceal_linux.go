@@ -16,7 +16,7 @@ var concealed struct {
 }
 
 // Conceal keeps the memory of the calling process, a host, from being written down or
-// looked at (S94): no core file is made of it or of what it starts, and other
+// looked at: no core file is made of it or of what it starts, and other
 // processes of its user may neither trace nor read it. A host that is not root is
 // traceable for the moment in which it starts a worker in a user namespace: the kernel
 // lets nobody write the id maps of a process that shares the memory of an undumpable one.

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// S94: a host is undumpable, makes no core file, and starts its workers all the same,
+// A host is undumpable, makes no core file, and starts its workers all the same,
 // also when it is no root (see TestUnprivileged).
 func TestConceal(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) })

@@ -1,8 +1,12 @@
 package jail
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
-// Descriptors of a worker (S11). 0 and 1 are the null device, 2 is a pipe to the host.
+// Descriptors of a worker. 0 and 1 are the null device, 2 is a pipe to the host.
 const (
 	SocketFD = 3
 	ModuleFD = 4
@@ -13,9 +17,9 @@ const (
 
 var (
 	// ErrPromise: a layer that the host counts on could not be built. The run ends with
-	// launch_failed, failure_code isolation_unavailable (S14).
+	// launch_failed, failure_code isolation_unavailable.
 	ErrPromise = errors.New("promised isolation is unavailable")
-	// ErrOrphan: the host died before the worker was ready; the worker exits (S13).
+	// ErrOrphan: the host died before the worker was ready; the worker exits.
 	ErrOrphan = errors.New("host is gone")
 	// ErrLimits: a worker was given limits that limit nothing.
 	ErrLimits = errors.New("resource limits are incomplete")
@@ -33,7 +37,7 @@ type Identity struct {
 	// UID and GID are what the worker becomes, -1 to stay what it is.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
-	// Parent is the host's pid outside of any namespace (S13).
+	// Parent is the host's pid outside of any namespace.
 	Parent int `json:"parent"`
 	// Namespaces are the fresh ones it was started in.
 	Namespaces []string `json:"namespaces"`
@@ -49,6 +53,85 @@ type Config struct {
 	// Promised is the isolation the host counts on, usually what its self-test
 	// found; nil accepts what there is. A worker that ends up with less fails.
 	Promised *Isolation `json:"promised,omitempty"`
-	// Writable makes the directory a fresh output directory (S37) instead of compiled code to read.
+	// Writable makes the directory a fresh output directory instead of compiled code to read.
 	Writable bool `json:"writable,omitempty"`
+}
+
+// Walls says which layers to build. The zero value builds every layer the
+// machine has. Leaving one out is for measuring its price and for proving that
+// another one holds without it; no configuration of a host reaches it.
+type Walls struct {
+	// Off leaves out all of them, limits included.
+	Off          bool `json:"off,omitempty"`
+	NoNamespaces bool `json:"no_namespaces,omitempty"`
+	NoUID        bool `json:"no_uid,omitempty"`
+	NoLandlock   bool `json:"no_landlock,omitempty"`
+	NoSeccomp    bool `json:"no_seccomp,omitempty"`
+	NoLimits     bool `json:"no_limits,omitempty"`
+}
+
+// resolved spells Off out.
+func (w Walls) resolved() Walls {
+	if w.Off {
+		return Walls{Off: true, NoNamespaces: true, NoUID: true, NoLandlock: true, NoSeccomp: true, NoLimits: true}
+	}
+	return w
+}
+
+const mebibyte = 1 << 20
+
+const (
+	// overhead is the data memory of a worker beside guest memory and code.
+	overhead = 384 * mebibyte
+	// reservation is the address space that the Go runtime takes before it does anything.
+	reservation = 2048 * mebibyte
+	// graceCPU is CPU time beyond the compute budget, so that the host's clock ends a run first.
+	graceCPU = 5 * time.Second
+
+	defaultFiles = 16
+)
+
+// Limits are the resource limits a worker sets on itself. DataBytes,
+// AddressBytes and CPU must be set; Files defaults to 16.
+type Limits struct {
+	// DataBytes is the memory wall: private writable memory, touched or not.
+	DataBytes uint64 `json:"data_bytes"`
+	// AddressBytes bounds the address space; it includes what the Go runtime only reserves.
+	AddressBytes uint64 `json:"address_bytes"`
+	// CPU is rounded up to whole seconds; at its end the kernel kills the worker.
+	CPU time.Duration `json:"cpu_ns"`
+	// FileBytes is the largest file the worker may write, 0 for one that writes none.
+	FileBytes uint64 `json:"file_bytes"`
+	Files     int    `json:"files"`
+}
+
+// RunLimits are the limits of a worker that runs a guest: guest is the
+// guest's memory cap, code the size of its compiled code, compute its budget.
+func RunLimits(guest, code uint64, compute time.Duration) Limits {
+	data := guest + code + overhead
+	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: compute + graceCPU, Files: defaultFiles}
+}
+
+// CompileLimits are the limits of a worker that compiles a module into an entry
+// of at most entry bytes.
+func CompileLimits(entry uint64) Limits {
+	const data = 1024 * mebibyte
+	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}
+}
+
+// completed checks l and fills in what has a default.
+func (l Limits) completed() (Limits, error) {
+	if l.DataBytes == 0 || l.AddressBytes < l.DataBytes || l.CPU <= 0 || l.Files < 0 {
+		return l, fmt.Errorf("%w: data %d, address space %d, CPU %v, files %d",
+			ErrLimits, l.DataBytes, l.AddressBytes, l.CPU, l.Files)
+	}
+	if l.Files == 0 {
+		l.Files = defaultFiles
+	}
+	return l, nil
+}
+
+// cpuSeconds is the CPU limit in the kernel's unit.
+func (l Limits) cpuSeconds() uint64 {
+	return uint64((l.CPU + time.Second - 1) / time.Second)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S11: the module's bytes cannot be changed through any descriptor.
+// The module's bytes cannot be changed through any descriptor.
 func TestMemFDIsSealed(t *testing.T) {
 	f, err := jail.MemFD("module", []byte("bytes"))
 	if err != nil {
@@ -49,7 +49,7 @@ func pair(t *testing.T) (a, b *os.File) {
 	return a, b
 }
 
-// S11: descriptors arrive with the first byte, closed on exec, and are the same file.
+// Descriptors arrive with the first byte, closed on exec, and are the same file.
 func TestFilesCrossTheSocket(t *testing.T) {
 	a, b := pair(t)
 	f, err := jail.MemFD("module", []byte("bytes"))

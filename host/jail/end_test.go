@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S29: a spinning guest is gone without its help. How soon is measured by BenchmarkKill.
+// A spinning guest is gone without its help. How soon is measured by BenchmarkKill.
 func TestKilledSpinning(t *testing.T) {
 	l := launcher(t, jail.Options{})
 	for range 5 {
@@ -41,7 +41,7 @@ func killSpinning(tb testing.TB, l *jail.Launcher) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkKill measures S29: an idle machine takes 1 to 2 ms.
+// BenchmarkKill measures from the kill to the reaped process: an idle machine takes 1 to 2 ms.
 func BenchmarkKill(b *testing.B) {
 	l := launcher(b, jail.Options{})
 	var worst, all time.Duration
@@ -53,7 +53,7 @@ func BenchmarkKill(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-kill-ms")
 }
 
-// burn returns when the worker has used that much CPU time (S31).
+// burn returns when the worker has used that much CPU time.
 func burn(t testing.TB, w *worker, much time.Duration) time.Duration {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
@@ -70,7 +70,7 @@ func burn(t testing.TB, w *worker, much time.Duration) time.Duration {
 	}
 }
 
-// S31: usage is sampled while a worker lives and exact when it has ended.
+// Usage is sampled while a worker lives and exact when it has ended.
 func TestUsage(t *testing.T) {
 	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
 	sampled := burn(t, w, 30*time.Millisecond)
@@ -90,7 +90,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// S31: a worker's peak is its own, however large its host is.
+// A worker's peak is its own, however large its host is.
 func TestPeakIsNotTheHosts(t *testing.T) {
 	large := make([]byte, 96<<20)
 	for i := 0; i < len(large); i += 4096 {
@@ -107,7 +107,7 @@ func TestPeakIsNotTheHosts(t *testing.T) {
 	sink = large
 }
 
-// R224: a suspended worker uses no CPU, goes on when resumed, and can be killed.
+// A suspended worker uses no CPU, goes on when resumed, and can be killed.
 func TestSuspend(t *testing.T) {
 	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
 	burn(t, w, 10*time.Millisecond)
@@ -157,7 +157,7 @@ func allThreads(tb testing.TB, pid int, state string) bool {
 	return true
 }
 
-// S18, S32: at its memory wall a worker ends, and the end says why.
+// At its memory wall a worker ends, and the end says why.
 func TestMemoryWall(t *testing.T) {
 	limits := jail.RunLimits(64<<20, 0, time.Minute)
 	w, _ := run(t, launcher(t, jail.Options{}), order{Config: jail.Config{Limits: limits}, Seal: true, Do: "hog"}, nil)
@@ -170,7 +170,7 @@ func TestMemoryWall(t *testing.T) {
 	}
 }
 
-// S18, S32: at its CPU limit a worker ends, and the end says why.
+// At its CPU limit a worker ends, and the end says why.
 func TestCPUWall(t *testing.T) {
 	limits := jail.RunLimits(64<<20, 0, time.Minute)
 	limits.CPU = time.Second
@@ -181,7 +181,7 @@ func TestCPUWall(t *testing.T) {
 	}
 }
 
-// S11: the host keeps the end of a worker's diagnostics.
+// The host keeps the end of a worker's diagnostics.
 func TestStderrTail(t *testing.T) {
 	w := start(t, launcher(t, jail.Options{}))
 	if err := jail.SendFDs(w.Socket, []byte(strings.Repeat("x", 100))); err != nil {
@@ -196,7 +196,7 @@ func TestStderrTail(t *testing.T) {
 	}
 }
 
-// S13: when the host dies the worker is gone within a second, wherever it is: a
+// When the host dies the worker is gone within a second, wherever it is: a
 // blank one that waits, and one that spins after it changed its uid.
 func TestParentDeath(t *testing.T) {
 	for _, mode := range []string{"blank", "spin"} {
@@ -217,17 +217,12 @@ func TestParentDeath(t *testing.T) {
 			if err := host.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			if err := host.Wait(); err == nil {
 				t.Error("host ended by itself")
 			}
-			for alive(t, pid) {
-				if time.Since(began) > time.Minute { // milliseconds, on a machine at rest
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("a worker outlives its host")
-				}
+			for alive(t, pid) { // a worker that outlives its host fails by the time limit of all tests
+				time.Sleep(time.Millisecond)
 			}
-			t.Logf("gone after %v", time.Since(began))
 		})
 	}
 }

@@ -3,6 +3,7 @@ package jail
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -32,8 +33,8 @@ func Prepare() {
 	_ = makeThreads() // as above
 }
 
-// Enter builds the inner half of the walls around the calling process, in the
-// order of S14: limits, an empty root, no identity, no new privileges, Landlock,
+// Enter builds the inner half of the walls around the calling process, in this
+// order: limits, an empty root, no identity, no new privileges, Landlock,
 // seccomp filter A. dir is the open directory that the worker may see, at
 // [DirFD], or [NoDir]; on return the same descriptor leads there through the new
 // root only. Every other descriptor above it is closed.
@@ -153,7 +154,7 @@ func (i *Inside) settle() error {
 	return nil
 }
 
-// Seal installs seccomp filter B (S17): from its return on, no machine code can
+// Seal installs seccomp filter B: from its return on, no machine code can
 // appear in this process, no file can be opened and no descriptor received. The
 // worker calls it once, with all compiled code loaded and before it instantiates
 // the guest. The result is the isolation that the run reports.
@@ -170,4 +171,24 @@ func (i *Inside) Seal() (Isolation, error) {
 		return i.isolation, fmt.Errorf("%w: seal: %w", ErrPromise, err)
 	}
 	return i.isolation, nil
+}
+
+// closeOthers closes every descriptor above [DirFD] that could lead anywhere. The Go
+// runtime's own poller and event counter stay: they are the only descriptors without a file
+// type. Numbers are given lowest first, so a process that has just begun has none of its own
+// above nearby.
+func closeOthers() error {
+	const nearby = 64
+	for fd := DirFD + 1; fd < nearby; fd++ {
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT == 0 {
+			continue
+		}
+		closeFD(fd)
+	}
+	err := unix.CloseRange(nearby, math.MaxInt32, 0)
+	if errors.Is(err, unix.ENOSYS) {
+		return nil // before Linux 5.9 close-on-exec is the only wall
+	}
+	return err
 }

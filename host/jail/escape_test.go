@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S22: no way leads out of a worker with every layer, for the uid these tests run under.
+// No way leads out of a worker with every layer, for the uid these tests run under.
 func TestNoEscape(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
 	test := selfTest(t, jail.Walls{})
@@ -42,7 +42,7 @@ func selfTest(t *testing.T, walls jail.Walls) jail.SelfTest {
 	return test
 }
 
-// S2, S22: each layer holds without the others: what only it can have blocked is
+// Each layer holds without the others: what only it can have blocked is
 // blocked, and no reported layer is found broken.
 func TestEachLayerAlone(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
@@ -76,7 +76,7 @@ func TestEachLayerAlone(t *testing.T) {
 	}
 }
 
-// S22: without walls the same attempts succeed, so a failure means something.
+// Without walls the same attempts succeed, so a failure means something.
 func TestCanaryFliesWithoutWalls(t *testing.T) {
 	test := selfTest(t, jail.Walls{Off: true})
 	open := []string{"open_passwd", "open_data_directory", "create_file", "tcp", "udp", "unix_socket", "exec", "exec_memory_file",
@@ -94,7 +94,7 @@ func TestCanaryFliesWithoutWalls(t *testing.T) {
 	}
 }
 
-// S14, S20, S22: an ordinary user gets the same walls through a user namespace.
+// An ordinary user gets the same walls through a user namespace.
 // It runs the tests above again as a user with no rights.
 func TestUnprivileged(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")

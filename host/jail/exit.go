@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Cause is why a worker ended, as far as its process tells (S32).
+// Cause is why a worker ended, as far as its process tells.
 type Cause string
 
-// The causes. Which run reason each becomes is in S32; a worker that ended
+// The causes. host/run makes a run's reason of each; a worker that ended
 // without a usage report is lost whatever its cause says.
 const (
 	CauseKilled    Cause = "killed"         // by the host; the run's reason was latched before
@@ -20,7 +20,7 @@ const (
 	CauseCrashed   Cause = "crashed"        // anything else, also a SIGKILL that somebody else sent
 )
 
-// Exit is how a worker ended and what it used (S31).
+// Exit is how a worker ended and what it used.
 type Exit struct {
 	// Code is the exit status, -1 after a signal.
 	Code int
@@ -43,7 +43,7 @@ type Exit struct {
 // CPU is all CPU time used.
 func (e Exit) CPU() time.Duration { return e.User + e.System }
 
-// Cause classifies the end of a worker that ran under limits (S32).
+// Cause classifies the end of a worker that ran under limits.
 func (e Exit) Cause(limits Limits) Cause {
 	switch {
 	case e.Killed:

@@ -13,7 +13,7 @@ import (
 // collector is how the runtime dies when its collector is refused memory.
 const collector = "SIGSEGV: segmentation violation\nPC=0x43349d m=0\n\ngoroutine 0 gp=0x9b6060 [idle]:\nruntime.(*spanQueue).tryDrain(0x400)\n"
 
-// S32: the table of ends.
+// The table of ends.
 func TestCause(t *testing.T) {
 	limits := jail.RunLimits(64<<20, 0, 10*time.Second)
 	for _, tc := range []struct {

@@ -26,7 +26,7 @@ func grouped(t *testing.T, o jail.Options) *worker {
 	return w
 }
 
-// S18: memory that the limits of a process leave out counts against the worker's group, and
+// Memory that the limits of a process leave out counts against the worker's group, and
 // the kernel's word makes it the memory limit.
 func TestGroupBoundsMemory(t *testing.T) {
 	w := grouped(t, jail.Options{Walls: jail.Walls{NoSeccomp: true}})

@@ -2,14 +2,14 @@ package jail
 
 import "slices"
 
-// Levels of isolation, strongest first (S20).
+// Levels of isolation, strongest first.
 const (
 	LevelFull    = "full"    // seccomp strict, limits, and a second wall around files, sockets and other processes
 	LevelPartial = "partial" // at least one kernel layer
 	LevelProcess = "process" // a process and limits only
 )
 
-// States of the seccomp layer (S16, S17).
+// States of the seccomp layer.
 const (
 	SeccompStrict = "strict" // filters A and B
 	SeccompLoad   = "load"   // only filter A
@@ -32,7 +32,7 @@ const (
 	NamespaceUTS     = "uts"
 )
 
-// Isolation is what holds around one worker, as its run reports it (S20).
+// Isolation is what holds around one worker, as its run reports it.
 // Namespaces is never nil. A value is not changed after it was returned.
 type Isolation struct {
 	Level      string   `json:"level"`
@@ -50,7 +50,7 @@ func none() Isolation {
 	return Isolation{Level: LevelProcess, Namespaces: []string{}, Seccomp: SeccompOff, UID: UIDShared}
 }
 
-// judged returns i with the level that its layers amount to (S20).
+// judged returns i with the level that its layers amount to.
 func (i Isolation) judged() Isolation {
 	switch {
 	case i.Seccomp == SeccompStrict && i.Rlimits && i.doublyWalled():
@@ -78,7 +78,7 @@ func (i Isolation) doublyWalled() bool {
 
 func (i Isolation) has(namespace string) bool { return slices.Contains(i.Namespaces, namespace) }
 
-// Meets reports whether i is at least level, one of the Level constants (S21).
+// Meets reports whether i is at least level, one of the Level constants.
 // An unknown level is met by nothing.
 func (i Isolation) Meets(level string) bool {
 	want := rank(level)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S20: the members and their names are part of run.started.
+// The members and their names are part of run.started.
 func TestIsolationJSON(t *testing.T) {
 	i := jail.Isolation{Level: jail.LevelPartial, Namespaces: []string{}, Landlock: 7, Seccomp: jail.SeccompLoad, Rlimits: true, UID: jail.UIDShared}
 	got, err := json.Marshal(i)
@@ -22,7 +22,7 @@ func TestIsolationJSON(t *testing.T) {
 	}
 }
 
-// S21: a level is met by itself and by stronger ones.
+// A level is met by itself and by stronger ones.
 func TestMeets(t *testing.T) {
 	levels := []string{jail.LevelProcess, jail.LevelPartial, jail.LevelFull}
 	for have, level := range levels {
@@ -37,7 +37,7 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// S14: whatever is less than promised is named.
+// Whatever is less than promised is named.
 func TestLacks(t *testing.T) {
 	promised := jail.Isolation{Namespaces: []string{"network", "mount"}, Landlock: 7, Seccomp: jail.SeccompStrict, Rlimits: true, UID: jail.UIDOwn}
 	if got := promised.Lacks(promised); len(got) > 0 {
@@ -49,7 +49,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// S20: nothing is full unless files, sockets and processes have a wall beside the filters.
+// Nothing is full unless files, sockets and processes have a wall beside the filters.
 func TestFullHasTwoWalls(t *testing.T) {
 	every := []string{"network", "mount", "pid"}
 	for name, tc := range map[string]struct {

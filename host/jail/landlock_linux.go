@@ -24,7 +24,7 @@ const (
 
 const (
 	landlockRead = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// landlockWrite has the right to remove because renaming takes it; no directory is made (S37).
+	// landlockWrite has the right to remove because renaming takes it; no directory is made.
 	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
 	// firstFiles are the file rights of ABI 1.
 	firstFiles = 1<<13 - 1

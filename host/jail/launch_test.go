@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S12: the environment is replaced, whatever the host's is. S10: the command is "worker".
+// The environment is replaced, whatever the host's is; the command is "worker".
 func TestEnvironmentIsReplaced(t *testing.T) {
 	t.Setenv("SLUICE_OWNER_SECRET", "must not pass")
 	_, r := run(t, launcher(t, jail.Options{}), order{}, nil)
@@ -30,7 +30,7 @@ func TestEnvironmentIsReplaced(t *testing.T) {
 	}
 }
 
-// S14, S20: on a machine with every layer a worker is fully isolated, and says so.
+// On a machine with every layer a worker is fully isolated, and says so.
 func TestEveryLayerHolds(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
 	_, r := run(t, launcher(t, jail.Options{}), order{Seal: true}, nil)
@@ -40,7 +40,7 @@ func TestEveryLayerHolds(t *testing.T) {
 	}
 }
 
-// S10, S13: workers started from many goroutines at once each have their own uid,
+// Workers started from many goroutines at once each have their own uid,
 // and nothing of them is left behind.
 func TestManyWorkers(t *testing.T) {
 	l := launcher(t, jail.Options{})
@@ -88,7 +88,7 @@ func TestManyWorkers(t *testing.T) {
 	}
 }
 
-// S13: closing the launcher leaves no worker, and it starts none any more.
+// Closing the launcher leaves no worker, and it starts none any more.
 func TestCloseEndsWorkers(t *testing.T) {
 	l, err := jail.NewLauncher(jail.Options{Executable: workerExecutable})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSpawn measures from the start to a worker behind all its walls (S19).
+// BenchmarkSpawn measures from the start to a worker behind all its walls.
 func BenchmarkSpawn(b *testing.B) {
 	for _, bc := range []struct {
 		name  string
@@ -154,7 +154,7 @@ func BenchmarkSpawn(b *testing.B) {
 }
 
 // BenchmarkEnter measures what a run waits for when its worker was started before:
-// from the order to a worker behind all its walls (S10, S19).
+// from the order to a worker behind all its walls.
 func BenchmarkEnter(b *testing.B) {
 	l := launcher(b, jail.Options{})
 	blank := make([]*worker, 0, 16)

@@ -20,7 +20,7 @@ const (
 	lastContainerUID  = 59999
 )
 
-// command is the hidden command that makes the executable a worker (S10).
+// command is the hidden command that makes the executable a worker.
 const command = "worker"
 
 // defaultGoMemory keeps a worker's Go heap well inside its memory wall until the
@@ -34,7 +34,7 @@ type Options struct {
 	// FirstUID to LastUID is the range for workers of a root host, 0 for the defaults.
 	FirstUID, LastUID int
 	// GID is the workers' group under a root host, 0 for FirstUID. Compiled code
-	// must be readable for it (S40).
+	// must be readable for it.
 	GID int
 	// Walls are passed on to every worker.
 	Walls Walls
@@ -42,7 +42,7 @@ type Options struct {
 
 // Spec says how to start one worker.
 type Spec struct {
-	// Args follow the hidden command. They carry no data of the owner (S12).
+	// Args follow the hidden command. They carry no data of the owner.
 	Args []string
 	// MaxProcs is GOMAXPROCS, 0 for 2.
 	MaxProcs int
@@ -71,7 +71,7 @@ type Launcher struct {
 }
 
 // NewLauncher opens the executable, so that an upgrade on disk cannot mix
-// versions (S10), and starts the thread that all workers are children of (S13).
+// versions, and starts the thread that all workers are children of.
 // Call Close when no worker is needed any more.
 func NewLauncher(options Options) (*Launcher, error) {
 	options = options.withIDs()
@@ -104,7 +104,7 @@ func (o Options) withIDs() Options {
 	return o
 }
 
-// GID is the group workers run under, -1 if they keep the host's (S40).
+// GID is the group workers run under, -1 if they keep the host's.
 func (l *Launcher) GID() int {
 	if l.uids == nil {
 		return -1
@@ -279,7 +279,7 @@ func (l *Launcher) Close() error {
 	return l.executable.close()
 }
 
-// environment is all that a worker finds in its own (S12).
+// environment is all that a worker finds in its own.
 func environment(spec Spec) []string {
 	procs, memory := spec.MaxProcs, spec.GoMemory
 	if procs == 0 {

@@ -178,7 +178,7 @@ func (e *executable) outOfTheWay(files []*os.File) (moved []*os.File, done func(
 
 // start makes the process. A user namespace maps the host's own ids to root,
 // because another uid would lose its capabilities at the exec and with them the
-// right to build walls (S14).
+// right to build walls.
 func (e *executable) start(args, env []string, files []*os.File, set namespaceSet) (*os.Process, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true, Cloneflags: uintptr(set)}
 	if set&unix.CLONE_NEWUSER != 0 {
@@ -203,4 +203,32 @@ func (e *executable) start(args, env []string, files []*os.File, set namespaceSe
 		return nil, fmt.Errorf("start %s: %w", e.file.Name(), err)
 	}
 	return process, nil
+}
+
+const (
+	noSignal    = unix.MSG_NOSIGNAL
+	closeOnExec = unix.MSG_CMSG_CLOEXEC
+)
+
+func duplicateTo(from, to int) error { return unix.Dup3(from, to, unix.O_CLOEXEC) }
+
+// socketBuffer holds what the host sends at once, so that it does not wait for the
+// worker in the middle of a piece of a body: 256 KiB. The kernel doubles it for its
+// own needs, and takes less where net.core.wmem_max is less.
+const socketBuffer = 256 << 10
+
+// socketPair makes the channel between host and worker: the host's end does not block a thread,
+// the worker's end blocks.
+func socketPair() (host, worker *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make socket pair: %w", err)
+	}
+	err = errors.Join(unix.SetNonblock(fds[0], true), unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer))
+	if err != nil {
+		closeFD(fds[0])
+		closeFD(fds[1])
+		return nil, nil, fmt.Errorf("make socket pair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "worker"), os.NewFile(uintptr(fds[1]), "host"), nil
 }

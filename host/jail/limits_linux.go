@@ -2,7 +2,7 @@ package jail
 
 import "golang.org/x/sys/unix"
 
-// setLimits sets the limits of S18 as soft and hard limits. With the two equal
+// setLimits sets the limits as soft and hard limits. With the two equal
 // the kernel ends a worker at its CPU limit with SIGKILL, which reaches it
 // although the Go runtime ignores SIGXCPU and pid 1 of a namespace cannot be
 // terminated by it. Threads are bounded by [forbidThreads].

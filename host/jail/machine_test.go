@@ -41,7 +41,7 @@ var machine = sync.OnceValue(func() []string {
 	return has
 })
 
-// need skips a test that proves nothing on a machine without the layers (S157).
+// need skips a test that proves nothing on a machine without the layers.
 func need(t *testing.T, layers ...string) {
 	t.Helper()
 	for _, layer := range layers {

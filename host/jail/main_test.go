@@ -14,7 +14,7 @@ import (
 )
 
 // workerExecutable is what the tests start as worker: the test binary itself,
-// or, under the race detector, one built as a release is (S15).
+// or, under the race detector, one built as a release is.
 var workerExecutable string
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ const (
 	LayerMissing = "missing"
 )
 
-// Layer is one layer of isolation as this machine offers it (S21).
+// Layer is one layer of isolation as this machine offers it.
 type Layer struct {
 	Name  string `json:"name"`
 	State string `json:"state"`

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// S21: a machine with every layer is reported so.
+// A machine with every layer is reported so.
 func TestProbe(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
 	l := launcher(t, jail.Options{})
@@ -25,7 +25,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// S20, S21: on a machine where something is missing, what is missing is named
+// On a machine where something is missing, what is missing is named
 // with a cause and a remedy, and what is there is still there.
 func TestProbeOfPoorerMachines(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -57,7 +58,7 @@ func (p *Process) Wait() (Exit, error) {
 	return p.exit, p.err
 }
 
-// Kill ends the worker at once, whatever it is doing (S29); the signal goes
+// Kill ends the worker at once, whatever it is doing; the signal goes
 // through a pidfd where the system has them. It does not wait. Killing a worker
 // that has ended is no error.
 func (p *Process) Kill() error {
@@ -88,7 +89,7 @@ func (p *Process) ended() bool {
 }
 
 // Own gives dir to the worker's uid, for the fresh output directory of a compile
-// worker (S37). It does nothing if the worker has the host's uid.
+// worker. It does nothing if the worker has the host's uid.
 func (p *Process) Own(dir *os.File) error {
 	id := p.config.Identity
 	if id.UID < 0 {
@@ -118,7 +119,7 @@ func (p *Process) reap() {
 	p.launcher.delist(p)
 }
 
-// CPU is the CPU time the worker has used so far, or in all (S31). It is one
+// CPU is the CPU time the worker has used so far, or in all. It is one
 // system call, made to be sampled.
 func (p *Process) CPU() (time.Duration, error) {
 	p.mu.Lock()
@@ -129,7 +130,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return processCPU(p.handle.Pid)
 }
 
-// PeakMemory is the largest resident set so far, or in all, in bytes (S31). What
+// PeakMemory is the largest resident set so far, or in all, in bytes. What
 // a worker that ends by itself used is exact only if it was more than the host
 // ever had, or was sampled shortly before; so sample it.
 func (p *Process) PeakMemory() (uint64, error) {
@@ -156,4 +157,66 @@ func (p *Process) settlePeak() {
 		p.exit.PeakMemory = p.peak
 	}
 	p.exit.PeakMemory = max(p.exit.PeakMemory, p.peak)
+}
+
+// ends are the two sides of a worker's descriptors before it is started.
+type ends struct {
+	socket, stderr *os.File   // the host's
+	workers        []*os.File // the worker's, by number
+	owned          []*os.File // those of workers to close after the start
+}
+
+// openEnds opens the null device, the pipe and the socket pair; files follow at 4 and 5.
+func openEnds(files []*os.File) (_ *ends, err error) {
+	e := &ends{}
+	defer func() {
+		if err != nil {
+			e.closeHosts()
+			e.closeWorkers()
+		}
+	}()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	e.owned = append(e.owned, null)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	e.stderr, e.owned = read, append(e.owned, write)
+	host, worker, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	e.socket, e.owned = host, append(e.owned, worker)
+	e.workers = []*os.File{null, null, write, worker, null, null}
+	for i, f := range files {
+		if f != nil {
+			e.workers[ModuleFD+i] = f
+		}
+	}
+	return e, nil
+}
+
+func (e *ends) closeWorkers() {
+	for _, f := range e.owned {
+		_ = f.Close() // the worker has its own
+	}
+}
+
+func (e *ends) closeHosts() {
+	for _, f := range []*os.File{e.socket, e.stderr} {
+		if f != nil {
+			_ = f.Close() // nothing was sent
+		}
+	}
+}
+
+// ignoreDone makes a signal to a process that has ended a success.
+func ignoreDone(err error, verb string) error {
+	if err == nil || errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return fmt.Errorf("%s worker: %w", verb, err)
 }

@@ -12,10 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	signalViolation = syscall.SIGSYS
-	maxrssUnit      = 1024 // kibibytes
-)
+const signalViolation = syscall.SIGSYS
 
 // await waits for the end of the worker and reaps it. Between the two it takes
 // the lock, so that whoever holds the lock before reaped is set has a pid that is

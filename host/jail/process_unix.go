@@ -3,8 +3,14 @@
 package jail
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Suspend stops the worker where it is, for a paused run; it uses no CPU until
@@ -32,7 +38,7 @@ func exitOf(state *os.ProcessState) Exit {
 		e.Signal = status.Signal()
 	}
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		e.PeakMemory = uint64(usage.Maxrss) * maxrssUnit
+		e.PeakMemory = residentBytes(usage.Maxrss)
 	}
 	return e
 }
@@ -43,5 +49,130 @@ func ownPeak() uint64 {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return 0
 	}
-	return uint64(usage.Maxrss) * maxrssUnit
+	return residentBytes(usage.Maxrss)
+}
+
+// MaxDescriptors is the most that one message carries.
+const MaxDescriptors = 4
+
+// SendFDs writes data, at least one byte, to a worker's socket and files with its
+// first byte. The receiver gets descriptors of its own; files stay open.
+// The socket may be in blocking or non-blocking mode; deadlines set on it hold.
+func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
+	if len(data) == 0 || len(files) > MaxDescriptors {
+		return fmt.Errorf("send descriptors: %d bytes, %d files", len(data), len(files))
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent int
+	var sendErr error
+	err = raw.Write(func(fd uintptr) bool {
+		for {
+			sent, sendErr = unix.SendmsgN(int(fd), data, rights, nil, noSignal)
+			if sendErr != unix.EINTR {
+				return sendErr != unix.EAGAIN
+			}
+		}
+	})
+	if err = errors.Join(err, sendErr); err != nil {
+		return fmt.Errorf("send descriptors: %w", err)
+	}
+	if sent == len(data) { // whoever got it may be gone already
+		return nil
+	}
+	if _, err = socket.Write(data[sent:]); err != nil {
+		return fmt.Errorf("send descriptors: %w", err)
+	}
+	return nil
+}
+
+// ReceiveFDs reads at most len(data) bytes from the socket, and the descriptors
+// that came with them, closed on exec. More than [MaxDescriptors] is an error.
+// At the end of the stream the error is [io.EOF]. The caller closes the files.
+func ReceiveFDs(socket *os.File, data []byte) (int, []*os.File, error) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, nil, err
+	}
+	space := make([]byte, unix.CmsgSpace(4*MaxDescriptors))
+	var n, control, flags int
+	var recvErr error
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, control, flags, _, recvErr = unix.Recvmsg(int(fd), data, space, closeOnExec)
+			if recvErr != unix.EINTR {
+				return recvErr != unix.EAGAIN
+			}
+		}
+	})
+	if err = errors.Join(err, recvErr); err != nil {
+		return 0, nil, fmt.Errorf("receive descriptors: %w", err)
+	}
+	files, err := descriptorsIn(space[:control])
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		err = fmt.Errorf("receive descriptors: more than %d", MaxDescriptors)
+	}
+	if err != nil {
+		for _, f := range files {
+			_ = f.Close() // refused unread
+		}
+		return 0, nil, err
+	}
+	if n == 0 && len(files) == 0 && len(data) > 0 {
+		return 0, nil, io.EOF
+	}
+	return n, files, nil
+}
+
+func descriptorsIn(control []byte) ([]*os.File, error) {
+	if len(control) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, fmt.Errorf("receive descriptors: %w", err)
+	}
+	var files []*os.File
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, fmt.Errorf("receive descriptors: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	return files, nil
+}
+
+// Place moves file to descriptor number fd, closing what was there and file
+// itself. A worker places what it received at [ModuleFD] and [DirFD].
+func Place(file *os.File, fd int) error {
+	if int(file.Fd()) == fd {
+		return fmt.Errorf("place descriptor %d: it is there already", fd)
+	}
+	if err := duplicateTo(int(file.Fd()), fd); err != nil {
+		return fmt.Errorf("place descriptor %d: %w", fd, err)
+	}
+	return file.Close()
+}
+
+// residentBytes is a resident set of getrusage in bytes: macOS counts bytes,
+// everybody else kibibytes.
+func residentBytes[T int32 | int64](maxrss T) uint64 {
+	if runtime.GOOS == "darwin" {
+		return uint64(maxrss)
+	}
+	return uint64(maxrss) * 1024
 }

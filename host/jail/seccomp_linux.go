@@ -72,7 +72,7 @@ func without(argument, bits uint32) condition { return condition{argument, bits,
 // when allows the call if all conditions hold.
 func when(call uint32, all ...condition) check { return check{call: call, any: [][]condition{all}} }
 
-// filterA is in force while a worker loads code (S16). pid is the worker's own,
+// filterA is in force while a worker loads code. pid is the worker's own,
 // as it sees itself. A compile worker may also write into its directory.
 func filterA(pid int, writable bool) policy {
 	p := basis(pid)
@@ -80,7 +80,7 @@ func filterA(pid int, writable bool) policy {
 		unix.SYS_GETDENTS64) // the worker lists the directory it was handed
 	creates := uint32(unix.O_CREAT | unix.O_EXCL)
 	if writable {
-		// What writing a cache entry takes: create, name, flush (S37). It removes nothing, so that every
+		// What writing a cache entry takes: create, name, flush. It removes nothing, so that every
 		// file it makes is there to be counted, and its directory is made before the walls are.
 		p.plain = append(p.plain, unix.SYS_RENAMEAT, unix.SYS_FSYNC)
 		p.checked = append(p.checked, check{call: unix.SYS_UNLINKAT, refused: []condition{}, errno: uint32(unix.EPERM)},
@@ -114,7 +114,7 @@ const mapDroppable = 8
 // hugePages are what the engine would like for large code; it takes others as well.
 var hugePages = []condition{{argument: 3, mask: unix.MAP_HUGETLB, values: []uint32{unix.MAP_HUGETLB}}}
 
-// filterB is in force while a guest runs (S17): nothing is loaded any more, and
+// filterB is in force while a guest runs: nothing is loaded any more, and
 // no mapping becomes executable, nor read-only, which would take it out of RLIMIT_DATA with all it holds.
 func filterB(pid int) policy {
 	p := basis(pid)
@@ -124,8 +124,8 @@ func filterB(pid int) policy {
 	return p
 }
 
-// basis is what the Go runtime needs to live and the relay to speak. Beyond the
-// list of S16 it has two calls: prctl only to name memory regions, which the
+// basis is what the Go runtime needs to live and the relay to speak. Two of its
+// calls need a word: prctl only to name memory regions, which the
 // runtime does on every mapping since Go 1.25, and writev, so that a header and
 // a payload reach the socket in one call; it can do nothing that write cannot.
 //
@@ -213,7 +213,7 @@ func path(conditions []condition, verdict bpf.Instruction) []bpf.Instruction {
 	return out
 }
 
-// installFilter puts the policy on every thread of the process (S15).
+// installFilter puts the policy on every thread of the process.
 func installFilter(p policy) error {
 	raw, err := bpf.Assemble(p.program(auditArchs[runtime.GOARCH]))
 	if err != nil {

@@ -36,7 +36,7 @@ func decide(t *testing.T, p policy, arch, call uint32, args ...uint64) uint32 {
 	return uint32(verdict)
 }
 
-// S16: a list of what may be called, and the process dies of everything else.
+// A list of what may be called, and the process dies of everything else.
 // Every number is tried, in the right architecture and in a wrong one.
 func TestFilterAllowsTheListAndNothingElse(t *testing.T) {
 	for name, p := range map[string]policy{
@@ -74,7 +74,7 @@ func TestFilterAllowsTheListAndNothingElse(t *testing.T) {
 	}
 }
 
-// S16, S17: the calls that are allowed for some of their arguments only.
+// The calls that are allowed for some of their arguments only.
 func TestFilterArguments(t *testing.T) {
 	const kill, allow = uint32(unix.SECCOMP_RET_KILL_PROCESS), uint32(unix.SECCOMP_RET_ALLOW)
 	errno := func(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
@@ -154,7 +154,7 @@ func TestFilterArguments(t *testing.T) {
 	}
 }
 
-// S37: what a compile worker may do with files beyond others: make one, name it, flush it.
+// What a compile worker may do with files beyond others: make one, name it, flush it.
 func TestFilterToCompile(t *testing.T) {
 	const kill, allow = uint32(unix.SECCOMP_RET_KILL_PROCESS), uint32(unix.SECCOMP_RET_ALLOW)
 	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
@@ -181,7 +181,7 @@ func TestFilterToCompile(t *testing.T) {
 	}
 }
 
-// S17: filter B has none of the calls that load code, and receives nothing.
+// Filter B has none of the calls that load code, and receives nothing.
 func TestFilterBLoadsNothing(t *testing.T) {
 	loading := map[uint32]string{
 		unix.SYS_FSTAT: "fstat", unix.SYS_NEWFSTATAT: "newfstatat", unix.SYS_LSEEK: "lseek",

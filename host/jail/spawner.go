@@ -8,7 +8,7 @@ import (
 
 // spawner runs work on one OS thread that stays until close. The kernel sends
 // the parent-death signal when the thread that started a process ends, not when
-// the whole parent does, so workers are started only here (S13).
+// the whole parent does, so workers are started only here.
 type spawner struct {
 	work chan func()
 	quit chan struct{}

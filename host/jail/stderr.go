@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// StderrBytes is how much of a worker's diagnostics the host keeps: the end (S11).
+// StderrBytes is how much of a worker's diagnostics the host keeps: the end.
 const StderrBytes = 16 << 10
 
 // stderrHead is how much of the beginning is kept besides: a dying Go runtime says

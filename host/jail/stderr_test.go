@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// S11: whatever the writes were, the last 16 KiB are kept.
+// Whatever the writes were, the last 16 KiB are kept.
 func TestTailKeepsTheEnd(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -36,7 +36,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	}
 }
 
-// S11: a worker that writes as fast as it can does not keep its host reading.
+// A worker that writes as fast as it can does not keep its host reading.
 func TestStderrIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errThreads: a build with cgo cannot reach threads that it does not know (S15).
+// errThreads: a build with cgo cannot reach threads that it does not know.
 var errThreads = errors.New("build with CGO_ENABLED=0 to reach every thread")
 
 // everyThread makes a system call on every thread of the process.
@@ -40,7 +40,7 @@ func forbidNewPrivileges() error {
 }
 
 // watchParent arms the parent-death signal again, which every change of identity
-// clears, and finds out whether the host died before that (S13). In a pid
+// clears, and finds out whether the host died before that. In a pid
 // namespace the parent has no pid, so the socket is asked too: a dying process
 // closes its descriptors before its children are signalled, so a host that is
 // alive here will signal, and one that is not has hung up.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// S14: no two live workers have one uid, and an exhausted range is an error.
+// No two live workers have one uid, and an exhausted range is an error.
 func TestUIDsAreUnique(t *testing.T) {
 	const first, last = 1000, 1099
 	u, err := newUIDs(first, last)

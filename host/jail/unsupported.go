@@ -9,7 +9,7 @@ import (
 )
 
 // On other systems there is no channel that hands descriptors to a worker yet,
-// so no worker starts: what cannot be confined at all is refused (S6). The rest
+// so no worker starts: what cannot be confined at all is refused. The rest
 // of the host works.
 
 // MaxDescriptors is the most that one message carries.

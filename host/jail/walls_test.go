@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// codeDir is a directory as the host keeps compiled code in (S40).
+// codeDir is a directory as the host keeps compiled code in.
 func codeDir(t *testing.T, l *jail.Launcher) *os.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "code")
@@ -48,7 +48,7 @@ func open(t *testing.T, path string) *os.File {
 	return f
 }
 
-// S11: a worker has the descriptors 0 to 5, and of its runtime's own at most a
+// A worker has the descriptors 0 to 5, and of its runtime's own at most a
 // poller and an event counter; descriptors of the host do not pass, not even
 // ones that forgot close-on-exec.
 func TestDescriptors(t *testing.T) {
@@ -97,7 +97,7 @@ func links(t *testing.T, pid int) []string {
 	return names
 }
 
-// S15: no_new_privs, both filters and the identity hold for every thread.
+// No_new_privs, both filters and the identity hold for every thread.
 func TestEveryThread(t *testing.T) {
 	need(t, "namespaces", "landlock", "seccomp")
 	w, r := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "live"}, nil)
@@ -126,7 +126,7 @@ func TestEveryThread(t *testing.T) {
 	t.Logf("%d threads, %+v", len(tasks), r.Isolation)
 }
 
-// S18: a worker yields to its host, is the first to go when memory is short, and can
+// A worker yields to its host, is the first to go when memory is short, and can
 // make no thread, whatever uid it has.
 func TestWorkerStandsBehindItsHost(t *testing.T) {
 	need(t, "namespaces", "seccomp")
@@ -181,7 +181,7 @@ func status(t testing.TB, path string, want map[string]string) map[string]string
 	return got
 }
 
-// S14: the root has one entry, the compiled code, and it can be read there.
+// The root has one entry, the compiled code, and it can be read there.
 func TestRootHoldsOnlyCode(t *testing.T) {
 	need(t, "namespaces")
 	l := launcher(t, jail.Options{})
@@ -200,7 +200,7 @@ func TestRootHoldsOnlyCode(t *testing.T) {
 	}
 }
 
-// S14: without Landlock, the root itself shows that nothing else is in it.
+// Without Landlock, the root itself shows that nothing else is in it.
 func TestRootWithoutLandlock(t *testing.T) {
 	need(t, "namespaces")
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true}})
@@ -211,7 +211,7 @@ func TestRootWithoutLandlock(t *testing.T) {
 	}
 }
 
-// S14: without namespaces, Landlock alone lets the worker read its directory.
+// Without namespaces, Landlock alone lets the worker read its directory.
 func TestDirectoryWithoutNamespaces(t *testing.T) {
 	need(t, "landlock")
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoNamespaces: true}})
@@ -222,7 +222,7 @@ func TestDirectoryWithoutNamespaces(t *testing.T) {
 	}
 }
 
-// S14: the directory's descriptor does not lead out of the new root, by the
+// The directory's descriptor does not lead out of the new root, by the
 // mount namespace alone.
 func TestDirectoryDoesNotLeadOut(t *testing.T) {
 	need(t, "namespaces")
@@ -233,7 +233,7 @@ func TestDirectoryDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-// S37: a compile worker writes its entry into its own directory.
+// A compile worker writes its entry into its own directory.
 func TestCompileWorkerWrites(t *testing.T) {
 	l := launcher(t, jail.Options{})
 	path := filepath.Join(t.TempDir(), "out")
@@ -262,7 +262,7 @@ func TestCompileWorkerWrites(t *testing.T) {
 	}
 }
 
-// S11, S14: a worker that was handed code may not write there.
+// A worker that was handed code may not write there.
 func TestRunWorkerDoesNotWrite(t *testing.T) {
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoSeccomp: true, NoUID: true}})
 	w, _ := run(t, l, order{Do: "write entry"}, codeDir(t, l))
@@ -271,7 +271,7 @@ func TestRunWorkerDoesNotWrite(t *testing.T) {
 	}
 }
 
-// S16, S17: code is written and then protected, and after Seal not even that.
+// Code is written and then protected, and after Seal not even that.
 func TestSealForbidsMachineCode(t *testing.T) {
 	need(t, "seccomp")
 	l := launcher(t, jail.Options{})
@@ -303,7 +303,7 @@ func wait(t testing.TB, w *worker) jail.Exit {
 	return exit
 }
 
-// S14: a promise that cannot be kept ends the worker before it reads anything.
+// A promise that cannot be kept ends the worker before it reads anything.
 func TestBrokenPromise(t *testing.T) {
 	l := launcher(t, jail.Options{Walls: jail.Walls{NoLandlock: true}})
 	w := start(t, l)
@@ -315,7 +315,7 @@ func TestBrokenPromise(t *testing.T) {
 	}
 }
 
-// S18: limits that limit nothing are refused.
+// Limits that limit nothing are refused.
 func TestLimitsAreRequired(t *testing.T) {
 	w := start(t, launcher(t, jail.Options{}))
 	w.send(t, order{Config: jail.Config{Limits: jail.Limits{DataBytes: 1 << 30}}}, nil)

@@ -136,7 +136,7 @@ func climb(*jail.Inside) []string {
 	return nil
 }
 
-// writeEntry does what a compile worker's engine does with its cache (S37).
+// writeEntry does what a compile worker's engine does with its cache.
 func writeEntry(in *jail.Inside) []string {
 	err := func() error {
 		sub := filepath.Join(in.Dir, "engine")

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Credentials that no manifest declares, such as the token that a server gave
@@ -72,7 +72,7 @@ func credentials(address string, headers [][2]string, body []byte, yield func(st
 	if kind == "application/x-www-form-urlencoded" {
 		parameters(string(body), give)
 	} else if b := bytes.TrimLeft(body, " \t\r\n"); len(b) > 0 && (b[0] == '{' || b[0] == '[') {
-		if v, err := abi.Parse(body, abi.ParseOptions{AnyKind: true}); err == nil {
+		if v, err := strictjson.Parse(body, strictjson.ParseOptions{AnyKind: true}); err == nil {
 			members(v, give)
 		}
 	}
@@ -89,7 +89,7 @@ func parameters(query string, give func(string)) {
 	}
 }
 
-func members(v abi.Value, give func(string)) {
+func members(v strictjson.Value, give func(string)) {
 	for name, m := range v.Members() {
 		if text, ok := m.Text(); ok && isCredentialName(name) {
 			give(text)

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A part of a text is written in another way than the rest: a string of JSON, a
@@ -88,10 +88,10 @@ func jsonParts(body []byte) (out []part) {
 	if bytes.IndexByte(body, '\\') < 0 {
 		return nil
 	}
-	if _, err := abi.Parse(body, abi.ParseOptions{AnyKind: true}); err != nil {
+	if _, err := strictjson.Parse(body, strictjson.ParseOptions{AnyKind: true}); err != nil {
 		return nil
 	}
-	quote := func(s string) string { return string(abi.AppendQuote(nil, s)) }
+	quote := func(s string) string { return string(strictjson.AppendQuote(nil, s)) }
 	for i := 0; i < len(body); i++ {
 		if body[i] != '"' {
 			continue
@@ -104,7 +104,7 @@ func jsonParts(body []byte) (out []part) {
 			}
 		}
 		if escaped {
-			out = append(out, part{from, i + 1, abi.String(body[from : i+1]), quote})
+			out = append(out, part{from, i + 1, strictjson.String(body[from : i+1]), quote})
 		}
 	}
 	return out

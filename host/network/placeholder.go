@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Placeholders of a recording: what stands where a secret or a credential was,
@@ -115,7 +116,7 @@ func (v *values) spell(text, mark string, loose bool) {
 
 // isExact: the spelling is the value, but for escapes.
 func isExact(value string, text []byte) bool {
-	quoted := abi.AppendQuote(nil, value)
+	quoted := strictjson.AppendQuote(nil, value)
 	return slices.Contains([]string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)}, string(text))
 }
 

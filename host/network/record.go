@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A Recorder keeps what the guest of one run asks for and gets. Bodies are
@@ -183,7 +184,7 @@ func (r *Recorder) findCredentials() error {
 }
 
 func exactForms(text string) [][]byte {
-	quoted := abi.AppendQuote(nil, text)
+	quoted := strictjson.AppendQuote(nil, text)
 	return [][]byte{quoted[1 : len(quoted)-1], []byte(url.QueryEscape(text)), []byte(url.PathEscape(text))}
 }
 
@@ -194,7 +195,7 @@ func (r *Recorder) document(doc json.RawMessage, found func(where, mark string))
 		return nil, nil
 	}
 	out := json.RawMessage(r.values.hideBody(doc, nil, spot("start", found)))
-	if _, err := abi.Parse(out, abi.ParseOptions{}); err != nil {
+	if _, err := strictjson.Parse(out, strictjson.ParseOptions{}); err != nil {
 		return nil, errors.New("a secret is a number in the settings or cursors of this run, where it cannot be hidden")
 	}
 	return out, nil

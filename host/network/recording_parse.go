@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A RecordingError is where a file is no recording, and what belongs there.
@@ -77,7 +78,7 @@ func (p *recordingParser) fail(want, got string) {
 }
 
 // got shows a value that was not wanted.
-func got(v abi.Value) string {
+func got(v strictjson.Value) string {
 	if v.Kind == 0 {
 		return "nothing"
 	}
@@ -88,12 +89,12 @@ func got(v abi.Value) string {
 type field struct {
 	name     string
 	required bool
-	read     func(what string, v abi.Value)
+	read     func(what string, v strictjson.Value)
 }
 
 // object reads exactly these members.
-func (p *recordingParser) object(what string, v abi.Value, fields ...field) {
-	if !v.Is(abi.KindObject) {
+func (p *recordingParser) object(what string, v strictjson.Value, fields ...field) {
+	if !v.Is(strictjson.KindObject) {
 		p.fail(what+" as an object", got(v))
 		return
 	}
@@ -118,16 +119,16 @@ func (p *recordingParser) object(what string, v abi.Value, fields ...field) {
 }
 
 // whole reads a line as one object.
-func (p *recordingParser) whole(line []byte) abi.Value {
-	v, err := abi.Parse(line, abi.ParseOptions{MaxValues: 1_000_000})
+func (p *recordingParser) whole(line []byte) strictjson.Value {
+	v, err := strictjson.Parse(line, strictjson.ParseOptions{MaxValues: 1_000_000})
 	if err != nil {
 		p.fail("one JSON object", err.Error())
 	}
 	return v
 }
 
-func (p *recordingParser) text(into *string, ok func(string) bool, want string) func(string, abi.Value) {
-	return func(what string, v abi.Value) {
+func (p *recordingParser) text(into *string, ok func(string) bool, want string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
 		s, is := v.Text()
 		if !is || ok != nil && !ok(s) {
 			p.fail(what+" as "+want, got(v))
@@ -136,8 +137,8 @@ func (p *recordingParser) text(into *string, ok func(string) bool, want string) 
 	}
 }
 
-func (p *recordingParser) integer(into *int64, least, most int64) func(string, abi.Value) {
-	return func(what string, v abi.Value) {
+func (p *recordingParser) integer(into *int64, least, most int64) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
 		n, ok := v.SafeInteger()
 		if !ok || n < least || n > most {
 			p.fail(fmt.Sprintf("%s as a whole number from %d to %d", what, least, most), got(v))
@@ -146,18 +147,18 @@ func (p *recordingParser) integer(into *int64, least, most int64) func(string, a
 	}
 }
 
-func (p *recordingParser) json(into *[]byte) func(string, abi.Value) {
-	return func(what string, v abi.Value) {
-		if !v.Is(abi.KindObject) {
+func (p *recordingParser) json(into *[]byte) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindObject) {
 			p.fail(what+" as an object", got(v))
 		}
-		*into = abi.AppendCompact(nil, v.Raw)
+		*into = strictjson.AppendCompact(nil, v.Raw)
 	}
 }
 
-func (p *recordingParser) texts(into *[]string) func(string, abi.Value) {
-	return func(what string, v abi.Value) {
-		if !v.Is(abi.KindArray) {
+func (p *recordingParser) texts(into *[]string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindArray) {
 			p.fail(what+" as an array of strings", got(v))
 			return
 		}
@@ -192,7 +193,7 @@ func (p *recordingParser) header(line []byte, h *Header) (exchanges int) {
 		field{"clock", true, p.text(&clock, isClock, "a time such as 2026-01-02T03:04:05.678Z, from 1970 to 2099")},
 		field{"seed", true, p.text(&seed, isHex32, "64 hexadecimal digits")},
 		field{"exchanges", true, p.integer(&count, 0, maxExchanges)},
-		field{"start", true, func(what string, v abi.Value) { p.start(what, v, h) }},
+		field{"start", true, func(what string, v strictjson.Value) { p.start(what, v, h) }},
 	)
 	if p.err != nil {
 		return 0
@@ -212,7 +213,7 @@ func isHex32(s string) bool {
 	return err == nil && len(b) == sha256.Size && strings.ToLower(s) == s
 }
 
-func (p *recordingParser) start(what string, v abi.Value, h *Header) {
+func (p *recordingParser) start(what string, v strictjson.Value, h *Header) {
 	p.object(what, v,
 		field{"connection", true, p.text(&h.Connection, abi.IsSlug, "the id of a connection")},
 		field{"mode", true, p.text(&h.Mode, func(s string) bool { return s == abi.FullRefresh || s == abi.Incremental }, abi.FullRefresh+" or "+abi.Incremental)},
@@ -231,9 +232,9 @@ func (p *recordingParser) exchange(line []byte) Exchange {
 		return x
 	}
 	p.object("an exchange", v,
-		field{"request", true, func(what string, v abi.Value) { p.request(v, &x.Request) }},
-		field{"answer", false, func(what string, v abi.Value) { x.Answer = p.answer(v) }},
-		field{"failure", false, func(what string, v abi.Value) { x.Failure = p.failure(what, v) }},
+		field{"request", true, func(what string, v strictjson.Value) { p.request(v, &x.Request) }},
+		field{"answer", false, func(what string, v strictjson.Value) { x.Answer = p.answer(v) }},
+		field{"failure", false, func(what string, v strictjson.Value) { x.Failure = p.failure(what, v) }},
 	)
 	if (x.Answer == nil) == (x.Failure == nil) {
 		p.fail("either an answer or a failure", "both or none")
@@ -241,18 +242,18 @@ func (p *recordingParser) exchange(line []byte) Exchange {
 	return x
 }
 
-func (p *recordingParser) request(v abi.Value, q *Asked) {
+func (p *recordingParser) request(v strictjson.Value, q *Asked) {
 	p.object("request", v,
 		field{"method", true, p.text(&q.Method, func(s string) bool { return slices.Contains(methods, s) }, "one of "+strings.Join(methods, " "))},
 		field{"url", true, p.text(&q.URL, nil, "a URL")},
 		field{"redirect", false, p.text(&q.Redirect, func(s string) bool { return s == "manual" || s == "error" }, "manual or error")},
 		field{"max_bytes", false, p.integer(&q.MaxBytes, 1, 1<<40)},
 		field{"headers", false, p.headers(&q.Headers)},
-		field{"body", false, func(what string, v abi.Value) { p.body(what, v, &q.Body, q) }},
+		field{"body", false, func(what string, v strictjson.Value) { p.body(what, v, &q.Body, q) }},
 	)
 }
 
-func (p *recordingParser) answer(v abi.Value) *Answer {
+func (p *recordingParser) answer(v strictjson.Value) *Answer {
 	a := &Answer{Bytes: -1}
 	var status, redirects int64
 	p.object("answer", v,
@@ -261,16 +262,16 @@ func (p *recordingParser) answer(v abi.Value) *Answer {
 		field{"redirects", false, p.integer(&redirects, 0, 1000)},
 		field{"bytes", false, p.integer(&a.Bytes, 0, 1<<50)},
 		field{"headers", false, p.headers(&a.Headers)},
-		field{"body", false, func(what string, v abi.Value) { p.body(what, v, &a.Body, nil) }},
-		field{"broken", false, func(what string, v abi.Value) { a.Broken = p.failure(what, v) }},
+		field{"body", false, func(what string, v strictjson.Value) { p.body(what, v, &a.Body, nil) }},
+		field{"broken", false, func(what string, v strictjson.Value) { a.Broken = p.failure(what, v) }},
 	)
 	a.Status, a.Redirects = int(status), int(redirects)
 	return a
 }
 
-func (p *recordingParser) headers(into *[][2]string) func(string, abi.Value) {
-	return func(what string, v abi.Value) {
-		if !v.Is(abi.KindArray) {
+func (p *recordingParser) headers(into *[][2]string) func(string, strictjson.Value) {
+	return func(what string, v strictjson.Value) {
+		if !v.Is(strictjson.KindArray) {
 			p.fail(what+" as an array of pairs", got(v))
 			return
 		}
@@ -286,7 +287,7 @@ func (p *recordingParser) headers(into *[][2]string) func(string, abi.Value) {
 }
 
 // body reads a body; long is where a digest may stand for it, nil for nowhere.
-func (p *recordingParser) body(what string, v abi.Value, into *[]byte, long *Asked) {
+func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, long *Asked) {
 	var text, packed, digest string
 	var length int64
 	fields := []field{
@@ -321,7 +322,7 @@ func (p *recordingParser) body(what string, v abi.Value, into *[]byte, long *Ask
 // errnoOf are the errnos that a request can fail with.
 var errnoOf = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT, abi.EUNAVAIL, abi.ERATE, abi.EIO}
 
-func (p *recordingParser) failure(what string, v abi.Value) *Error {
+func (p *recordingParser) failure(what string, v strictjson.Value) *Error {
 	e := &Error{}
 	var errno string
 	p.object(what, v,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -54,4 +55,4 @@ func FuzzReplay(f *testing.F) {
 	})
 }
 
-func quoted(text string) string { return string(abi.AppendQuote(nil, text)) }
+func quoted(text string) string { return string(strictjson.AppendQuote(nil, text)) }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -220,7 +221,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		return seen
 	}
 	var live string
-	config := `{"user":"sam","old":` + string(abi.AppendQuote(nil, plain)) + `,"t":"` + token + `"}`
+	config := `{"user":"sam","old":` + string(strictjson.AppendQuote(nil, plain)) + `,"t":"` + token + `"}`
 	file, review := recorded(t, e, network.Header{Config: []byte(config)}, func(s *network.Session) { live = do(s, plain, otp, token) })
 	if !strings.Contains(live, token) || !strings.Contains(live, handle) {
 		t.Fatal(live)

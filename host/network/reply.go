@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // reply is the answer of the request function (abi.md section 5).
@@ -19,11 +20,11 @@ func (r *Response) append(b []byte, handle uint32) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = abi.AppendQuote(append(b, '['), pair[0])
-		b = abi.AppendQuote(append(b, ','), pair[1])
+		b = strictjson.AppendQuote(append(b, '['), pair[0])
+		b = strictjson.AppendQuote(append(b, ','), pair[1])
 		b = append(b, ']')
 	}
-	b = abi.AppendQuote(append(b, `],"url":`...), r.URL)
+	b = strictjson.AppendQuote(append(b, `],"url":`...), r.URL)
 	b = strconv.AppendInt(append(b, `,"redirects":`...), int64(r.Redirects), 10)
 	if r.Bytes >= 0 {
 		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
@@ -42,11 +43,11 @@ func (r *Response) framed(handle uint32, body []byte) []byte {
 
 // text is the error text of a failure (G7).
 func (e *Error) text() []byte {
-	b := abi.AppendQuote([]byte(`{"code":`), e.Code)
-	b = abi.AppendQuote(append(b, `,"message":`...), e.Message)
+	b := strictjson.AppendQuote([]byte(`{"code":`), e.Code)
+	b = strictjson.AppendQuote(append(b, `,"message":`...), e.Message)
 	switch {
 	case e.Step != "":
-		b = abi.AppendQuote(append(b, `,"detail":{"step":`...), e.Step)
+		b = strictjson.AppendQuote(append(b, `,"detail":{"step":`...), e.Step)
 		b = append(b, '}')
 	case e.Errno == abi.ERATE:
 		b = strconv.AppendInt(append(b, `,"detail":{"retry_after_ms":`...), e.RetryAfter, 10)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A Request is what a guest asks for (abi.md section 5), bounded and checked.
@@ -35,7 +36,7 @@ type Request struct {
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "REPORT"}
 
 // scanners are used again: their scratch space costs more than a short text.
-var scanners = sync.Pool{New: func() any { return &abi.Scanner{MaxValues: 1000} }}
+var scanners = sync.Pool{New: func() any { return &strictjson.Scanner{MaxValues: 1000} }}
 
 // ParseRequest decodes the frame of the request function. Body shares memory
 // with it. The error is an *Error: EINVAL for what is malformed, ETOOBIG for
@@ -52,7 +53,7 @@ func ParseRequest(frame []byte, l Limits) (*Request, error) {
 	if int64(len(body)) > l.RequestBody {
 		return nil, failf(abi.ETOOBIG, "request_too_large", "the body of a request may have %d bytes", l.RequestBody)
 	}
-	scanner := scanners.Get().(*abi.Scanner)
+	scanner := scanners.Get().(*strictjson.Scanner)
 	defer scanners.Put(scanner)
 	v, err := scanner.Parse(head, false)
 	if err != nil {
@@ -95,7 +96,7 @@ func malformed(format string, args ...any) *Error {
 	return failf(abi.EINVAL, "invalid_request", format, args...)
 }
 
-func textMember(v abi.Value, name string, into *string) error {
+func textMember(v strictjson.Value, name string, into *string) error {
 	m, ok := v.Member(name)
 	if !ok {
 		return nil
@@ -108,7 +109,7 @@ func textMember(v abi.Value, name string, into *string) error {
 	return nil
 }
 
-func numberMember(v abi.Value, name string, most, scale int64, into *int64) error {
+func numberMember(v strictjson.Value, name string, most, scale int64, into *int64) error {
 	m, ok := v.Member(name)
 	if !ok || m.Absent() {
 		return nil
@@ -140,12 +141,12 @@ func ownsHeader(name string) bool {
 		slices.ContainsFunc([]string{"proxy-", "sec-", "x-forwarded-"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-func (q *Request) readHeaders(v abi.Value, l Limits) error {
+func (q *Request) readHeaders(v strictjson.Value, l Limits) error {
 	list, ok := v.Member("headers")
 	if !ok {
 		return nil
 	}
-	if !list.Is(abi.KindArray) {
+	if !list.Is(strictjson.KindArray) {
 		return malformed("headers must be an array of pairs")
 	}
 	size := 0
@@ -168,8 +169,8 @@ func (q *Request) readHeaders(v abi.Value, l Limits) error {
 	return nil
 }
 
-func headerPair(item abi.Value) (pair [2]string, ok bool) {
-	if !item.Is(abi.KindArray) || item.Len() != 2 {
+func headerPair(item strictjson.Value) (pair [2]string, ok bool) {
+	if !item.Is(strictjson.KindArray) || item.Len() != 2 {
 		return pair, false
 	}
 	i := 0

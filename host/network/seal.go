@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // handlePrefix begins every handle (R158); 26 letters of base32 follow.
@@ -315,7 +316,7 @@ func escaping(headers [][2]string) func(string) string {
 		return nil
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
 		return func(v string) string {
-			quoted := abi.AppendQuote(nil, v)
+			quoted := strictjson.AppendQuote(nil, v)
 			return string(quoted[1 : len(quoted)-1])
 		}
 	case kind == "application/x-www-form-urlencoded":

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A Mint makes the handle for the nth value of a field, from 1, and the encodings in
@@ -211,7 +212,7 @@ func (s *Seals) sealBody(t target, status int, src io.Reader) *tape {
 
 // sealJSON replaces the values at the places, and what else the text has of them.
 func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body []byte) ([]byte, error) {
-	root, err := abi.Parse(body, abi.ParseOptions{AnyKind: true})
+	root, err := strictjson.Parse(body, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
 		return nil, withheld("it may have a session token, and is no JSON in which one could be found")
 	}
@@ -230,7 +231,7 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 		}
 		value, isText := v.Text()
 		switch {
-		case v.Is(abi.KindNumber):
+		case v.Is(strictjson.KindNumber):
 			value = string(v.Raw)
 		case !isText:
 			return nil, withheld("what it has at %s is no text", p.Pointer)
@@ -252,16 +253,16 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 	}
 	slices.SortFunc(spots, func(a, b spot) int { return b.from - a.from })
 	for _, x := range spots {
-		body = slices.Concat(body[:x.from], abi.AppendQuote(nil, x.handle), body[x.to:])
+		body = slices.Concat(body[:x.from], strictjson.AppendQuote(nil, x.handle), body[x.to:])
 	}
 	return []byte(unseal(s.echoes(), string(body))), nil
 }
 
 // pointed is the value at a JSON pointer (RFC 6901).
-func pointed(v abi.Value, pointer string) (abi.Value, bool) {
+func pointed(v strictjson.Value, pointer string) (strictjson.Value, bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		if v.Is(abi.KindArray) {
+		if v.Is(strictjson.KindArray) {
 			n, err := strconv.Atoi(part)
 			found := false
 			for item := range v.Items() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -51,14 +52,6 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallEmit:
 		r.emit(in.Payload)
 		r.credit(1, len(in.Payload))
-	case abi.CallCheckpoint, abi.CallProgress, abi.CallSkip, abi.CallGap, abi.CallRecovered,
-		abi.CallCoverage, abi.CallInteract, abi.CallAssist, abi.CallAssistStatus, abi.CallDone:
-		m, v := r.proto.Message(c, in.Payload)
-		if v != nil {
-			r.violate(v)
-			break
-		}
-		r.handle(m, in.ID)
 	case abi.CallMessage, abi.CallLog:
 		r.sideMessage(c, in)
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
@@ -80,7 +73,15 @@ func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallFault:
 		r.fault(in.Payload)
 	default:
-		kept = r.fileCall(in)
+		if abi.MessageType(c) == "" {
+			return r.fileCall(in)
+		}
+		m, v := r.proto.Message(c, in.Payload)
+		if v != nil {
+			r.violate(v)
+			break
+		}
+		r.handle(m, in.ID)
 	}
 	return kept
 }
@@ -116,7 +117,7 @@ func (r *run) handle(m abi.Message, call uint32) {
 	case *abi.AssistanceMessage:
 		r.assist(m)
 		if call != 0 {
-			r.reply(call, []byte(`{"assistance_request_id":`+string(abi.AppendQuote(nil, m.ID))+`}`))
+			r.reply(call, []byte(`{"assistance_request_id":`+string(strictjson.AppendQuote(nil, m.ID))+`}`))
 		}
 		return
 	case *abi.AssistanceStatusMessage:
@@ -269,19 +270,19 @@ func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call,
 
 // deny is a denial: an errno for the guest and a line for the owner (S8).
 func (r *run) deny(id uint32, code, message string) {
-	r.logged("warn", "denied: "+message, abi.Value{})
+	r.logged("warn", "denied: "+message, strictjson.Value{})
 	r.replyError(id, abi.EDENIED, code, message)
 }
 
 // denied tells the owner of a denial that a binding decided (S8).
 func (r *run) denied(reply []byte) {
-	v, err := abi.Parse(reply, abi.ParseOptions{})
+	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
 	if err != nil {
 		return
 	}
 	if m, ok := v.Member("message"); ok {
 		text, _ := m.Text()
-		r.logged("warn", "denied: "+text, abi.Value{})
+		r.logged("warn", "denied: "+text, strictjson.Value{})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -84,8 +85,8 @@ func (r *run) detailGap(m *abi.GapMessage) {
 		at  string
 		raw json.RawMessage
 	}{
-		{"/parent_stream", abi.AppendQuote(nil, m.ParentStream)}, {"/record_key", abi.AppendQuote(nil, m.RecordKey)},
-		{"/reason", abi.AppendQuote(nil, m.Reason)}, {"/gap_id", abi.AppendQuote(nil, m.GapID)},
+		{"/parent_stream", strictjson.AppendQuote(nil, m.ParentStream)}, {"/record_key", strictjson.AppendQuote(nil, m.RecordKey)},
+		{"/reason", strictjson.AppendQuote(nil, m.Reason)}, {"/gap_id", strictjson.AppendQuote(nil, m.GapID)},
 		{"/detail_locator", m.DetailLocator}, {"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
 	} {
 		if r.canary.leaks(part.raw) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -74,7 +75,7 @@ func (r *run) crashReport() *Diagnostics {
 }
 
 // logged is the log call (R215): kept in the tail, and on the timeline.
-func (r *run) logged(level, message string, fields abi.Value) {
+func (r *run) logged(level, message string, fields strictjson.Value) {
 	if r.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
 		r.logEvent(level, message, fields)
 	}
@@ -112,19 +113,19 @@ func (r *run) endLog() {
 func (r *run) logLines(text []byte) {
 	for line := range strings.SplitSeq(r.canary.redact(strings.ToValidUTF8(string(text), "")), "\n") {
 		if !abi.Blank(line) {
-			r.logEvent("info", line, abi.Value{})
+			r.logEvent("info", line, strictjson.Value{})
 		}
 	}
 }
 
 // logEvent puts a line on the timeline as long as there is room.
-func (r *run) logEvent(level, message string, fields abi.Value) {
+func (r *run) logEvent(level, message string, fields strictjson.Value) {
 	if r.diag.events >= maxLogEvents {
 		return
 	}
 	r.diag.events++
 	d := data{"level": level, "message": abi.Cut(redactLog(r.canary.redact(abi.Clean(message))), 500)}
-	if fields.Is(abi.KindObject) {
+	if fields.Is(strictjson.KindObject) {
 		if b := boundDiagnostics(r.canary.redactJSON(fields.Raw)); b != nil {
 			d["fields"] = b
 		}
@@ -148,7 +149,7 @@ const (
 )
 
 // message is the message call (A106): text the connector streams on purpose.
-func (r *run) message(chunk string, last bool, meta abi.Value) {
+func (r *run) message(chunk string, last bool, meta strictjson.Value) {
 	t := &r.text
 	chunk = r.canary.redact(t.held + chunk)
 	t.held = ""
@@ -174,7 +175,7 @@ func (r *run) message(chunk string, last bool, meta abi.Value) {
 	}
 }
 
-func (r *run) chunk(part string, last bool, meta abi.Value) {
+func (r *run) chunk(part string, last bool, meta strictjson.Value) {
 	t := &r.text
 	if t.events++; t.events > maxChunkEvents && !last {
 		return
@@ -190,8 +191,8 @@ func (r *run) chunk(part string, last bool, meta abi.Value) {
 
 // messageMeta keeps the known members; others move into providerExtensions
 // (A107).
-func messageMeta(c *canary, meta abi.Value) map[string]any {
-	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB || c.armed() && c.find(meta.Raw) {
+func messageMeta(c *canary, meta strictjson.Value) map[string]any {
+	if !meta.Is(strictjson.KindObject) || len(meta.Raw) > 4*abi.KiB || c.armed() && c.find(meta.Raw) {
 		return nil
 	}
 	out, other := map[string]any{}, map[string]any{}
@@ -199,13 +200,13 @@ func messageMeta(c *canary, meta abi.Value) map[string]any {
 		value := boundValue(v, 2)
 		switch name {
 		case "finishReason", "model", "provider":
-			if v.Is(abi.KindString) {
+			if v.Is(strictjson.KindString) {
 				out[name] = value
 			}
 		case "logprobs", "toolCalls", "usage":
 			out[name] = value
 		case "providerExtensions":
-			if v.Is(abi.KindObject) {
+			if v.Is(strictjson.KindObject) {
 				for n, x := range v.Members() {
 					other[redactGap(n, 64)] = boundValue(x, 3)
 				}

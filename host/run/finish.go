@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -92,7 +93,7 @@ func (r *run) leftWaiting() {
 // endText closes a message the connector left open (A96 row 12).
 func (r *run) endText() {
 	if r.text.open && r.guest != nil {
-		r.message("", true, abi.Value{})
+		r.message("", true, strictjson.Value{})
 	}
 }
 

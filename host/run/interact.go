@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -151,7 +152,7 @@ func (r *run) fields(a *asking) []Field {
 		return nil
 	}
 	names := map[string]string{} // shown -> the connector's own
-	schema, _ := abi.Parse(a.message.Schema, abi.ParseOptions{})
+	schema, _ := strictjson.Parse(a.message.Schema, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	if a.message.Kind != abi.KindApproval {
 		for name, shown := range shownNames(props) {
@@ -174,7 +175,7 @@ func (r *run) fields(a *asking) []Field {
 			f.File, f.Accept, f.Sealed = true, s.Accept, false
 		}
 		for _, e := range s.Enum {
-			f.Enum = append(f.Enum, abi.String(e))
+			f.Enum = append(f.Enum, strictjson.String(e))
 		}
 		out = append(out, f)
 	}
@@ -299,7 +300,7 @@ func (r *run) response(q *asking, a answer) abi.Response {
 		f := fieldNamed(q.fields, name)
 		switch {
 		case f.Sealed:
-			raw = abi.AppendQuote(nil, r.sealAnswer(q.message.Kind+"."+name, raw))
+			raw = strictjson.AppendQuote(nil, r.sealAnswer(q.message.Kind+"."+name, raw))
 			out.SealedFields = append(out.SealedFields, name)
 		case f.Secret:
 			r.protect(q.message.Kind+"."+name, answerText(raw))
@@ -324,11 +325,11 @@ func (r *run) sealAnswer(field string, raw json.RawMessage) string {
 
 // answerText is the text of a string, or a number as it is written.
 func answerText(raw json.RawMessage) string {
-	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
 		return ""
 	}
-	if v.Is(abi.KindNumber) {
+	if v.Is(strictjson.KindNumber) {
 		return string(raw)
 	}
 	text, _ := v.Text()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -101,7 +102,7 @@ func (a *asking) decisions(edit string) []string {
 	}
 	var out []string
 	for _, e := range a.schema.Properties["action"].Enum {
-		if d := abi.String(e); d == abi.DecisionEdit {
+		if d := strictjson.String(e); d == abi.DecisionEdit {
 			out = append(out, edit)
 		} else {
 			out = append(out, d)
@@ -216,7 +217,7 @@ func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
 }
 
 func textOf(raw json.RawMessage) (string, bool) {
-	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
 		return "", false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -43,7 +44,7 @@ func Losses(ctx context.Context, st store.Records, id store.ConnectionID, s abi.
 		}
 		lost := map[string]bool{}
 		for _, r := range page.Records {
-			v, err := abi.Parse(r.Data, abi.ParseOptions{})
+			v, err := strictjson.Parse(r.Data, strictjson.ParseOptions{})
 			if err != nil {
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
 )
@@ -176,24 +177,24 @@ func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 
 func (p *Plan) suppliedState() error {
 	const want = "state: want null, or an object of stream names to cursors (objects or null)"
-	v, err := abi.Parse(p.State, abi.ParseOptions{AnyKind: true})
+	v, err := strictjson.Parse(p.State, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
 		return refuse("start_state_invalid", "%s: %v", want, err)
 	}
 	if v.Absent() {
 		return nil
 	}
-	if !v.Is(abi.KindObject) {
+	if !v.Is(strictjson.KindObject) {
 		return refuse("start_state_invalid", "%s", want)
 	}
 	for name, c := range v.Members() {
 		if p.StateFrom == nil && !c.Absent() && !p.manifest.Declares(name) {
 			return refuse("start_state_invalid", "state: %q is no stream of the connector; %s", abi.Cut(abi.Clean(name), 128), abi.Suggest(name, scope.StreamNames(p.manifest)))
 		}
-		if !c.Absent() && !c.Is(abi.KindObject) {
+		if !c.Absent() && !c.Is(strictjson.KindObject) {
 			return refuse("start_state_invalid", "%s; the cursor of %q is not", want, abi.Cut(abi.Clean(name), 128))
 		}
-		p.states[name] = abi.AppendCompact(nil, c.Raw)
+		p.states[name] = strictjson.AppendCompact(nil, c.Raw)
 	}
 	return nil
 }
@@ -302,7 +303,7 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
 	}
-	v, err := abi.Parse(config, abi.ParseOptions{})
+	v, err := strictjson.Parse(config, strictjson.ParseOptions{})
 	if err != nil {
 		return refuse("setting_missing", "config: want one JSON object: %v", err)
 	}
@@ -315,7 +316,7 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 		return refuse("setting_missing", "%v", bad).with("setting", bad.Name)
 	}
 	if !bytes.Equal(bytes.TrimSpace(config), []byte("{}")) {
-		p.config = abi.AppendCompact(nil, config)
+		p.config = strictjson.AppendCompact(nil, config)
 	}
 	return nil
 }

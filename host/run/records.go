@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -142,7 +143,7 @@ func (r *run) leak(typ, stream, at string, raw []byte) {
 
 // leaked says where in a message a protected value is, never the value.
 func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
-	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
+	if v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true}); err == nil {
 		at += r.canary.locate(v)
 	}
 	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
@@ -174,8 +175,8 @@ func spellsArray(key []byte) bool {
 	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
 		return false
 	}
-	var s abi.Scanner
-	if kind, err := s.Valid(key); err != nil || kind != abi.KindArray {
+	var s strictjson.Scanner
+	if kind, err := s.Valid(key); err != nil || kind != strictjson.KindArray {
 		return false
 	}
 	canonical, _, ok := abi.CanonicalKey(nil, key)
@@ -187,18 +188,18 @@ func spellsArray(key []byte) bool {
 func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
 	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
 		v := memberOf(m.Members, b.spec.PrimaryKey[0])
-		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
+		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == strictjson.KindNull || textEquals(v, m.Key)
 	}
 	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
 		return b.singlePart(m)
 	}
 	i := 0
-	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	key := strictjson.Member{Value: m.Key, Kind: strictjson.KindArray}.Tree()
 	for part := range key.Items() {
 		if i < len(b.spec.PrimaryKey) {
 			v := memberOf(m.Members, b.spec.PrimaryKey[i])
 			text, _ := part.Text()
-			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
+			if v.Kind != 0 && v.Kind != strictjson.KindNull && !textEquals(v, []byte(text)) {
 				return b.spec.PrimaryKey[i], false
 			}
 		}
@@ -213,39 +214,39 @@ func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
 	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
 		return "", false
 	}
-	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	key := strictjson.Member{Value: m.Key, Kind: strictjson.KindArray}.Tree()
 	n, text := 0, ""
 	for part := range key.Items() {
 		text, _ = part.Text()
 		n++
 	}
 	v := memberOf(m.Members, b.spec.PrimaryKey[0])
-	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
+	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == strictjson.KindNull || textEquals(v, []byte(text)))
 }
 
-func memberOf(members []abi.Member, name string) abi.Member {
+func memberOf(members []strictjson.Member, name string) strictjson.Member {
 	for _, m := range members {
 		if string(m.Name) == name {
 			return m
 		}
 	}
-	return abi.Member{}
+	return strictjson.Member{}
 }
 
 // textEquals compares a value as text with a part of a key.
-func textEquals(v abi.Member, key []byte) bool {
+func textEquals(v strictjson.Member, key []byte) bool {
 	switch v.Kind {
-	case abi.KindString:
+	case strictjson.KindString:
 		if inner := v.Value[1 : len(v.Value)-1]; bytes.Equal(inner, key) && bytes.IndexByte(inner, '\\') < 0 {
 			return true
 		}
-		return abi.EqualText(v.Value, string(key))
-	case abi.KindNumber:
+		return strictjson.EqualText(v.Value, string(key))
+	case strictjson.KindNumber:
 		if bytes.Equal(v.Value, key) {
 			return true
 		}
-		a, okA := abi.Int64(v.Value)
-		k, okK := abi.Int64(key)
+		a, okA := strictjson.Int64(v.Value)
+		k, okK := strictjson.Int64(key)
 		return okA && okK && a == k && isInteger(key)
 	default:
 		return bytes.Equal(v.Value, key)
@@ -272,21 +273,21 @@ func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
 	return nil
 }
 
-func hasType(types []string, v abi.Member) bool {
+func hasType(types []string, v strictjson.Member) bool {
 	if len(types) == 0 {
 		return true
 	}
 	for _, t := range types {
 		switch {
-		case t == "string" && v.Kind == abi.KindString,
-			t == "number" && v.Kind == abi.KindNumber,
-			t == "boolean" && v.Kind == abi.KindBool,
-			t == "object" && v.Kind == abi.KindObject,
-			t == "array" && v.Kind == abi.KindArray,
-			t == "null" && v.Kind == abi.KindNull:
+		case t == "string" && v.Kind == strictjson.KindString,
+			t == "number" && v.Kind == strictjson.KindNumber,
+			t == "boolean" && v.Kind == strictjson.KindBool,
+			t == "object" && v.Kind == strictjson.KindObject,
+			t == "array" && v.Kind == strictjson.KindArray,
+			t == "null" && v.Kind == strictjson.KindNull:
 			return true
-		case t == "integer" && v.Kind == abi.KindNumber:
-			if _, ok := abi.Int64(v.Value); ok {
+		case t == "integer" && v.Kind == strictjson.KindNumber:
+			if _, ok := strictjson.Int64(v.Value); ok {
 				return true
 			}
 		}

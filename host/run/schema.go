@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A reducedSchema is what the timeline keeps of an input schema (R129).
@@ -39,7 +40,7 @@ var secretNames = []string{
 }
 
 // secretLooking is R130.
-func secretLooking(kind, name string, spec abi.Value) bool {
+func secretLooking(kind, name string, spec strictjson.Value) bool {
 	format, _ := spec.Member("format")
 	if format.Equal("password") {
 		return true
@@ -78,9 +79,9 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
 		return approvalSchema(raw)
 	}
-	schema, err := abi.Parse(raw, abi.ParseOptions{})
+	schema, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
-	if err != nil || !props.Is(abi.KindObject) {
+	if err != nil || !props.Is(strictjson.KindObject) {
 		return r.defaultSchema(kind)
 	}
 	out := &reducedSchema{Type: "object", Properties: map[string]schemaField{}}
@@ -101,17 +102,17 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
+func (r *run) reduceField(kind, name string, spec strictjson.Value) schemaField {
 	f := schemaField{Secret: secretLooking(kind, name, spec)}
-	if t, _ := spec.Member("type"); t.Is(abi.KindString) {
+	if t, _ := spec.Member("type"); t.Is(strictjson.KindString) {
 		text, _ := t.Text()
 		f.Type = r.assistanceText(text, 20)
 	}
-	if t, _ := spec.Member("format"); t.Is(abi.KindString) {
+	if t, _ := spec.Member("format"); t.Is(strictjson.KindString) {
 		text, _ := t.Text()
 		f.Format = r.assistanceText(text, 40)
 	}
-	if t, _ := spec.Member("title"); t.Is(abi.KindString) {
+	if t, _ := spec.Member("title"); t.Is(strictjson.KindString) {
 		text, _ := t.Text()
 		f.Title = r.assistanceText(text, 80)
 	}
@@ -127,7 +128,7 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 	if enum, _ := spec.Member("enum"); !f.Secret {
 		for item := range enum.Items() {
 			if text, ok := item.Text(); ok && len(f.Enum) < 20 {
-				f.Enum = append(f.Enum, abi.AppendQuote(nil, r.assistanceText(text, 80)))
+				f.Enum = append(f.Enum, strictjson.AppendQuote(nil, r.assistanceText(text, 80)))
 			}
 		}
 	}
@@ -139,7 +140,7 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 // of the connector's schema counts.
 func approvalSchema(raw json.RawMessage) *reducedSchema {
 	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
-	schema, _ := abi.Parse(raw, abi.ParseOptions{})
+	schema, _ := strictjson.Parse(raw, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	spec, _ := props.Member("action")
 	enum, _ := spec.Member("enum")
@@ -150,7 +151,7 @@ func approvalSchema(raw json.RawMessage) *reducedSchema {
 			offered = offered || item.Equal(d) && (d != abi.DecisionEdit || len(abi.Draft(raw)) <= abi.MaxDraft)
 		}
 		if offered {
-			action.Enum = append(action.Enum, abi.AppendQuote(nil, d))
+			action.Enum = append(action.Enum, strictjson.AppendQuote(nil, d))
 		}
 		if offered && d == abi.DecisionEdit {
 			out.Properties["edited"] = schemaField{Type: "string"}
@@ -196,7 +197,7 @@ func (s *reducedSchema) secret() bool {
 
 // shownNames maps the names of a schema's properties to those an owner sees:
 // names outside of the pattern become field_<n>, and no two are the same.
-func shownNames(props abi.Value) map[string]string {
+func shownNames(props strictjson.Value) map[string]string {
 	shown := map[string]string{}
 	for name := range props.Members() {
 		if fieldName(name) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -123,7 +124,7 @@ func (p *Plan) environment() []string {
 	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
 		return env
 	}
-	config, err := abi.Parse(p.config, abi.ParseOptions{})
+	config, err := strictjson.Parse(p.config, strictjson.ParseOptions{})
 	if err != nil {
 		return env
 	}
@@ -202,7 +203,7 @@ func (c *canary) protect(value string) {
 // base64 in its three alignments.
 func forms(value string) [][]byte {
 	raw := []byte(value)
-	quoted := abi.AppendQuote(nil, value)
+	quoted := strictjson.AppendQuote(nil, value)
 	out := [][]byte{
 		raw, quoted[1 : len(quoted)-1],
 		[]byte(url.QueryEscape(value)), []byte(url.PathEscape(value)),
@@ -236,7 +237,7 @@ func (c *canary) leaks(raw []byte) bool {
 
 // leaksText is leaks for a text.
 func (c *canary) leaksText(text []byte) bool {
-	return !c.off && c.armed() && c.find(abi.AppendQuote(nil, text))
+	return !c.off && c.armed() && c.find(strictjson.AppendQuote(nil, text))
 }
 
 // find looks at raw, which is JSON, as it is spelled, and at its strings as
@@ -249,7 +250,7 @@ func (c *canary) find(raw []byte) bool {
 		return false
 	}
 	for token := range texts(raw) {
-		if c.meant(abi.String(token)) {
+		if c.meant(strictjson.String(token)) {
 			return true
 		}
 	}
@@ -261,7 +262,7 @@ func (c *canary) spelled(raw []byte) bool {
 		return true
 	}
 	for _, w := range c.whole {
-		if bytes.Contains(raw, abi.AppendQuote(nil, w)) {
+		if bytes.Contains(raw, strictjson.AppendQuote(nil, w)) {
 			return true
 		}
 	}
@@ -274,7 +275,7 @@ func (c *canary) meant(text string) bool {
 
 // locate returns the JSON pointer of the first member that leaks, "" when only
 // the whole does. It stops above a name that is a protected value itself.
-func (c *canary) locate(v abi.Value) string {
+func (c *canary) locate(v strictjson.Value) string {
 	i := 0
 	for item := range v.Items() {
 		if c.find(item.Raw) {
@@ -283,7 +284,7 @@ func (c *canary) locate(v abi.Value) string {
 		i++
 	}
 	for name, m := range v.Members() {
-		if c.find(abi.AppendQuote(nil, name)) {
+		if c.find(strictjson.AppendQuote(nil, name)) {
 			return ""
 		}
 		if c.find(m.Raw) {
@@ -347,9 +348,9 @@ func (c *canary) redactJSON(raw json.RawMessage) json.RawMessage {
 	out := make(json.RawMessage, 0, len(raw))
 	at := 0
 	for token, from := range texts(raw) {
-		if text := abi.String(token); c.meant(text) {
+		if text := strictjson.String(token); c.meant(text) {
 			out = append(out, raw[at:from]...)
-			out = abi.AppendQuote(out, c.redact(text))
+			out = strictjson.AppendQuote(out, c.redact(text))
 			at = from + len(token)
 		}
 	}

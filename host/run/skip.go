@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -87,7 +88,7 @@ const (
 
 // boundDiagnostics keeps a diagnostics object small and free of secrets.
 func boundDiagnostics(raw json.RawMessage) json.RawMessage {
-	v, err := abi.Parse(raw, abi.ParseOptions{})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return nil
 	}
@@ -109,16 +110,16 @@ func overflow(reason string, omitted int) map[string]any {
 	return m
 }
 
-func boundValue(v abi.Value, level int) any {
+func boundValue(v strictjson.Value, level int) any {
 	switch v.Kind {
-	case abi.KindString:
+	case strictjson.KindString:
 		s, _ := v.Text()
 		return redactGap(s, maxGapText)
-	case abi.KindArray, abi.KindObject:
+	case strictjson.KindArray, strictjson.KindObject:
 		if level > maxDiagnosticsDepth {
 			return overflow("depth_overflow", 0)
 		}
-		if v.Is(abi.KindArray) {
+		if v.Is(strictjson.KindArray) {
 			return boundList(v, level)
 		}
 		return boundObject(v, level)
@@ -126,7 +127,7 @@ func boundValue(v abi.Value, level int) any {
 	return json.RawMessage(v.Raw)
 }
 
-func boundList(v abi.Value, level int) any {
+func boundList(v strictjson.Value, level int) any {
 	out, omitted := []any{}, 0
 	for item := range v.Items() {
 		if len(out) == maxDiagnosticsList {
@@ -141,7 +142,7 @@ func boundList(v abi.Value, level int) any {
 	return out
 }
 
-func boundObject(v abi.Value, level int) any {
+func boundObject(v strictjson.Value, level int) any {
 	out, omitted := map[string]any{}, 0
 	for name, m := range v.Members() {
 		if level == 1 && name == "considered" {

@@ -11,14 +11,14 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // spellings are how servers write a value that escape more than they must, or
 // in another way than this host does (R163): JSON as Go, Python and PHP have
 // it, percent as JavaScript and Python do, HTML, UTF-16.
 func spellings(value string) [][]byte {
-	quoted := abi.AppendQuote(nil, value)
+	quoted := strictjson.AppendQuote(nil, value)
 	plain := string(quoted[1 : len(quoted)-1])
 	out := []string{slashed(plain), ascii(plain), slashed(ascii(plain))}
 	if b, err := json.Marshal(value); err == nil { // <, > and & are escaped

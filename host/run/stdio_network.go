@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -44,7 +45,7 @@ func (r *run) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits boo
 	}
 	if _, declared := r.plan.manifest.Bindings[abi.BindingNetwork]; !declared || r.deps.Network == nil {
 		const text = "no host is approved for this connection"
-		r.logged("warn", "denied: "+text, abi.Value{})
+		r.logged("warn", "denied: "+text, strictjson.Value{})
 		r.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
 		return false
 	}
@@ -69,7 +70,7 @@ func (x *exchange) make(ctx context.Context, handle handler, frame []byte) ([]by
 	if errno != abi.OK {
 		return reply, errno
 	}
-	v, err := abi.Parse(reply, abi.ParseOptions{})
+	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
 	if err != nil {
 		return errorText("internal", "the answer cannot be told"), abi.EIO
 	}
@@ -80,7 +81,7 @@ func (x *exchange) make(ctx context.Context, handle handler, frame []byte) ([]by
 			x.handle = uint32(n)
 			continue
 		}
-		head = append(append(abi.AppendQuote(append(head, ','), name), ':'), m.Raw...)
+		head = append(append(strictjson.AppendQuote(append(head, ','), name), ':'), m.Raw...)
 	}
 	line, errno := x.more(ctx, handle, head)
 	if errno != abi.OK { // the head is an answer; what happened to the body is told by READ
@@ -115,7 +116,7 @@ func (x *exchange) more(ctx context.Context, handle handler, line []byte) ([]byt
 	}
 	if utf8.Valid(whole) && (len(whole) > 0 || len(body) == 0) {
 		x.held = slices.Clone(body[len(whole):])
-		line = abi.AppendQuote(append(line, `,"body":`...), whole)
+		line = strictjson.AppendQuote(append(line, `,"body":`...), whole)
 	} else {
 		line = append(line, `,"body_base64":"`...)
 		line = append(base64.StdEncoding.AppendEncode(line, body), '"')
@@ -161,12 +162,12 @@ func (r *run) lineAnswered(f finishedCall) {
 
 // answer feeds a RESPONSE: members of an answer, or the error text of a failure.
 func (r *run) answer(id string, errno abi.Errno, text []byte) {
-	line := abi.AppendQuote([]byte(`{"type":"RESPONSE","id":`), id)
+	line := strictjson.AppendQuote([]byte(`{"type":"RESPONSE","id":`), id)
 	if errno == abi.OK {
 		line = append(line, text...)
 	} else {
-		line = abi.AppendQuote(append(line, `,"error":{"errno":`...), errno.String())
-		if v, err := abi.Parse(text, abi.ParseOptions{}); err == nil && v.Is(abi.KindObject) && v.Len() > 0 {
+		line = strictjson.AppendQuote(append(line, `,"error":{"errno":`...), errno.String())
+		if v, err := strictjson.Parse(text, strictjson.ParseOptions{}); err == nil && v.Is(strictjson.KindObject) && v.Len() > 0 {
 			line = append(append(line, ','), bytes.TrimLeft(text, " {")...) // ends the object
 		} else {
 			line = append(line, '}')

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// wallsOff leaves out every layer, to measure their price (S19).
+// wallsOff leaves out every layer, to measure their price.
 // Its workers are of the host's own user, so its cache is another.
 func wallsOff(o *sandbox.Options) {
 	o.Jail.Walls = jail.Walls{Off: true}
@@ -115,7 +115,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 // BenchmarkPrepareWarm is what a new process pays for a module whose code is in
-// the cache: verifying every byte of it, once (S39).
+// the cache: verifying every byte of it, once.
 func BenchmarkPrepareWarm(b *testing.B) {
 	wasm, err := taskGuest()
 	if err != nil {

@@ -41,7 +41,7 @@ type Code struct {
 }
 
 // A cache keeps compiled code under keys that name the module, the engine and
-// the machine (S38). Several processes may use one directory.
+// the machine. Several processes may use one directory.
 type cache struct {
 	dir       string
 	key       []byte
@@ -72,13 +72,13 @@ type entry struct {
 // wanted.
 const mostVerified = 64
 
-// flight is one preparation that others wait for (S37).
+// flight is one preparation that others wait for.
 type flight struct {
 	done chan struct{}
 	err  error
 }
 
-// keyOf is the name of an entry (S38).
+// keyOf is the name of an entry.
 func keyOf(module, engine string) string {
 	h := sha256.New()
 	for _, part := range []string{"sluice compiled code 1", module, engine, machine()} {
@@ -110,7 +110,7 @@ func (c *cache) open(code Code) ([]*os.File, int64, error) {
 }
 
 // verify returns the entry if this process has found it good before and the file
-// has not changed since (S39).
+// has not changed since.
 func (c *cache) verify(key string) (*entry, error) {
 	c.mu.Lock()
 	e := c.verified[key]
@@ -200,7 +200,7 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// reject drops an entry that turned out to be bad, and says so (S39).
+// reject drops an entry that turned out to be bad, and says so.
 func (c *cache) reject(code Code, why error) {
 	c.drop(code.key, why)
 }

@@ -62,7 +62,7 @@ func codeFile(t *testing.T, dir string) string {
 	return found[0]
 }
 
-func TestCompiledCodeIsKept(t *testing.T) { // S37, S38
+func TestCompiledCodeIsKept(t *testing.T) {
 	dir := t.TempDir()
 	wasm := raw().bytes()
 	var first, second watched
@@ -83,11 +83,11 @@ func TestCompiledCodeIsKept(t *testing.T) { // S37, S38
 	}
 	info, err := os.Stat(codeFile(t, dir))
 	if err != nil || info.Mode().Perm()&0o137 != 0 {
-		t.Errorf("compiled code has mode %v, %v (S40)", info.Mode(), err)
+		t.Errorf("compiled code has mode %v, %v", info.Mode(), err)
 	}
 }
 
-func TestOneCompilesForAll(t *testing.T) { // S37: in one process, and across
+func TestOneCompilesForAll(t *testing.T) { // In one process, and across
 	dir := t.TempDir()
 	wasm := raw(opUnreachable).bytes()
 	var w watched
@@ -110,7 +110,7 @@ func TestOneCompilesForAll(t *testing.T) { // S37: in one process, and across
 	}
 }
 
-func TestBadEntriesAreMadeAnew(t *testing.T) { // S39
+func TestBadEntriesAreMadeAnew(t *testing.T) {
 	wasm := raw(join(i32(9), []byte{opCall, rawExit})...).bytes()
 	entryOf := func(code string) string { return filepath.Join(filepath.Dir(code), "..", "..", "entry.json") }
 	rewrite := func(t *testing.T, path string, change func([]byte) []byte) {
@@ -178,7 +178,7 @@ func TestBadEntriesAreMadeAnew(t *testing.T) { // S39
 	}
 }
 
-func TestLooseCacheIsDropped(t *testing.T) { // S40
+func TestLooseCacheIsDropped(t *testing.T) {
 	wasm := raw().bytes()
 	for name, loosen := range map[string]func(code string) error{
 		"mode of the code":      func(code string) error { return os.Chmod(code, 0o666) },
@@ -205,7 +205,7 @@ func TestLooseCacheIsDropped(t *testing.T) { // S40
 }
 
 // A cache that cannot be trusted is deleted, so it must be one.
-func TestForeignDirectoryIsNoCache(t *testing.T) { // S40
+func TestForeignDirectoryIsNoCache(t *testing.T) {
 	dir := t.TempDir()
 	thesis := filepath.Join(dir, "thesis.txt")
 	if err := os.WriteFile(thesis, []byte("ten years of work"), 0o666); err != nil {
@@ -220,7 +220,7 @@ func TestForeignDirectoryIsNoCache(t *testing.T) { // S40
 	}
 }
 
-func TestCacheIsBounded(t *testing.T) { // S40
+func TestCacheIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	var w watched
 	s := open(t, at(dir, &w), func(o *sandbox.Options) { o.CacheBytes = 1 })
@@ -238,7 +238,7 @@ func TestCacheIsBounded(t *testing.T) { // S40
 	}
 }
 
-func TestCompilationHasLimits(t *testing.T) { // S37
+func TestCompilationHasLimits(t *testing.T) {
 	illTyped := raw(opDrop).bytes() // drops from an empty stack
 	task, err := taskGuest()
 	if err != nil {
@@ -278,7 +278,7 @@ func TestCompilationHasLimits(t *testing.T) { // S37
 	}
 }
 
-// Many that open a new cache at once agree on one key (S38).
+// Many that open a new cache at once agree on one key.
 func TestOneKey(t *testing.T) {
 	for range 50 {
 		path := filepath.Join(t.TempDir(), "hmac.key")

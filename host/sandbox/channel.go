@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// writeDeadline is how long a worker may leave its socket unread (S25).
+// writeDeadline is how long a worker may leave its socket unread.
 const writeDeadline = 5 * time.Second
 
 // inputBytes is how much is read ahead: headers and small requests.
@@ -59,7 +59,7 @@ func (c *channel) next() (abi.WireHeader, *buffer, error) {
 	return h, buf, nil
 }
 
-// check refuses a header before anything is allocated for it (S24).
+// check refuses a header before anything is allocated for it.
 func (c *channel) check(h abi.WireHeader) error {
 	most, ok := c.limits.FromWorker(h.Call)
 	switch {
@@ -132,7 +132,7 @@ func (c *channel) send(h abi.WireHeader, payload []byte) error {
 	return nil
 }
 
-// load sends the load message with its descriptors (S11).
+// load sends the load message with its descriptors.
 func (c *channel) load(l abi.Load, files ...*os.File) error {
 	payload := l.Append(nil)
 	h := abi.WireHeader{Length: uint32(len(payload)), Call: abi.CallLoad}
@@ -145,4 +145,50 @@ func (c *channel) load(l abi.Load, files ...*os.File) error {
 		return fmt.Errorf("write to worker: %w", err)
 	}
 	return jail.SendFDs(c.socket, append(h.Append(nil), payload...), files...)
+}
+
+// Payloads are read into buffers that are used again: a run of a million
+// records allocates no more than one of a thousand. Small and large messages
+// have pools of their own, so that a parked call does not hold a frame's memory.
+const (
+	smallBuffer = 4 << 10
+	frameBuffer = 80 << 10   // the SDK's frames are 64 KiB and the last record
+	largeBuffer = 1280 << 10 // anything up to the default frame limit
+)
+
+type buffer struct{ b []byte }
+
+var buffers = [...]struct {
+	size int
+	pool *sync.Pool
+}{
+	{smallBuffer, newBuffers(smallBuffer)},
+	{frameBuffer, newBuffers(frameBuffer)},
+	{largeBuffer, newBuffers(largeBuffer)},
+}
+
+func newBuffers(size int) *sync.Pool {
+	return &sync.Pool{New: func() any { return &buffer{b: make([]byte, size)} }}
+}
+
+// takeBuffer returns a buffer of at least n bytes. n was checked by the caller.
+func takeBuffer(n int) *buffer {
+	for _, class := range buffers {
+		if n <= class.size {
+			if b, ok := class.pool.Get().(*buffer); ok {
+				return b
+			}
+		}
+	}
+	return &buffer{b: make([]byte, n)}
+}
+
+// giveBuffer makes b available again. Its content is no longer the giver's.
+func giveBuffer(b *buffer) {
+	for _, class := range buffers {
+		if len(b.b) == class.size {
+			class.pool.Put(b)
+			return
+		}
+	}
 }

@@ -66,7 +66,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestChannelAllocatesNothingUnchecked(t *testing.T) { // S24
+func TestChannelAllocatesNothingUnchecked(t *testing.T) {
 	header := abi.WireHeader{Length: 1<<32 - 1, ID: 1, Call: abi.CallEmit}.Append(nil)
 	rest := &endless{}
 	allocated := testing.AllocsPerRun(10, func() {

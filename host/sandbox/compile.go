@@ -18,7 +18,7 @@ import (
 
 // Prepare makes sure that the cache has compiled code for the module, which
 // passed CheckModule with exactly these bytes. Compiling happens in a worker
-// with limits (S37); of several that want the same, in this process or another,
+// with limits; of several that want the same, in this process or another,
 // one compiles and the others wait. A module that cannot be compiled is a
 // *Failure with one of the codes CodeCompile…, CodeEngineUnavailable or
 // CodeIsolationUnavailable.
@@ -103,7 +103,7 @@ func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
 	return nil
 }
 
-// compile runs a compile worker and takes what it made (S37).
+// compile runs a compile worker and takes what it made.
 func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (err error) {
 	ctx, cancel := patience.Within(ctx, s.options.CompileWall)
 	defer cancel()
@@ -187,7 +187,7 @@ func isLate(ctx context.Context) bool {
 
 // accept takes the output of a compile worker, which has ended: exactly one
 // regular file, with one link, inside the cap. It is copied: the worker's own
-// file is never used (S38).
+// file is never used.
 func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 	root, err := os.OpenRoot(out)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 // lockPoll is how often a lock held by another process is tried.
 const lockPoll = 20 * time.Millisecond
 
-// lockFile takes the lock of a key across processes (S37).
+// lockFile takes the lock of a key across processes.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -7,9 +7,9 @@
 // they were sent, and whoever runs it answers them. What it does decide is
 // whether the other side still speaks the wire at all: a worker is taken to be
 // in its guest's hands, so every message is bounded before it is read and any
-// that an honest worker would not send ends it (S24).
+// that an honest worker would not send ends it.
 //
 // It trusts the kernel, the host's own executable and the walls of host/jail;
 // not modules, not workers, and not the bytes of its own cache until it has
-// verified them (S39).
+// verified them.
 package sandbox

@@ -27,7 +27,7 @@ func openEvil(t *testing.T, change ...func(*sandbox.Options)) (*sandbox.Sandbox,
 	return s, prepared(t, s, wasm)
 }
 
-func TestEvilWorkersAreGivenUp(t *testing.T) { // S24, S25, S32
+func TestEvilWorkersAreGivenUp(t *testing.T) {
 	s, spec := openEvil(t)
 	for _, name := range []string{
 		"an unknown call", "a call of the host", "reply relayed", "hello again", "ready again", "an id again",
@@ -57,7 +57,7 @@ func TestEvilWorkersAreGivenUp(t *testing.T) { // S24, S25, S32
 	}
 }
 
-func TestWorkersEnds(t *testing.T) { // S32
+func TestWorkersEnds(t *testing.T) {
 	s, spec := openEvil(t)
 	for name, want := range map[string]sandbox.ExitKind{
 		"leaving without a word": sandbox.ExitCrashed,
@@ -92,12 +92,12 @@ func TestWorkersThatNeverBecomeReady(t *testing.T) {
 		other := open(t, func(o *sandbox.Options) { o.BuildID = "another" })
 		_, err := other.Start(t.Context(), spec)
 		if err == nil || !strings.Contains(err.Error(), "another build") {
-			t.Errorf("started with %v (S10)", err)
+			t.Errorf("started with %v", err)
 		}
 	})
 }
 
-func TestAWorkerThatDoesNotReadIsKilled(t *testing.T) { // S25
+func TestAWorkerThatDoesNotReadIsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the write deadline of five seconds")
 	}
@@ -114,7 +114,7 @@ func TestAWorkerThatDoesNotReadIsKilled(t *testing.T) { // S25
 	}
 }
 
-func TestEvilCompilersOutputIsRefused(t *testing.T) { // S38
+func TestEvilCompilersOutputIsRefused(t *testing.T) {
 	path, err := evilWorker()
 	if err != nil {
 		t.Fatal(err)

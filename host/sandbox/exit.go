@@ -1,17 +1,19 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// An ExitKind says how a guest ended (S32).
+// An ExitKind says how a guest ended.
 type ExitKind string
 
 const (
-	// ExitExited: the guest left with a code (R39).
+	// ExitExited: the guest left with a code.
 	ExitExited ExitKind = "exited"
 	// ExitTrapped: see TrapKind.
 	ExitTrapped ExitKind = "trapped"
@@ -29,7 +31,7 @@ const (
 	ExitProtocol ExitKind = "protocol_error"
 )
 
-// Usage is what a guest has used so far, or in all (S31).
+// Usage is what a guest has used so far, or in all.
 type Usage struct {
 	CPU              time.Duration // user and system, without what bringing it up took
 	PeakMemoryBytes  uint64        // of the whole worker
@@ -60,7 +62,7 @@ func (g *Guest) Exit() Exit {
 }
 
 // Usage samples what the guest has used; it is made to be called ten times a
-// second (S31).
+// second.
 func (g *Guest) Usage() Usage {
 	u := Usage{Wall: time.Since(g.began)}
 	if cpu, err := g.process.CPU(); err == nil {
@@ -99,7 +101,7 @@ func (g *Guest) finish() {
 	g.settle(process)
 }
 
-// settle is the table of S32. mu is held.
+// settle says how the guest ended. mu is held.
 func (g *Guest) settle(process jail.Exit) {
 	e := &g.exit
 	cause := process.Cause(g.limits)
@@ -145,4 +147,58 @@ func trapKind(kind string) string {
 		return kind
 	}
 	return abi.TrapOther
+}
+
+// The codes of a [Failure]: why there is no running guest.
+const (
+	CodeCompileTimeout       = "module_compile_timeout"
+	CodeCompileMemory        = "module_compile_memory"
+	CodeCompileFailed        = "module_compile_failed"
+	CodeEngineUnavailable    = "engine_unavailable"
+	CodeIsolationUnavailable = "isolation_unavailable"
+	CodeWorkerFailed         = "worker_start_failed"
+)
+
+// ErrClosed is returned after the sandbox was closed.
+var ErrClosed = errors.New("sandbox is closed")
+
+// ErrGone is returned by calls on a guest whose worker has ended.
+var ErrGone = errors.New("worker is gone")
+
+// ErrNoCall is returned by a reply to a call that is not waiting for one.
+var ErrNoCall = errors.New("no such call is waiting")
+
+// A Failure says why a module could not be prepared or a worker not started.
+// Detail may hold text that the module's author chose: it is data.
+type Failure struct {
+	Code   string
+	Detail string
+}
+
+// Error says what failed and why.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%s: %s", f.Code, f.Detail)
+}
+
+// errBadEntry marks a start that failed for its compiled code: the entry is to
+// be dropped and made anew.
+var errBadEntry = errors.New("compiled code is missing or damaged")
+
+// errForgotten marks a start for which this process has not verified compiled
+// code, or no longer holds it open. It says nothing against the entry.
+var errForgotten = errors.New("compiled code is not prepared")
+
+// stageFailure translates the failure that a worker reported of itself.
+func stageFailure(e abi.Exit) error {
+	switch e.TrapKind {
+	case abi.StageIsolation:
+		return &Failure{Code: CodeIsolationUnavailable, Detail: e.Detail}
+	case abi.StageEngine:
+		return &Failure{Code: CodeEngineUnavailable, Detail: e.Detail}
+	case abi.StageModule:
+		return &Failure{Code: CodeCompileFailed, Detail: e.Detail}
+	case abi.StageCode:
+		return fmt.Errorf("%w: %s", errBadEntry, e.Detail)
+	}
+	return &Failure{Code: CodeWorkerFailed, Detail: e.Detail}
 }

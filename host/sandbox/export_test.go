@@ -2,9 +2,9 @@ package sandbox
 
 // Idle is how many blank workers wait, and BlankPIDs which (tests only).
 func (s *Sandbox) Idle() (pids []int) {
-	s.nursery.mu.Lock()
-	defer s.nursery.mu.Unlock()
-	for _, b := range s.nursery.idle {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	for _, b := range s.pool.idle {
 		pids = append(pids, b.process.PID())
 	}
 	return pids

@@ -44,7 +44,7 @@ type Steps struct {
 // other methods are safe for concurrent use.
 //
 // Invariant: at most one call besides emits waits for its reply; the worker is
-// killed when it sends another (S25).
+// killed when it sends another.
 type Guest struct {
 	process   *jail.Process
 	channel   *channel
@@ -74,10 +74,10 @@ type Guest struct {
 	exit      Exit
 }
 
-// Isolation is what holds around the guest (S20).
+// Isolation is what holds around the guest.
 func (g *Guest) Isolation() jail.Isolation { return g.isolation }
 
-// MemoryWall is how much private memory the worker may have (S18).
+// MemoryWall is how much private memory the worker may have.
 func (g *Guest) MemoryWall() uint64 { return g.limits.DataBytes }
 
 // Steps tell what bringing the guest up took.
@@ -88,7 +88,7 @@ func (g *Guest) Steps() Steps {
 }
 
 // Go lets the guest run its first instruction. It is called once, when
-// run.started is durable (R32).
+// run.started is durable.
 func (g *Guest) Go() error {
 	g.mu.Lock()
 	if g.went {
@@ -106,10 +106,9 @@ func (g *Guest) Go() error {
 // then. A reader that stops early must kill the guest.
 func (g *Guest) Calls() <-chan Inbound { return g.calls }
 
-// Reply answers the call with that id; payload is the reply, or the error text
-// of a failed call (G7), and is not kept. It waits while the guest is suspended
-// (S25). ErrNoCall: no such call waits. ErrGone: the worker has ended, or did
-// not read for 5 s and was killed.
+// Reply answers the call with that id; payload is the reply, or the error text of a failed
+// call, and is not kept. It waits while the guest is suspended. ErrNoCall: no such call
+// waits. ErrGone: the worker has ended, or did not read for 5 s and was killed.
 func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
 	if err := g.awaitResume(); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
 	return g.write(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload)
 }
 
-// Credit gives emit room back for frames and bytes that were processed (G13).
+// Credit gives emit room back for frames and bytes that were processed.
 // It waits while the guest is suspended.
 func (g *Guest) Credit(frames, bytes int) error {
 	if err := g.awaitResume(); err != nil {
@@ -152,8 +151,8 @@ func (g *Guest) Credit(frames, bytes int) error {
 }
 
 // EndEmit makes every later emit of the guest fail with errno, without being
-// sent: ECANCELED when the run is being cancelled (R173), EPROTO after a
-// violation (then every other call fails too, R214). An emit that waits for
+// sent: ECANCELED when the run is being cancelled, EPROTO after a
+// violation (then every other call fails too). An emit that waits for
 // credit returns at once. Frames already under way still arrive.
 func (g *Guest) EndEmit(errno abi.Errno) error {
 	if err := g.awaitResume(); err != nil {
@@ -173,7 +172,7 @@ func (g *Guest) write(h abi.WireHeader, payload []byte) error {
 	return nil
 }
 
-// Kill ends the guest at once, whatever it is doing (S29). It does not wait:
+// Kill ends the guest at once, whatever it is doing. It does not wait:
 // Calls is closed when the worker is gone.
 func (g *Guest) Kill() {
 	g.mu.Lock()
@@ -189,7 +188,7 @@ func (g *Guest) Kill() {
 // stop kills the process. A worker that cannot be killed has ended.
 func (g *Guest) stop() { _ = g.process.Kill() }
 
-// Suspend stops the worker where it is (R224). Replies and credit wait.
+// Suspend stops the worker where it is. Replies and credit wait.
 func (g *Guest) Suspend() error {
 	g.mu.Lock()
 	if g.resumed == nil {
@@ -198,7 +197,7 @@ func (g *Guest) Suspend() error {
 	g.mu.Unlock()
 	err := g.process.Suspend()
 	if errors.Is(err, jail.ErrUnsupported) {
-		return nil // withholding replies is all there is (R224)
+		return nil // withholding replies is all there is
 	}
 	return err
 }

@@ -1,12 +1,13 @@
 package sandbox
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 )
 
-// A Transport says how a connector speaks with the host (G3). The value is
+// A Transport says how a connector speaks with the host. The value is
 // what a run's record carries as its guest transport.
 type Transport string
 
@@ -36,11 +37,11 @@ func (i Import) String() string { return i.Module + "." + i.Name }
 // A Module is what the structure walk learned about untrusted bytes. It holds
 // no reference to them.
 type Module struct {
-	Digest    string    // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked (S138)
-	Size      int64     // bytes
-	Transport Transport // G3
-	Imports   []Import  // in the order of the module
-	Manifest  []byte    // the section sluice.manifest (G2); nil when absent
+	Digest    string // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked
+	Size      int64  // bytes
+	Transport Transport
+	Imports   []Import // in the order of the module
+	Manifest  []byte   // the section sluice.manifest; nil when absent
 
 	MemoryMin uint32 // pages
 	MemoryMax uint32 // pages; the architectural maximum when none is declared
@@ -67,7 +68,7 @@ func (m Module) Uses(module string) bool {
 
 // CheckModule walks wasm once, before anything else touches it, and refuses
 // with a *ModuleError what is malformed, over a limit of lim, outside of the
-// accepted features, or asks for an import that is not on the list (S34, G4).
+// accepted features, or asks for an import that is not on the list.
 //
 // The work is linear in len(wasm). What it allocates is bounded by the limits
 // and by the bytes really present, never by a count that wasm declares. Types
@@ -90,4 +91,184 @@ func CheckModule(wasm []byte, lim ModuleLimits) (Module, error) {
 		return m, w.err
 	}
 	return w.m, nil
+}
+
+// Section ids of a core module.
+const (
+	sectionCustom    = 0
+	sectionType      = 1
+	sectionImport    = 2
+	sectionFunction  = 3
+	sectionTable     = 4
+	sectionMemory    = 5
+	sectionGlobal    = 6
+	sectionExport    = 7
+	sectionStart     = 8
+	sectionElement   = 9
+	sectionCode      = 10
+	sectionData      = 11
+	sectionDataCount = 12
+	sectionTag       = 13
+)
+
+// sectionRank is the order that sections must come in; custom ones are free.
+var sectionRank = [sectionTag + 1]int{
+	sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5, sectionTag: 6, sectionGlobal: 7,
+	sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11, sectionCode: 12, sectionData: 13,
+}
+
+var sectionNames = [sectionTag + 1]string{
+	"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data",
+	"data count", "tag",
+}
+
+// A funcType is one entry of the type section, by where it stands.
+type funcType struct {
+	at      int    // position of its parameter count
+	params  uint16 // bounded by the hard maximum of ModuleLimits.Signature
+	results uint16
+}
+
+// A moduleWalk is one pass over one module.
+type moduleWalk struct {
+	moduleReader
+	lim ModuleLimits
+	m   Module
+
+	types []funcType // grows as entries are read, at most lim.Types
+
+	importedFuncs int
+	funcs         moduleReader // the type indices of defined functions, before the first
+	tables        int
+	tableMinimum  uint64
+	memories      int
+	elements      uint64 // entries of all element segments
+
+	bodies    int
+	locals    uint64
+	declared  int // data segments by the data count section, -1 without
+	exports   struct{ memory, start bool }
+	manifests int
+}
+
+var (
+	moduleHeader    = []byte("\x00asm\x01\x00\x00\x00")
+	componentHeader = []byte("\x00asm\x0d\x00\x01\x00")
+)
+
+// walk reads everything; w.err holds the first fault.
+func (w *moduleWalk) walk() {
+	w.declared = -1
+	w.m.MemoryMax = maxPages
+	if !w.header() {
+		return
+	}
+	var seen uint16
+	rank, limit := 0, w.end
+	for w.pos < limit && w.err == nil {
+		at := w.pos
+		id := w.byte()
+		size := w.u32()
+		if w.err != nil {
+			return
+		}
+		if e := checkSection(id, at, seen, rank); e != nil {
+			w.refuse(e)
+			return
+		}
+		if uint64(size) > uint64(w.left()) {
+			w.refuse(fault(RuleSectionSize, at, "the %s section declares %d bytes and %d remain", sectionNames[id], size, w.left()))
+			return
+		}
+		if id != sectionCustom {
+			seen |= 1 << id
+			rank = sectionRank[id]
+		}
+		w.end = w.pos + int(size)
+		w.section(id, at)
+		if w.err == nil && w.pos != w.end {
+			w.refuse(fault(RuleSectionSize, w.pos, "%d bytes follow the last entry of the %s section", w.left(), sectionNames[id]))
+		}
+		w.end = limit
+	}
+	if w.err == nil {
+		w.finish()
+	}
+}
+
+func (w *moduleWalk) header() bool {
+	switch {
+	case bytes.HasPrefix(w.b, moduleHeader):
+		w.pos = len(moduleHeader)
+		return true
+	case bytes.HasPrefix(w.b, componentHeader):
+		w.refuse(fault(RuleComponent, 0, "this is a component, not a core module"))
+	default:
+		w.refuse(fault(RuleHeader, 0, "the file does not start as a WebAssembly module of version 1"))
+	}
+	return false
+}
+
+// checkSection judges an id by the sections before it.
+func checkSection(id byte, at int, seen uint16, rank int) *ModuleError {
+	switch {
+	case id == sectionTag:
+		return fault(RuleFeature, at, "the tag section belongs to exceptions, which are not accepted")
+	case id > sectionTag:
+		return fault(RuleSectionUnknown, at, "section %d does not exist", id)
+	case id == sectionCustom:
+		return nil
+	case seen&(1<<id) != 0:
+		return fault(RuleSectionDuplicate, at, "the %s section appears twice", sectionNames[id])
+	case sectionRank[id] < rank:
+		return fault(RuleSectionOrder, at, "the %s section stands too late", sectionNames[id])
+	}
+	return nil
+}
+
+func (w *moduleWalk) section(id byte, at int) {
+	switch id {
+	case sectionCustom:
+		w.customSection(at)
+	case sectionType:
+		w.typeSection()
+	case sectionImport:
+		w.importSection()
+	case sectionFunction:
+		w.functionSection()
+	case sectionTable:
+		w.tableSection()
+	case sectionMemory:
+		w.memorySection()
+	case sectionGlobal:
+		w.globalSection()
+	case sectionExport:
+		w.exportSection()
+	case sectionStart:
+		w.startSection()
+	case sectionElement:
+		w.elementSection()
+	case sectionDataCount:
+		w.declared = w.count(RuleDataSegments, "data segments", w.lim.DataSegments, 0)
+	case sectionCode:
+		w.codeSection()
+	case sectionData:
+		w.dataSection()
+	}
+}
+
+// finish checks what only the whole module shows.
+func (w *moduleWalk) finish() {
+	switch {
+	case w.bodies != w.m.Functions:
+		w.refuse(fault(RuleCodeCount, w.pos, "%d functions are declared and %d have a body", w.m.Functions, w.bodies))
+	case w.declared >= 0 && w.declared != w.m.DataSegments:
+		w.refuse(fault(RuleDataCount, w.pos, "%d data segments are announced and %d exist", w.declared, w.m.DataSegments))
+	case !w.exports.memory:
+		w.refuse(fault(RuleExportMemory, w.pos, "the module does not export its memory as %q", exportMemory))
+	case !w.exports.start:
+		w.refuse(fault(RuleExportStart, w.pos, "the module does not export the function %q", exportStart))
+	default:
+		w.m.Transport = w.transport()
+	}
 }

@@ -14,7 +14,7 @@ var (
 	plain     = sandbox.Module{Imports: []sandbox.Import{{Module: "sluice_v1", Name: "emit"}}}
 )
 
-// G4: a binding's module needs the binding in the manifest.
+// A binding's module needs the binding in the manifest.
 func TestCheckBindings(t *testing.T) {
 	if err := sandbox.CheckBindings(plain, nil); err != nil {
 		t.Error(err)
@@ -33,7 +33,6 @@ func TestCheckBindings(t *testing.T) {
 	}
 }
 
-// G25.
 func TestWarnings(t *testing.T) {
 	tests := []struct {
 		name     string

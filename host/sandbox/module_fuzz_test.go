@@ -14,7 +14,7 @@ import (
 const walkBudget = 1 << 20
 
 // FuzzCheckModule: no input panics, allocates by a count it declares, or
-// passes with a report that contradicts the limits (S34).
+// passes with a report that contradicts the limits.
 func FuzzCheckModule(f *testing.F) {
 	for _, tt := range refusals {
 		if wasm := tt.wasm(); len(wasm) < 4<<10 {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -18,7 +19,7 @@ func kindName(kind byte) string {
 }
 
 // importSection admits functions of the list with their exact types, and
-// nothing else (G4).
+// nothing else.
 func (w *moduleWalk) importSection() {
 	n := w.count(RuleImports, "imports", w.lim.Imports, 4)
 	for range n {
@@ -59,7 +60,7 @@ func (w *moduleWalk) refuseImport(rule string, at int, module, name []byte, why 
 	w.refuse(e)
 }
 
-// transport tells the kind of connector by its imports (G3).
+// transport tells the kind of connector by its imports.
 func (w *moduleWalk) transport() Transport {
 	for _, i := range w.m.Imports {
 		if messageImports[i] {
@@ -69,7 +70,7 @@ func (w *moduleWalk) transport() Transport {
 	return TransportStdio
 }
 
-// allowedImports is the whole list of G4: names and exact signatures.
+// allowedImports is everything a module may import: names and exact signatures.
 var allowedImports = listImports()
 
 // messageImports are those that make an ABI connector.
@@ -94,4 +95,117 @@ func listMessages() map[Import]bool {
 		}
 	}
 	return list
+}
+
+// bindingModules are the import modules that stand behind a binding of the
+// manifest, in the order of the contract.
+var bindingModules = []struct{ module, binding string }{
+	{abi.ModuleNetwork, "network"},
+	{abi.ModuleBrowser, "browser"},
+}
+
+// CheckBindings refuses m with a *ModuleError when it imports the module of a
+// binding that is not among declared, the names that its manifest has under
+// runtime_requirements.bindings.
+func CheckBindings(m Module, declared []string) error {
+	for _, b := range bindingModules {
+		if m.Uses(b.module) && !slices.Contains(declared, b.binding) {
+			i := slices.IndexFunc(m.Imports, func(i Import) bool { return i.Module == b.module })
+			e := fault(RuleImportBinding, 0, "import %s needs the binding %q, which the manifest does not declare", m.Imports[i], b.binding)
+			e.Import = m.Imports[i].String()
+			return e
+		}
+	}
+	return nil
+}
+
+// Codes of warnings.
+const (
+	WarnNetworkNotImported = "network_not_imported"
+	WarnBrowserNotImported = "browser_not_imported"
+	WarnOptionalUnused     = "binding_optional_unused"
+)
+
+// A Warning tells an author that manifest and module do not fit, without
+// refusing the module.
+type Warning struct {
+	Code    string
+	Binding string
+	Detail  string
+}
+
+// Warnings compares m with the bindings its manifest declares: name to
+// required. Bindings without an import module of their own are passed over.
+func Warnings(m Module, bindings map[string]bool) []Warning {
+	var warnings []Warning
+	for _, b := range bindingModules {
+		required, declared := bindings[b.binding]
+		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
+			continue
+		}
+		w := Warning{Code: WarnOptionalUnused, Binding: b.binding}
+		w.Detail = fmt.Sprintf("the manifest lists the binding %q as optional and the module imports no function of %s", b.binding, b.module)
+		if required {
+			w.Code = b.binding + "_not_imported"
+			w.Detail = fmt.Sprintf("the manifest requires the binding %q and the module imports no function of %s, so it cannot use it", b.binding, b.module)
+		}
+		warnings = append(warnings, w)
+	}
+	return warnings
+}
+
+// wasiFunctions is what a module can import of WASI preview 1, with
+// signatures as in abi.Function.Signature. proc_raise is left out: no current
+// toolchain imports it, and a signal has no meaning in a worker.
+var wasiFunctions = []struct{ name, signature string }{
+	{"args_get", "ii>i"},
+	{"args_sizes_get", "ii>i"},
+	{"environ_get", "ii>i"},
+	{"environ_sizes_get", "ii>i"},
+	{"clock_res_get", "ii>i"},
+	{"clock_time_get", "iIi>i"},
+	{"random_get", "ii>i"},
+
+	{"fd_advise", "iIIi>i"},
+	{"fd_allocate", "iII>i"},
+	{"fd_close", "i>i"},
+	{"fd_datasync", "i>i"},
+	{"fd_fdstat_get", "ii>i"},
+	{"fd_fdstat_set_flags", "ii>i"},
+	{"fd_fdstat_set_rights", "iII>i"},
+	{"fd_filestat_get", "ii>i"},
+	{"fd_filestat_set_size", "iI>i"},
+	{"fd_filestat_set_times", "iIIi>i"},
+	{"fd_pread", "iiiIi>i"},
+	{"fd_prestat_get", "ii>i"},
+	{"fd_prestat_dir_name", "iii>i"},
+	{"fd_pwrite", "iiiIi>i"},
+	{"fd_read", "iiii>i"},
+	{"fd_readdir", "iiiIi>i"},
+	{"fd_renumber", "ii>i"},
+	{"fd_seek", "iIii>i"},
+	{"fd_sync", "i>i"},
+	{"fd_tell", "ii>i"},
+	{"fd_write", "iiii>i"},
+
+	{"path_create_directory", "iii>i"},
+	{"path_filestat_get", "iiiii>i"},
+	{"path_filestat_set_times", "iiiiIIi>i"},
+	{"path_link", "iiiiiii>i"},
+	{"path_open", "iiiiiIIii>i"},
+	{"path_readlink", "iiiiii>i"},
+	{"path_remove_directory", "iii>i"},
+	{"path_rename", "iiiiii>i"},
+	{"path_symlink", "iiiii>i"},
+	{"path_unlink_file", "iii>i"},
+
+	{"poll_oneoff", "iiii>i"},
+	{"proc_exit", "i>"},
+	{"sched_yield", ">i"},
+
+	// Sockets exist, so that programs link, and answer ENOTSUP.
+	{"sock_accept", "iii>i"},
+	{"sock_recv", "iiiiii>i"},
+	{"sock_send", "iiiii>i"},
+	{"sock_shutdown", "ii>i"},
 }

@@ -2,7 +2,7 @@ package sandbox
 
 import "fmt"
 
-// ModuleLimits bounds the structure of a module (security.md section 17). A
+// ModuleLimits bounds the structure of a module. A
 // zero field means its default.
 type ModuleLimits struct {
 	Bytes         int64 // module.bytes

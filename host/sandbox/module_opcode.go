@@ -49,7 +49,7 @@ const (
 )
 
 // opcodes, miscOpcodes and vectorOpcodes hold every instruction of
-// CoreFeaturesV2 (S41) by its immediate; what is missing is refused.
+// CoreFeaturesV2 by its immediate; what is missing is refused.
 var (
 	opcodes       = listOpcodes()
 	miscOpcodes   = listMiscOpcodes()

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// refusals has at least one module for every rule of CheckModule (S34).
+// refusals has at least one module for every rule of CheckModule.
 var refusals = []struct {
 	name string
 	rule string

@@ -83,7 +83,7 @@ func TestCheckModuleReports(t *testing.T) {
 	}
 }
 
-// G3: reply, read, close, network and browser alone make no ABI connector.
+// Reply, read, close, network and browser alone make no ABI connector.
 func TestTransport(t *testing.T) {
 	for _, f := range abi.Functions {
 		wasm := minimal().with(1, vec([]byte{0x60, 0, 0}, typeOf(f.Signature()))).
@@ -110,7 +110,7 @@ func typeOf(signature string) []byte {
 	return join([]byte{0x60}, sized([]byte(code.Replace(in))), sized([]byte(code.Replace(out))))
 }
 
-// S36: what the standard toolchain makes passes, here the host's own compiler.
+// What the standard toolchain makes passes, here the host's own compiler.
 func TestCheckModuleAcceptsGo(t *testing.T) {
 	wasm := goGuest(t)
 	m, err := sandbox.CheckModule(wasm, sandbox.ModuleLimits{})

@@ -10,7 +10,7 @@ import (
 
 // pump carries messages from the worker to Calls until the worker is gone, and
 // is what knows how it ended. Back-pressure is the channel and the credit: a
-// guest that is ahead blocks in its own socket (S25).
+// guest that is ahead blocks in its own socket.
 func (g *Guest) pump() {
 	defer close(g.calls)
 	err := g.relay()
@@ -72,7 +72,7 @@ func (g *Guest) relay() error {
 	}
 }
 
-// admit checks a message against what the worker may send now (S24, S25).
+// admit checks a message against what the worker may send now.
 func (g *Guest) admit(in Inbound) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

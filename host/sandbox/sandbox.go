@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
+	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/jail"
 )
 
@@ -13,7 +17,7 @@ import (
 type Sandbox struct {
 	options  Options
 	launcher *jail.Launcher
-	nursery  *nursery
+	pool     *pool
 	cache    *cache
 	promised atomic.Pointer[jail.Isolation] // what Probe found; nil before
 	broken   atomic.Bool                    // Probe found a hole
@@ -21,7 +25,7 @@ type Sandbox struct {
 
 // Open opens the cache and starts blank workers. It fails if the cache's
 // directory cannot be used, or if the machine does not offer the isolation that
-// is required (S21).
+// is required.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	o, err := o.settled()
 	if err != nil {
@@ -35,14 +39,159 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	if s.cache, err = openCache(o, launcher.GID()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), launcher.Close())
 	}
-	s.nursery = openNursery(launcher, o)
+	s.pool = openPool(launcher, o)
 	return s, nil
 }
 
 // Close ends every worker and waits for them. Guests end as killed.
 func (s *Sandbox) Close() error {
-	s.nursery.close()
+	s.pool.close()
 	err := s.launcher.Close()
 	s.cache.close()
 	return err
+}
+
+// ErrIsolationBroken: a layer that is reported as active let a canary through.
+// The host starts no run.
+var ErrIsolationBroken = errors.New("isolation_broken")
+
+// Probe sends canaries into the jail, reports what holds and what is missing,
+// and from then on counts on what it found: a worker that ends up with less is
+// refused. A host calls it at start, before any run; doctor prints the report.
+// dataDir is the host's data directory, which no canary may reach.
+//
+// The report is complete beside ErrIsolationBroken, and beside a *Failure with
+// CodeIsolationUnavailable when less than Options.Require holds.
+func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error) {
+	report, err := s.launcher.Probe(ctx, dataDir)
+	if err != nil {
+		return report, fmt.Errorf("probe isolation: %w", err)
+	}
+	if broken := report.Broken(); len(broken) > 0 {
+		names := make([]string, len(broken))
+		for i, a := range broken {
+			names[i] = a.Name
+		}
+		s.broken.Store(true)
+		return report, fmt.Errorf("%w: %s", ErrIsolationBroken, strings.Join(names, ", "))
+	}
+	s.broken.Store(false)
+	s.promised.Store(&report.Isolation)
+	if r := s.options.Require; r != "" && !report.Isolation.Meets(r) {
+		return report, &Failure{Code: CodeIsolationUnavailable, Detail: fmt.Sprintf("isolation is %s, %s is required", report.Isolation.Level, r)}
+	}
+	return report, nil
+}
+
+// Isolation is what holds around a guest, for rooms that see the jail
+// through the sandbox only.
+type Isolation = jail.Isolation
+
+// Options configure a [Sandbox]. Zero fields mean the defaults, except those that are marked required.
+type Options struct {
+	// CacheDir is where compiled code is kept; required. It must belong to this
+	// user alone.
+	CacheDir string
+	// CacheKey authenticates entries. Without one a random key is kept in
+	// CacheDir.
+	CacheKey []byte
+	// CacheBytes bounds the cache, EntryBytes one entry.
+	CacheBytes, EntryBytes int64
+
+	// BuildID is what workers must say they are, required: worker.BuildID().
+	BuildID string
+	// Engine names the engine and its version, required: worker.EngineVersion().
+	// It is part of every cache key.
+	Engine string
+
+	// Jail configures the launcher.
+	Jail jail.Options
+	// Require is the least level of isolation a run may have: one of the jail's
+	// levels, or empty for whatever there is.
+	Require string
+
+	// Prespawn is how many blank workers wait, -1 for none; BlankLife is how long.
+	Prespawn  int
+	BlankLife time.Duration
+
+	// CompileCPU, CompileWall and CompileData bound one compilation.
+	CompileCPU, CompileWall time.Duration
+	CompileData             uint64
+
+	// Limits bound the messages of workers.
+	Limits abi.WireLimits
+	// DataBytes is what a worker may use beyond guest memory and code.
+	DataBytes uint64
+	// CallsPerSecond and CallBurst bound a guest's calls; above them it is slowed.
+	CallsPerSecond, CallBurst int
+
+	// Audit receives what must be kept: a name such as "cache_entry_bad",
+	// and details that hold no secret. It may be nil.
+	Audit func(event string, details map[string]string)
+	// Log receives diagnostics of workers; nil discards them.
+	Log *slog.Logger
+}
+
+// The bounds of the options.
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+
+	defaultMemory = 256 * mebibyte // guest.memory
+	maxMemory     = 4 * gibibyte
+)
+
+// settled fills in defaults and refuses what is out of bounds, naming it.
+func (o Options) settled() (Options, error) {
+	if o.CacheDir == "" || o.BuildID == "" || o.Engine == "" {
+		return o, errors.New("sandbox options: CacheDir, BuildID and Engine are required")
+	}
+	bound := func(key string, v *int64, fallback, most int64) error {
+		if *v == 0 {
+			*v = fallback
+		}
+		if *v < 0 || *v > most {
+			return fmt.Errorf("%s is %d: want 1 to %d", key, *v, most)
+		}
+		return nil
+	}
+	duration := func(d *time.Duration) *int64 { return (*int64)(d) }
+	prespawn, rate, burst := int64(o.Prespawn), int64(o.CallsPerSecond), int64(o.CallBurst)
+	if prespawn < 0 {
+		prespawn = 1 // bounded below, set to 0 again after
+	}
+	compileData, data := int64(o.CompileData), int64(o.DataBytes)
+	err := errors.Join(
+		bound("cache.max_bytes", &o.CacheBytes, 2*gibibyte, 1<<50),
+		bound("cache.entry_bytes", &o.EntryBytes, 512*mebibyte, gibibyte),
+		bound("worker.prespawn", &prespawn, 2, 16),
+		bound("worker.blank_life", duration(&o.BlankLife), int64(5*time.Minute), int64(time.Hour)),
+		bound("compile.cpu", duration(&o.CompileCPU), int64(30*time.Second), int64(300*time.Second)),
+		bound("compile.wall", duration(&o.CompileWall), int64(60*time.Second), int64(600*time.Second)),
+		bound("compile.data", &compileData, gibibyte, 4*gibibyte),
+		bound("worker.data", &data, 384*mebibyte, gibibyte),
+		bound("guest.calls_per_second", &rate, 20_000, 100_000),
+		bound("guest.call_burst", &burst, 5_000, 100_000),
+	)
+	if o.Prespawn < 0 {
+		prespawn = 0
+	}
+	o.Prespawn, o.CallsPerSecond, o.CallBurst = int(prespawn), int(rate), int(burst)
+	o.CompileData, o.DataBytes = uint64(compileData), uint64(data)
+	if o.Limits == (abi.WireLimits{}) {
+		o.Limits = abi.DefaultWireLimits()
+	}
+	if !o.Limits.Valid() {
+		err = errors.Join(err, errors.New("limits of messages are out of bounds"))
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Audit == nil {
+		o.Audit = func(string, map[string]string) {}
+	}
+	if err != nil {
+		return o, fmt.Errorf("sandbox options: %w", err)
+	}
+	return o, nil
 }

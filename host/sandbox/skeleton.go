@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"slices"
 )
@@ -53,7 +54,7 @@ var errSkeleton = errors.New("module was not checked")
 // emptyBodies is a code section's content: each body is its size, no locals,
 // unreachable, end.
 func emptyBodies(functions uint64) []byte {
-	return append(appendULEB(nil, functions), bytes.Repeat([]byte{3, 0, 0x00, 0x0b}, int(functions))...)
+	return append(binary.AppendUvarint(nil, functions), bytes.Repeat([]byte{3, 0, 0x00, 0x0b}, int(functions))...)
 }
 
 // eachSection calls f for every section: raw is all of it, content what follows
@@ -130,7 +131,7 @@ func joinData(content []byte) ([]byte, bool) {
 	if len(content) > 0 || overlapping(runs) {
 		return nil, false
 	}
-	return append(appendULEB(nil, uint64(len(runs))), out...), true
+	return append(binary.AppendUvarint(nil, uint64(len(runs))), out...), true
 }
 
 // extent is the memory from a first byte up to an end.
@@ -169,18 +170,11 @@ func appendSegment(out []byte, at uint64, data []byte) []byte {
 	out = append(out, 0, 0x41)
 	out = appendSLEB(out, int64(int32(uint32(at))))
 	out = append(out, 0x0b)
-	return append(appendULEB(out, uint64(len(data))), data...)
+	return append(binary.AppendUvarint(out, uint64(len(data))), data...)
 }
 
 func appendSection(out []byte, id byte, content []byte) []byte {
-	return append(appendULEB(append(out, id), uint64(len(content))), content...)
-}
-
-func appendULEB(b []byte, v uint64) []byte {
-	for ; v >= 0x80; v >>= 7 {
-		b = append(b, byte(v)|0x80)
-	}
-	return append(b, byte(v))
+	return append(binary.AppendUvarint(append(out, id), uint64(len(content))), content...)
 }
 
 func appendSLEB(b []byte, v int64) []byte {
@@ -192,14 +186,8 @@ func appendSLEB(b []byte, v int64) []byte {
 
 // uleb reads an unsigned number of at most 32 bits and its length.
 func uleb(b []byte) (v uint64, n int, ok bool) {
-	for n < len(b) && n < 5 {
-		v |= uint64(b[n]&0x7f) << (7 * n)
-		n++
-		if b[n-1] < 0x80 {
-			return v, n, v < 1<<32
-		}
-	}
-	return 0, 0, false
+	number, n := readU32(b, 0)
+	return uint64(number), max(n, 0), n > 0
 }
 
 // sleb32 reads a signed number of 32 bits and its length.

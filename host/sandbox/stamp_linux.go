@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// A stamp changes when a file does: inode, size, change time (S39).
+// A stamp changes when a file does: inode, size, change time.
 type stamp struct {
 	inode   uint64
 	size    int64
@@ -27,7 +27,7 @@ func stampOf(path string) (stamp, error) {
 }
 
 // machine names what compiled code depends on besides the engine: architecture
-// and CPU features (S38). The engine has its own idea of them in its file names,
+// and CPU features. The engine has its own idea of them in its file names,
 // so two machines that look alike here fail to load, and compile anew.
 var machine = sync.OnceValue(func() string {
 	name := runtime.GOOS + "/" + runtime.GOARCH

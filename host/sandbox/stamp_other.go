@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A stamp changes when a file does, as far as every system can tell (S39).
+// A stamp changes when a file does, as far as every system can tell.
 type stamp struct {
 	links    uint64
 	size     int64

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	noCPULimit   = 365 * 24 * time.Hour // stands for a disabled compute budget (R171)
+	noCPULimit   = 365 * 24 * time.Hour // stands for a disabled compute budget
 	callsPending = abi.CreditFrames + 1 // emits under way, and the one call
 )
 
 // A Spec says what guest to start.
 type Spec struct {
-	// Name becomes args[0] (G15); Env is the guest's whole environment (R33).
+	// Name becomes args[0]; Env is the guest's whole environment.
 	Name string
 	Env  []string
 	// Code is what Prepare made of Wasm; Wasm itself is needed to interpret, and
@@ -29,14 +29,14 @@ type Spec struct {
 	Module Module
 	Wasm   []byte
 	Code   Code
-	// Mounts are the virtual directories (G16).
+	// Mounts are the virtual directories.
 	Mounts []abi.Mount
 	// MemoryBytes caps linear memory, 0 for the default; Compute is the budget of
 	// CPU time, 0 for none.
 	MemoryBytes uint64
 	Compute     time.Duration
 	// Interpreter runs the module without compiled code, about 70 times slower.
-	// It is a checker for conformance tests, not a fallback (S41).
+	// It is a checker for conformance tests, not a fallback.
 	Interpreter bool
 	// Fixed makes the guest's clock and random numbers repeatable; nil for real
 	// ones.
@@ -45,7 +45,7 @@ type Spec struct {
 
 // Start brings a guest to where its first instruction would run, and stops
 // there: the code is loaded, the jail is shut, nothing of the guest has run. The
-// caller makes run.started durable and calls [Guest.Go] (R32). ctx bounds the
+// caller makes run.started durable and calls [Guest.Go]. ctx bounds the
 // start only. A module that cannot run is a *Failure; after Probe found a hole
 // nothing runs, ErrIsolationBroken.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {

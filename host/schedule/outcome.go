@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -96,7 +97,7 @@ func tickOf(run store.Run, r result) (Tick, error) {
 		ConnectorError: bounded(present(parts.ConnectorError)), FailureReason: r.failureReason(), TerminalReason: r.reason(),
 		State: bounded(present(r.State)), TriggerKind: run.TriggerKind, CatchUp: run.Request.CatchUp,
 	}
-	if n, ok := abi.Int64(r.ReportedRecordsEmitted); ok {
+	if n, ok := strictjson.Int64(r.ReportedRecordsEmitted); ok {
 		t.ReportedRecordsEmitted = &n
 	}
 	if run.FinishedAt != nil {

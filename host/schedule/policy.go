@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Automation modes (§22.5).
@@ -32,7 +32,7 @@ type Policy struct {
 // ReadPolicy reads the object of a manifest that was checked; nil is none.
 func ReadPolicy(raw json.RawMessage) Policy {
 	var p Policy
-	v, err := abi.Parse(raw, abi.ParseOptions{MaxValues: 1 << 16})
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{MaxValues: 1 << 16})
 	if err != nil {
 		return p
 	}
@@ -50,13 +50,13 @@ func ReadPolicy(raw json.RawMessage) Policy {
 	return p
 }
 
-func text(v abi.Value, name string) string {
+func text(v strictjson.Value, name string) string {
 	m, _ := v.Member(name)
 	s, _ := m.Text()
 	return s
 }
 
-func flag(v abi.Value, name string) (value, ok bool) {
+func flag(v strictjson.Value, name string) (value, ok bool) {
 	m, _ := v.Member(name)
 	return m.Bool()
 }

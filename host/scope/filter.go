@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // A Filter checks records against one run's scope. It is compiled once and
@@ -56,7 +57,7 @@ func set(items []string) map[string]bool {
 	return m
 }
 
-// Admit is checks 6 to 8 of RECORD (R47 to R49).
+// Admit is checks 6 to 8 of RECORD.
 func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 	sf := &f.streams[m.Stream]
 	if sf.resources != nil && !f.resource(sf, m) {
@@ -105,11 +106,11 @@ func (f *Filter) resource(sf *streamFilter, m *abi.RecordMessage) bool {
 			continue
 		}
 		switch member.Kind {
-		case abi.KindNull, abi.KindObject:
+		case strictjson.KindNull, strictjson.KindObject:
 			return false
-		case abi.KindString:
-			f.text = abi.AppendString(f.text[:0], member.Value)
-		case abi.KindArray:
+		case strictjson.KindString:
+			f.text = strictjson.AppendString(f.text[:0], member.Value)
+		case strictjson.KindArray:
 			key, _, ok := abi.CanonicalKey(f.text[:0], member.Value)
 			if f.text = key; !ok {
 				return false

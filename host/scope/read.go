@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // The members of an entry and of a time range.
@@ -25,10 +26,10 @@ type reader struct {
 	misnamed *Error
 }
 
-// read is rows 1 to 9 of §6.2.
+// read checks the shape of a scope.
 func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	var s abi.Scope
-	root, err := abi.Parse(raw, abi.ParseOptions{})
+	root, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
 		return s, &Error{"scope_empty", "scope", `an object {"streams": […]}: ` + err.Error()}
 	}
@@ -38,7 +39,7 @@ func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 		}
 	}
 	streams, _ := root.Member("streams")
-	if !streams.Is(abi.KindArray) {
+	if !streams.Is(strictjson.KindArray) {
 		return s, &Error{"scope_empty", "streams", "a non-empty array of streams"}
 	}
 	seen := map[string]bool{}
@@ -59,7 +60,7 @@ func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	return s, nil
 }
 
-func (r *reader) stream(item abi.Value, at string, seen map[string]bool) (abi.ScopeStream, error) {
+func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) (abi.ScopeStream, error) {
 	e := abi.ScopeStream{}
 	refuse := func(code, member, want string) (abi.ScopeStream, error) {
 		if member != "" {
@@ -92,7 +93,7 @@ func (r *reader) stream(item abi.Value, at string, seen map[string]bool) (abi.Sc
 		return refuse("scope_resources_invalid", "resources", fmt.Sprintf("an array of at most %d texts", abi.MaxScopeResources))
 	}
 	if len(e.Resources) == 0 {
-		e.Resources = nil // restricts nothing (R29)
+		e.Resources = nil // restricts nothing
 	}
 	if e.Fields, ok = texts(item, "fields", true, abi.MaxScopeFields); !ok {
 		return refuse("scope_fields_invalid", "fields", fmt.Sprintf("an array of at most %d field names", abi.MaxScopeFields))
@@ -104,7 +105,7 @@ func (r *reader) stream(item abi.Value, at string, seen map[string]bool) (abi.Sc
 		if slices.Contains(entryMembers, name) {
 			continue
 		}
-		e.Extra = append(e.Extra, abi.ScopeMember{Name: name, Value: abi.AppendCompact(nil, v.Raw)})
+		e.Extra = append(e.Extra, abi.ScopeMember{Name: name, Value: strictjson.AppendCompact(nil, v.Raw)})
 	}
 	if bad := misnamed(item, e, r.manifest.Stream(e.Name)); bad != nil && r.misnamed == nil {
 		bad.Member = at + bad.Member
@@ -115,8 +116,8 @@ func (r *reader) stream(item abi.Value, at string, seen map[string]bool) (abi.Sc
 
 // misnamed is what an entry names that is not there, or that cannot be kept to:
 // each would collect or leave out something else than its caller means.
-func misnamed(item abi.Value, e abi.ScopeStream, spec abi.StreamSpec) *Error {
-	for _, x := range e.Extra { // others are the connector's to understand (R30)
+func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Error {
+	for _, x := range e.Extra { // others are the connector's to understand
 		if near := abi.Nearest(x.Name, entryMembers); near != "" {
 			return &Error{"scope_member_unknown", "", "no member " + quoted(x.Name) + "; did you mean " + near + "?"}
 		}
@@ -160,12 +161,12 @@ func StreamNames(m *abi.Manifest) []string {
 }
 
 // texts reads an optional array of texts; nil when absent.
-func texts(item abi.Value, name string, notBlank bool, max int) ([]string, bool) {
+func texts(item strictjson.Value, name string, notBlank bool, max int) ([]string, bool) {
 	v, _ := item.Member(name)
 	if v.Absent() {
 		return nil, true
 	}
-	if !v.Is(abi.KindArray) {
+	if !v.Is(strictjson.KindArray) {
 		return nil, false
 	}
 	out := []string{}
@@ -179,12 +180,12 @@ func texts(item abi.Value, name string, notBlank bool, max int) ([]string, bool)
 	return out, true
 }
 
-func timeRange(item abi.Value) (*abi.TimeRange, bool) {
+func timeRange(item strictjson.Value) (*abi.TimeRange, bool) {
 	v, _ := item.Member("time_range")
 	if v.Absent() {
 		return nil, true
 	}
-	if !v.Is(abi.KindObject) {
+	if !v.Is(strictjson.KindObject) {
 		return nil, false
 	}
 	r := &abi.TimeRange{}

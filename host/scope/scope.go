@@ -2,7 +2,7 @@
 // scope of one run, and checks records against it. It is pure and trusts
 // neither side: scopes of callers and of stored grants pass the same reader.
 //
-// Rules: R26 to R30 (normalisation), R47 to R50 (records).
+// See docs/spec/runtime.md.
 package scope
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// An Error refuses a start. Code is one of the scope_* codes of §6.2.
+// An Error refuses a start. Code is one of the scope_* codes.
 type Error struct {
 	Code   string
 	Member string // where in the scope, such as streams[2].fields
@@ -68,7 +68,7 @@ func Normalise(r Request) (abi.Scope, error) {
 	}
 }
 
-// declared is R26 without a grant's scope.
+// declared is the scope of a start without a grant's scope.
 func declared(r Request) (abi.Scope, error) {
 	var s abi.Scope
 	for _, st := range r.Manifest.Streams {
@@ -87,7 +87,7 @@ func declared(r Request) (abi.Scope, error) {
 	return s, nil
 }
 
-// complete appends what a fields list must hold (R28).
+// complete appends what a fields list must hold.
 func complete(s abi.Scope, m *abi.Manifest) abi.Scope {
 	for i, e := range s.Streams {
 		if e.Fields == nil {
@@ -110,7 +110,7 @@ func complete(s abi.Scope, m *abi.Manifest) abi.Scope {
 }
 
 // Unenforced lists the streams whose time range no field can be checked
-// against (R30).
+// against.
 func Unenforced(s abi.Scope, m *abi.Manifest) []string {
 	var out []string
 	for _, e := range s.Streams {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/scope"
 )
 
@@ -45,7 +46,7 @@ func normalise(t *testing.T, explicit, grant, since string) (string, error) {
 // one is a scope of one entry.
 func one(members string) string { return `{"streams":[{` + members + `}]}` }
 
-// R26 to R30: what a scope becomes.
+// What a scope becomes.
 func TestNormalise(t *testing.T) {
 	for _, c := range []struct{ name, explicit, grant, since, want string }{
 		{"nothing asked", "", "", "", `{"streams":[{"name":"messages"},{"name":"labels"}]}`},
@@ -81,7 +82,7 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-// The rows of §6.2, in their order.
+// What is wrong with a scope, in the order of the checks.
 func TestRefused(t *testing.T) {
 	many := func(n int, item string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
@@ -191,7 +192,7 @@ func TestUnenforced(t *testing.T) {
 	}
 }
 
-// Checks 6 to 8 of RECORD (R47 to R50).
+// Checks 6 to 8 of RECORD.
 func TestFilter(t *testing.T) {
 	const (
 		resources = `"name":"messages","resources":["red","[\"x\",\"y\"]","7"]`
@@ -252,7 +253,7 @@ func TestFilter(t *testing.T) {
 			}
 			record := &abi.RecordMessage{Key: []byte(c.key), Data: []byte(c.data), Delete: c.data == ""}
 			if c.data != "" {
-				var scan abi.Scanner
+				var scan strictjson.Scanner
 				if record.Members, err = scan.Object(record.Data); err != nil {
 					t.Fatal(err)
 				}
@@ -278,7 +279,7 @@ func TestFilterAllocations(t *testing.T) {
 	}
 	f := scope.NewFilter(s, m)
 	record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(`{"id":1,"folder":"red","text":"x","at":"2026-01-02T00:00:00Z"}`)}
-	var scan abi.Scanner
+	var scan strictjson.Scanner
 	if record.Members, err = scan.Object(record.Data); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestFilterAllocations(t *testing.T) {
 }
 
 // TestFilterRemembers: what records before had at a place says nothing of another
-// name there (R48).
+// name there.
 func TestFilterRemembers(t *testing.T) {
 	m := manifest(t)
 	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: json.RawMessage(one(`"name":"messages","fields":["text","at"]`))})
@@ -309,7 +310,7 @@ func TestFilterRemembers(t *testing.T) {
 		{`{"id":1,"folder":"red","text":"x","at":null,"more":1}`, "more"}, {`{"id":1,"folder":"red","text":"x"}`, ""},
 	} {
 		record := &abi.RecordMessage{Key: []byte("k"), Data: []byte(r.data)}
-		var scan abi.Scanner
+		var scan strictjson.Scanner
 		if record.Members, err = scan.Object(record.Data); err != nil {
 			t.Fatal(err)
 		}

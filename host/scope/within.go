@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// within is row 10 of §6.2: s asks for no more than the grant gives.
+// within checks that s asks for no more than the grant gives.
 func within(s, grant abi.Scope) error {
 	for i, e := range s.Streams {
 		at := fmt.Sprintf("streams[%d]", i)

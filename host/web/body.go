@@ -12,7 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Body decodes the body into v, a pointer to a struct with json tags, as a closed
@@ -62,7 +62,7 @@ func decode(c *fiber.Ctx, v any, closed bool) error {
 func Decode(body []byte, v any) error { return decodeObject(body, v, true) }
 
 func decodeObject(body []byte, v any, closed bool) error {
-	var s abi.Scanner
+	var s strictjson.Scanner
 	members, err := s.Object(body)
 	if err != nil {
 		return malformed(err)
@@ -169,7 +169,7 @@ func (r *request) hasUnread(c *fiber.Ctx) bool {
 
 func malformed(err error) *Problem {
 	p := Invalid(Field{"body", "a JSON object"})
-	var syntax *abi.SyntaxError
+	var syntax *strictjson.SyntaxError
 	if errors.As(err, &syntax) {
 		p.Message = "The body is not a JSON object as it must be: " + syntax.Reason + "."
 		p.With("offset", syntax.Offset)
@@ -203,7 +203,7 @@ func typeName(t reflect.Type) string {
 }
 
 // known refuses members that v does not declare.
-func known(members []abi.Member, v any) error {
+func known(members []strictjson.Member, v any) error {
 	declared := map[string]bool{}
 	declare(declared, reflect.TypeOf(v).Elem())
 	var unknown []string

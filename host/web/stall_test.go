@@ -94,7 +94,9 @@ func TestUploadsAtOnce(t *testing.T) {
 	}})
 	var waiting sync.WaitGroup
 	for range 4 {
-		waiting.Go(func() { s.do("POST", "/v1/upload?wait=1", "x", s.bearer(), "Content-Type: application/wasm").is(t, "one of few", 204, "") })
+		waiting.Go(func() {
+			s.do("POST", "/v1/upload?wait=1", "x", s.bearer(), "Content-Type: application/wasm").is(t, "one of few", 204, "")
+		})
 		<-reading
 	}
 	a := s.do("POST", "/v1/upload", "x", s.bearer(), "Content-Type: application/wasm")

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// clockStep is how finely a guest sees time (S43).
+// clockStep is how finely a guest sees time.
 const clockStep = time.Millisecond
 
 // A clock is a guest's wall and monotonic time, both in whole steps. The

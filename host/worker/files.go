@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A remoteFS is one directory of the guest, served by calls (G16, S55). It
+// A remoteFS is one directory of the guest, served by calls. It
 // decides nothing: whether a path is good, a file may be written, or a quota
 // is full is the host's to say. What it adds is patience with round trips: it
-// reads ahead (G17), and remembers for a moment what it was told.
+// reads ahead, and remembers for a moment what it was told.
 //
 // What it remembers is at most staleAfter old, and never older than the last
 // change the guest made itself through the same mount. The goroutine that runs
@@ -64,7 +64,7 @@ func change[Q payload](r *remoteFS, c abi.Call, q Q) ([]byte, experimentalsys.Er
 }
 
 // fileErrno translates a refusal. What the engine has no word for is EIO here
-// and becomes precise in wasi.go (G26).
+// and becomes precise in wasi.go.
 func fileErrno(e abi.Errno, reply []byte) experimentalsys.Errno {
 	if detail, err := abi.ParseFileDetail(reply); err == nil {
 		switch detail {
@@ -294,7 +294,7 @@ func (r *remoteFS) Utimens(path string, atim, mtim int64) experimentalsys.Errno 
 	return errno
 }
 
-// Link, Symlink, Readlink and Chmod are not for guests (S58).
+// Link, Symlink, Readlink and Chmod are not for guests.
 
 // Link is refused.
 func (*remoteFS) Link(string, string) experimentalsys.Errno { return experimentalsys.ENOTSUP }

@@ -6,10 +6,10 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A readCache holds parts of one open file and decides how much to fetch next
-// (G17). Reading on from where the last fetch ended doubles the next one, up
-// to a chunk; jumping about fetches aligned blocks, of which the last few stay,
-// so that a reader going to and fro in a packfile finds them again.
+// A readCache holds parts of one open file and decides how much to fetch next. Reading on
+// from where the last fetch ended doubles the next one, up to a chunk; jumping about fetches
+// aligned blocks, of which the last few stay, so that a reader going to and fro in a
+// packfile finds them again.
 type readCache struct {
 	learnt moment
 	window extent           // of a sequential reader

@@ -113,7 +113,7 @@ func bigFile(size int) []byte {
 	return b.Bytes()
 }
 
-// G16: os.Open, os.ReadDir, fs.WalkDir and the rest work unchanged.
+// Os.Open, os.ReadDir, fs.WalkDir and the rest work unchanged.
 func TestGuestSeesFiles(t *testing.T) {
 	p := compileGuest(t)
 	d, at := openDirect(t, filesystem.DefaultQuotas())

@@ -22,7 +22,7 @@ const (
 	out  = 1
 )
 
-// G26, and what programs tell apart.
+// What programs tell apart.
 func TestFileErrno(t *testing.T) {
 	for _, c := range []struct {
 		errno abi.Errno
@@ -52,7 +52,7 @@ func openRemote(t testing.TB, r experimentalsys.FS, path string, flag experiment
 	return f
 }
 
-// G17: small steps cost few calls, and no fetch is smaller than a block.
+// Small steps cost few calls, and no fetch is smaller than a block.
 func TestReadAhead(t *testing.T) {
 	d, at := openDirect(t, filesystem.DefaultQuotas())
 	content := bigFile(4 * abi.MiB)

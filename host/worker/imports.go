@@ -2,7 +2,10 @@ package worker
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -11,9 +14,9 @@ import (
 )
 
 // instantiateImports gives the runtime everything a guest can import, and this
-// page is all of it (invariant 10): the functions of abi.Functions, and WASI
+// page is all of it: the functions of abi.Functions, and WASI
 // preview 1 with the changes of wasi.go. It compiles trampolines and therefore
-// runs before the jail is sealed (S17).
+// runs before the jail is sealed.
 func (g *guest) instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range abi.Functions {
@@ -65,4 +68,139 @@ func wasmTypes(signature string) (params, results []api.ValueType) {
 		}
 	}
 	return params, results
+}
+
+// A guest is the one instance of this process, as its imports see it.
+type guest struct {
+	relay   *relay
+	clock   clock
+	random  io.Reader
+	instant bool // sleeps pass at once
+	stdio   bool
+	input   []byte // read ahead from fd 0
+	line    []byte // of fd 1 of a stdio connector, not ended yet; less than MaxStdoutChunk
+}
+
+// The results of functions are i64 or i32 on wazero's stack: a size, or minus
+// an errno.
+func failed64(e abi.Errno) uint64 { return uint64(-int64(e)) }
+func failed32(e abi.Errno) uint64 { return uint64(uint32(-int32(e))) }
+
+// view returns ptr,len of guest memory, unless it is not all inside. The
+// engine adds in 64 bits; a full 4 GiB memory has no other way to be asked.
+func view(mem api.Memory, ptr, length uint64) ([]byte, bool) {
+	return mem.Read(uint32(ptr), uint32(length))
+}
+
+// request checks the argument of a call before a byte of it is copied.
+func (g *guest) request(mem api.Memory, c abi.Call, ptr, length uint64) ([]byte, abi.Errno) {
+	b, ok := view(mem, ptr, length)
+	if !ok {
+		g.fault(c, abi.FaultPointer, uint64(uint32(length)))
+		return nil, abi.EFAULT
+	}
+	if !g.relay.link.limits.Oversize(c, uint64(len(b))) {
+		return b, abi.OK
+	}
+	if c.IsMessage() {
+		return nil, g.fault(c, abi.FaultTooBig, uint64(len(b)))
+	}
+	most, _ := g.relay.link.limits.FromWorker(c)
+	g.relay.pending = errorText(abi.ETOOBIG, fmt.Sprintf("the request has %d bytes, the limit is %d", len(b), most))
+	return nil, abi.ETOOBIG
+}
+
+// fault tells the host what the guest tried. The host ends the run for it.
+func (g *guest) fault(c abi.Call, kind abi.FaultKind, length uint64) abi.Errno {
+	f := abi.RequestFault{Call: c, Kind: kind, Length: length}
+	reply, errno := g.relay.call(abi.CallFault, f.Append(nil))
+	g.relay.pending = reply
+	if errno == abi.OK {
+		errno = abi.EPROTO // an answer that no host of this build gives
+	}
+	return errno
+}
+
+// relayed is every function of the common type: the request goes to the host,
+// its answer becomes the pending reply.
+func (g *guest) relayed(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
+	g.relay.pending = nil
+	b, errno := g.request(mem, c, ptr, length)
+	if errno != abi.OK {
+		return failed64(errno)
+	}
+	reply, errno := g.relay.call(c, b)
+	g.relay.pending = reply
+	if errno != abi.OK {
+		return failed64(errno)
+	}
+	return uint64(len(reply))
+}
+
+// emit queues a frame and returns, waiting only for credit.
+func (g *guest) emit(_ context.Context, mod api.Module, stack []uint64) {
+	g.relay.pending = nil
+	b, errno := g.request(mod.Memory(), abi.CallEmit, stack[0], stack[1])
+	if errno == abi.OK {
+		errno = g.relay.emit(b)
+	}
+	stack[0] = failed64(errno)
+}
+
+// reply copies what is pending to the guest. It never reaches the host,
+// except with a pointer out of memory.
+func (g *guest) reply(_ context.Context, mod api.Module, stack []uint64) {
+	dst, ok := view(mod.Memory(), stack[0], stack[1])
+	if !ok {
+		g.fault(abi.CallReply, abi.FaultPointer, uint64(uint32(stack[1])))
+		stack[0] = failed32(abi.EFAULT)
+		return
+	}
+	n := copy(dst, g.relay.pending)
+	g.relay.pending = g.relay.pending[n:]
+	stack[0] = uint64(uint32(n))
+}
+
+// read fetches from a handle of the host straight into guest memory.
+func (g *guest) read(_ context.Context, mod api.Module, stack []uint64) {
+	g.relay.pending = nil
+	dst, ok := view(mod.Memory(), stack[1], stack[2])
+	if !ok {
+		g.fault(abi.CallRead, abi.FaultPointer, uint64(uint32(stack[2])))
+		stack[0] = failed64(abi.EFAULT)
+		return
+	}
+	var request [8]byte
+	most := min(len(dst), abi.MaxReadChunk)
+	reply, errno := g.relay.callInto(abi.CallRead, abi.AppendRead(request[:0], uint32(stack[0]), uint32(most)), dst[:most])
+	if errno != abi.OK {
+		g.relay.pending = reply
+		stack[0] = failed64(errno)
+		return
+	}
+	if len(reply) > most {
+		g.relay.lost(fmt.Errorf("%w: %d bytes read, asked for %d", abi.ErrWire, len(reply), most))
+	}
+	stack[0] = uint64(len(reply)) // they are there
+}
+
+// close gives a handle back.
+func (g *guest) close(_ context.Context, _ api.Module, stack []uint64) {
+	var request [4]byte
+	binary.LittleEndian.PutUint32(request[:], uint32(stack[0]))
+	reply, errno := g.relay.call(abi.CallClose, request[:])
+	g.relay.pending = reply
+	stack[0] = failed64(errno)
+}
+
+// errorText is the pending reply of a call that this process refused.
+func errorText(e abi.Errno, message string) []byte {
+	text, err := json.Marshal(struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{e.String(), message})
+	if err != nil {
+		return nil
+	}
+	return text
 }

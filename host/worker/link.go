@@ -72,3 +72,134 @@ func (l *link) read(b []byte) error {
 	}
 	return nil
 }
+
+// A caller carries a call to the host and waits for the answer. The reply is
+// valid until the next call. A failed call's reply is its error text or, for
+// file calls, a finer reason.
+type caller interface {
+	call(c abi.Call, request []byte) (reply []byte, errno abi.Errno)
+}
+
+var _ caller = (*relay)(nil)
+
+// A relay is the guest's line to the host: one call at a time, and emit on
+// credit. The goroutine that runs the guest owns it.
+type relay struct {
+	link  *link
+	lost  func(error) // the host is gone or speaks nonsense: does not return
+	id    uint32
+	ended abi.Errno // once EPROTO, every call fails and nothing is sent
+
+	frames, bytes uint32    // credit left
+	emitErrno     abi.Errno // why emit is over, if it is
+
+	reply   []byte    // the last one
+	buffer  []byte    // holds it, unless it went into guest memory
+	into    []byte    // guest memory for the reply that is awaited; nil for none
+	pending []byte    // what sluice_v1.reply has not fetched yet
+	refusal abi.Errno // of the last call since it was cleared; see wasi.go
+}
+
+func newRelay(l *link, lost func(error)) *relay {
+	return &relay{link: l, lost: lost, frames: abi.CreditFrames, bytes: abi.CreditBytes}
+}
+
+// call sends request and returns the host's answer. request may be guest memory.
+func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
+	if r.ended != abi.OK {
+		r.refusal = r.ended
+		return nil, r.ended
+	}
+	r.send(c, request)
+	for {
+		h := r.receive()
+		if h.Call == abi.CallCredit {
+			continue
+		}
+		if h.Call != c || h.ID != r.id {
+			r.lost(fmt.Errorf("%w: reply %d to call %d, want %d to %d", abi.ErrWire, h.ID, h.Call, r.id, c))
+		}
+		if h.Errno == abi.EPROTO {
+			r.ended = abi.EPROTO
+		}
+		r.refusal = h.Errno
+		return r.reply, h.Errno
+	}
+}
+
+// callInto is call for a reply that goes to dst when it is no error and fits.
+func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
+	r.into = dst
+	defer func() { r.into = nil }()
+	return r.call(c, request)
+}
+
+// emit sends a frame as soon as there is credit for it.
+func (r *relay) emit(frame []byte) abi.Errno {
+	for r.ended == abi.OK && r.emitErrno == abi.OK && (r.frames == 0 || uint64(r.bytes) < uint64(len(frame))) {
+		if h := r.receive(); h.Call != abi.CallCredit {
+			r.lost(fmt.Errorf("%w: reply to call %d while waiting for credit", abi.ErrWire, h.Call))
+		}
+	}
+	if r.ended != abi.OK {
+		return r.ended
+	}
+	if r.emitErrno != abi.OK {
+		return r.emitErrno
+	}
+	r.frames--
+	r.bytes -= uint32(len(frame))
+	r.send(abi.CallEmit, frame)
+	return abi.OK
+}
+
+func (r *relay) send(c abi.Call, payload []byte) {
+	r.id++
+	if err := r.link.send(abi.WireHeader{ID: r.id, Call: c}, payload); err != nil {
+		r.lost(fmt.Errorf("write to host: %w", err))
+	}
+}
+
+// receive reads one message, a reply to where it goes. Credits are booked.
+func (r *relay) receive() abi.WireHeader {
+	h, err := r.link.next()
+	if err != nil {
+		r.lost(fmt.Errorf("read from host: %w", err))
+	}
+	if h.Call == abi.CallCredit {
+		var b [8]byte
+		if err := r.link.read(b[:h.Length]); err != nil {
+			r.lost(fmt.Errorf("read from host: %w", err))
+		}
+		r.book(h, b[:h.Length])
+		return h
+	}
+	if h.Errno == abi.OK && r.into != nil && int(h.Length) <= len(r.into) {
+		r.reply = r.into[:h.Length]
+	} else {
+		if cap(r.buffer) < int(h.Length) {
+			r.buffer = make([]byte, h.Length)
+		}
+		r.reply = r.buffer[:h.Length]
+	}
+	if err := r.link.read(r.reply); err != nil {
+		r.lost(fmt.Errorf("read from host: %w", err))
+	}
+	return h
+}
+
+func (r *relay) book(h abi.WireHeader, payload []byte) {
+	c, err := abi.ParseCredit(payload)
+	if err != nil {
+		r.lost(err)
+	}
+	r.frames = min(r.frames+c.Frames, abi.CreditFrames)
+	r.bytes = min(r.bytes+c.Bytes, abi.CreditBytes)
+	switch h.Errno {
+	case abi.OK:
+	case abi.EPROTO:
+		r.ended = abi.EPROTO
+	default:
+		r.emitErrno = h.Errno
+	}
+}

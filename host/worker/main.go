@@ -24,7 +24,7 @@ const (
 // Main is the hidden command: it makes this process the worker of whatever the
 // host sends over descriptor 3, and returns the exit status. It must be called
 // before the program does anything else, in a process that host/jail started;
-// args carry nothing (S12), or make it the canary of the self-test (S22).
+// args carry nothing, or make it the canary of the self-test.
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == jail.CanaryArg {
 		return jail.Canary(args[1:])
@@ -64,7 +64,7 @@ func (w *worker) lost(err error) int {
 	return statusOrphan
 }
 
-// live is a worker's life in the order of S14. Its error means that the host
+// live is a worker's life, in the only safe order. Its error means that the host
 // cannot be told any more; everything else ends in an Exit message.
 func (w *worker) live(ctx context.Context) error {
 	if err := w.hello(); err != nil {
@@ -83,7 +83,7 @@ func (w *worker) live(ctx context.Context) error {
 }
 
 // leave gives the account of the task and waits until the host has it: what the
-// process used can be seen from outside only while it lives (S31).
+// process used can be seen from outside only while it lives.
 func (w *worker) leave(exit abi.Exit) error {
 	w.relay.send(abi.CallExit, exit.Append(nil))
 	for {
@@ -93,7 +93,7 @@ func (w *worker) leave(exit abi.Exit) error {
 	}
 }
 
-// hello says which build this is (S10).
+// hello says which build this is.
 func (w *worker) hello() error {
 	w.relay.id++
 	h := abi.Hello{Build: BuildID(), PID: uint32(os.Getpid())}
@@ -180,14 +180,14 @@ func (w *worker) enter() error {
 	return err
 }
 
-// watch ends the process with the host, whatever the guest is doing (S13). The
+// watch ends the process with the host, whatever the guest is doing. The
 // parent-death signal does the same; each works if the other does not.
 func (w *worker) watch() {
 	err := awaitHangup(jail.SocketFD)
 	os.Exit(w.lost(errors.Join(errors.New("host is gone"), err)))
 }
 
-// BuildID identifies the program: a worker of another build is refused (S10).
+// BuildID identifies the program: a worker of another build is refused.
 func BuildID() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -12,9 +12,9 @@ import (
 const memoryStep = 1 << 20
 
 // allocate reserves the most that a linear memory can become and makes it
-// usable as it grows, in place: nothing is ever copied (abi.md section 11). It
+// usable as it grows, in place: nothing is ever copied. It
 // lies outside of the Go heap and counts against the worker's data limit only
-// as far as it is usable (S18).
+// as far as it is usable.
 func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	if most == 0 {
 		return &linear{peak: p}

@@ -4,8 +4,8 @@ package worker
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// allocate takes the capacity from the maximum, so that growing never copies
-// (abi.md section 11); systems here commit memory when it is touched.
+// allocate takes the capacity from the maximum, so that growing never copies; systems here
+// commit memory when it is touched.
 func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	return &linear{peak: p, most: most}
 }

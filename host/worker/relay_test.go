@@ -69,7 +69,7 @@ func TestRelayTakesRepliesAndCredit(t *testing.T) {
 	}
 }
 
-func TestRelayStopsForGoodAfterAViolation(t *testing.T) { // R214
+func TestRelayStopsForGoodAfterAViolation(t *testing.T) {
 	l, host := pair(t)
 	r := newRelay(l, giveUp)
 	write(t, host, abi.WireHeader{ID: 1, Call: abi.CallLog, Errno: abi.EPROTO}, nil)

@@ -75,7 +75,7 @@ func (w *worker) prepare(ctx context.Context, g *guest, module []byte) (wazero.R
 	return r, code, nil
 }
 
-// execute instantiates and runs. After a trap nothing is called again (S44).
+// execute instantiates and runs. After a trap nothing is called again.
 func (w *worker) execute(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, g *guest) abi.Exit {
 	began := time.Now()
 	instance, err := r.InstantiateModule(withAllocator(ctx, &w.peak), code, w.instanceConfig(g))
@@ -94,7 +94,7 @@ func (w *worker) execute(ctx context.Context, r wazero.Runtime, code wazero.Comp
 }
 
 // instanceConfig sets every source of the outside world explicitly: the
-// engine's defaults are fakes (S42).
+// engine's defaults are fakes.
 func (w *worker) instanceConfig(g *guest) wazero.ModuleConfig {
 	step := sys.ClockResolution(clockStep)
 	cfg := wazero.NewModuleConfig().
@@ -117,7 +117,7 @@ func (w *worker) instanceConfig(g *guest) wazero.ModuleConfig {
 	return cfg.WithStdout(&diagnostics{guest: g, fd: 1})
 }
 
-// mounts makes the approved directories appear (G16).
+// mounts makes the approved directories appear.
 func (w *worker) mounts(g *guest) wazero.FSConfig {
 	cfg := wazero.NewFSConfig()
 	for _, m := range w.load.Mounts {
@@ -126,4 +126,38 @@ func (w *worker) mounts(g *guest) wazero.FSConfig {
 		}
 	}
 	return cfg
+}
+
+// exitOf turns the end of _start, or of instantiation, into an exit.
+func exitOf(err error) abi.Exit {
+	var left *sys.ExitError
+	switch {
+	case err == nil:
+		return abi.Exit{Kind: abi.ExitExited}
+	case errors.As(err, &left):
+		return abi.Exit{Kind: abi.ExitExited, Code: left.ExitCode()}
+	default:
+		return abi.Exit{Kind: abi.ExitTrapped, TrapKind: trapKind(err), Detail: err.Error()}
+	}
+}
+
+// trapKind classifies by the engine's own text, which is the innermost error:
+// the texts around it contain names that the guest chose.
+func trapKind(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	switch text := err.Error(); {
+	case text == "unreachable":
+		return abi.TrapUnreachable
+	case text == "out of bounds memory access", strings.HasPrefix(text, "data[") && strings.Contains(text, "out of bounds"):
+		return abi.TrapMemory
+	case text == "integer overflow", text == "integer divide by zero", text == "invalid conversion to integer":
+		return abi.TrapInteger
+	case text == "invalid table access", text == "indirect call type mismatch":
+		return abi.TrapIndirectCall
+	case text == "stack overflow":
+		return abi.TrapStack
+	}
+	return abi.TrapOther
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// stdinAhead is the least that one read of fd 0 fetches (G17).
+// stdinAhead is the least that one read of fd 0 fetches.
 const stdinAhead = 64 << 10
 
-// stdin is fd 0 of a stdio connector: START, then the owner's answers (G18).
+// stdin is fd 0 of a stdio connector: START, then the owner's answers.
 // An ABI connector's fd 0 is at its end from the start.
 type stdin struct{ guest *guest }
 
@@ -44,7 +44,7 @@ func (s stdin) Read(b []byte) (int, error) {
 }
 
 // stdout is fd 1 of a stdio connector: every write waits until the host has
-// processed the lines in it (R38). What has no line feed yet is kept here, so that
+// processed the lines in it. What has no line feed yet is kept here, so that
 // a connector which writes byte by byte does not cross to the host with each: the
 // host has it with the rest of its line, before anything is read or slept, and at
 // the end.

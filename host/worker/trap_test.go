@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-func TestGuestsNamesDoNotDecideTheTrap(t *testing.T) { // R39
+func TestGuestsNamesDoNotDecideTheTrap(t *testing.T) {
 	inner := errors.New("integer overflow")
 	err := fmt.Errorf("wasm error: %w\nwasm stack trace:\n\t.unreachable()", inner)
 	if got := trapKind(fmt.Errorf("start function[stack overflow] failed: %w", err)); got != abi.TrapInteger {
@@ -27,7 +27,7 @@ func TestGuestsNamesDoNotDecideTheTrap(t *testing.T) { // R39
 	}
 }
 
-func TestClocksStep(t *testing.T) { // S43
+func TestClocksStep(t *testing.T) {
 	c := newClock()
 	if _, ns := c.wall(); ns%int32(time.Millisecond) != 0 {
 		t.Errorf("wall clock at %d ns", ns)
@@ -41,7 +41,7 @@ func TestClocksStep(t *testing.T) { // S43
 }
 
 // A fixed clock depends on how often it is looked at and on sleeps alone, steps
-// like the real one (S43), and never runs backwards or out of range.
+// like the real one, and never runs backwards or out of range.
 func TestFixedClock(t *testing.T) {
 	const start = 1_700_000_000_123
 	read := func() (all []int64) {
@@ -138,7 +138,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-func TestWASIErrnos(t *testing.T) { // G26
+func TestWASIErrnos(t *testing.T) {
 	for e, want := range map[abi.Errno]uint64{
 		abi.OK: 0, abi.EDENIED: 2, abi.ENOENT: 44, abi.ETOOBIG: 22, abi.ENOSPC: 51, abi.ECANCELED: 11, abi.EINVAL: 28,
 		abi.ENOTSUP: 58, abi.EIO: 29, abi.EPROTO: 29, abi.EBUSY: 29,
@@ -149,7 +149,7 @@ func TestWASIErrnos(t *testing.T) { // G26
 	}
 }
 
-func TestLinearMemoryStaysInPlace(t *testing.T) { // S41
+func TestLinearMemoryStaysInPlace(t *testing.T) {
 	var p peak
 	m := p.allocate(0, 8<<20)
 	defer m.Free()

@@ -31,7 +31,7 @@ const (
 // instantiateWASI provides WASI preview 1: the engine's functions, of which
 // some are replaced. File descriptors are the engine's, what lies behind them
 // is ours (stdio.go and the virtual file system); poll_oneoff sleeps at the
-// host; sockets do not exist (G15).
+// host; sockets do not exist.
 func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 	builder := r.NewHostModuleBuilder(abi.ModuleWASI)
 	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
@@ -69,7 +69,7 @@ func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 	return original.Close(ctx)
 }
 
-// precise replaces a vague "io" by the host's own refusal (G26): the engine's
+// precise replaces a vague "io" by the host's own refusal: the engine's
 // vocabulary has no word for a full quota or a cancelled run.
 func (g *guest) precise(f api.GoModuleFunction) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
@@ -94,7 +94,7 @@ func (g *guest) noticeEnd(f api.GoModuleFunc) api.GoModuleFunc {
 	}
 }
 
-// wasiErrno translates a refusal of the host (G26).
+// wasiErrno translates a refusal of the host.
 func wasiErrno(e abi.Errno) uint64 {
 	switch e {
 	case abi.OK:
@@ -139,7 +139,7 @@ const (
 // pollOneoff waits for the first of some events. Every descriptor of a guest is
 // always ready: what cannot be served yet blocks in its read or write. So a poll
 // with a descriptor in it returns at once, and one with clocks only is a sleep,
-// which the host measures and may cut short (S42). A sleep cut short is no
+// which the host measures and may cut short. A sleep cut short is no
 // error: the guest learns why at its next call.
 func (g *guest) pollOneoff(_ context.Context, mod api.Module, stack []uint64) {
 	in, out, n, result := stack[0], stack[1], uint32(stack[2]), uint32(stack[3])

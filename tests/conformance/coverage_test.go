@@ -24,10 +24,10 @@ func TestEverySubtypeHasATranscript(t *testing.T) {
 			}
 		}
 	}
-	if len(abi.Subtypes) != 94 {
-		t.Errorf("%d subtypes, R217 has 94", len(abi.Subtypes))
+	if len(abi.Subtypes()) != 94 {
+		t.Errorf("%d subtypes, R217 has 94", len(abi.Subtypes()))
 	}
-	for s := range abi.Subtypes {
+	for s := range abi.Subtypes() {
 		if !seen[string(s)] {
 			t.Errorf("no transcript shows %s", s)
 		}

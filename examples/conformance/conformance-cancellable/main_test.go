@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/guest-sdk/guesttest"
 )
 
@@ -61,7 +62,7 @@ func TestRange(t *testing.T) {
 		`{}`: true, `{"delayMs":1}`: true, `{"delayMs":60000}`: true,
 		`{"delayMs":0.5}`: false, `{"delayMs":60000.5}`: false, `{"delayMs":"1"}`: false, `{"delayMs":1e9}`: false,
 	} {
-		v, err := abi.Parse([]byte(config), abi.ParseOptions{})
+		v, err := strictjson.Parse([]byte(config), strictjson.ParseOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -25,8 +25,8 @@ func (p *parser) predicate(name string) *Predicate {
 }
 
 // delta reads one predicate or a composition of them.
-func (p *parser) delta(o object, name string, v abi.Value, depth int) *Predicate {
-	if !v.Is(abi.KindObject) {
+func (p *parser) delta(o object, name string, v strictjson.Value, depth int) *Predicate {
+	if !v.Is(strictjson.KindObject) {
 		o.wrong("object", name)
 		return nil
 	}
@@ -191,7 +191,7 @@ func expression(in object, name, text string) *regexp.Regexp {
 }
 
 func value(in object, q *Predicate) {
-	if in.members["equals"].Is(abi.KindString) {
+	if in.members["equals"].Is(strictjson.KindString) {
 		q.String = in.textp("equals", maxText)
 	} else if q.Number = in.floatp("equals"); q.Number == nil {
 		in.wrong("number", "equals")
@@ -203,17 +203,17 @@ func value(in object, q *Predicate) {
 
 func selected(in object, q *Predicate) {
 	switch v := in.members["equals"]; {
-	case v.Is(abi.KindBool):
+	case v.Is(strictjson.KindBool):
 		q.Bool = in.flagp("equals")
-	case v.Is(abi.KindString):
+	case v.Is(strictjson.KindString):
 		q.String = in.textp("equals", maxField)
-	case v.Is(abi.KindObject):
+	case v.Is(strictjson.KindObject):
 		o, _ := in.object("equals")
 		q.Option = &page.Option{ID: o.text("id", maxField), Label: o.text("label", maxField)}
 		if !o.has("id") && !o.has("label") {
 			in.wrong("object", "equals")
 		}
-	case v.Is(abi.KindArray):
+	case v.Is(strictjson.KindArray):
 		if q.Names = in.texts("equals", maxChosen, maxField); q.Names == nil {
 			q.Names = []string{}
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -178,7 +178,7 @@ const maxChosen = 100
 func (p *parser) chooseMany() {
 	p.r.Select.Many = []SelectArgs{}
 	for i, v := range p.items("options", maxChosen) {
-		if !v.Is(abi.KindObject) {
+		if !v.Is(strictjson.KindObject) {
 			p.wrong("object", at("options", i))
 			return
 		}
@@ -265,7 +265,7 @@ func (p *parser) upload() {
 		p.wrong("array", "files")
 	}
 	for i, v := range items {
-		if !v.Is(abi.KindObject) {
+		if !v.Is(strictjson.KindObject) {
 			p.wrong("object", at("files", i))
 			return
 		}

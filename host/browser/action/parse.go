@@ -5,7 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // Bounds of requests (section 1), in bytes unless said otherwise.
@@ -32,7 +32,7 @@ func ParseWith(request []byte, base Settings) (*Request, *Refusal) {
 	if len(request) > MaxRequest {
 		return nil, &Refusal{Code: "invalid_request", Message: "a request may have 262144 bytes"}
 	}
-	v, err := abi.Parse(request, abi.ParseOptions{MaxValues: maxValues})
+	v, err := strictjson.Parse(request, strictjson.ParseOptions{MaxValues: maxValues})
 	if err != nil {
 		return nil, &Refusal{Code: "invalid_request", Message: "a request is one JSON object: " + err.Error()}
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 func at(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
@@ -77,7 +77,7 @@ func (p *parser) extract() {
 	}
 	var names []string
 	for i, v := range items {
-		if !v.Is(abi.KindObject) {
+		if !v.Is(strictjson.KindObject) {
 			p.wrong("object", at("items", i))
 			return
 		}

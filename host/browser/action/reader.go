@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
 // An object reads the members of one JSON object of a request. The first failure
 // stays in bad, which all objects of a request share, and later ones change nothing.
 // Members that are missing and members that are null are the same.
 type object struct {
-	members map[string]abi.Value
+	members map[string]strictjson.Value
 	path    string // in front of the names of its members, with a dot
 	bad     *problem
 }
@@ -28,8 +28,8 @@ func (p *problem) set(code, format string, args ...any) {
 	}
 }
 
-func newObject(v abi.Value, path string, bad *problem) object {
-	o := object{members: map[string]abi.Value{}, path: path, bad: bad}
+func newObject(v strictjson.Value, path string, bad *problem) object {
+	o := object{members: map[string]strictjson.Value{}, path: path, bad: bad}
 	for name, m := range v.Members() {
 		if _, twice := o.members[name]; !twice {
 			o.members[name] = m
@@ -170,7 +170,7 @@ func (o object) object(name string) (in object, ok bool) {
 		return in, false
 	}
 	v := o.members[name]
-	if !v.Is(abi.KindObject) {
+	if !v.Is(strictjson.KindObject) {
 		o.wrong("object", name)
 		return in, false
 	}
@@ -178,16 +178,16 @@ func (o object) object(name string) (in object, ok bool) {
 }
 
 // items are those of an array of at most most; nil when it is missing.
-func (o object) items(name string, most int) []abi.Value {
+func (o object) items(name string, most int) []strictjson.Value {
 	if !o.has(name) {
 		return nil
 	}
 	v := o.members[name]
-	if !v.Is(abi.KindArray) {
+	if !v.Is(strictjson.KindArray) {
 		o.wrong("array", name)
 		return nil
 	}
-	var out []abi.Value
+	var out []strictjson.Value
 	for item := range v.Items() {
 		if len(out) == most {
 			o.refuse(name, "at most %d items", most)

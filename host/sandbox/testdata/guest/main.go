@@ -111,6 +111,10 @@ func main() {
 		_, err := in.ReadString('\n')
 		fmt.Fprint(os.Stderr, err)
 		os.Stdin.Close()
+	case "bytes": // stdio, a byte at a time
+		for _, b := range []byte(strings.Repeat("b", 1000) + "\n") {
+			os.Stdout.Write([]byte{b})
+		}
 	case "fakes": // what the engine would fake by default
 		var b [8]byte
 		rand.Read(b[:])

@@ -1,0 +1,175 @@
+package strictjson
+
+import "iter"
+
+// A Value is a JSON value that a Scanner has accepted, for the messages that
+// are not records. It holds the text and finds members and items in it when
+// they are asked for, so that a large message costs no memory. The zero Value
+// stands for a missing one.
+type Value struct {
+	Kind Kind
+	Raw  []byte // as spelled, without white space around it; part of the input
+}
+
+// ParseOptions say what Parse accepts beyond the rules of Scanner.
+type ParseOptions struct {
+	MaxValues int  // as in Scanner
+	AnyKind   bool // take any value; without it only an object
+}
+
+// Parse checks src as a Scanner does and returns its value, which is part of
+// src. The error is a *SyntaxError.
+func Parse(src []byte, o ParseOptions) (Value, error) {
+	s := Scanner{MaxValues: o.MaxValues}
+	return s.Parse(src, o.AnyKind)
+}
+
+// Parse is the function Parse with the scratch space and limit of s. It ends
+// the life of members returned by Object.
+func (s *Scanner) Parse(src []byte, anyKind bool) (Value, error) {
+	if anyKind {
+		if _, err := s.Valid(src); err != nil {
+			return Value{}, err
+		}
+	} else if _, err := s.Object(src); err != nil {
+		return Value{}, err
+	}
+	return ValueOf(src), nil
+}
+
+// Tree returns the value of a member found by Scanner.Object.
+func (m Member) Tree() Value { return Value{m.Kind, m.Value} }
+
+// ValueOf returns the first value of a text that a Scanner has accepted.
+func ValueOf(src []byte) Value {
+	i := skipSpace(src, 0)
+	if i == len(src) {
+		return Value{}
+	}
+	end := skipValue(src, i)
+	return Value{kindOf(src[i]), src[i:end:end]}
+}
+
+// Absent reports whether v is missing or null.
+func (v Value) Absent() bool { return v.Kind == 0 || v.Kind == KindNull }
+
+// Is reports whether v is of kind k.
+func (v Value) Is(k Kind) bool { return v.Kind == k }
+
+// Text returns the text of a string. ok is false for any other kind.
+func (v Value) Text() (text string, ok bool) {
+	if v.Kind != KindString {
+		return "", false
+	}
+	return String(v.Raw), true
+}
+
+// Equal reports whether v is a string that spells text. It does not allocate.
+func (v Value) Equal(text string) bool { return v.Kind == KindString && EqualText(v.Raw, text) }
+
+// Bool returns the value of true or false. ok is false for any other kind.
+func (v Value) Bool() (value, ok bool) {
+	return v.Kind == KindBool && v.Raw[0] == 't', v.Kind == KindBool
+}
+
+// Int64 returns the value of a number that is an integer of 64 bits.
+func (v Value) Int64() (int64, bool) {
+	if v.Kind != KindNumber {
+		return 0, false
+	}
+	return Int64(v.Raw)
+}
+
+// SafeInteger returns the value of a number that is a safe integer.
+func (v Value) SafeInteger() (int64, bool) {
+	if v.Kind != KindNumber {
+		return 0, false
+	}
+	return SafeInteger(v.Raw)
+}
+
+// Float64 returns the value of a number that is finite as a float.
+func (v Value) Float64() (float64, bool) {
+	if v.Kind != KindNumber {
+		return 0, false
+	}
+	return Float64(v.Raw)
+}
+
+// Member returns the member called name; a missing one is the zero Value. It
+// reads the object from its start: whoever looks up names that a guest chose
+// ranges over Members once instead.
+func (v Value) Member(name string) (Value, bool) {
+	for raw, member := range v.rawMembers() {
+		if EqualText(raw, name) {
+			return member, true
+		}
+	}
+	return Value{}, false
+}
+
+// Members yields names and values of an object in order; nothing for any
+// other kind.
+func (v Value) Members() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for raw, member := range v.rawMembers() {
+			if !yield(String(raw), member) {
+				return
+			}
+		}
+	}
+}
+
+// rawMembers is Members with the names as spelled.
+func (v Value) rawMembers() iter.Seq2[[]byte, Value] {
+	return func(yield func([]byte, Value) bool) {
+		if v.Kind != KindObject {
+			return
+		}
+		src := v.Raw
+		i := skipSpace(src, 1)
+		for i < len(src) && src[i] == '"' {
+			end := skipString(src, i)
+			name := src[i:end]
+			i = skipSpace(src, skipSpace(src, end)+1)
+			end = skipValue(src, i)
+			if i >= end || !yield(name, Value{kindOf(src[i]), src[i:end:end]}) {
+				return
+			}
+			i = skipSpace(src, skipSpace(src, end)+1)
+		}
+	}
+}
+
+// Items yields the items of an array in order; nothing for any other kind.
+func (v Value) Items() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind != KindArray {
+			return
+		}
+		src := v.Raw
+		i := skipSpace(src, 1)
+		for i < len(src) && src[i] != ']' {
+			end := skipValue(src, i)
+			if i >= end || !yield(Value{kindOf(src[i]), src[i:end:end]}) {
+				return
+			}
+			i = skipSpace(src, skipSpace(src, end)+1)
+		}
+	}
+}
+
+// Len returns how many members or items v has, 0 for any other kind.
+func (v Value) Len() int {
+	n := 0
+	if v.Kind == KindObject {
+		for range v.rawMembers() {
+			n++
+		}
+		return n
+	}
+	for range v.Items() {
+		n++
+	}
+	return n
+}

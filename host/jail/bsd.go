@@ -1,0 +1,186 @@
+//go:build darwin || freebsd || netbsd || openbsd
+
+package jail
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Inside is a worker behind what walls there are.
+type Inside struct {
+	// Dir is the path at which the worker finds the directory it was handed, "" without one.
+	Dir string
+
+	isolation Isolation
+}
+
+// Isolation is what holds: level "process".
+func (i *Inside) Isolation() Isolation { return i.isolation }
+
+// Prepare does nothing here.
+func Prepare() {}
+
+// Enter sets the limits that the system honours. dir is the open directory
+// that the worker may see, or [NoDir]. Memory is watched by the worker itself,
+// because address-space limits are not dependable here. The error is [ErrPromise]
+// if cfg promises more than a process, and [ErrOrphan] if the host is gone.
+func Enter(cfg Config, dir int) (*Inside, error) {
+	in := &Inside{isolation: none()}
+	if dir != NoDir {
+		in.Dir = fmt.Sprintf("/dev/fd/%d", dir)
+	}
+	if !cfg.Walls.resolved().NoLimits {
+		limits, err := cfg.Limits.completed()
+		if err != nil {
+			return nil, err
+		}
+		if err := setLimits(limits); err != nil {
+			return nil, fmt.Errorf("set limits: %w", err)
+		}
+		go watchMemory(limits.DataBytes)
+		in.isolation.Rlimits = true
+	}
+	if os.Getppid() != cfg.Identity.Parent {
+		return nil, ErrOrphan
+	}
+	in.isolation = in.isolation.judged()
+	if cfg.Promised != nil && len(in.isolation.Lacks(*cfg.Promised)) > 0 {
+		return nil, ErrPromise
+	}
+	return in, nil
+}
+
+// Seal changes nothing: there is no filter to install.
+func (i *Inside) Seal() (Isolation, error) { return i.isolation, nil }
+
+func setLimits(l Limits) error {
+	for resource, value := range map[int]uint64{
+		unix.RLIMIT_CPU:    l.cpuSeconds(),
+		unix.RLIMIT_FSIZE:  l.FileBytes,
+		unix.RLIMIT_NOFILE: uint64(l.Files),
+		unix.RLIMIT_CORE:   0,
+	} {
+		if err := setLimit(resource, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Conceal forbids core files of the calling process, a host, and of what it starts.
+func Conceal() error { return setLimit(unix.RLIMIT_CORE, 0) }
+
+// watchMemory ends the process, every 100 ms, if it has become too large.
+func watchMemory(most uint64) {
+	for range time.Tick(100 * time.Millisecond) {
+		var usage unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil && residentBytes(usage.Maxrss) > most {
+			_, _ = os.Stderr.WriteString("worker: out of memory\n") // the exit says it too
+			os.Exit(2)
+		}
+	}
+}
+
+// The runtime turns a write to a closed socket into an error, and received
+// descriptors are closed on exec right after they arrive.
+const (
+	noSignal    = 0
+	closeOnExec = 0
+)
+
+func duplicateTo(from, to int) error {
+	if err := unix.Dup2(from, to); err != nil {
+		return err
+	}
+	unix.CloseOnExec(to)
+	return nil
+}
+
+// socketPair makes the channel between host and worker: the host's end does not block a thread,
+// the worker's end blocks.
+func socketPair() (host, worker *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[1]), "host"), fds[0]
+	if err := unix.SetNonblock(theirs, true); err != nil {
+		_ = ours.Close() // never used
+		_ = unix.Close(theirs)
+		return nil, nil, fmt.Errorf("make socket pair: %w", err)
+	}
+	return os.NewFile(uintptr(theirs), "worker"), ours, nil
+}
+
+// namespaceSet: there are no namespaces here.
+type namespaceSet struct{}
+
+func (namespaceSet) names() []string { return []string{} }
+
+func ownUIDs(first, last, gid int) bool { return false }
+
+func (l *Launcher) negotiate() (namespaceSet, error) { return namespaceSet{}, nil }
+
+// executable is a program by its path; a version on disk that changed is found
+// out by the build id of the worker's first message.
+type executable struct{ path string }
+
+func openExecutable(path string) (*executable, error) {
+	if path != "" {
+		return &executable{path: path}, nil
+	}
+	path, err := os.Executable()
+	return &executable{path: path}, err
+}
+
+func (e *executable) close() error { return nil }
+
+func (e *executable) start(args, env []string, files []*os.File, _ namespaceSet) (*os.Process, error) {
+	process, err := os.StartProcess(e.path, append([]string{"sluice"}, args...),
+		&os.ProcAttr{Env: env, Files: files, Dir: "/", Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", e.path, err)
+	}
+	return process, nil
+}
+
+// yieldPriority does nothing here: a priority belongs to the whole process.
+func yieldPriority() {}
+
+const signalViolation = syscall.SIGSYS
+
+// await waits for the end of the worker and reaps it.
+func (p *Process) await() (*os.ProcessState, error) {
+	state, err := p.handle.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
+	return state, err
+}
+
+// processCPU needs cgo here; the worker's own CPU limit is the backstop.
+func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
+
+func processPeak(int) (uint64, error) { return 0, ErrUnsupported }
+
+// setLimit sets a limit as soft and hard limit.
+func setLimit(resource int, value uint64) error {
+	var limit unix.Rlimit
+	assign(&limit.Cur, value)
+	assign(&limit.Max, value)
+	return unix.Setrlimit(resource, &limit)
+}
+
+// assign sets a number whose type is not the same on every system.
+func assign[T int64 | uint64](to *T, value uint64) { *to = T(value) }

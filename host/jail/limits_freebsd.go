@@ -1,9 +1,0 @@
-package jail
-
-import "golang.org/x/sys/unix"
-
-const maxrssUnit = 1024 // kibibytes
-
-func setLimit(resource int, value uint64) error {
-	return unix.Setrlimit(resource, &unix.Rlimit{Cur: int64(value), Max: int64(value)})
-}

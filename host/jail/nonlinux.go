@@ -1,0 +1,74 @@
+//go:build !linux
+
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// Where there are no walls a canary has nothing to try: it only tells its level.
+func attemptNames() []string { return []string{stayPut} }
+
+func mustBlock(string, Isolation) bool { return false }
+
+func attempt(string, targets) error { return errors.New("no such attempt") }
+
+type bait struct{ name string }
+
+func openBait() (*bait, error) { return &bait{}, nil }
+
+func (*bait) close() {}
+
+func whyNoLayer() (cause, remedy string) {
+	return runtime.GOOS + " has no such layer; a worker is a process with limits", "run untrusted connectors on Linux"
+}
+
+var whyNoUID, whyNoNamespaces, whyNoLandlock, whyNoSeccomp, whyNoLimits, whyNoGroup = whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer
+
+// groups and group are control groups, which only Linux has.
+type (
+	groups struct{}
+	group  struct{}
+)
+
+func findGroups() *groups { return nil }
+
+func (*groups) make() (*group, error) { return nil, nil }
+
+func (*group) enter(int) error { return nil }
+
+func (*group) bound(Limits) error { return nil }
+
+func (*group) ranOut() bool { return false }
+
+func (*group) remove() error { return nil }
+
+// MemFD returns a read-only file with parts in it, one after the other and, where the system allows
+// that, without a name. It is not sealed as on Linux: only this process could
+// have changed it while it was written.
+func MemFD(name string, parts ...[]byte) (*os.File, error) {
+	out, err := os.CreateTemp("", name+"-*")
+	if err != nil {
+		return nil, fmt.Errorf("create memory file: %w", err)
+	}
+	defer os.Remove(out.Name()) // where open files cannot be removed, the system's cleaner does
+	for _, part := range parts {
+		if err == nil {
+			_, err = out.Write(part)
+		}
+	}
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fill memory file: %w", err)
+	}
+	in, err := os.Open(out.Name())
+	if err != nil {
+		return nil, fmt.Errorf("reopen memory file: %w", err)
+	}
+	return in, nil
+}
