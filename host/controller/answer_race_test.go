@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A148: whatever comes first, two answers or a cancel, at least one of them
+// Whatever comes first, two answers or a cancel, at least one of them
 // succeeds, at most one answer does, the timeline tells the same, and the run
 // ends.
 func TestAnswerOrCancel(t *testing.T) {

@@ -25,7 +25,7 @@ func refused(err error) (code string, details map[string]any) {
 	return "", nil
 }
 
-// A68, R184: a start answers once the run is durable, and who waits for it gets
+// A start answers once the run is durable, and who waits for it gets
 // its result.
 func TestStart(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -69,7 +69,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// host.runs (security.md §17): runs above the limit stay pending, in order, and
+// host.runs: runs above the limit stay pending, in order, and
 // a run that waits for its owner makes room.
 func TestSlots(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -123,7 +123,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A68, A253: above the limit of accepted runs a start is rate_limited, and the
+// Above the limit of accepted runs a start is rate_limited, and the
 // place of one that was refused or is over is free again.
 func TestAcceptedLimit(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -153,7 +153,7 @@ func second(c *controller.Controller, job func(context.Context, run.Slots) (cont
 	return err
 }
 
-// R185: a connection that is being collected is refused, and what was prepared
+// A connection that is being collected is refused, and what was prepared
 // is told.
 func TestActiveConnection(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -177,7 +177,7 @@ func TestActiveConnection(t *testing.T) {
 	c.Shutdown(t.Context())
 }
 
-// A72, R172, A73, A76: what steering answers for runs of every kind.
+// What steering answers for runs of every kind.
 func TestSteer(t *testing.T) {
 	s := newStage(t, memoryStore(t))
 	c := controller.New(s.store, controller.Options{})
@@ -231,7 +231,7 @@ func TestSteer(t *testing.T) {
 func code(err error) string { c, _ := refused(err); return c }
 
 // A panic in a run's goroutine ends that run and not the host; its place and its
-// guest go, and it is closed as one that nobody performs (R188).
+// guest go, and it is closed as one that nobody performs.
 func TestPanic(t *testing.T) {
 	s := newStage(t, memoryStore(t))
 	closed := make(chan struct{}, 1)
@@ -269,7 +269,7 @@ type panicking struct{ *guest }
 
 func (panicking) Isolation() sandbox.Isolation { panic("a fault of the host") }
 
-// R190: a shutdown refuses starts, waits for active runs for the grace, and
+// A shutdown refuses starts, waits for active runs for the grace, and
 // stops the rest, which say controller_restarted.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

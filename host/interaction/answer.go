@@ -20,8 +20,8 @@ import (
 // A *run.Refusal says why it was not taken: invalid_request with details.field,
 // invalid_status, not_found, no_pending_interaction, conflict, or
 // interaction_id_mismatch with details.currentInteractionId. Then nothing was
-// delivered, and what is pending stays pending (R142). Of any number of answers
-// to one question, one is taken (A148). With ctx's error the answer may have
+// delivered, and what is pending stays pending. Of any number of answers
+// to one question, one is taken. With ctx's error the answer may have
 // been.
 func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status string, data map[string]json.RawMessage, by string) error {
 	defer wipe(data)
@@ -57,7 +57,7 @@ func wipe(data map[string]json.RawMessage) {
 
 // checkRun is checks 3 and 4: the run exists and is active. details.outcome of a
 // run that is over says how the question ended, for those whose codes tell it
-// apart (A146).
+// apart.
 func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
 	rec, err := d.store.Run(ctx, id)
 	switch {

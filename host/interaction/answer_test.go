@@ -14,7 +14,7 @@ import (
 
 const runID store.RunID = "run_1"
 
-// S87, R143: an answer reaches the asker under the connector's own names, and
+// An answer reaches the asker under the connector's own names, and
 // the memory it came in is wiped.
 func TestAnswer(t *testing.T) {
 	st := newMemory(runID)
@@ -41,7 +41,7 @@ func TestAnswer(t *testing.T) {
 }
 
 // §16.3: the checks come in their order, each with its code, and a refusal
-// leaves the question open (R142).
+// leaves the question open.
 func TestChecksInOrder(t *testing.T) {
 	st := newMemory(runID, "run_idle")
 	st.runs["run_over"] = store.Run{ID: "run_over", Status: "failed"}
@@ -147,7 +147,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// R135, A165: who saw the event of a question may answer it before the run has
+// Who saw the event of a question may answer it before the run has
 // laid it on the desk.
 func TestQuestionOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 	})
 }
 
-// A148: a second answer waits for the fate of the first: it is a conflict only
+// A second answer waits for the fate of the first: it is a conflict only
 // if that one was the end of the question.
 func TestSecondAnswer(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// The limits of response data (runtime.md §23).
+// The limits of response data.
 const (
 	maxAnswer = 64 * abi.KiB // names and values together
 	maxFields = 32
@@ -97,7 +97,7 @@ func isFile(v abi.Value) bool {
 }
 
 // checkDecision: what a decision says has to come with it, and nothing that it
-// does not say (R221).
+// does not say.
 func checkDecision(data map[string]json.RawMessage) error {
 	blank := func(name string) bool { return strings.TrimSpace(abi.String(data[name])) == "" }
 	action := abi.String(data["action"])

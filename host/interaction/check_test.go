@@ -77,7 +77,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// R221: a decision comes with what it needs, and is one that was offered.
+// A decision comes with what it needs, and is one that was offered.
 func TestDecisions(t *testing.T) {
 	text := func(name string) run.Field { return run.Field{Name: name, Shown: name, Type: "string"} }
 	offered := func(enum ...string) run.Question {

@@ -74,7 +74,7 @@ func (d *Desk) at(id store.RunID) *seat {
 }
 
 // Ask implements run.Owner. The key that opens the answer is made here and does
-// not outlive the call (S87).
+// not outlive the call.
 func (d *Desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
 	k, err := newKey()
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package interaction is the desk where the questions of runs meet the answers
-// of their owner (runtime.md §16, security.md §8.3).
+// of their owner.
 //
 // A run asks through Desk.Ask and an owner answers through Desk.Answer, however
 // the answer was brought. Between the two an answer is a box that only the asking
-// run can open (S87): the desk itself keeps no answer, and nothing of one is in
+// run can open: the desk itself keeps no answer, and nothing of one is in
 // the store, a log or an error.
 //
 // Trust: questions are a connector's words, already bounded by the protocol;

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A148, R138: of any number of answers, a cancel and a time-out exactly one ends
+// Of any number of answers, a cancel and a time-out exactly one ends
 // the question, and everybody is told which it was.
 func TestOneWinner(t *testing.T) {
 	rounds := 10_000

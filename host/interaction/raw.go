@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Raw is what only those who may answer see of an open item (R144, A163): the
+// Raw is what only those who may answer see of an open item: the
 // connector's own words, which nothing was taken out of.
 type Raw struct {
 	Message     string
@@ -21,10 +21,10 @@ type Raw struct {
 	// Fields are the connector's own names, by those that the question shows. Nil
 	// for an item that takes no answer.
 	Fields map[string]string
-	Page   run.Page // that a browser shows meanwhile (B193)
+	Page   run.Page // that a browser shows meanwhile
 }
 
-// AssistanceOpened implements run.Desk. A run has few open at once (§23).
+// AssistanceOpened implements run.Desk. A run has few open at once.
 func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 	a.Schema, a.Attachments = bytes.Clone(a.Schema), slices.Clone(a.Attachments)
 	d.mu.Lock()

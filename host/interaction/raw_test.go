@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R144, A163: the connector's own words are there while an item is open, and
+// The connector's own words are there while an item is open, and
 // erased with it.
 func TestRaw(t *testing.T) {
 	st := newMemory(runID)
@@ -61,7 +61,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// A146: the timeline tells what became of a question once its run is over.
+// The timeline tells what became of a question once its run is over.
 func TestLookup(t *testing.T) {
 	st := newMemory(runID)
 	required := func(id string) store.Event {

@@ -10,7 +10,7 @@ import (
 )
 
 // Accept makes the run row and the lease durable, before there is a guest, and
-// returns the row (A68). with is called with the row, and what it returns is
+// returns the row. with is called with the row, and what it returns is
 // written in the same commit; nil for nothing. The error is a *Refusal when the
 // connection is being collected or START is too large: then nothing was
 // recorded. Whoever accepts a run calls Do soon, which renews the lease and ends
@@ -36,7 +36,7 @@ func (r *run) accept(ctx context.Context, with func(store.Run) []store.Write) er
 	return nil
 }
 
-// acquire inserts the run and its lease (R183).
+// acquire inserts the run and its lease.
 func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) error {
 	var writes []store.Write
 	if with != nil {

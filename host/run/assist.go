@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// assist is ASSISTANCE: recorded, never blocking (§9.7).
+// assist is ASSISTANCE: recorded, never blocking.
 func (r *run) assist(m *abi.AssistanceMessage) {
 	m.InputSchema = bytes.Clone(m.InputSchema)
 	if m.TimeoutSeconds != nil {
@@ -21,7 +21,7 @@ func (r *run) assist(m *abi.AssistanceMessage) {
 		message = "Owner assistance requested."
 	}
 	d := data{
-		"assistance_request_id": r.canary.redact(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"assistance_request_id": r.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
 		"attachments": r.attachments(m.Attachments),
 	}
@@ -39,7 +39,7 @@ func (r *run) assist(m *abi.AssistanceMessage) {
 	r.browserAssisted(m)
 	if desk, ok := r.deps.Owner.(Desk); ok {
 		desk.AssistanceOpened(r.id, LiveAssistance{
-			ID: r.canary.redact(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
+			ID: r.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
 		})
 	}
 }
@@ -55,10 +55,10 @@ func (r *run) attachments(in []abi.Attachment) []abi.Attachment {
 			Status: r.assistanceText(a.Status, 80), Reason: r.assistanceText(a.Reason, 200),
 		}
 		if refPattern.MatchString(a.Ref) {
-			kept.Ref = r.canary.redact(a.Ref)
+			kept.Ref = r.canary.Text(a.Ref)
 		}
 		if b := r.browser.open(); b != nil && kept.Kind == surfaceKind {
-			kept = r.browser.shown(b.Surface(), kept) // whether there is one is the host's to say (R120)
+			kept = r.browser.shown(b.Surface(), kept) // whether there is one is the host's to say
 		}
 		out = append(out, kept)
 	}
@@ -71,15 +71,15 @@ func (r *run) assistStatus(m *abi.AssistanceStatusMessage) {
 	r.submit(&store.Commit{Events: []store.Event{r.assistanceEnd(o, m.Status, "", m.Message)}}, nil)
 }
 
-// assistanceEnd is the event that closes one assistance (§15.4).
+// assistanceEnd is the event that closes one assistance.
 func (r *run) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(r.assists, o.ID)
 	r.browserReleased(o.ID)
 	if desk, ok := r.deps.Owner.(Desk); ok {
-		desk.AssistanceClosed(r.id, r.canary.redact(o.ID))
+		desk.AssistanceClosed(r.id, r.canary.Text(o.ID))
 	}
 	d := data{
-		"assistance_request_id": r.canary.redact(o.ID), "status": status, "stream": nullable(o.Stream),
+		"assistance_request_id": r.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),
 		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,
 	}
 	d.set("reason", reason)
@@ -114,7 +114,7 @@ func (r *run) assistanceTimeouts(now time.Time) {
 	}
 }
 
-// closeAssistances ends what is open just before the terminal event (R106). It
+// closeAssistances ends what is open just before the terminal event. It
 // may be asked again for another end: nothing is forgotten.
 func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
 	events := append(r.closeTurn("cancelled", reason), r.closeStall()...)
@@ -132,7 +132,7 @@ func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
 }
 
 // ownerInvolved reports whether an open assistance waits for the owner, so
-// that sleeping is waiting for them (§19.1).
+// that sleeping is waiting for them.
 func (r *run) ownerInvolved() bool {
 	for _, o := range r.proto.OpenAssistances() {
 		if o.Message.OwnerAction != abi.ActionNone {

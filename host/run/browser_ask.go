@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A hostQuestion is what the browser asks the owner for itself (B186).
+// A hostQuestion is what the browser asks the owner for itself.
 type hostQuestion struct {
 	message string
 	timeout time.Duration
@@ -55,7 +55,7 @@ func (r *run) withdraw(q *hostQuestion) {
 }
 
 // tellHost gives the browser the end of its question. While the run stands still
-// it waits, as a guest's answer does (R226).
+// it waits, as a guest's answer does.
 func (r *run) tellHost(q *asking, status string) {
 	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
 	if r.beside { // the call goes on
@@ -70,7 +70,7 @@ func (r *run) tellHost(q *asking, status string) {
 	tell()
 }
 
-// browserAsked tells the binding of a question that is open (B190, B201).
+// browserAsked tells the binding of a question that is open.
 func (r *run) browserAsked(q *asking) {
 	if b := r.browser.open(); b != nil {
 		b.Asked(q.id, q.message.Kind, q.deadline)

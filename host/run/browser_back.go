@@ -15,12 +15,12 @@ type browsing struct {
 	binding  Browser
 	closed   bool
 	calling  bool // a call of it is being handled
-	lost     bool // its surface was (B205)
-	spent    bool // no attempt may follow (B41)
+	lost     bool // its surface was
+	spent    bool // no attempt may follow
 	wake     chan struct{}
 	over     chan struct{}   // closed with the binding
 	counts   map[string]int  // events so far, by type
-	used     map[string]bool // where sealed values were typed (R164)
+	used     map[string]bool // where sealed values were typed
 	surfaces map[string]abi.Attachment
 
 	mu   sync.Mutex // guards what follows
@@ -46,7 +46,7 @@ func (b *browsing) open() Browser {
 }
 
 // takes reports whether a call is the binding's: its own, or of a handle that came
-// of one (G10).
+// of one.
 func (b *browsing) takes(in sandbox.Inbound) bool {
 	binding := b.open()
 	if binding == nil {

@@ -23,7 +23,7 @@ func (p *stubbornPage) Close(context.Context) error {
 	return nil
 }
 
-// B171, B197: a browser that does not close keeps no run from ending; what it says
+// A browser that does not close keeps no run from ending; what it says
 // once it was given up is not recorded, for the terminal event is the last.
 func TestBrowserThatDoesNotClose(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// How long a browser may take to close: its trace (B165), a graceful end (B194)
+// How long a browser may take to close: its trace, a graceful end
 // and what is in between. A binding that does not keep to it is left behind a
 // little later.
 const (
@@ -16,7 +17,7 @@ const (
 	browserLeft  = 2 * time.Second
 )
 
-// closeBrowser releases the surface (B171), on every path before the terminal
+// closeBrowser releases the surface, on every path before the terminal
 // event. What the binding says meanwhile is recorded, and the lease is kept.
 func (r *run) closeBrowser() {
 	b := &r.browser
@@ -56,7 +57,7 @@ func (r *run) closeBrowser() {
 }
 
 // unrepeated is the hint of a failure after which a stored password was sent for
-// nothing: whatever the connector says of it, its owner looks first (B41).
+// nothing: whatever the connector says of it, its owner looks first.
 func (b *browsing) unrepeated(h Hint) Hint {
 	switch {
 	case !b.spent:
@@ -85,12 +86,12 @@ func (r *run) abortBrowserCall() {
 }
 
 // endedByBrowser ends collection as failed, as a DONE of the guest with that error
-// would (R153, B187, B191). A guest that sent its DONE before has ended it already.
+// would. A guest that sent its DONE before has ended it already.
 func (r *run) endedByBrowser(f BrowserFailure) {
 	if !r.ready() || r.done != nil || r.exit != nil {
 		return
 	}
-	failure := &abi.DoneError{Message: redactGap(r.canary.redact(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
+	failure := &abi.DoneError{Message: redact.Gap(r.canary.Text(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
 	if f.Hint != "" {
 		failure.RecoveryHint = &abi.RecoveryHint{Action: f.Hint, Retryable: &f.Retryable}
 	}

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
 // The most that a browser adds to a timeline: of its actions all, then failures and
-// a count now and then (B162); of refused requests no more (B243), and of each other
+// a count now and then; of refused requests no more, and of each other
 // kind, which a guest can ask for as fast as it likes, as many as of actions.
 const (
 	allActions  = 1000
@@ -24,7 +25,7 @@ const (
 )
 
 // browserEvent records what the binding says happened. A page may have a say in
-// hosts and roles, so the canary looks at all of it (R165).
+// hosts and roles, so the canary looks at all of it.
 func (r *run) browserEvent(typ, status string, d data) {
 	if !strings.HasPrefix(typ, "run.browser_") && !strings.HasPrefix(typ, "run.stream_") {
 		slog.Error("the browser recorded an event of another kind", "run", r.id, "type", typ)
@@ -51,7 +52,7 @@ func (r *run) browserEvent(typ, status string, d data) {
 
 func (r *run) recordBrowser(typ, status string, d data) {
 	e := r.event(typ, status, cloneData(d))
-	e.Data = r.canary.redactJSON(e.Data)
+	e.Data = r.canary.JSON(e.Data)
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
@@ -75,9 +76,9 @@ func (r *run) sealedTyped(field, origin, placement string) {
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
-// leftArtifact registers a file that the run leaves to its owner (A96 row 14). What
-// it is and how to know it again stands in the log, which alone says what there is
-// (A90); the file lies where its type has its files.
+// leftArtifact registers a file that the run leaves to its owner. What
+// it is and how to know it again stands in the log, which alone says what there is;
+// the file lies where its type has its files.
 func (r *run) leftArtifact(a BrowserArtifact) {
 	r.submit(&store.Commit{Events: []store.Event{r.event("artifact.created", "succeeded", data{
 		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": r.plan.manifest.Node(), "version": 1,
@@ -85,8 +86,8 @@ func (r *run) leftArtifact(a BrowserArtifact) {
 	})}}, nil)
 }
 
-// hostProgress is progress that no connector reported (R154, B164).
+// hostProgress is progress that no connector reported.
 func (r *run) hostProgress(message string) {
-	e := r.event("run.progress_reported", "in_progress", data{"message": redactProgress(r.canary.redact(message)), "origin": "host"})
+	e := r.event("run.progress_reported", "in_progress", data{"message": redact.Progress(r.canary.Text(message)), "origin": "host"})
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }

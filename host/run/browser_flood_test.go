@@ -24,7 +24,7 @@ func (p *talkativePage) Close(context.Context) error {
 	return nil
 }
 
-// B34, B162: what a guest can have told without end does not fill the timeline, and
+// What a guest can have told without end does not fill the timeline, and
 // nothing but events of browsers is told.
 func TestBrowserFloodsTimeline(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",

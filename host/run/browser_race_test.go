@@ -24,8 +24,8 @@ func races() int {
 	return 10_000
 }
 
-// TestLossRacesAnswer lets the loss of a surface and the owner's answer meet
-// (B204, R148, R149). Exactly one of them closes the question, the other one is
+// TestLossRacesAnswer lets the loss of a surface and the owner's answer meet.
+// Exactly one of them closes the question, the other one is
 // told so, and the guest hears of the winner only: never a code that was given to
 // a page that is gone.
 func TestLossRacesAnswer(t *testing.T) {

@@ -25,7 +25,7 @@ type failer struct{ *racer }
 
 func (failer) Exit() sandbox.Exit { return sandbox.Exit{Kind: sandbox.ExitExited, Code: 1} }
 
-// B41: a session that failed after a stored password was sent is not made again by
+// A session that failed after a stored password was sent is not made again by
 // itself, whatever the connector says of its failure.
 func TestSpentIsNotRetried(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",

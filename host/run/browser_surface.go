@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -15,12 +16,12 @@ const (
 	unavailable = "unavailable"
 )
 
-// probeTime bounds the probe before a question (B200).
+// probeTime bounds the probe before a question.
 const probeTime = 5 * time.Second
 
 // surfaceOf is what a question of that kind says of a browser surface (R122, and
-// §15.3 for otp), and of its page (B193). A surface is probed first, while
-// cancellation is heard (R135); its page is asked meanwhile.
+// §15.3 for otp), and of its page. A surface is probed first, while
+// cancellation is heard; its page is asked meanwhile.
 func (r *run) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	b := r.browser.open()
 	registered := b != nil && b.Registered()
@@ -66,8 +67,7 @@ func (b *browsing) shown(a, item abi.Attachment) abi.Attachment {
 	return out
 }
 
-// surfaceChanged tells what open items say of the surface from now on (R123,
-// B202).
+// surfaceChanged tells what open items say of the surface from now on.
 func (r *run) surfaceChanged(a abi.Attachment) {
 	if q := r.asking; q != nil && len(q.attachments) == 1 {
 		if now := r.browser.shown(a, q.attachments[0]); now != q.attachments[0] {
@@ -89,25 +89,25 @@ func (r *run) surfaceChanged(a abi.Attachment) {
 			}
 		}
 		r.browser.surfaces[o.ID] = now
-		d := data{"assistance_request_id": r.canary.redact(o.ID), "attachments": attachments}
+		d := data{"assistance_request_id": r.canary.Text(o.ID), "attachments": attachments}
 		r.submit(&store.Commit{Events: []store.Event{r.streamEvent("run.assistance_updated", "in_progress", o.Stream, d)}}, nil)
 	}
 }
 
-// watched reports whether the loss of a surface ends a question (B201).
+// watched reports whether the loss of a surface ends a question.
 func (q *asking) watched() bool {
 	return q != nil && (q.message.Kind == abi.KindManualAction || q.message.Kind == abi.KindOTP)
 }
 
 // surfaceLost is R148. The loop decides who was first: a question that an answer
-// closed before is open no more, and one that is closed here takes none (B204).
+// closed before is open no more, and one that is closed here takes none.
 func (r *run) surfaceLost(surfaceID string, p BrowserProbe) {
 	b := &r.browser
 	if b.lost {
 		return
 	}
 	b.lost, p.OK = true, false
-	p.Detail = abi.Cut(anyURL.ReplaceAllString(abi.Clean(p.Detail), "[REDACTED_URL]"), 200)
+	p.Detail = abi.Cut(redact.URLs(abi.Clean(p.Detail)), 200)
 	d := data{"surface_id": surfaceID, "browser_surface_probe": map[string]any{"ok": false, "code": p.Code, "detail": p.Detail}}
 	gone := abi.Attachment{Status: unavailable, Reason: p.Code}
 	q := r.asking

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Budgets bound the clocks of a run (§19.1). Zero disables one (R171).
+// Budgets bound the clocks of a run. Zero disables one.
 type Budgets struct {
 	Compute   time.Duration // CPU time of the worker
 	Active    time.Duration // compute and work
@@ -15,9 +15,9 @@ type Budgets struct {
 	Prepare   time.Duration // before run.started, less the wait for a slot
 	Pause     time.Duration // paused time
 
-	ExitGrace   time.Duration // from DONE to the guest's exit (R100)
-	CancelGrace time.Duration // from a cancel request to the stop (R173)
-	Drain       time.Duration // from a pause request to where the guest stands (R223)
+	ExitGrace   time.Duration // from DONE to the guest's exit
+	CancelGrace time.Duration // from a cancel request to the stop
+	Drain       time.Duration // from a pause request to where the guest stands
 }
 
 // DefaultBudgets returns the defaults of §19.1.
@@ -29,7 +29,7 @@ func DefaultBudgets() Budgets {
 	}
 }
 
-// Lower applies the budgets of a manifest, which may only lower (R171). Keys
+// Lower applies the budgets of a manifest, which may only lower. Keys
 // are those of §19.1; unknown ones are ignored.
 func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	for key, field := range map[string]*time.Duration{
@@ -46,7 +46,7 @@ func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	return b
 }
 
-// clocks account for every moment of a run (R169).
+// clocks account for every moment of a run.
 //
 // Invariant: work, owner, rate and the guest's own time never overlap: at most
 // one call is being executed for the guest at a time.
@@ -89,7 +89,7 @@ func (c *clocks) end(now time.Time) {
 	c.span = nil
 }
 
-// pause stops every clock but its own (R225); the span in progress goes on
+// pause stops every clock but its own; the span in progress goes on
 // afterwards, or whichever replaced it.
 func (c *clocks) pause(now time.Time) {
 	if span := c.span; span != nil {

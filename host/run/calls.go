@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// call is everything a guest can ask of the host, in the order of the contract
-// (invariant 10). Each case ends with a reply, a credit, or a latched cause.
+// call is everything a guest can ask of the host, in the order of the contract.
+// Each case ends with a reply, a credit, or a latched cause.
 func (r *run) call(in sandbox.Inbound) {
 	if r.latched != nil {
 		in.Release()
@@ -126,7 +126,7 @@ func (r *run) handle(m abi.Message, call uint32) {
 	case *abi.RequestMessage, *abi.ReadMessage:
 		r.stdio.exchange.line = m // its turn is when the line is done with
 	case *abi.DoneMessage:
-		if r.hold.on { // a drain point, unprocessed until resume (R223)
+		if r.hold.on { // a drain point, unprocessed until resume
 			r.hold.done, r.hold.doneCall = m, call
 			return
 		}
@@ -139,7 +139,7 @@ func (r *run) handle(m abi.Message, call uint32) {
 	}
 }
 
-// emit takes a frame, record by record; those before a fault stand (R45).
+// emit takes a frame, record by record; those before a fault stand.
 func (r *run) emit(frame []byte) {
 	fr, v := r.proto.Frame(frame)
 	if v != nil {
@@ -167,7 +167,7 @@ func (r *run) emit(frame []byte) {
 	r.clocks.touch()
 }
 
-// doneReceived is DONE on receipt (R100): a proposal, not a latch (R105).
+// doneReceived is DONE on receipt: a proposal, not a latch.
 func (r *run) doneReceived(m *abi.DoneMessage) bool {
 	r.done = m
 	if m.Status == abi.Succeeded {
@@ -184,7 +184,7 @@ func (r *run) doneReceived(m *abi.DoneMessage) bool {
 }
 
 // sideMessage is message and log: allowed in any phase before DONE, never able
-// to change state (R215).
+// to change state.
 func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
 	typ := "MESSAGE"
 	if c == abi.CallLog {
@@ -227,7 +227,7 @@ func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
 	r.reply(in.ID, nil)
 }
 
-// sideCall takes calls of bindings and of handles, which are no messages (R220).
+// sideCall takes calls of bindings and of handles, which are no messages.
 func (r *run) sideCall(in sandbox.Inbound) (kept bool) {
 	if v := r.proto.Step(abi.StepSide); v != nil {
 		r.violate(v)
@@ -267,13 +267,13 @@ func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call,
 	}()
 }
 
-// deny is a denial: an errno for the guest and a line for the owner (S8).
+// deny is a denial: an errno for the guest and a line for the owner.
 func (r *run) deny(id uint32, code, message string) {
 	r.logged("warn", "denied: "+message, abi.Value{})
 	r.replyError(id, abi.EDENIED, code, message)
 }
 
-// denied tells the owner of a denial that a binding decided (S8).
+// denied tells the owner of a denial that a binding decided.
 func (r *run) denied(reply []byte) {
 	v, err := abi.Parse(reply, abi.ParseOptions{})
 	if err != nil {
@@ -299,7 +299,7 @@ func (r *run) deniedOf(answers []byte) {
 	}
 }
 
-// fault is a request the worker refused before copying it (G9).
+// fault is a request the worker refused before copying it.
 func (r *run) fault(payload []byte) {
 	f, err := abi.ParseRequestFault(payload)
 	if err != nil {
@@ -328,7 +328,7 @@ func (r *run) taped(gone bool) {
 		return
 	}
 	if code, message := r.deps.Network.Fault(gone); code != "" {
-		r.latch(&cause{reason: code, origin: "connector", message: r.canary.redact(message)})
+		r.latch(&cause{reason: code, origin: "connector", message: r.canary.Text(message)})
 	}
 }
 
@@ -356,7 +356,7 @@ func (r *run) finishCall(f finishedCall) {
 	switch f.in.Call {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange:
 		r.taped(false)
-		r.learned.each(r.canary.protect)
+		r.learned.each(r.canary.Protect)
 		r.sealedUses()
 		switch {
 		case f.errno == abi.EDENIED:
@@ -381,7 +381,7 @@ func (r *run) finishCall(f finishedCall) {
 }
 
 // callCancelled answers a call after a cancel request: everything fails, and
-// what the guest says goes unread (R173).
+// what the guest says goes unread.
 func (r *run) callCancelled(in sandbox.Inbound) {
 	switch in.Call {
 	case abi.CallEmit:
@@ -437,7 +437,7 @@ type sleeper struct {
 const maxSleep = 365 * 24 * time.Hour
 
 // sleep lets the guest wait. While an assistance waits for the owner, the time
-// is the owner's (§19.1).
+// is the owner's.
 func (r *run) sleep(in sandbox.Inbound) {
 	if len(in.Payload) != 8 {
 		r.replyError(in.ID, abi.EINVAL, "invalid_request", "sleep wants a duration")
@@ -467,7 +467,7 @@ func (r *run) wake() {
 // reply answers a call with success.
 func (r *run) reply(id uint32, payload []byte) { r.send(id, abi.OK, payload) }
 
-// replyError answers a call with an errno and its text (G7).
+// replyError answers a call with an errno and its text.
 func (r *run) replyError(id uint32, errno abi.Errno, code, message string) {
 	b, err := marshal(map[string]string{"code": code, "message": message})
 	if err != nil {
@@ -495,7 +495,7 @@ func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
 }
 
 // rest ends the span of a call. While a question is open the time is the
-// owner's, on stdio too, where the guest goes on and waits at its input (R169).
+// owner's, on stdio too, where the guest goes on and waits at its input.
 func (r *run) rest(now time.Time) {
 	if r.asking != nil {
 		r.clocks.begin(now, true)

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
-// A cause is what ends a run (§13.2). The first one latched decides (R105).
+// A cause is what ends a run. The first one latched decides.
 type cause struct {
 	reason      string
 	status      string // "" is failed
@@ -23,7 +24,7 @@ type cause struct {
 	violation   *abi.Violation
 	ingest      *ingestFailure
 	timedOut    string // the assistance whose time passed
-	fenced      bool   // the lease is lost: nothing is written any more (R183)
+	fenced      bool   // the lease is lost: nothing is written any more
 }
 
 func (c *cause) statusOr() string {
@@ -33,11 +34,10 @@ func (c *cause) statusOr() string {
 	return c.status
 }
 
-// leaked reports whether a protected value ended the run (R166).
+// leaked reports whether a protected value ended the run.
 func (c *cause) leaked() bool { return c.violation != nil && c.violation.Subtype == abi.VSecretLeak }
 
-// latch keeps the first decisive cause and stops the guest at once (R72,
-// R170). Later causes are ignored.
+// latch keeps the first decisive cause and stops the guest at once. Later causes are ignored.
 func (r *run) latch(c *cause) {
 	if r.latched != nil || c.reason == "grant_revoked" && r.revoked() {
 		return
@@ -51,7 +51,7 @@ func (r *run) latch(c *cause) {
 }
 
 // revoked takes the request that comes with a revocation: it ends a run as its
-// owner's cancellation (R8), also when the store refuses a flush first.
+// owner's cancellation, also when the store refuses a flush first.
 func (r *run) revoked() bool {
 	select {
 	case c := <-r.cancels:
@@ -66,8 +66,8 @@ func (r *run) violate(v *abi.Violation) {
 	if r.latched != nil {
 		return
 	}
-	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // the guest's words (R165)
-		*text = r.canary.redact(*text)
+	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // the guest's words
+		*text = r.canary.Text(*text)
 	}
 	v.Bound()
 	r.flushProgress(time.Now(), true) // it came before the fault
@@ -97,7 +97,7 @@ func (r *run) launchCause(err error, deadline error) *cause {
 	return c
 }
 
-// exitCause maps a worker's end to the reason of the run (S32, §13.2). nil
+// exitCause maps a worker's end to the reason of the run. nil
 // means an orderly exit.
 func (r *run) exitCause(e sandbox.Exit) *cause {
 	switch e.Kind {
@@ -120,12 +120,12 @@ func lostCode(k sandbox.ExitKind) string {
 	return "worker_crashed"
 }
 
-// A cancelling run waits for its guest to leave (R173).
+// A cancelling run waits for its guest to leave.
 type cancelling struct {
 	request CancelRequest
 	until   time.Time
 	forced  bool
-	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end (A96 row 21)
+	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end
 }
 
 // cancelRequested is §19.3. Cancellation wins over any DONE until the terminal
@@ -141,7 +141,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 	r.control.change(func(l *Live) { l.CancelRequested = true })
 	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
 	d.set("requested_by", c.By)
-	d.set("reason", redactGap(c.Reason, 200))
+	d.set("reason", redact.Gap(c.Reason, 200))
 	e := r.event("run.cancel_requested", "cancel_requested", d)
 	if c.Cause == "owner" {
 		e = by(c.By, e)
@@ -154,7 +154,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 	}
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 	r.control.resumed()
-	r.letRun() // a paused worker gets its grace too (R226)
+	r.letRun() // a paused worker gets its grace too
 	r.dropHeld()
 	if r.asking != nil {
 		r.closeQuestion(answerOf(r.asking, abi.AnswerCancelled, byHost))
@@ -163,7 +163,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 	r.cancelCalls()
 }
 
-// byHost closes a question that nobody answered (A149).
+// byHost closes a question that nobody answered.
 const byHost = "host"
 
 // cancelCause is the cause of a cancelled run once its guest is gone.

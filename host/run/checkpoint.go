@@ -10,7 +10,7 @@ import (
 )
 
 // staging keeps the cursors accepted during the run, in the order the streams
-// were first staged (R92).
+// were first staged.
 type staging struct {
 	order     []string
 	cursors   cursors
@@ -25,10 +25,10 @@ func (s *staging) stage(stream string, cursor json.RawMessage) {
 	s.cursors[stream] = cursor
 }
 
-// checkpoint is STATE (R52): flush what the cursor covers, then stage it. It
+// checkpoint is STATE: flush what the cursor covers, then stage it. It
 // reports whether the cursor is durable.
 func (r *run) checkpoint(m *abi.StateMessage) bool {
-	if r.canary.leaks(m.Cursor) {
+	if r.canary.Leaks(m.Cursor) {
 		r.leak("STATE", m.Stream, "/cursor", m.Cursor)
 		return false
 	}
@@ -60,7 +60,7 @@ func (r *run) checkpoint(m *abi.StateMessage) bool {
 }
 
 // shortfalls is §12.2: the checkpoint streams whose coverage is not complete.
-// Each adds a known gap and an event (R87).
+// Each adds a known gap and an event.
 func (r *run) shortfalls() (short map[string]bool, events []store.Event) {
 	short = map[string]bool{}
 	for _, parent := range r.states.order {
@@ -96,7 +96,7 @@ func (r *run) report(stream, parent string) *abi.CoverageMessage {
 }
 
 // unaccounted counts the required keys that were neither hydrated nor reported
-// as a gap that counts for the report's parent (R85, R86).
+// as a gap that counts for the report's parent.
 func (r *run) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
 	have := make(map[string]bool, len(report.HydratedKeys))
 	for _, k := range report.HydratedKeys {

@@ -83,7 +83,7 @@ func reasonText(code string) string {
 	return code
 }
 
-// The codes of records that are rejected alone (R78).
+// The codes of records that are rejected alone.
 const (
 	rejectIdentity = "invalid_record_identity"
 	rejectSchema   = "invalid_record_schema"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -18,7 +19,7 @@ const (
 )
 
 // details keeps the detail gaps of the connection's namespace and what this
-// run learnt about them (§12.5).
+// run learnt about them.
 type details struct {
 	byRef   map[gapRef]*store.DetailGap
 	byID    map[string]*store.DetailGap
@@ -29,7 +30,7 @@ type details struct {
 	met     []*store.DetailGap                       // pending gaps whose record was flushed
 }
 
-// gapRef is the identity of a gap inside of its namespace (R97).
+// gapRef is the identity of a gap inside of its namespace.
 type gapRef struct{ stream, parent, ref string }
 
 func newDetails(gaps []store.DetailGap) details {
@@ -62,7 +63,7 @@ func (d *details) keep(g *store.DetailGap) {
 	}
 }
 
-// seen takes the pending gaps that a record closes once it is flushed (R99).
+// seen takes the pending gaps that a record closes once it is flushed.
 func (d *details) seen(stream string, key []byte) []*store.DetailGap {
 	gaps := d.pending[stream][string(key)]
 	if gaps != nil {
@@ -71,14 +72,14 @@ func (d *details) seen(stream string, key []byte) []*store.DetailGap {
 	return gaps
 }
 
-// accounts reports whether a gap of this run stands for a required key (R86).
+// accounts reports whether a gap of this run stands for a required key.
 func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
 	return d.fresh[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.fresh[gapRef{stream, "", keyRef(key)}]
 }
 
 func keyRef(key string) string { return "k:" + key }
 
-// detailGap is DETAIL_GAP (R97).
+// detailGap is DETAIL_GAP.
 func (r *run) detailGap(m *abi.GapMessage) {
 	for _, part := range []struct {
 		at  string
@@ -88,7 +89,7 @@ func (r *run) detailGap(m *abi.GapMessage) {
 		{"/reason", abi.AppendQuote(nil, m.Reason)}, {"/gap_id", abi.AppendQuote(nil, m.GapID)},
 		{"/detail_locator", m.DetailLocator}, {"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
 	} {
-		if r.canary.leaks(part.raw) {
+		if r.canary.Leaks(part.raw) {
 			r.leak("DETAIL_GAP", m.Stream, part.at, part.raw)
 			return
 		}
@@ -106,7 +107,7 @@ func (r *run) detailGap(m *abi.GapMessage) {
 			Ref: ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
 	}
 	if d.healed[g.ID] {
-		return // stays recovered in the run that recovered it (R99)
+		return // stays recovered in the run that recovered it
 	}
 	if !known && !r.remember(gapBytes(g), "DETAIL_GAP") {
 		return
@@ -114,7 +115,7 @@ func (r *run) detailGap(m *abi.GapMessage) {
 	first := !d.fresh[ref]
 	d.fresh[ref] = true
 	g.Status, g.Retryable = gapPending, m.Retryable == nil || *m.Retryable
-	g.Reason = redactGap(r.canary.redact(m.Reason), maxGapText)
+	g.Reason = redact.Gap(r.canary.Text(m.Reason), maxGapText)
 	g.AttemptCount++
 	g.UpdatedAt, g.RunID = time.Now(), r.id
 	d.keep(g)
@@ -149,11 +150,11 @@ func (r *run) gapNote(g *store.DetailGap) KnownGap {
 	stream := string(g.Stream)
 	return KnownGap{
 		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil), Stream: &stream, RecoveryHint: hint,
-		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redactGap(r.canary.redact(g.RecordKey), maxGapText)},
+		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redact.Gap(r.canary.Text(g.RecordKey), maxGapText)},
 	}
 }
 
-// detailRecovered is DETAIL_GAP_RECOVERED (§9.8): all buffers are flushed
+// detailRecovered is DETAIL_GAP_RECOVERED: all buffers are flushed
 // before it takes effect.
 func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
 	r.flushAll()
@@ -164,7 +165,7 @@ func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
 	known = known && string(g.Stream) == m.Stream
 	if !known {
 		e := r.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, data{
-			"gap_id": redactGap(r.canary.redact(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
+			"gap_id": redact.Gap(r.canary.Text(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
 		})
 		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 		return true
@@ -208,7 +209,7 @@ func (r *run) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store
 	return gaps, events
 }
 
-// coverageDeclared is DETAIL_COVERAGE: kept until the end (R67).
+// coverageDeclared is DETAIL_COVERAGE: kept until the end.
 func (r *run) coverageDeclared(m *abi.CoverageMessage) {
 	if !r.remember(coverageBytes(m), "DETAIL_COVERAGE") {
 		return

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// Diagnostics is what a crashed connector left in its log (R104).
+// Diagnostics is what a crashed connector left in its log.
 type Diagnostics struct {
 	StderrTail *StderrTail `json:"stderr_tail"`
 }
@@ -66,14 +67,14 @@ func (d *diagnostics) write(p []byte, now time.Time) (kept bool) {
 func (r *run) crashReport() *Diagnostics {
 	d := &r.diag
 	text := strings.ToValidUTF8(string(d.tail), "")
-	shown := redactLog(r.canary.redact(abi.CleanLines(text)))
+	shown := redact.Log(r.canary.Text(abi.CleanLines(text)))
 	return &Diagnostics{&StderrTail{
 		Object: "connector_stderr_tail", Encoding: "utf-8", Text: shown, BytesObserved: d.observed,
 		BytesCaptured: len(d.tail), Truncated: d.observed > int64(len(d.tail)), Redacted: shown != text,
 	}}
 }
 
-// logged is the log call (R215): kept in the tail, and on the timeline.
+// logged is the log call: kept in the tail, and on the timeline.
 func (r *run) logged(level, message string, fields abi.Value) {
 	if r.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
 		r.logEvent(level, message, fields)
@@ -110,7 +111,7 @@ func (r *run) endLog() {
 
 // logLines redacts first: a secret may have lines of its own.
 func (r *run) logLines(text []byte) {
-	for line := range strings.SplitSeq(r.canary.redact(strings.ToValidUTF8(string(text), "")), "\n") {
+	for line := range strings.SplitSeq(r.canary.Text(strings.ToValidUTF8(string(text), "")), "\n") {
 		if !abi.Blank(line) {
 			r.logEvent("info", line, abi.Value{})
 		}
@@ -123,9 +124,9 @@ func (r *run) logEvent(level, message string, fields abi.Value) {
 		return
 	}
 	r.diag.events++
-	d := data{"level": level, "message": abi.Cut(redactLog(r.canary.redact(abi.Clean(message))), 500)}
+	d := data{"level": level, "message": abi.Cut(redact.Log(r.canary.Text(abi.Clean(message))), 500)}
 	if fields.Is(abi.KindObject) {
-		if b := boundDiagnostics(r.canary.redactJSON(fields.Raw)); b != nil {
+		if b := redact.Diagnostics(r.canary.JSON(fields.Raw)); b != nil {
 			d["fields"] = b
 		}
 	}
@@ -135,7 +136,7 @@ func (r *run) logEvent(level, message string, fields abi.Value) {
 }
 
 // messageText holds back the end of streamed text while a protected value
-// could still be completed by the next chunk (A110).
+// could still be completed by the next chunk.
 type messageText struct {
 	held   string
 	events int
@@ -147,19 +148,19 @@ const (
 	maxChunkEvents = 8000
 )
 
-// message is the message call (A106): text the connector streams on purpose.
+// message is the message call: text the connector streams on purpose.
 func (r *run) message(chunk string, last bool, meta abi.Value) {
 	t := &r.text
-	chunk = r.canary.redact(t.held + chunk)
+	chunk = r.canary.Text(t.held + chunk)
 	t.held = ""
-	if keep := r.canary.longest - 1; keep > 0 && !last {
+	if keep := r.canary.Longest - 1; keep > 0 && !last {
 		cut := max(0, len(chunk)-keep)
 		for cut > 0 && cut < len(chunk) && chunk[cut]&0xc0 == 0x80 {
 			cut--
 		}
 		chunk, t.held = chunk[:cut], chunk[cut:]
 	}
-	chunk = keyed(abi.CleanLines(chunk))
+	chunk = redact.Keyed(abi.CleanLines(chunk))
 	t.open = !last
 	for first := true; first || len(chunk) > 0; first = false {
 		part := chunk
@@ -188,15 +189,14 @@ func (r *run) chunk(part string, last bool, meta abi.Value) {
 	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
-// messageMeta keeps the known members; others move into providerExtensions
-// (A107).
-func messageMeta(c *canary, meta abi.Value) map[string]any {
-	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB || c.armed() && c.find(meta.Raw) {
+// messageMeta keeps the known members; others move into providerExtensions.
+func messageMeta(c *redact.Canary, meta abi.Value) map[string]any {
+	if !meta.Is(abi.KindObject) || len(meta.Raw) > 4*abi.KiB || c.Armed() && c.Find(meta.Raw) {
 		return nil
 	}
 	out, other := map[string]any{}, map[string]any{}
 	for name, v := range meta.Members() {
-		value := boundValue(v, 2)
+		value := redact.Value(v, 2)
 		switch name {
 		case "finishReason", "model", "provider":
 			if v.Is(abi.KindString) {
@@ -207,11 +207,11 @@ func messageMeta(c *canary, meta abi.Value) map[string]any {
 		case "providerExtensions":
 			if v.Is(abi.KindObject) {
 				for n, x := range v.Members() {
-					other[redactGap(n, 64)] = boundValue(x, 3)
+					other[redact.Gap(n, 64)] = redact.Value(x, 3)
 				}
 			}
 		default:
-			other[redactGap(name, 64)] = value
+			other[redact.Gap(name, 64)] = value
 		}
 	}
 	if len(other) > 0 {

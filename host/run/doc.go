@@ -3,8 +3,8 @@
 //
 // A run is a single goroutine that owns all of its state. Guest calls, store
 // receipts, answers of the owner, timers and cancellation reach it over
-// channels and are handled one at a time, so the protocol needs no locks
-// (R38). What a message means stands in calls.go, on one page; whether it is
+// channels and are handled one at a time, so the protocol needs no locks.
+// What a message means stands in calls.go, on one page; whether it is
 // allowed is decided by abi.Protocol, which is pure.
 //
 // Accept makes a run durable, Do performs it. Others steer it with Cancel, Pause

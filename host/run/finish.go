@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// finish ends a run whose guest is gone, or never was (§13.1, §12.4).
+// finish ends a run whose guest is gone, or never was.
 func (r *run) finish() *Result {
 	r.clocks.end(time.Now())
 	if r.deps.Network != nil {
@@ -25,7 +25,7 @@ func (r *run) finish() *Result {
 	if r.deps.Network != nil {
 		r.sealedUses()
 	}
-	r.flushProgress(time.Now(), true) // the last message is never lost (R181)
+	r.flushProgress(time.Now(), true) // the last message is never lost
 	r.settled()
 	r.keepEmitted()
 	if r.latched == nil && r.cancel == nil && r.done != nil && r.exit != nil && r.exitCause(*r.exit) == nil {
@@ -55,7 +55,7 @@ func (r *run) finish() *Result {
 	return result
 }
 
-// statusOf is how the API calls the end of a run (A69).
+// statusOf is how the API calls the end of a run.
 func statusOf(r *Result) string {
 	switch {
 	case r.Status == abi.Succeeded:
@@ -68,7 +68,7 @@ func statusOf(r *Result) string {
 
 // leftWaiting closes a question whose guest is gone. A violation while waiting,
 // or an owner's channel that talks nonsense, leaves it open: the terminal event
-// names it (R127, R141).
+// names it.
 func (r *run) leftWaiting() {
 	if r.asking == nil || r.latched != nil && (r.latched.violation != nil || r.latched.reason == badChannel) {
 		return
@@ -89,14 +89,14 @@ func (r *run) leftWaiting() {
 	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
 }
 
-// endText closes a message the connector left open (A96 row 12).
+// endText closes a message the connector left open.
 func (r *run) endText() {
 	if r.text.open && r.guest != nil {
 		r.message("", true, abi.Value{})
 	}
 }
 
-// checkExit is checks 8 to 10 of DONE (§9.11).
+// checkExit is checks 8 to 10 of DONE.
 func (r *run) checkExit() {
 	clean := r.exit.Kind == sandbox.ExitExited && r.exit.Code == 0
 	if clean != (r.done.Status == abi.Succeeded) {
@@ -125,10 +125,10 @@ type ending struct {
 	status string
 	cause  *cause // nil when it succeeded
 	event  string
-	commit bool // staged cursors may commit (§12.3)
+	commit bool // staged cursors may commit
 }
 
-// outcome decides how the run ends (R105, §13.2).
+// outcome decides how the run ends.
 func (r *run) outcome() ending {
 	switch {
 	case r.cancel != nil: // nothing latches a cause before it asks for one
@@ -149,7 +149,7 @@ func (r *run) outcome() ending {
 	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
 }
 
-// leftWithoutDone is the reason of a guest that ended on its own (R104).
+// leftWithoutDone is the reason of a guest that ended on its own.
 func (r *run) leftWithoutDone() *cause {
 	if r.exit.Kind == sandbox.ExitTrapped {
 		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + r.exit.TrapKind + ") before it sent DONE."}
@@ -171,7 +171,7 @@ func (r *run) memoryWall() int64 {
 	return int64(r.exit.Usage.PeakMemoryBytes)
 }
 
-// breach records that a limit with an openwop name was hit (A96 row 24).
+// breach records that a limit with an openwop name was hit.
 func (r *run) breach(c *cause) {
 	if c == nil || r.exit == nil {
 		return

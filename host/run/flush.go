@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ingestFailure is what the terminal event says of a flush that failed (R81).
+// ingestFailure is what the terminal event says of a flush that failed.
 type ingestFailure struct {
 	Stream    string `json:"stream"`
 	BatchSize int    `json:"batch_size"`
@@ -18,7 +18,7 @@ type ingestFailure struct {
 }
 
 // flush hands one stream's buffer to the store: its records and the event that
-// announces them, in one commit (R74). It does not wait.
+// announces them, in one commit. It does not wait.
 func (r *run) flush(stream int) {
 	n := r.records.buffers[stream].len()
 	if n == 0 || !r.ready() {
@@ -116,7 +116,7 @@ func (r *run) keepEmitted() {
 	r.latched = latched
 }
 
-// ingestCause maps what the sink said of a flush (R81).
+// ingestCause maps what the sink said of a flush.
 func ingestCause(err error, f *ingestFailure) *cause {
 	c := storeCause(err)
 	c.ingest = f
@@ -127,7 +127,7 @@ func ingestCause(err error, f *ingestFailure) *cause {
 	return c
 }
 
-// flushAll flushes every buffer, in the order of their first record (R73).
+// flushAll flushes every buffer, in the order of their first record.
 func (r *run) flushAll() {
 	for _, stream := range slices.Clone(r.records.order) {
 		r.flush(stream)
@@ -135,7 +135,7 @@ func (r *run) flushAll() {
 }
 
 // flushFor flushes what a cursor of stream covers: its own buffer and those of
-// the streams that declare it as a parent (R52).
+// the streams that declare it as a parent.
 func (r *run) flushFor(stream string) {
 	children := r.plan.manifest.Children(stream)
 	for _, i := range slices.Clone(r.records.order) {
@@ -145,7 +145,7 @@ func (r *run) flushFor(stream string) {
 	}
 }
 
-// dropBuffers counts what will never be flushed (R75).
+// dropBuffers counts what will never be flushed.
 func (r *run) dropBuffers() (dropped map[string]bool) {
 	dropped = map[string]bool{}
 	for i := range r.records.buffers {
@@ -160,7 +160,7 @@ func (r *run) dropBuffers() (dropped map[string]bool) {
 	return dropped
 }
 
-// grantFault is the end of a run whose grant has run out (R5), nil while it is
+// grantFault is the end of a run whose grant has run out, nil while it is
 // usable. What changes it meanwhile the store knows.
 func (r *run) grantFault() *cause {
 	code := r.plan.Connection.Grant.Fault(time.Now())

@@ -44,7 +44,7 @@ func answerOf(a *asking, status, by string) answer {
 	return answer{Answer: Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
-// interact is INTERACTION (R135).
+// interact is INTERACTION.
 func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 	if r.asking != nil { // of the host, in a call that the guest waits for
 		r.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
@@ -53,7 +53,7 @@ func (r *run) interact(m *abi.InteractionMessage, call uint32) {
 	r.ask(m, call, nil)
 }
 
-// ask flushes, escalates, probes, records and asks (R135), for the guest or for
+// ask flushes, escalates, probes, records and asks, for the guest or for
 // the host itself.
 func (r *run) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
 	r.flushAll()
@@ -88,7 +88,7 @@ func (r *run) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
 		return
 	}
 	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && left == 0 {
-		r.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once (§19.1)
+		r.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
 		return
 	}
 	r.clocks.begin(time.Now(), true)
@@ -126,7 +126,7 @@ func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
 // interactionID is R136: the connector's own id, and a number from its second
 // use on. No two questions of a run share one.
 func (r *run) interactionID(request string) string {
-	request = r.canary.redact(request)
+	request = r.canary.Text(request)
 	r.asked[request]++
 	n := r.asked[request]
 	if n == 1 {
@@ -200,11 +200,11 @@ func (r *run) shown(a *asking) Question {
 // that was not asked.
 const badChannel = "interaction_handler_invalid_response"
 
-// answered takes an answer of the owner's channel (§16.2, R141).
+// answered takes an answer of the owner's channel.
 func (r *run) answered(a answer) {
 	q := r.asking
 	if q == nil || a.to != q || r.latched != nil {
-		a.settle(ErrTooLate) // the question was closed before (R136)
+		a.settle(ErrTooLate) // the question was closed before
 		return
 	}
 	if a.err != nil {
@@ -229,7 +229,7 @@ func (r *run) interactionTimeout(now time.Time) {
 }
 
 // closeQuestion records the end of the open interaction, then hands the
-// response over (R138): the answer itself is in no event but for R222.
+// response over: the answer itself is in no event but for R222.
 func (r *run) closeQuestion(a answer) {
 	q := r.asking
 	if q.cancel != nil {
@@ -248,7 +248,7 @@ func (r *run) closeQuestion(a answer) {
 	q.span.end(nil)
 	r.browserAnswered(q)
 	if r.paused != nil {
-		r.paused.resolved = q.interruptID // node.resumed follows run.resumed (A75)
+		r.paused.resolved = q.interruptID // node.resumed follows run.resumed
 	}
 	r.place()
 	if r.cancel == nil {
@@ -287,7 +287,7 @@ func (r *run) interactionGap(q *asking, status string) KnownGap {
 }
 
 // response builds INTERACTION_RESPONSE. Sealed fields become handles, and all
-// secret values become protected (§18.2, R165).
+// secret values become protected.
 func (r *run) response(q *asking, a answer) abi.Response {
 	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
 	if a.Status != abi.AnswerSuccess {
@@ -303,7 +303,7 @@ func (r *run) response(q *asking, a answer) abi.Response {
 			out.SealedFields = append(out.SealedFields, name)
 		case f.Secret:
 			r.protect(q.message.Kind+"."+name, answerText(raw))
-			r.canary.protectWord(answerText(raw))
+			r.canary.ProtectWord(answerText(raw))
 		}
 		out.Data[name] = raw
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -20,7 +21,7 @@ func (r *run) questionEvents(a *asking) []store.Event {
 	key := abi.Cut(string(r.id)+":"+r.plan.manifest.Node()+":"+a.id, 256)
 	kind, payload := r.interruptData(a, message)
 
-	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members (A100)
+	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members
 	if a.schema != nil && kind == "clarification" {
 		requested["resumeSchema"] = a.schema
 	}
@@ -94,7 +95,7 @@ func (r *run) interruptData(a *asking, message string) (kind string, payload map
 }
 
 // decisions are those that are offered; edit is what openwop calls the editing one
-// there (A105).
+// there.
 func (a *asking) decisions(edit string) []string {
 	if a.schema == nil { // a manual action
 		return []string{abi.DecisionAccept, abi.DecisionReject}
@@ -174,7 +175,7 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	return q.mark(events)
 }
 
-// approvalValue is the logged decision (R222, A112), without the text that an
+// approvalValue is the logged decision, without the text that an
 // owner edited. Whoever cancels, rejects.
 func (r *run) approvalValue(kind string, a answer) map[string]any {
 	value := map[string]any{"action": abi.DecisionAccept}
@@ -209,7 +210,7 @@ func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
 		if text, isText := textOf(raw); isText {
 			out[f.Shown] = r.assistanceText(text, 200)
 		} else if len(raw) <= 200 {
-			out[f.Shown] = r.canary.redactJSON(raw)
+			out[f.Shown] = r.canary.JSON(raw)
 		}
 	}
 	return out
@@ -225,5 +226,5 @@ func textOf(raw json.RawMessage) (string, bool) {
 
 // assistanceText is profile assistance behind the canary.
 func (r *run) assistanceText(s string, max int) string {
-	return redactAssistance(r.canary.redact(s), max)
+	return redact.Assistance(r.canary.Text(s), max)
 }

@@ -23,10 +23,10 @@ func (d data) set(name, value string) {
 	}
 }
 
-// maxEventData bounds one event's data (R180, A94).
+// maxEventData bounds one event's data.
 const maxEventData = 64 * abi.KiB
 
-// source is the member that says which connector an event is of (§20.1).
+// source is the member that says which connector an event is of.
 func source(connector store.ConnectorID) map[string]any {
 	return map[string]any{"kind": "connector", "id": connector}
 }
@@ -61,22 +61,22 @@ func (d data) encode() (json.RawMessage, error) {
 	return marshal(members)
 }
 
-// truncated stands for a value that is too large to show (R179, A94).
+// truncated stands for a value that is too large to show.
 func truncated(raw []byte) json.RawMessage {
 	sum := sha256.Sum256(raw)
 	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
 }
 
 // shownCursor is R179. A cursor with a protected value, which only an owner who
-// switched the canary off lets pass, is not shown either (R168, A103).
+// switched the canary off lets pass, is not shown either.
 func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
-	if len(c) > 4*abi.KiB || r.canary.armed() && r.canary.find(c) {
+	if len(c) > 4*abi.KiB || r.canary.Armed() && r.canary.Find(c) {
 		return truncated(c)
 	}
 	return c
 }
 
-// journal remembers the last event a run submitted, for violations (R70).
+// journal remembers the last event a run submitted, for violations.
 type journal struct {
 	last store.Event
 	at   time.Time // of the newest event
@@ -107,7 +107,7 @@ func (r *run) bare(typ, status string, d data) store.Event {
 }
 
 // ofRun reports whether an event is about the run as a whole. All others are of
-// the node that works (A86).
+// the node that works.
 func ofRun(typ string) bool {
 	switch typ {
 	case "run.started", "run.paused", "run.resumed", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
@@ -153,7 +153,7 @@ func (r *run) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit 
 }
 
 // submit queues a commit behind all earlier ones. Waiting progress goes first,
-// so that it stays in order (R181).
+// so that it stays in order.
 func (r *run) submit(c *store.Commit, done func(store.Ack, error)) {
 	if len(r.progress.waiting) > 0 {
 		r.flushProgress(time.Now(), true)
@@ -228,7 +228,7 @@ func (r *run) underway() int {
 	return n
 }
 
-// inOrder keeps the times of a run's events from decreasing (A88): events of one
+// inOrder keeps the times of a run's events from decreasing: events of one
 // commit are not made in the order they stand in, and a clock may be set back.
 func (r *run) inOrder(events []store.Event) {
 	for i := range events {
@@ -241,7 +241,7 @@ func (r *run) inOrder(events []store.Event) {
 }
 
 // latchStore is latch for a failure of the store. One that comes while the guest
-// has its grace ends nothing: the cancel came first (R105).
+// has its grace ends nothing: the cancel came first.
 func (r *run) latchStore(c *cause) {
 	if r.cancel == nil {
 		r.latch(c)
@@ -348,7 +348,7 @@ func (r *run) settled() {
 	}
 }
 
-// storeCause maps a store's refusal to a reason (§11.2).
+// storeCause maps a store's refusal to a reason.
 func storeCause(err error) *cause {
 	c := &cause{reason: "runtime_error", origin: "storage", message: abi.Cut(err.Error(), 500)}
 	var sink *store.SinkError

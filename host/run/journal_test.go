@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A88: times do not decrease, within a commit and from one to the next, also when
+// Times do not decrease, within a commit and from one to the next, also when
 // the clock does.
 func TestEventsInOrder(t *testing.T) {
 	at := func(ms int64) store.Event { return store.Event{OccurredAt: time.UnixMilli(ms)} }

@@ -11,7 +11,7 @@ import (
 )
 
 // A KnownGap is a bounded note about something that was not collected or not
-// finished (§14).
+// finished.
 type KnownGap struct {
 	Kind         string            `json:"kind"`
 	Reason       string            `json:"reason"`
@@ -119,7 +119,7 @@ func severity(kind, reason string, named, unsupported bool, declared *abi.Recove
 	return "actionable"
 }
 
-// Bounds of what one run remembers of its gaps; the summary counts all (R110).
+// Bounds of what one run remembers of its gaps; the summary counts all.
 const (
 	maxGapsKept    = 1000
 	maxGapsShown   = 50

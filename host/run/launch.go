@@ -8,7 +8,7 @@ import (
 )
 
 // launch brings the guest to its start line and makes run.started durable
-// before it may cross it (R32). It reports whether there is a guest to run.
+// before it may cross it. It reports whether there is a guest to run.
 func (r *run) launch(ctx context.Context) bool {
 	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
 	defer cancel()

@@ -10,15 +10,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Question is what the owner is asked (R135). Message is sanitised; Raw holds
-// the connector's own text and schema, for the owner's eyes only (R144).
+// A Question is what the owner is asked. Message is sanitised; Raw holds
+// the connector's own text and schema, for the owner's eyes only.
 type Question struct {
 	RunID         string
 	ConnectionID  string
 	ConnectorName string
 	DisplayName   string
 	InteractionID string
-	InterruptID   string // the host's own, unique everywhere (A141)
+	InterruptID   string // the host's own, unique everywhere
 	NodeID        string
 	Kind          string
 	Stream        string
@@ -27,21 +27,21 @@ type Question struct {
 	RawSchema     json.RawMessage // nil when the connector gave none
 	Fields        []Field
 	Timeout       time.Duration // 0 is none
-	Undeclared    bool          // the manifest does not announce this kind (D18)
-	Page          Page          // that it is about; in no event (R131)
+	Undeclared    bool          // the manifest does not announce this kind
+	Page          Page          // that it is about; in no event
 }
 
-// A Page is what a browser shows while its owner is asked (B193). Both are of a
+// A Page is what a browser shows while its owner is asked. Both are of a
 // stranger's making.
 type Page struct {
 	Title string // "" is not known
 	Host  string // "" is none
 }
 
-// A Field is one value the owner is asked for, in name order (R134).
+// A Field is one value the owner is asked for, in name order.
 type Field struct {
 	Name     string // as the connector calls it
-	Shown    string // as events call it (R129)
+	Shown    string // as events call it
 	Title    string
 	Type     string
 	Secret   bool
@@ -65,7 +65,7 @@ type Answer struct {
 	Settled func(error)
 }
 
-// ErrTooLate: the question was closed by something else (A148).
+// ErrTooLate: the question was closed by something else.
 var ErrTooLate = errors.New("the question was closed before")
 
 func (a Answer) settle(err error) {
@@ -75,15 +75,15 @@ func (a Answer) settle(err error) {
 }
 
 // An Owner answers questions. Ask blocks until there is an answer or ctx ends;
-// an error counts as cancelled (§16.2). Ask is never called concurrently by one
+// an error counts as cancelled. Ask is never called concurrently by one
 // run, and has returned when the run has.
 type Owner interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
 // A Desk is an Owner that also shows what is in no event: targets of url and qr
-// attachments, and the raw text and schema of an assistance that does not block
-// (R116, R144). Both methods return at once. A run closes whatever it opened, at
+// attachments, and the raw text and schema of an assistance that does not block.
+// Both methods return at once. A run closes whatever it opened, at
 // the latest with its end, and may close an item twice.
 type Desk interface {
 	Owner

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -20,7 +21,7 @@ type pausing struct {
 }
 
 // hold keeps back what would let the guest go on: from before the call that a
-// pause may take effect at, to its end (R224).
+// pause may take effect at, to its end.
 //
 // Invariant: calls is bounded by the credit of the guest, none of which is
 // returned meanwhile.
@@ -61,7 +62,7 @@ func (r *run) steer(now time.Time) {
 	}
 }
 
-// drained reports whether the run is at a drain point of q (R223, A74): a guest
+// drained reports whether the run is at a drain point of q: a guest
 // call that reached the host, or better a STATE, a wait or DONE. After the time
 // for that it is wherever the guest stands.
 func (r *run) drained(q *pauseAsked, now time.Time) bool {
@@ -84,7 +85,7 @@ func (r *run) drain() {
 	r.goOn()
 }
 
-// pause takes effect (R224): everything sent before is durable, then run.paused
+// pause takes effect: everything sent before is durable, then run.paused
 // is, then nothing of the guest moves.
 func (r *run) pause() {
 	r.hold.on = true
@@ -98,7 +99,7 @@ func (r *run) pause() {
 		return
 	}
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
-	d.set("reason", redactGap(q.Reason, 200))
+	d.set("reason", redact.Gap(q.Reason, 200))
 	r.paused = &pausing{since: time.Now()}
 	r.submit(&store.Commit{Events: []store.Event{by(q.By, r.event("run.paused", "paused", d))}}, nil)
 	if !r.barrier() {
@@ -107,7 +108,7 @@ func (r *run) pause() {
 	r.stand(time.Now())
 }
 
-// stand stops the worker and every clock but that of the pause (R225).
+// stand stops the worker and every clock but that of the pause.
 func (r *run) stand(now time.Time) {
 	if g, ok := r.guest.(suspender); ok {
 		if err := g.Suspend(); reachable(err) {
@@ -128,11 +129,11 @@ func (r *run) stand(now time.Time) {
 }
 
 // resume records that the run goes on, and lets it. Whoever answered meanwhile
-// is heard now (A75).
+// is heard now.
 func (r *run) resume(q *resumeAsked) {
 	now := time.Now()
 	d := data{"cause": "owner"}
-	d.set("reason", redactGap(q.Reason, 200))
+	d.set("reason", redact.Gap(q.Reason, 200))
 	c := &store.Commit{Events: []store.Event{by(q.By, r.event("run.resumed", "in_progress", d))}}
 	if id := r.paused.resolved; id != "" {
 		c.Events = append(c.Events, r.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
@@ -201,7 +202,7 @@ func (r *run) goOn() {
 	}
 }
 
-// dropHeld is goOn for a run that is being cancelled: every call fails (R226).
+// dropHeld is goOn for a run that is being cancelled: every call fails.
 func (r *run) dropHeld() {
 	r.hold.reply, r.hold.done = nil, nil
 	r.goOn()

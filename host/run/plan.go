@@ -29,18 +29,18 @@ type Input struct {
 	// Narrow says that stored records may lose fields that Scope leaves out.
 	Narrow bool
 	// State replaces the stored cursors when it is not nil; ResetState ignores
-	// them; NoPersist neither hands any over nor commits any (R13).
+	// them; NoPersist neither hands any over nor commits any.
 	State      json.RawMessage
 	ResetState bool
 	NoPersist  bool
-	// StateFrom makes the run a branch (A79): the runs that committed the cursors of
-	// State, by stream. They are handed over also when none is committed (A80). nil
+	// StateFrom makes the run a branch: the runs that committed the cursors of
+	// State, by stream. They are handed over also when none is committed. nil
 	// is no branch.
 	StateFrom map[string]store.RunID
 
 	Secrets     map[string]string // by declared name; delivered as §18.1 says
 	Tokens      map[string]Token  // of the secrets that the host obtains itself
-	Interactive bool              // an owner channel is attached (R22)
+	Interactive bool              // an owner channel is attached
 	Mounts      []abi.GuestMount  // approved directories and /tmp
 	Offered     map[string]bool   // host extensions, by binding name
 	NoBrowser   string            // why no browser is offered, for the owner; "" says nothing of it
@@ -198,7 +198,7 @@ func (p *Plan) suppliedState() error {
 	return nil
 }
 
-// rawBindings are never provided (R21).
+// rawBindings are never provided.
 var rawBindings = []string{"browser_automation", "browser_profile", "loopback_listen"}
 
 // checkBindings is R20 and §5.
@@ -224,7 +224,7 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 }
 
 // lendBrowser advertises the browser where the manifest asks for it, the host has
-// one and the owner approved it (§5).
+// one and the owner approved it.
 func (p *Plan) lendBrowser() error {
 	b, declared := p.manifest.Bindings[abi.BindingBrowser]
 	if !declared || !p.Offered[abi.BindingBrowser] || !p.Connection.Approved.Browser {
@@ -239,7 +239,7 @@ func (p *Plan) lendBrowser() error {
 }
 
 // ProfileOf is the browser profile of a run whose connector names none when it
-// opens one (B181): the owner's choice, else the manifest's, else the connection's
+// opens one: the owner's choice, else the manifest's, else the connection's
 // id.
 func ProfileOf(c store.Connection, b abi.Binding) string {
 	switch {
@@ -340,7 +340,7 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	return nil
 }
 
-// loadGaps reads the namespace's detail gaps and chooses those to serve (R98).
+// loadGaps reads the namespace's detail gaps and chooses those to serve.
 func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
 	const maxServed = 256 * abi.KiB
 	gaps, err := st.Gaps(ctx, p.Connection.ID, p.grant, "")
@@ -407,7 +407,7 @@ func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	return b, nil
 }
 
-// intent is state_commit_intent (R13).
+// intent is state_commit_intent.
 func (p *Plan) intent() string {
 	if p.persist {
 		return intentOnSuccess

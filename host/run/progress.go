@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// progress is the rate of PROGRESS on the timeline (R181): a token bucket, and
+// progress is the rate of PROGRESS on the timeline: a token bucket, and
 // per stream the newest message that waits for a token.
 type progress struct {
 	rate    float64 // tokens per second
@@ -39,10 +40,10 @@ func (p *progress) take(now time.Time) bool {
 	return true
 }
 
-// progressed is PROGRESS: observability, nothing more (R55). A message that has
-// to wait costs next to nothing, for the next one may take its place (S49).
+// progressed is PROGRESS: observability, nothing more. A message that has
+// to wait costs next to nothing, for the next one may take its place.
 func (r *run) progressed(m *abi.ProgressMessage) {
-	if r.canary.leaksText([]byte(m.Message)) {
+	if r.canary.LeaksText([]byte(m.Message)) {
 		r.leak("PROGRESS", m.Stream, "/message", nil)
 		return
 	}
@@ -73,7 +74,7 @@ func (r *run) flushProgress(now time.Time, all bool) {
 
 func (r *run) recordProgress(w waitingProgress) {
 	m := &w.message
-	d := data{"message": redactProgress(r.canary.redact(m.Message))}
+	d := data{"message": redact.Progress(r.canary.Text(m.Message))}
 	d.set("stream", m.Stream)
 	if m.Count != nil {
 		d["count"] = *m.Count

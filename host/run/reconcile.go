@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Reconcile closes the runs that nobody lives to end (R188): each gets run.failed
+// Reconcile closes the runs that nobody lives to end: each gets run.failed
 // with controller_restarted and counts rebuilt from its timeline, its pending
 // question is erased, and its connection is free again. hostID and bootEpoch are
 // the caller's. A run of this boot is never touched, one of an earlier boot of
@@ -108,7 +108,7 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string
 		d["open_interaction_id"] = pending[0].ID
 	}
 	now := time.Now().Round(0)
-	if now.Before(seen.last) { // the clock was set back (A88)
+	if now.Before(seen.last) { // the clock was set back
 		now = seen.last
 	}
 	event := func(typ, status string, d data) (store.Event, error) {
@@ -166,10 +166,10 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	return []store.Event{lost, acquired}, err
 }
 
-// reasonRestarted ends a run that its host did not live to end (R188).
+// reasonRestarted ends a run that its host did not live to end.
 const reasonRestarted = "controller_restarted"
 
-// result is the result value of a run that was cut off (R10). What its guest
+// result is the result value of a run that was cut off. What its guest
 // had emitted, used and staged is not known any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
 	open := s.attempted - s.accepted - s.rejected

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// records holds what was admitted and not flushed yet, one buffer per stream
-// (R73), and the counts of R80 and R51.
+// records holds what was admitted and not flushed yet, one buffer per stream,
+// and the counts of R80 and R51.
 type records struct {
 	buffers  []buffer
 	order    []int // streams with a buffer, by first buffered record
@@ -28,8 +29,8 @@ type buffer struct {
 	stream   string
 	spec     abi.StreamSpec
 	batch    *store.Batch
-	met      []*store.DetailGap // pending gaps whose records are in batch (R99)
-	rejected rejections         // records rejected alone (R78) since the last flush
+	met      []*store.DetailGap // pending gaps whose records are in batch
+	rejected rejections         // records rejected alone since the last flush
 	refused  rejections         // those of all flushes
 	emitted  int64
 	flushed  int64
@@ -66,7 +67,7 @@ func (r *run) admit(m *abi.RecordMessage) {
 	b.emitted++
 	if bad := b.reject(m); bad != nil {
 		if len(b.rejected.first) < maxRejections {
-			bad.Key = redactGap(r.canary.redact(string(m.Key)), maxGapText)
+			bad.Key = redact.Gap(r.canary.Text(string(m.Key)), maxGapText)
 		}
 		b.rejected.add(*bad)
 	} else {
@@ -76,7 +77,7 @@ func (r *run) admit(m *abi.RecordMessage) {
 	switch {
 	case b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes:
 		r.flush(m.Stream)
-	case r.records.buffered >= 2*r.plan.Limits.FlushBytes: // of many streams (S54)
+	case r.records.buffered >= 2*r.plan.Limits.FlushBytes: // of many streams
 		r.flush(r.records.fullest())
 	}
 }
@@ -121,15 +122,15 @@ func (rs *records) recycle(b *store.Batch) {
 	}
 }
 
-// protected is check 10 of RECORD, before the record counts (R51, R166).
+// protected is check 10 of RECORD, before the record counts.
 func (r *run) protected(m *abi.RecordMessage) *abi.Violation {
-	if !r.canary.armed() {
+	if !r.canary.Armed() {
 		return nil
 	}
-	if r.canary.leaksText(m.Key) {
+	if r.canary.LeaksText(m.Key) {
 		return r.leaked("RECORD", "", "/key", nil)
 	}
-	if r.canary.leaks(m.Data) {
+	if r.canary.Leaks(m.Data) {
 		return r.leaked("RECORD", "", "/data", m.Data)
 	}
 	return nil
@@ -143,7 +144,7 @@ func (r *run) leak(typ, stream, at string, raw []byte) {
 // leaked says where in a message a protected value is, never the value.
 func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
-		at += r.canary.locate(v)
+		at += r.canary.Locate(v)
 	}
 	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }
@@ -169,7 +170,7 @@ func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
 }
 
 // spellsArray reports whether a key that is a text spells what a compound key is
-// kept as (R46): the two would be one record.
+// kept as: the two would be one record.
 func spellsArray(key []byte) bool {
 	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
 		return false

@@ -26,7 +26,7 @@ func (e *Refusal) with(key string, value any) *Refusal {
 	return e
 }
 
-// A LaunchError is a failure between acceptance and run.started (R187).
+// A LaunchError is a failure between acceptance and run.started.
 type LaunchError struct {
 	Code string // failure_code: module_invalid, isolation_unavailable, …
 	Err  error

@@ -9,7 +9,7 @@ import (
 )
 
 // RecordRefusal keeps a scheduled start that was refused as a run of one event,
-// run.failed with launch_failed and the code of refused (R186), and returns its
+// run.failed with launch_failed and the code of refused, and returns its
 // row. What with returns is written in the same commit as the row. The manifest
 // of in may be nil; its secrets are not used. The error is a *Refusal with run_already_active
 // when the connection is being collected: then nothing was recorded.

@@ -6,13 +6,13 @@ import (
 )
 
 // mostRemembered bounds what a run's guest can make the host keep until the end
-// of the run: cursors, keys of gaps, lists of coverage (S54). The limits of
+// of the run: cursors, keys of gaps, lists of coverage. The limits of
 // runtime.md §23 count messages, and a thousand of the largest would fill the
 // host's memory.
 const mostRemembered = 16 * abi.MiB
 
 // remember takes note of n bytes more. False: they are too many, and the run has
-// ended (R213).
+// ended.
 func (r *run) remember(n int, typ string) bool {
 	if r.remembered += n; r.remembered <= mostRemembered {
 		return true

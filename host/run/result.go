@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Result is what every run yields, however it ends (R10). There is no second
+// A Result is what every run yields, however it ends. There is no second
 // channel.
 type Result struct {
 	RunID           store.RunID        `json:"run_id"`
@@ -57,7 +57,7 @@ type Failure struct {
 	Received string   `json:"received,omitempty"`
 }
 
-// A Trap is how a guest crashed (R39).
+// A Trap is how a guest crashed.
 type Trap struct {
 	Kind string `json:"kind"`
 }
@@ -98,7 +98,7 @@ type GapNote struct {
 	AttemptCount int    `json:"attempt_count"`
 }
 
-// Usage is what the run cost (S31). Times are milliseconds.
+// Usage is what the run cost. Times are milliseconds.
 type Usage struct {
 	CPU         int64 `json:"cpu_ms"`
 	PeakMemory  int64 `json:"peak_memory_bytes"`

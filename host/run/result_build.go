@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -48,7 +49,7 @@ func (r *run) connectorError(end ending) *abi.DoneError {
 		return nil
 	}
 	e := *r.done.Error
-	e.Message = abi.Cut(redactLog(r.canary.redact(abi.Clean(e.Message))), 500)
+	e.Message = abi.Cut(redact.Log(r.canary.Text(abi.Clean(e.Message))), 500)
 	if r.browser.spent { // B41
 		e.Retryable = ptr(false)
 		if e.RecoveryHint != nil {
@@ -114,7 +115,7 @@ func (r *run) reported() json.RawMessage {
 }
 
 // describeExit adds code, trap and, for a guest that left without DONE, the end
-// of its log (R104).
+// of its log.
 func (r *run) describeExit(out *Result, end ending) {
 	switch r.exit.Kind {
 	case sandbox.ExitExited:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
@@ -23,7 +24,7 @@ type Guest interface {
 	Calls() <-chan sandbox.Inbound
 	// Reply answers the call with that id.
 	Reply(id uint32, errno abi.Errno, payload []byte) error
-	// Credit returns window for frames that were taken (G13).
+	// Credit returns window for frames that were taken.
 	Credit(frames, bytes int) error
 	// Kill stops the worker at once; Calls is closed soon after.
 	Kill()
@@ -46,8 +47,8 @@ type Files interface {
 // guest; *network.Session does.
 type Network interface {
 	Handle(ctx context.Context, call abi.Call, req []byte) ([]byte, abi.Errno)
-	// Seal lets a handle stand for a value at the destinations (R160). forms are
-	// the encodings in which answers may give it back (R163).
+	// Seal lets a handle stand for a value at the destinations. forms are
+	// the encodings in which answers may give it back.
 	Seal(field, handle, value string, forms [][]byte, to []abi.Destination)
 	// Protect keeps a value that the guest has in plain out of a recording.
 	Protect(field, value string, forms [][]byte)
@@ -58,17 +59,17 @@ type Network interface {
 	// SealCurrent lets a handle stand for what from returns when a request is made,
 	// or when a server refused an earlier value of it.
 	SealCurrent(field, handle string, from func(ctx context.Context, refused string) (string, error), to []abi.Destination)
-	// Echo has answers searched for encodings of a value (R163). It may be called
+	// Echo has answers searched for encodings of a value. It may be called
 	// while Handle serves a call.
 	Echo(handle string, forms [][]byte)
 	// SealTokens has values in answers become handles. mint
 	// makes the nth of a field, from any goroutine, before the guest sees it.
 	SealTokens(places []abi.SessionToken, mint func(field string, n int, value string) (handle string, forms [][]byte))
 	// Uses yields, once each, where values have been sent since the last call
-	// (R164).
+	//.
 	Uses(yield func(field, origin, placement string))
 	// Waits has f told, while Handle serves a call, that a request waits for its
-	// turn with an origin, and with a zero time that it goes on (S77).
+	// turn with an origin, and with a zero time that it goes on.
 	Waits(f func(origin string, until time.Time))
 	// Abort ends the requests that are on their way, and those that follow. It
 	// does not wait.
@@ -79,7 +80,7 @@ type Network interface {
 // A Launch is what the host needs to know to start the guest of a run.
 type Launch struct {
 	RunID store.RunID
-	Name  string // args[0] (G15)
+	Name  string // args[0]
 	Env   []string
 	Stdio bool
 }
@@ -101,7 +102,7 @@ type Deps struct {
 	// Owner answers questions; nil when the run is not interactive.
 	Owner  Owner
 	HostID string
-	// BootEpoch is new at every start of the host (R189).
+	// BootEpoch is new at every start of the host.
 	BootEpoch string
 	// Ended is called when a run that took the lease is over; nil for none.
 	Ended func()
@@ -112,11 +113,11 @@ type Deps struct {
 	Stalls func(message string)
 	// Slots are the places of runs that execute; nil for no limit.
 	Slots Slots
-	// Spans is told of what the run does, for traces (A251); nil for nobody.
+	// Spans is told of what the run does, for traces; nil for nobody.
 	Spans Spans
 	// EngineVersion is the host's version, for run.started; "" for none.
 	EngineVersion string
-	// LeaseTTL and LeaseRenew default to 60 s and 15 s (R183).
+	// LeaseTTL and LeaseRenew default to 60 s and 15 s.
 	LeaseTTL, LeaseRenew time.Duration
 }
 
@@ -142,20 +143,20 @@ func New(p *Plan, d Deps) *Run {
 }
 
 // CauseShutdown is the cause of a request that ends the run because its host
-// stops: it fails with controller_restarted (R190).
+// stops: it fails with controller_restarted.
 const CauseShutdown = "host_shutdown"
 
 // CauseGuest is the cause of a cancelled run that its own connector gave up.
 const CauseGuest = "guest"
 
-// A CancelRequest asks for the end of a run (§19.3).
+// A CancelRequest asks for the end of a run.
 type CancelRequest struct {
 	Cause  string // owner, grant_revoked, host_policy or CauseShutdown
 	Reason string
 	By     string // principal, "" is owner for that cause
 }
 
-// Cancel asks the run to end. It does not wait and may be repeated (R172).
+// Cancel asks the run to end. It does not wait and may be repeated.
 func (r *Run) Cancel(c CancelRequest) {
 	r.r.control.change(func(l *Live) { l.CancelRequested = l.Phase != "" })
 	if c.Cause == CauseShutdown {
@@ -191,7 +192,7 @@ type run struct {
 	answers  chan answer
 	finished chan finishedCall
 
-	ctx        context.Context // ends with the guest: handlers watch it (S27)
+	ctx        context.Context // ends with the guest: handlers watch it
 	stop       context.CancelFunc
 	asker      context.Context // of who asked for the run
 	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
@@ -219,10 +220,10 @@ type run struct {
 	details      details
 	coverage     []*abi.CoverageMessage
 	skips        map[string]*KnownGap // latest skip_result by stream
-	failed       map[string]bool      // data streams of a certified failure (R59)
+	failed       map[string]bool      // data streams of a certified failure
 	progress     progress
 	asking       *asking
-	asked        map[string]int // request_id -> uses (R136)
+	asked        map[string]int // request_id -> uses
 	owner        sync.WaitGroup // calls of Owner.Ask
 	ownerTurn    sync.Mutex     // held during one
 	browser      browsing
@@ -230,7 +231,7 @@ type run struct {
 	stdio        stdio
 	sleeping     *sleeper
 	turn         *turn // what the call in progress waits for
-	canary       canary
+	canary       redact.Canary
 	learned      learned
 	diag         diagnostics
 	text         messageText
@@ -264,7 +265,7 @@ func newRun(p *Plan, d Deps) *run {
 	}
 	r.collected = func() {} // nothing is, yet
 	r.control.wake, r.control.live.Phase = make(chan struct{}, 1), "preparing"
-	r.canary.off = p.Connection.LeakCanary == "off"
+	r.canary.Off = p.Connection.LeakCanary == "off"
 	r.browser.begin(r)
 	r.deliver()
 	r.proto = abi.NewProtocol(abi.Contract{
@@ -329,8 +330,8 @@ func orForever(d time.Duration) time.Duration {
 // tick is how often budgets are looked at.
 const tick = 100 * time.Millisecond
 
-// How many commits of a run, and bytes in them, may be on their way at once
-// (S54). What one call adds comes on top.
+// How many commits of a run, and bytes in them, may be on their way at once.
+// What one call adds comes on top.
 const (
 	window      = 64
 	windowBytes = 12 * abi.MiB
@@ -345,7 +346,7 @@ func (r *run) loop() {
 		}
 		in := calls
 		if r.underway() >= window || r.pendingBytes >= windowBytes {
-			in = nil // back-pressure: the guest waits in its socket (S25)
+			in = nil // back-pressure: the guest waits in its socket
 		}
 		if r.latched != nil {
 			in = calls // what it still sends is read and dropped
@@ -421,7 +422,7 @@ func (r *run) tick(now time.Time) {
 }
 
 // leaving reports whether the run is being cancelled: the cancel came first, and
-// nothing else decides now (R105). A guest that stays beyond the grace is
+// nothing else decides now. A guest that stays beyond the grace is
 // stopped.
 func (r *run) leaving(now time.Time) bool {
 	c := r.cancel
@@ -450,8 +451,8 @@ type renewal struct {
 	err   error
 }
 
-// renew keeps the lease; a run that lost it writes nothing more (R183). One that
-// had lapsed and was nobody's meanwhile is told of (A96 row 3). It does not wait:
+// renew keeps the lease; a run that lost it writes nothing more. One that
+// had lapsed and was nobody's meanwhile is told of. It does not wait:
 // a store whose disk is full answers when there is room.
 func (r *run) renew(now time.Time) {
 	if r.renewing {

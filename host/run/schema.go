@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A reducedSchema is what the timeline keeps of an input schema (R129).
+// A reducedSchema is what the timeline keeps of an input schema.
 type reducedSchema struct {
 	Type       string                 `json:"type"`
 	Properties map[string]schemaField `json:"properties"`
@@ -32,7 +32,7 @@ func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type
 // acceptable is what the accept of a file may say: extensions and media types.
 var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
-// secretNames are the parts of a field's name that make it secret (R130).
+// secretNames are the parts of a field's name that make it secret.
 var secretNames = []string{
 	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
 	"otp", "api_key", "apikey", "private_key", "qr",
@@ -73,7 +73,7 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 }
 
 // reduce builds the schema an owner is shown for an interaction or an
-// assistance (§15.3, R129). Names outside of the pattern become field_<n>.
+// assistance. Names outside of the pattern become field_<n>.
 func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
 		return approvalSchema(raw)
@@ -135,7 +135,7 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 }
 
 // approvalSchema has the decisions that the connector offers beyond accept and
-// reject, and a field for the text if its owner may edit it (R221). Nothing else
+// reject, and a field for the text if its owner may edit it. Nothing else
 // of the connector's schema counts.
 func approvalSchema(raw json.RawMessage) *reducedSchema {
 	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}

@@ -11,7 +11,7 @@ import (
 
 // FuzzAnswerSchema: whatever schema a guest asks with, an owner is shown at most
 // so many fields, each with a plain name and bounded text; what is required is
-// among them, and a name that looks like a secret's is one (R129, R130).
+// among them, and a name that looks like a secret's is one.
 func FuzzAnswerSchema(f *testing.F) {
 	f.Add("credentials", []byte(`{"properties":{"user":{"type":"string","title":"User"},"Pass word":{"format":"password"}},"required":["user","Pass word"]}`))
 	f.Add("otp", []byte(`{"properties":{"code":{},"n":{"type":"integer","enum":["1","2"]}},"required":["code","code","x"]}`))

@@ -1,25 +1,24 @@
 package run
 
 import (
-	"encoding/json"
-
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// skip is SKIP_RESULT (R56 to R60).
+// skip is SKIP_RESULT.
 func (r *run) skip(m *abi.SkipMessage) {
 	reason := "unknown"
 	if m.Reason != "" {
-		reason = redactGap(r.canary.redact(m.Reason), maxGapText)
+		reason = redact.Gap(r.canary.Text(m.Reason), maxGapText)
 	}
-	message := redactGap(r.canary.redact(m.Message), maxGapText)
+	message := redact.Gap(r.canary.Text(m.Message), maxGapText)
 	spec := r.plan.manifest.Stream(m.Stream)
 	g := KnownGap{
 		Kind: gapSkip, Reason: reason, Message: message, Scope: r.skipScope(m),
 		Severity:     severity(gapSkip, m.Reason, r.plan.explicit && m.Stream != "", spec.Availability == abi.UnsupportedInMode, m.RecoveryHint),
 		RecoveryHint: hintOf(m.RecoveryHint, nil, m.Reason, m.Message),
-		Diagnostics:  boundDiagnostics(r.canary.redactJSON(m.Diagnostics)),
+		Diagnostics:  redact.Diagnostics(r.canary.JSON(m.Diagnostics)),
 	}
 	if m.Stream != "" {
 		stream := m.Stream
@@ -27,7 +26,7 @@ func (r *run) skip(m *abi.SkipMessage) {
 	}
 	if m.Continuation != nil {
 		c := *m.Continuation
-		c.Boundary = redactGap(r.canary.redact(c.Boundary), maxGapText)
+		c.Boundary = redact.Gap(r.canary.Text(c.Boundary), maxGapText)
 		g.Continuation = &c
 	}
 	r.gaps.add(g)
@@ -68,95 +67,12 @@ func (r *run) skipScope(m *abi.SkipMessage) *GapScope {
 			s.Truncated = true
 			break
 		}
-		s.ResourceIDs = append(s.ResourceIDs, redactGap(r.canary.redact(id), maxGapText))
+		s.ResourceIDs = append(s.ResourceIDs, redact.Gap(r.canary.Text(id), maxGapText))
 	}
 	if m.TimeRange != nil {
 		s.TimeRange = &abi.TimeRange{
-			Since: redactGap(r.canary.redact(m.TimeRange.Since), maxGapText), Until: redactGap(r.canary.redact(m.TimeRange.Until), maxGapText),
+			Since: redact.Gap(r.canary.Text(m.TimeRange.Since), maxGapText), Until: redact.Gap(r.canary.Text(m.TimeRange.Until), maxGapText),
 		}
 	}
 	return s
-}
-
-// Bounds of a diagnostics object (R182).
-const (
-	maxDiagnosticsDepth = 6
-	maxDiagnosticsList  = 32
-	maxDiagnosticsBytes = 8 * abi.KiB
-)
-
-// boundDiagnostics keeps a diagnostics object small and free of secrets.
-func boundDiagnostics(raw json.RawMessage) json.RawMessage {
-	v, err := abi.Parse(raw, abi.ParseOptions{})
-	if err != nil {
-		return nil
-	}
-	out, err := marshal(boundValue(v, 1))
-	if err != nil {
-		return nil
-	}
-	if len(out) > maxDiagnosticsBytes {
-		out, _ = marshal(overflow("size_overflow", 0))
-	}
-	return out
-}
-
-func overflow(reason string, omitted int) map[string]any {
-	m := map[string]any{"truncated": true, "reason": reason}
-	if omitted > 0 {
-		m["omitted"] = omitted
-	}
-	return m
-}
-
-func boundValue(v abi.Value, level int) any {
-	switch v.Kind {
-	case abi.KindString:
-		s, _ := v.Text()
-		return redactGap(s, maxGapText)
-	case abi.KindArray, abi.KindObject:
-		if level > maxDiagnosticsDepth {
-			return overflow("depth_overflow", 0)
-		}
-		if v.Is(abi.KindArray) {
-			return boundList(v, level)
-		}
-		return boundObject(v, level)
-	}
-	return json.RawMessage(v.Raw)
-}
-
-func boundList(v abi.Value, level int) any {
-	out, omitted := []any{}, 0
-	for item := range v.Items() {
-		if len(out) == maxDiagnosticsList {
-			omitted++
-			continue
-		}
-		out = append(out, boundValue(item, level+1))
-	}
-	if omitted > 0 {
-		out = append(out, overflow("list_overflow", omitted))
-	}
-	return out
-}
-
-func boundObject(v abi.Value, level int) any {
-	out, omitted := map[string]any{}, 0
-	for name, m := range v.Members() {
-		if level == 1 && name == "considered" {
-			if n, ok := m.SafeInteger(); !ok || n < 0 {
-				continue
-			}
-		}
-		if len(out) == maxDiagnosticsList {
-			omitted++
-			continue
-		}
-		out[redactGap(name, 64)] = boundValue(m, level+1)
-	}
-	if omitted > 0 {
-		out["truncated"], out["reason"], out["omitted"] = true, "list_overflow", omitted
-	}
-	return out
 }

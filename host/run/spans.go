@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Spans is told when a part of a run begins (A251). The function that it returns
+// Spans is told when a part of a run begins. The function that it returns
 // is called once, at the part's end, with why it failed. It may be called from
 // several goroutines. Attributes hold ids and names, never content.
 type Spans interface {
@@ -47,7 +47,7 @@ func (r *run) traced(ctx context.Context, name string, more ...any) (context.Con
 	return ctx, end
 }
 
-// appended begins the span of a commit's events (A251). Nobody else appends to the
+// appended begins the span of a commit's events. Nobody else appends to the
 // run's timeline, so their numbers are known.
 func (r *run) appended(events []store.Event) span {
 	first := r.sequence
@@ -67,7 +67,7 @@ func (r *Result) err() error {
 	return errors.New(*r.TerminalReason)
 }
 
-// workflow is what the run is called where it was asked for (A63).
+// workflow is what the run is called where it was asked for.
 func (r *run) workflow() string {
 	if id := r.plan.Request.WorkflowID; id != "" {
 		return id

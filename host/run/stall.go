@@ -10,7 +10,7 @@ import (
 )
 
 // A stall is a time in which the store settles no commit, or takes no records,
-// for its disk is full (S125). The guest waits meanwhile, which costs it no
+// for its disk is full. The guest waits meanwhile, which costs it no
 // budget, and the run goes on by itself.
 type stall struct {
 	message string

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// commitStart makes run.started durable before the guest's first instruction
-// (R32): row 2 of the event catalogue.
+// commitStart makes run.started durable before the guest's first instruction:
+// row 2 of the event catalogue.
 func (r *run) commitStart() {
 	p := r.plan
 	names := make([]string, 0, len(p.scope.Streams))

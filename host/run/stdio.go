@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// stdio is the stdio profile's two pipes (G18).
+// stdio is the stdio profile's two pipes.
 type stdio struct {
 	line   []byte // of fd 1, not ended yet
 	out    []byte // for fd 0, not read yet
@@ -76,7 +76,7 @@ func (r *run) serveStdin() {
 }
 
 // lines takes p of what the guest wrote to fd 1 and processes every line that is
-// complete (R36). The write returns when they are (R38): kept says that it waits.
+// complete. The write returns when they are: kept says that it waits.
 func (r *run) lines(in sandbox.Inbound, p []byte) (kept bool) {
 	s := &r.stdio
 	for r.latched == nil && r.cancel == nil {
@@ -106,7 +106,7 @@ func (r *run) lines(in sandbox.Inbound, p []byte) (kept bool) {
 	}
 	s.line = append(s.line, p...)
 	if phase := r.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
-		r.violate(r.proto.Step(abi.StepMessage)) // it need not be a whole line (R217)
+		r.violate(r.proto.Step(abi.StepMessage)) // it need not be a whole line
 	}
 	return false
 }

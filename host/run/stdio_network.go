@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// exchange is the network of a stdio connector that speaks lines (G20): one request
+// exchange is the network of a stdio connector that speaks lines: one request
 // at a time, made by the same binding and under the same policy as by its functions.
 type exchange struct {
 	line   abi.Message // REQUEST or READ that is to be handled

@@ -8,21 +8,22 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// terminalRetry bounds how long a terminal event is tried to be written (R96).
+// terminalRetry bounds how long a terminal event is tried to be written.
 const terminalRetry = 30 * time.Second
 
-// perStream reports whether the store commits cursors one by one (R92).
+// perStream reports whether the store commits cursors one by one.
 func (r *run) perStream() bool {
 	s, ok := r.deps.Store.(interface{ PerStream() bool })
 	return ok && s.PerStream()
 }
 
 // terminate writes what a run leaves behind: eligible cursors, closed gaps, the
-// terminal event (R92). A store that refuses a cursor makes the run a failed
-// one, told by a second commit (R93).
+// terminal event. A store that refuses a cursor makes the run a failed
+// one, told by a second commit.
 func (r *run) terminate(end ending) *Result {
 	r.ending = true
 	dropped := r.dropBuffers()
@@ -55,7 +56,7 @@ func (r *run) terminate(end ending) *Result {
 	return r.unwritten(result, err)
 }
 
-// checkpoints decides which staged cursors may commit (§12.2, §12.3).
+// checkpoints decides which staged cursors may commit.
 func (r *run) checkpoints(end ending, dropped map[string]bool) (eligible []string, events []store.Event) {
 	if !end.commit {
 		return nil, nil
@@ -98,7 +99,7 @@ func (r *run) advance(lead []store.Event, stream string) error {
 
 // gapsAtOnce is how many gaps the terminal commit closes. A run may close
 // 50,000: the others go ahead of it, which is harmless, for a gap closes on the
-// strength of records that are durable already (R99).
+// strength of records that are durable already.
 const gapsAtOnce = 200
 
 // final builds the terminal commit and the result that goes with it.
@@ -146,7 +147,7 @@ func (r *run) refused(lead []store.Event, stream string, err error) *Result {
 		c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
 		lead = append(lead, r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
 			"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
-			"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
+			"error_message": redact.Gap(err.Error(), 200), "state_streams_staged": len(r.states.order),
 			"state_streams_committed": len(r.states.committed),
 		}))
 	}
@@ -184,8 +185,8 @@ func (r *run) reopen(gaps []store.DetailGap) {
 	}
 }
 
-// unwritten is a result whose terminal event is not durable: never a success
-// (R96). The next start of the host closes the run.
+// unwritten is a result whose terminal event is not durable: never a success.
+// The next start of the host closes the run.
 func (r *run) unwritten(result *Result, err error) *Result {
 	if result.Status == abi.Succeeded {
 		result.Status, result.TerminalReason = abi.Failed, ptr("runtime_error")

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // A Token is a secret that the host obtains, such as an access token of OAuth
@@ -44,7 +45,7 @@ func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
 }
 
 // sealToken returns a handle for whatever a token is when a request is made.
-// Everything that was used to obtain it is protected as well (R165).
+// Everything that was used to obtain it is protected as well.
 func (r *run) sealToken(f abi.SecretField) (handle string, ok bool) {
 	t := r.plan.Tokens[f.Name]
 	if t == nil || r.deps.Network == nil {
@@ -53,10 +54,10 @@ func (r *run) sealToken(f abi.SecretField) (handle string, ok bool) {
 	handle = newHandle(r.deps.Handles)
 	r.deps.Network.SealCurrent(f.Name, handle, t.Current, f.Destinations)
 	t.Tell(func(secret string) {
-		r.deps.Network.Echo(handle, Forms(secret))
+		r.deps.Network.Echo(handle, redact.Forms(secret))
 		r.learned.add(secret)
 	})
-	r.learned.each(r.canary.protect)
+	r.learned.each(r.canary.Protect)
 	return handle, true
 }
 
@@ -90,7 +91,7 @@ func (r *run) sealSessions() {
 			return handle, nil
 		}
 		r.learned.add(value)
-		return handle, Forms(value)
+		return handle, redact.Forms(value)
 	})
 }
 

@@ -48,8 +48,8 @@ func TestSealSessions(t *testing.T) {
 		if _, forms := k.mint("session", 1, "value-of-a-session"); len(forms) == 0 {
 			t.Error("nothing to look for")
 		}
-		r.learned.each(r.canary.protect)
-		if got := r.canary.redact("it is value-of-a-session"); strings.Contains(got, "value") {
+		r.learned.each(r.canary.Protect)
+		if got := r.canary.Text("it is value-of-a-session"); strings.Contains(got, "value") {
 			t.Errorf("the log has %s", got)
 		}
 		return k, all

@@ -27,7 +27,7 @@ func (r *run) waits(origin string, until time.Time) {
 }
 
 // takeTurn counts a wait for a rate as such, and shows a long one as state D:
-// nothing to do (§15.1, §19.1).
+// nothing to do.
 func (r *run) takeTurn(t *turn) {
 	if r.latched != nil {
 		return // closeTurn tells how it ended
@@ -66,10 +66,10 @@ func (r *run) closeTurn(status, reason string) []store.Event {
 }
 
 // waitingFor is a wait as an assistance of the host's own. The guest chose the
-// origin, so it may hold a secret (R165).
+// origin, so it may hold a secret.
 func (r *run) waitingFor(t *turn) abi.OpenAssistance {
 	return abi.OpenAssistance{ID: t.shown, Message: &abi.AssistanceMessage{
-		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+r.canary.redact(t.origin)+", which takes no more requests before.", 200),
+		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+r.canary.Text(t.origin)+", which takes no more requests before.", 200),
 		ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone, ResponseObligation: abi.ObligationNone, Sensitivity: "none",
 	}}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// From how many failures on, and how long at most (R210).
+// From how many failures on, and how long at most.
 const (
 	coolingFrom  = 3
 	blockedFrom  = 7
@@ -18,7 +18,7 @@ const (
 	Blocked    = "blocked"
 )
 
-// A streak is how often in a row ticks failed for one reason (R209).
+// A streak is how often in a row ticks failed for one reason.
 type streak struct {
 	Class string    `json:"class"`
 	Count int       `json:"count"`

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Request is a schedule as an owner asks for it; nil members have their default
-// (§22.1).
+// A Request is a schedule as an owner asks for it; nil members have their default.
 type Request struct {
 	Cron            string
 	IntervalSeconds *int64
@@ -39,7 +38,7 @@ const (
 )
 
 // define checks a request. The error is an *Error with schedule_invalid and the
-// field; a cron that does not fire after now within five years is refused (S110),
+// field; a cron that does not fire after now within five years is refused,
 // and an interval below shortest.
 func define(q Request, now time.Time, shortest time.Duration) (Definition, error) {
 	d := Definition{Cron: q.Cron, Timezone: q.Timezone, Enabled: true, CatchUp: true, MaxRetries: defaultRetries}

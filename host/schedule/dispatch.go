@@ -48,7 +48,7 @@ func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
 	return s.decide(id, d, now)
 }
 
-// moved: a run that somebody started meanwhile puts off an interval (R196).
+// moved: a run that somebody started meanwhile puts off an interval.
 func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
 	t, err := d.Definition.timetable()
 	if err != nil || t.interval == 0 || d.LastStarted.IsZero() {
@@ -80,7 +80,7 @@ func (s *Scheduler) decide(id store.ConnectionID, d document, now time.Time) (*o
 }
 
 // refused leaves a slot behind that a gate refused, with a record unless it is
-// silent (§22.3).
+// silent.
 func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) error {
 	silent := false
 	switch v.gate {
@@ -104,7 +104,7 @@ func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now ti
 	return s.saveWith(id, d, v.skip(id, now.UTC(), missed))
 }
 
-// wedged abandons a tick whose gates gave no answer (R203).
+// wedged abandons a tick whose gates gave no answer.
 func (s *Scheduler) wedged(id store.ConnectionID, d document) error {
 	now := s.now()
 	t := s.failed(id, errWedged.Error(), now.UTC())
@@ -115,7 +115,7 @@ func (s *Scheduler) wedged(id store.ConnectionID, d document) error {
 	return s.saveWith(id, d, t)
 }
 
-// begun starts the run of a tick; the schedule moves on in the same commit (S112).
+// begun starts the run of a tick; the schedule moves on in the same commit.
 func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*open, error) {
 	at := d.Slot
 	if missed {
@@ -152,7 +152,7 @@ func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time
 	return &open{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed}, nil
 }
 
-// startedAt moves an interval to the start of its run (R196), with the jitter that
+// startedAt moves an interval to the start of its run, with the jitter that
 // was drawn.
 func (d *document) startedAt(r store.Run) {
 	d.LastStarted = r.StartedAt.UTC()

@@ -11,19 +11,19 @@ import (
 )
 
 // A document is a schedule as it is stored, by connection id: what the owner
-// said, and everything that has to outlive the host (R197).
+// said, and everything that has to outlive the host.
 type document struct {
 	Definition Definition `json:"definition"`
 	// Revision counts what owners changed. The store's own counts ticks too.
 	Revision uint64 `json:"revision"`
 
 	// Slot is what comes next and DueAt the same with its jitter, drawn once
-	// (R196). Both are zero while the schedule is paused.
+	//. Both are zero while the schedule is paused.
 	Slot  time.Time `json:"slot,omitzero"`
 	DueAt time.Time `json:"due_at,omitzero"`
 	// LastSlot was dispatched last.
 	//
-	// Invariant: Slot is after LastSlot, so no slot is dispatched twice (S112),
+	// Invariant: Slot is after LastSlot, so no slot is dispatched twice,
 	// unless the clock was wrong by more than bogus when LastSlot was noted.
 	LastSlot time.Time `json:"last_slot,omitzero"`
 
@@ -37,7 +37,7 @@ type document struct {
 	// Open is the tick whose run is not over, or waits to be tried again.
 	Open   *open  `json:"open,omitempty"`
 	Streak streak `json:"streak,omitzero"`
-	// Silent is why the last due time was skipped; it is not said again (§22.3).
+	// Silent is why the last due time was skipped; it is not said again.
 	Silent   string    `json:"silent,omitempty"`
 	Grant    *disabled `json:"grant,omitempty"`
 	Poisoned bool      `json:"poisoned,omitempty"` // S113
@@ -54,7 +54,7 @@ type open struct {
 	Read    uint64      `json:"-"` // sequence of the run's next unread event
 }
 
-// disabled says that a grant ended a run or refused one (R205).
+// disabled says that a grant ended a run or refused one.
 type disabled struct {
 	Reason    string `json:"reason"`
 	Said      bool   `json:"said,omitempty"`      // the skip record is written
@@ -75,7 +75,7 @@ func (s *Scheduler) load(ctx context.Context, id store.ConnectionID) (document, 
 }
 
 // errUnreadable: a stored schedule is no schedule. It is shown, replaced and
-// deleted like any other, and never due (S113).
+// deleted like any other, and never due.
 var errUnreadable = errors.New("the stored schedule cannot be read")
 
 func decode(d store.Document) (document, error) {
@@ -92,7 +92,7 @@ func decode(d store.Document) (document, error) {
 func (d document) write(id store.ConnectionID) store.Write {
 	data, err := json.Marshal(d)
 	if err != nil {
-		panic(fmt.Sprintf("encode schedule: %v", err)) // times and numbers; a year beyond 9999 (S113)
+		panic(fmt.Sprintf("encode schedule: %v", err)) // times and numbers; a year beyond 9999
 	}
 	at := d.stored
 	return store.Write{Kind: store.Schedules, ID: string(id), Data: data, If: &at}
@@ -150,7 +150,7 @@ func (s *Scheduler) due(d *document, slot time.Time, err error) error {
 	return nil
 }
 
-// advance leaves the current slot behind (S112).
+// advance leaves the current slot behind.
 func (s *Scheduler) advance(d *document, now time.Time) error {
 	if !d.Slot.IsZero() {
 		d.LastSlot = d.Slot

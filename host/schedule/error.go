@@ -2,10 +2,10 @@ package schedule
 
 import "fmt"
 
-// The codes of Error (R191, R193).
+// The codes of Error.
 const (
-	CodeInvalid    = "schedule_invalid"    // details.field
-	CodeNotFound   = "schedule_not_found"  //
+	CodeInvalid    = "schedule_invalid" // details.field
+	CodeNotFound   = "schedule_not_found"
 	CodeIneligible = "schedule_ineligible" // details.reason
 	CodeRevision   = "precondition_failed" // details.revision
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Bounds of an expression (S109).
+// Bounds of an expression.
 const (
 	maxExpression = 256 // bytes
 	minEvery      = time.Second
@@ -28,16 +28,16 @@ const everyPrefix = "@every "
 type Expression struct {
 	text  string
 	every time.Duration // of @every, else 0
-	fixed bool          // it follows the wall clock (R195)
+	fixed bool          // it follows the wall clock
 	spec  cron.Schedule
 }
 
 // ErrNever: an expression has no match within the five years that the library
-// looks ahead (S110).
+// looks ahead.
 var ErrNever = errors.New("never fires")
 
 // Parse checks and reads an expression in the syntax of R194. Its errors are
-// sentences that name what to change, and never what was given (A45).
+// sentences that name what to change, and never what was given.
 func Parse(text string) (Expression, error) {
 	if err := characters(text); err != nil {
 		return Expression{}, err
@@ -107,7 +107,7 @@ func parseEvery(text, duration string) (Expression, error) {
 
 var errUnread = errors.New("it cannot be read")
 
-// parse asks the library, which may panic (S109).
+// parse asks the library, which may panic.
 func parse(text string) (spec cron.Schedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -115,7 +115,7 @@ func parse(text string) (spec cron.Schedule, err error) {
 		}
 	}()
 	if spec, err = cron.ParseStandard(text); err != nil {
-		return nil, errUnread // the library's words have the expression in them (A45)
+		return nil, errUnread // the library's words have the expression in them
 	}
 	return spec, nil
 }
@@ -124,7 +124,7 @@ func parse(text string) (spec cron.Schedule, err error) {
 func (e Expression) String() string { return e.text }
 
 // ask evaluates the library on a wall clock that is relabelled as UTC, the only
-// zone that it gets right (S111). ErrNever, or what it panicked with.
+// zone that it gets right. ErrNever, or what it panicked with.
 func (e Expression) ask(wall time.Time) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // A field is one of the five of a cron expression. It is checked here before
-// the library sees it, since that takes steps of any size and empty items
-// (S109), and since its errors name no field.
+// the library sees it, since that takes steps of any size and empty items,
+// and since its errors name no field.
 type field struct {
 	name     string
 	min, max int
@@ -85,5 +85,5 @@ func number(text string) (int, bool) {
 }
 
 // fixed reports whether a minute or hour field names its values, so that its
-// schedule follows the wall clock (R195). "?" is another star.
+// schedule follows the wall clock. "?" is another star.
 func fixed(text string) bool { return !strings.ContainsAny(text, "*?/") }

@@ -404,7 +404,7 @@ func (w *world) end(id store.RunID, result string) {
 	}
 }
 
-// reboot has the power back: runs that were active are over (R188).
+// reboot has the power back: runs that were active are over.
 func (w *world) reboot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // follow waits for the run of an open tick, tries again what may be tried again,
-// and records the tick when its outcome is final (R206 to R208). It returns
+// and records the tick when its outcome is final. It returns
 // early, with the tick open, when the scheduler stops before the run ends.
 func (s *Scheduler) follow(id store.ConnectionID, o open) {
 	for {
@@ -41,7 +41,7 @@ func (s *Scheduler) follow(id store.ConnectionID, o open) {
 	}
 }
 
-// ended waits until a run is over. Meanwhile it heeds its questions (R202).
+// ended waits until a run is over. Meanwhile it heeds its questions.
 func (s *Scheduler) ended(o *open) (store.Run, result, error) {
 	wake, stop := s.d.Store.Watch(o.RunID)
 	defer stop()
@@ -69,7 +69,7 @@ func (s *Scheduler) ended(o *open) (store.Run, result, error) {
 var errLater = errors.New("the host is stopping")
 
 // again waits as long as the table of §22.6 says and starts another attempt. nil
-// when there is to be none: then the last failure stands (R207). errLater for a
+// when there is to be none: then the last failure stands. errLater for a
 // run that ended only because this host does.
 func (s *Scheduler) again(id store.ConnectionID, o open, run store.Run, res result) (*open, error) {
 	d, err := s.load(s.ctx, id)
@@ -102,7 +102,7 @@ func (s *Scheduler) sleep(d time.Duration) bool {
 	}
 }
 
-// retry starts the next attempt as a run of its own (R206). nil when it may not
+// retry starts the next attempt as a run of its own. nil when it may not
 // start: then the last failure stands.
 func (s *Scheduler) retry(id store.ConnectionID, o open, failed store.Run) (*open, error) {
 	conn, err := s.d.Source.ScheduledConnection(s.ctx, id)
@@ -159,7 +159,7 @@ func (s *Scheduler) attempt(id store.ConnectionID, d document, o open, failed st
 	return &o, nil
 }
 
-// disable notes that a grant refused a run; the next due time says so (R205).
+// disable notes that a grant refused a run; the next due time says so.
 func (s *Scheduler) disable(id store.ConnectionID, reason string) error {
 	_, err := s.change(s.ctx, id, func(d *document) ([]store.Write, error) {
 		d.Grant = &disabled{Reason: reason}
@@ -168,8 +168,8 @@ func (s *Scheduler) disable(id store.ConnectionID, reason string) error {
 	return err
 }
 
-// finish records a tick whose outcome is final, once (R208). Its schedule may be
-// gone by then, or another one be in its place; the record stays (R201).
+// finish records a tick whose outcome is final, once. Its schedule may be
+// gone by then, or another one be in its place; the record stays.
 func (s *Scheduler) finish(id store.ConnectionID, o open, run store.Run, res result) error {
 	t, err := tickOf(run, res)
 	if err != nil {

@@ -102,7 +102,7 @@ func spent(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable is why the grant is disabled for scheduling (R205): it is not usable
+// unusable is why the grant is disabled for scheduling: it is not usable
 // now, or was not when the schedule last began.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
@@ -124,7 +124,7 @@ func grantCode(code string) bool {
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
 // judged asks the gates and waits no longer than R203 says. What answers later is
-// not heard; what it panicked with is passed on (S113).
+// not heard; what it panicked with is passed on.
 func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {
 		v        verdict

@@ -83,7 +83,7 @@ func (s *Scheduler) reviewAll() {
 }
 
 // review computes a due time again that the clock, as it is now, would not have
-// set: it was set by one that was ahead. What is due already stays so (R199).
+// set: it was set by one that was ahead. What is due already stays so.
 func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 	s.guarded(id, func() {
 		_, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {

@@ -13,8 +13,8 @@ import (
 const lookBack = 100
 
 // observe brings a document up to date with the runs of its connection, whoever
-// started them: an interval counts from the last start (R196), a success ends a
-// streak (R209). It writes nothing.
+// started them: an interval counts from the last start, a success ends a
+// streak. It writes nothing.
 func (s *Scheduler) observe(ctx context.Context, id store.ConnectionID, d *document) error {
 	runs, err := s.d.Store.Runs(ctx, id, "", lookBack)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *document) finished(r store.Run) {
 	}
 }
 
-// active is the run that holds a connection, "" for none (R183).
+// active is the run that holds a connection, "" for none.
 func (s *Scheduler) active(ctx context.Context, id store.ConnectionID) (store.RunID, error) {
 	leases, err := s.d.Store.Leases(ctx)
 	if err != nil {

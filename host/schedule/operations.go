@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Put creates the schedule of a connection or replaces it (R191). revision, when
+// Put creates the schedule of a connection or replaces it. revision, when
 // not nil, is the one that it must have, 0 for none: precondition_failed.
 // schedule_invalid, schedule_ineligible; store.ErrNotFound without a connection.
 func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q Request, revision *uint64) (out Schedule, created bool, err error) {
@@ -72,7 +72,7 @@ func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def Defi
 	}
 }
 
-// restart is what replacing and resuming do to a schedule besides (R205, R210).
+// restart is what replacing and resuming do to a schedule besides.
 func (d *document) restart() {
 	d.Silent, d.Poisoned = "", false
 	if d.Grant != nil {
@@ -106,7 +106,7 @@ func (s *Scheduler) Schedules(ctx context.Context) ([]Schedule, error) {
 	return out, err
 }
 
-// Pause stops its ticks, and a retry that waits; a run is not touched (R201).
+// Pause stops its ticks, and a retry that waits; a run is not touched.
 // changed is false when it was paused already.
 func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out Schedule, changed bool, err error) {
 	d, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
@@ -124,7 +124,7 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out Sched
 	return out, changed, err
 }
 
-// Resume lets it run again, from now on (R201), and ends a back-off (R210).
+// Resume lets it run again, from now on, and ends a back-off.
 // changed is false when there was nothing to resume. schedule_ineligible.
 func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out Schedule, changed bool, err error) {
 	if conn, err := s.d.Source.ScheduledConnection(ctx, id); err == nil && once(conn.Grant) {
@@ -158,7 +158,7 @@ func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out Sche
 }
 
 // Restarted notes that the owner approved a grant anew: a schedule that the old
-// one had disabled looks again (R205). Without a schedule it does nothing.
+// one had disabled looks again. Without a schedule it does nothing.
 func (s *Scheduler) Restarted(ctx context.Context, id store.ConnectionID) error {
 	_, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
 		if d.Grant == nil || d.Grant.Restarted {
@@ -173,7 +173,7 @@ func (s *Scheduler) Restarted(ctx context.Context, id store.ConnectionID) error 
 	return err
 }
 
-// Delete removes a schedule; its history and an active run stay (R201).
+// Delete removes a schedule; its history and an active run stay.
 // schedule_not_found.
 func (s *Scheduler) Delete(ctx context.Context, id store.ConnectionID) error {
 	if _, err := s.load(ctx, id); err != nil && !errors.Is(err, errUnreadable) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A result is what a schedule looks at in the result value of a run (R10).
+// A result is what a schedule looks at in the result value of a run.
 type result struct {
 	Status                 string          `json:"status"`
 	Outcome                string          `json:"outcome"`
@@ -66,7 +66,7 @@ func (r result) failureReason() string {
 	return r.Failure.Reason
 }
 
-// reasonClass groups failures for the back-off (R209).
+// reasonClass groups failures for the back-off.
 func (t Tick) reasonClass() string {
 	var e abi.DoneError
 	switch {
@@ -80,7 +80,7 @@ func (t Tick) reasonClass() string {
 	return "failure:unknown"
 }
 
-// tickOf is the history record of a run that was the last of its tick (R211).
+// tickOf is the history record of a run that was the last of its tick.
 func tickOf(run store.Run, r result) (Tick, error) {
 	var parts struct {
 		KnownGaps      json.RawMessage `json:"known_gaps"`
@@ -117,7 +117,7 @@ func sourceOf(id store.ConnectorID) json.RawMessage {
 }
 
 // maxPart is how much of a result a record keeps of each member; more is kept as
-// its digest (R211).
+// its digest.
 const maxPart = 256 << 10
 
 func bounded(raw json.RawMessage) json.RawMessage {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// retryWait is how long a failed attempt waits for the next (R206).
+// retryWait is how long a failed attempt waits for the next.
 func retryWait(attempt int) time.Duration {
 	const first, longest = time.Second, 30 * time.Second
 	if attempt > 5 {
@@ -81,7 +81,7 @@ func (r result) wantsAuthorization() bool {
 	return slices.ContainsFunc(words(e.Code+" "+e.Message), func(w string) bool { return slices.Contains(authorizationWords, w) })
 }
 
-// words are runs of letters, digits and underscores, in lower case (R109).
+// words are runs of letters, digits and underscores, in lower case.
 func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_'
@@ -89,7 +89,7 @@ func words(s string) []string {
 }
 
 // sinkRetries are the reasons of a sink that was throttled or failed; any other
-// code of it is a refusal (§11.2).
+// code of it is a refusal.
 var sinkRetries = []string{
 	"rate_limit_error", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid", "ingest_envelope_contract_violation",
 	"runtime_error", "controller_restarted",

@@ -28,12 +28,12 @@ type Store interface {
 // A Starter starts automatic runs.
 type Starter interface {
 	// StartScheduled returns once the run is durable, without waiting for its guest;
-	// what With returns is in the same commit (S112). *Refused when a pre-start
+	// what With returns is in the same commit. *Refused when a pre-start
 	// check says no, which leaves no trace; *store.ConflictError when a document was
 	// not as With expected.
 	StartScheduled(ctx context.Context, q Start) (store.Run, error)
 	// RecordRefused makes the run of a start that was refused: one that consists of
-	// run.failed with launch_failed (R186). The run returned is over.
+	// run.failed with launch_failed. The run returned is over.
 	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
 }
 
@@ -84,7 +84,7 @@ type Deps struct {
 	Now     func() time.Time         // the wall clock; nil is time.Now
 	Rand    func(n int64) int64      // 0 to n-1; nil is math/rand
 	Log     *slog.Logger             // nil: none
-	Done    func(Tick)               // after each history record is durable (R208); nil for none
+	Done    func(Tick)               // after each history record is durable; nil for none
 	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
 	// Shortest is the least interval of a schedule that is saved, in whole seconds
 	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
@@ -97,7 +97,7 @@ const DefaultShortest = 10 * time.Second
 
 // Times of the loop.
 const (
-	lookEvery    = 30 * time.Second // at least, for jumps of the clock (R198)
+	lookEvery    = 30 * time.Second // at least, for jumps of the clock
 	jump         = 60 * time.Second // S112
 	late         = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
@@ -162,8 +162,8 @@ func New(d Deps) *Scheduler {
 func (s *Scheduler) now() time.Time { return s.d.Now() }
 
 // Start reads all schedules, takes over the ticks that an earlier start left open
-// and begins to dispatch. Runs of earlier starts must have been reconciled
-// (R188). Starting it again does nothing (R198).
+// and begins to dispatch. Runs of earlier starts must have been reconciled.
+// Starting it again does nothing.
 func (s *Scheduler) Start(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != fresh {
@@ -189,7 +189,7 @@ func (s *Scheduler) Running() bool {
 	return s.state == running
 }
 
-// Quiesce stops it from starting anything, also retries that wait (R190, R207).
+// Quiesce stops it from starting anything, also retries that wait.
 // What was started is still followed until Stop.
 func (s *Scheduler) Quiesce() {
 	s.mu.Lock()
@@ -224,7 +224,7 @@ func (s *Scheduler) stopped() bool {
 	}
 }
 
-// takeOver plans all schedules (R197). A due time of a clock that was wrong is
+// takeOver plans all schedules. A due time of a clock that was wrong is
 // computed again, a tick that is open followed on.
 func (s *Scheduler) takeOver(ctx context.Context) error {
 	return s.each(ctx, func(d store.Document) error {
@@ -313,7 +313,7 @@ func (s *Scheduler) awake() {
 }
 
 // guarded keeps what a schedule panics with away from all others: it is disabled
-// and says so (S113).
+// and says so.
 func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	defer func() {
 		if p := recover(); p != nil {

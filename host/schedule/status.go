@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Modes of a schedule (§22.1).
+// Modes of a schedule.
 const (
 	Automatic = "automatic"
 	Manual    = "manual"
 	Paused    = "paused"
 )
 
-// A Schedule is a definition with its status, as owners see it (§22.1).
+// A Schedule is a definition with its status, as owners see it.
 type Schedule struct {
 	ConnectionID store.ConnectionID
 	Revision     uint64
@@ -37,7 +37,7 @@ type Schedule struct {
 	AutomationMode         string // unattended, assisted or ask_before_run
 }
 
-// Backoff is what a streak of failures does to a schedule (R210).
+// Backoff is what a streak of failures does to a schedule.
 type Backoff struct {
 	Applied                bool // the next due time would be skipped
 	ConsecutiveFailures    int
@@ -104,7 +104,7 @@ func (s *Scheduler) reference(d document) time.Time {
 	return s.now()
 }
 
-// ineligible is the first gate that would refuse (§22.3).
+// ineligible is the first gate that would refuse.
 func (d document) ineligible(conn Connection, out Schedule, now time.Time) string {
 	switch {
 	case d.unusable(conn.Grant, now) != "":

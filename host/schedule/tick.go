@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Tick is a history record (R211): one due time, or why it was skipped.
+// A Tick is a history record: one due time, or why it was skipped.
 type Tick struct {
 	Attempt                int             `json:"attempt"`
 	Status                 string          `json:"status"`            // succeeded, failed, cancelled, skipped
@@ -25,7 +25,7 @@ type Tick struct {
 	TraceID                string          `json:"trace_id,omitempty"`
 	StartedAt              time.Time       `json:"started_at"`
 	CompletedAt            time.Time       `json:"completed_at"`
-	RecordsEmitted         *int64          `json:"records_emitted"` // nil: nobody knows any more (R188)
+	RecordsEmitted         *int64          `json:"records_emitted"` // nil: nobody knows any more
 	ReportedRecordsEmitted *int64          `json:"reported_records_emitted,omitempty"`
 	CheckpointSummary      json.RawMessage `json:"checkpoint_summary,omitempty"`
 	KnownGaps              json.RawMessage `json:"known_gaps,omitempty"`
@@ -38,7 +38,7 @@ type Tick struct {
 	CatchUp                bool            `json:"catch_up,omitempty"`
 }
 
-// Statistics of a connection (R212). Skipped ticks are no runs.
+// Statistics of a connection. Skipped ticks are no runs.
 type Statistics struct {
 	TotalRuns    int64 `json:"total_runs"`
 	Succeeded    int64 `json:"succeeded"`
@@ -73,7 +73,7 @@ func (t *Statistics) add(k Tick) {
 // The statuses of a Tick beside those of a run.
 const skipped = "skipped"
 
-// keep is how many records of a connection are kept (R197).
+// keep is how many records of a connection are kept.
 const keep = 500
 
 // A kept record is a document: connection/number, in hexadecimal. The newest has
@@ -129,7 +129,7 @@ func (s *Scheduler) recorded(ctx context.Context, id store.ConnectionID, run sto
 }
 
 // History lists records newest first. before is a next of an earlier page, ""
-// for the newest; limit is 1 to 500. It outlives the schedule (R201).
+// for the newest; limit is 1 to 500. It outlives the schedule.
 func (s *Scheduler) History(ctx context.Context, id store.ConnectionID, before string, limit int) (page []Tick, next string, err error) {
 	limit = min(max(limit, 1), keep)
 	q := store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: limit + 1}
@@ -159,7 +159,7 @@ func (s *Scheduler) History(ctx context.Context, id store.ConnectionID, before s
 	return page, next, nil
 }
 
-// Statistics sums up all records that ever were (R212).
+// Statistics sums up all records that ever were.
 func (s *Scheduler) Statistics(ctx context.Context, id store.ConnectionID) (Statistics, error) {
 	k, n, err := s.newest(ctx, id)
 	if err != nil {

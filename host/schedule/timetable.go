@@ -23,7 +23,7 @@ func (d Definition) timetable() (timetable, error) {
 
 // bogus is how far ahead of the clock an instant lies that the clock cannot have
 // shown: it was wrong then, and what was noted is forgotten. A clock that is set
-// back by less never repeats a slot (S112).
+// back by less never repeats a slot.
 const bogus = 7 * 24 * time.Hour
 
 func believed(t, now time.Time) time.Time {
@@ -57,7 +57,7 @@ func (t timetable) next(now, last time.Time) (time.Time, error) {
 	return t.expression.Next(now, t.zone)
 }
 
-// first is the slot of a schedule that begins or begins again now (R196, R201): an
+// first is the slot of a schedule that begins or begins again now: an
 // interval is due at once unless a run started less than an interval ago.
 func (t timetable) first(now, last time.Time) (time.Time, error) {
 	if t.interval == 0 {
@@ -70,7 +70,7 @@ func (t timetable) first(now, last time.Time) (time.Time, error) {
 }
 
 // distance is how far apart a slot and the following one are: the base of the
-// back-off (R210), and what is compared with the manifest's least interval.
+// back-off, and what is compared with the manifest's least interval.
 func (t timetable) distance(from time.Time) (time.Duration, error) {
 	next, err := t.next(from, from)
 	return next.Sub(from), err

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	_ "time/tzdata" // zones are there without a system that has them (S111)
+	_ "time/tzdata" // zones are there without a system that has them
 )
 
 // Next is the first instant after t at which the expression fires in a zone, in
-// UTC (R195). ErrNever when there is none within five years.
+// UTC. ErrNever when there is none within five years.
 func (e Expression) Next(t time.Time, zone *time.Location) (time.Time, error) {
 	switch {
 	case e.every > 0:

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// What an action of a browser may be in a label (B64). A verb is one of the table of
+// What an action of a browser may be in a label. A verb is one of the table of
 // verbs, a strategy one of recovery's.
 var (
 	verbs = []string{

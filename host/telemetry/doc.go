@@ -1,5 +1,5 @@
 // Package telemetry measures the host: metrics for a monitoring system, and
-// spans for a tracing one (run-api.md A229, A251).
+// spans for a tracing one.
 //
 // Whoever reports calls a method, or is asked by a function when metrics are
 // read; nobody waits for either. Labels are taken from short fixed lists, and

@@ -9,7 +9,7 @@ import (
 
 const other = "other"
 
-// The values that labels may have (A229).
+// The values that labels may have.
 var (
 	outcomes = []string{"succeeded", "partial", "failed", "cancelled"}
 	// reasons are the terminal reasons of runtime.md §13.2 and §11.2, "none" for
@@ -61,7 +61,7 @@ func (m *Metrics) route(template string) string {
 		if len(m.routes) >= maxRoutes {
 			return other
 		}
-		template = strings.Clone(template) // it may be a view of a request (S106)
+		template = strings.Clone(template) // it may be a view of a request
 		m.routes[template] = true
 	}
 	return template

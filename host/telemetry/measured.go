@@ -22,7 +22,7 @@ type Measured struct {
 // Measure puts m around st.
 func Measure(st store.Store, m *Metrics) *Measured { return &Measured{Store: st, m: m} }
 
-// PerStream reports what the store below says (R95).
+// PerStream reports what the store below says.
 func (s *Measured) PerStream() bool {
 	p, ok := s.Store.(interface{ PerStream() bool })
 	return ok && p.PerStream()

@@ -39,7 +39,7 @@ func WithParent(ctx context.Context, traceparent, tracestate string) context.Con
 }
 
 // WithLink has the next span that is started under ctx begin a trace of its own,
-// linked to the one that it was asked for under (A251): that may be over long
+// linked to the one that it was asked for under: that may be over long
 // before a run is.
 func WithLink(ctx context.Context, traceparent, tracestate string) context.Context {
 	ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})

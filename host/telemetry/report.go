@@ -88,7 +88,7 @@ func (m *Metrics) Tick(outcome string) {
 	m.ticks.WithLabelValues(of(tickEnds, outcome)).Inc()
 }
 
-// Skip counts a due time that a gate refused (runtime.md §22.3). reason is the
+// Skip counts a due time that a gate refused. reason is the
 // error of the skip record; only its class, before a colon, is kept.
 func (m *Metrics) Skip(reason string) {
 	if m == nil {

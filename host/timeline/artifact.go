@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An Artifact is a file that a run left, as its log announces it (A84). Whether the
+// An Artifact is a file that a run left, as its log announces it. Whether the
 // file is still there is not the log's to say.
 type Artifact struct {
 	ArtifactID   string      `json:"artifactId"`

@@ -38,7 +38,7 @@ type Entry struct {
 func Catalogue() []Entry { return slices.Clone(catalogue) }
 
 // Lookup returns the row of a type. A type that is not in the catalogue, which
-// readers must bear (R178), is shown like one of the run protocol, in debug only;
+// readers must bear, is shown like one of the run protocol, in debug only;
 // known is false.
 func Lookup(t Type) (e Entry, known bool) {
 	if i, ok := rows[t]; ok {
@@ -130,8 +130,7 @@ func closed(t Type, required, optional string, modes Modes, s Effect) Entry {
 	return e
 }
 
-// protocol is a type of the run protocol: never a frame of updates or messages
-// (A99).
+// protocol is a type of the run protocol: never a frame of updates or messages.
 func protocol(t Type, required string, s Effect) Entry {
 	return Entry{Type: t, Vocabulary: RunProtocol, Required: strings.Fields(required), Modes: Debug, Snapshot: s}
 }

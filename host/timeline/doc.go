@@ -4,8 +4,8 @@
 // runtime.md §15).
 //
 // The package is pure: no I/O, no clock, no goroutine. Everything is derived
-// from events and the run row, so that API, streams, webhooks and pages agree
-// (A90). Members of event data are text that guests had a hand in: they are
+// from events and the run row, so that API, streams, webhooks and pages agree.
+// Members of event data are text that guests had a hand in: they are
 // bounded, never interpreted beyond the fields named here, and no bytes in them
 // make the package fail.
 package timeline

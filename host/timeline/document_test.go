@@ -86,7 +86,7 @@ func TestDocumentIsOneSafeLine(t *testing.T) { // A116, and pages that embed it
 	}
 }
 
-func TestDocumentTakesDeepData(t *testing.T) { // a cursor as deep as a guest may send it (G8)
+func TestDocumentTakesDeepData(t *testing.T) { // a cursor as deep as a guest may send it
 	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	if got := payloadOf(t, ev{typ: "run.state_staged", data: `{"cursor":` + deep + `}`}); got["cursor"] == nil {
 		t.Errorf("payload %v", got)

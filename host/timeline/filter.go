@@ -4,7 +4,7 @@ import "strings"
 
 // A Filter selects event types. The zero Filter selects all of them.
 type Filter struct {
-	// OpenwopOnly leaves out what openwop does not know (A134).
+	// OpenwopOnly leaves out what openwop does not know.
 	OpenwopOnly bool
 	exact       map[Type]bool
 	prefixes    []string
@@ -28,7 +28,7 @@ func ParseVocabulary(text string) (openwopOnly bool, err error) {
 	return false, &ParameterError{"vocabulary", "full or openwop"}
 }
 
-// ParseTypes reads a list of types (A138): names with commas between them, a
+// ParseTypes reads a list of types: names with commas between them, a
 // trailing * matches a prefix; "" is all. The error is a *ParameterError.
 func ParseTypes(text string) (Filter, error) {
 	var f Filter

@@ -6,8 +6,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Bounds of what a fold keeps. A guest cannot reach them within its limits
-// (runtime.md §23); a damaged log cannot make a fold grow without end.
+// Bounds of what a fold keeps. A guest cannot reach them within its limits;
+// a damaged log cannot make a fold grow without end.
 const (
 	maxNodes      = 64
 	maxStreams    = 512
@@ -49,7 +49,7 @@ func (f *Fold) Next() uint64 { return f.next }
 // Ended reports whether the terminal event was read.
 func (f *Fold) Ended() bool { return f.ended != nil }
 
-// Status is where the run stands after what was read (A69).
+// Status is where the run stands after what was read.
 func (f *Fold) Status() Status {
 	switch {
 	case f.ended != nil:
@@ -66,7 +66,7 @@ func (f *Fold) Status() Status {
 
 // Add reads on. Events come in order of their sequence; those that were read
 // before, and any behind the terminal one, change nothing. Stop at the end of a
-// commit: in its middle a fold is a state that the run never had (A90).
+// commit: in its middle a fold is a state that the run never had.
 func (f *Fold) Add(events ...store.Event) {
 	for _, e := range events {
 		if e.Sequence < f.next || f.ended != nil {
@@ -118,7 +118,7 @@ func (f *Fold) begin(e store.Event, m members) {
 	f.persist = string(m["persist_state"]) != "false"
 }
 
-// resume moves the end of open questions by the time that was paused (A150).
+// resume moves the end of open questions by the time that was paused.
 func (f *Fold) resume(e store.Event) {
 	if f.paused {
 		d := e.OccurredAt.Sub(f.pausedAt)

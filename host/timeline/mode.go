@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Modes is a set of stream modes (A115).
+// Modes is a set of stream modes.
 type Modes uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 
 var modeNames = []string{"updates", "values", "messages", "debug"}
 
-// ModeNames are the names of the single modes, for details.supported (A115).
+// ModeNames are the names of the single modes, for details.supported.
 func ModeNames() []string { return append([]string(nil), modeNames...) }
 
 // Has reports whether all of m2 is in the set.
@@ -59,7 +59,7 @@ func modeNamed(name string) Modes {
 }
 
 // A ParameterError says that a query parameter is malformed: validation_error.
-// Rule is for people and quotes nothing that was sent (A45).
+// Rule is for people and quotes nothing that was sent.
 type ParameterError struct{ Name, Rule string }
 
 func (e *ParameterError) Error() string { return fmt.Sprintf("%s must be %s", e.Name, e.Rule) }

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The states of a node (A70).
+// The states of a node.
 const (
 	NodeIsPending   = "pending"
 	NodeIsRunning   = "running"
@@ -17,7 +17,7 @@ const (
 	NodeIsSkipped   = "skipped"
 )
 
-// The states of a stream's checkpoint (A70).
+// The states of a stream's checkpoint.
 const (
 	CheckpointNone      = "none"
 	CheckpointStaged    = "staged"
@@ -25,14 +25,14 @@ const (
 	CheckpointDisabled  = "disabled"
 )
 
-// A NodeState is a step of a run (A70).
+// A NodeState is a step of a run.
 type NodeState struct {
 	Status      string `json:"status"`
 	Attempt     int64  `json:"attempt"`
 	StartedAt   string `json:"startedAt,omitempty"`
 	CompletedAt string `json:"completedAt,omitempty"`
 	InterruptID string `json:"interruptId,omitempty"`
-	// Progress is the newest of each stream, "" without one (A108).
+	// Progress is the newest of each stream, "" without one.
 	Progress map[string]Progress    `json:"progress,omitempty"`
 	Streams  map[string]StreamState `json:"streams,omitempty"`
 }

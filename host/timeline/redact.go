@@ -16,14 +16,14 @@ var secretWords = []string{
 	"api_key", "apikey", "private_key", "qr",
 }
 
-// SecretLooking reports whether a name is that of a secret (R130).
+// SecretLooking reports whether a name is that of a secret.
 func SecretLooking(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // RedactConfigurable returns a configurable object with every value under a
-// secret-looking key, and every credentialRef, replaced (A66). Text that is no
+// secret-looking key, and every credentialRef, replaced. Text that is no
 // JSON gives nil.
 func RedactConfigurable(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {

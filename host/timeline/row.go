@@ -7,7 +7,7 @@ import (
 )
 
 // SnapshotOfRow shows a run that is over without its log: from the row, which
-// outlives it (§20.5). next is the sequence after the last event that is kept, 0
+// outlives it. next is the sequence after the last event that is kept, 0
 // for none. It has no states of nodes.
 func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	s, r := base(row, a), membersOf(row.Result)
@@ -33,7 +33,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	return s
 }
 
-// detailsOf is error.details as far as a result value has it (A101).
+// detailsOf is error.details as far as a result value has it.
 func detailsOf(r members) json.RawMessage {
 	failure, out := r.object("failure"), members{}
 	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"), "connector_error_code": r.object("connector_error").text("code")} {

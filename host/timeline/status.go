@@ -2,7 +2,7 @@ package timeline
 
 import "github.com/sluicehost/sluice/store"
 
-// A Status is where a run stands (A69).
+// A Status is where a run stands.
 type Status string
 
 const (
@@ -30,7 +30,7 @@ func (s Status) Waiting() bool {
 	return s == WaitingApproval || s == WaitingInput || s == WaitingExternal
 }
 
-// waitingFor is the status of a run whose node holds an interrupt (A139).
+// waitingFor is the status of a run whose node holds an interrupt.
 func waitingFor(kind string) Status {
 	switch kind {
 	case "approval":
@@ -42,7 +42,7 @@ func waitingFor(kind string) Status {
 }
 
 // terminalStatus is what a terminal event makes of a run. A connector that
-// reported cancellation failed (A91).
+// reported cancellation failed.
 func terminalStatus(t Type) Status {
 	switch t {
 	case RunCompleted:

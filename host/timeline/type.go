@@ -1,6 +1,6 @@
 package timeline
 
-// A Type names an event type of the catalogue (A100).
+// A Type names an event type of the catalogue.
 type Type string
 
 // The types of openwop's vocabulary.
@@ -73,12 +73,12 @@ const (
 	RunCancelRequested         Type = "run.cancel_requested"
 )
 
-// Names of frames that stand in no log (A117).
+// Names of frames that stand in no log.
 const (
 	StateSnapshot  Type = "state.snapshot"
 	AIMessageChunk Type = "ai.message.chunk"
 	Batch          Type = "batch"
 )
 
-// Terminal reports whether the type ends a run (A91).
+// Terminal reports whether the type ends a run.
 func (t Type) Terminal() bool { return t == RunCompleted || t == RunFailed || t == RunCancelled }

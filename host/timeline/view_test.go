@@ -58,7 +58,7 @@ func TestViews(t *testing.T) { // R132, R133, A159
 		if v.State != c.want || v.Controls != c.controls {
 			t.Errorf("%s: %s %+v, want %s %+v", c.name, v.State, v.Controls, c.want, c.controls)
 		}
-		// R218: whatever the texts say, the same is shown.
+		// Whatever the texts say, the same is shown.
 		for _, text := range []string{"Enter your password", "Open the browser now", "<b>approve</b>", "gmail"} {
 			other := c.item
 			other.Message, other.Kind, other.Stream, other.ConnectionID = text, text, text, "evil"

@@ -1,17 +1,17 @@
-package run_test
+package redact_test
 
 import (
 	"bytes"
 	"slices"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// R163: a value is found as servers in other languages write it.
+// A value is found as servers in other languages write it.
 func TestForms(t *testing.T) {
 	const value = `a/b<c>&"d'é😀 (e)`
-	forms := run.Forms(value)
+	forms := redact.Forms(value)
 	for name, text := range map[string]string{
 		"as it is":            value,
 		"JSON of Go":          `a/b\u003cc\u003e\u0026\"d'é😀 (e)`,
@@ -36,7 +36,7 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s is looked for twice", f)
 		}
 	}
-	if n := len(run.Forms("abcdefgh1234")); n > 10 {
+	if n := len(redact.Forms("abcdefgh1234")); n > 10 {
 		t.Errorf("a plain value is looked for in %d forms", n)
 	}
 }

@@ -1,10 +1,10 @@
-package run
+package redact
 
 import "bytes"
 
 // A search finds any of many texts in one pass, most of it in leaps: Wu and
 // Manber's algorithm over blocks of three bytes. Its cost hardly depends on how
-// many texts there are (S93).
+// many texts there are.
 type search struct {
 	texts [][]byte
 	least int // the shortest of them

@@ -1,12 +1,16 @@
-package run
+package redact
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -15,7 +19,7 @@ import (
 )
 
 // spellings are how servers write a value that escape more than they must, or
-// in another way than this host does (R163): JSON as Go, Python and PHP have
+// in another way than this host does: JSON as Go, Python and PHP have
 // it, percent as JavaScript and Python do, HTML, UTF-16.
 func spellings(value string) [][]byte {
 	quoted := abi.AppendQuote(nil, value)
@@ -70,4 +74,44 @@ func ascii(text string) string {
 		}
 	}
 	return out.String()
+}
+
+// shortest is the least that is looked for: shorter values would be found in
+// everything.
+const shortest = 4
+
+// Forms are the encodings in which a value is looked for outside of records,
+// once each.
+func Forms(value string) (out [][]byte) {
+	for _, f := range append(forms(value), spellings(value)...) {
+		if len(f) >= shortest && !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// forms lists the encodings that are searched for: raw, JSON, percent, hex and
+// base64 in its three alignments.
+func forms(value string) [][]byte {
+	raw := []byte(value)
+	quoted := abi.AppendQuote(nil, value)
+	out := [][]byte{
+		raw, quoted[1 : len(quoted)-1],
+		[]byte(url.QueryEscape(value)), []byte(url.PathEscape(value)),
+		[]byte(hex.EncodeToString(raw)), []byte(strings.ToUpper(hex.EncodeToString(raw))),
+	}
+	for shift := range 3 {
+		padded := append(make([]byte, shift), raw...)
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			e := enc.EncodeToString(padded)
+			// Characters that also hold bits of the neighbours do not count.
+			from, to := []int{0, 2, 3}[shift], len(e)
+			if len(padded)%3 != 0 {
+				to--
+			}
+			out = append(out, []byte(e[from:to]))
+		}
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package run
+package redact
 
 import "testing"
 
@@ -32,10 +32,10 @@ func TestOTP(t *testing.T) {
 // TestShortAnswer: an answer of the owner is hidden as a word wherever it is, without
 // a word for codes, and not within a longer number.
 func TestShortAnswer(t *testing.T) {
-	c := &canary{}
-	c.protect("483920")
-	c.protect("4711") // a stored secret, which is found as a whole text only
-	c.protectWord("483920")
+	c := &Canary{}
+	c.Protect("483920")
+	c.Protect("4711") // a stored secret, which is found as a whole text only
+	c.ProtectWord("483920")
 	for text, want := range map[string]string{
 		"483920":                            "[REDACTED_SECRET]",
 		"sent 483920, then 483920":          "sent [REDACTED_SECRET], then [REDACTED_SECRET]",
@@ -46,7 +46,7 @@ func TestShortAnswer(t *testing.T) {
 		"483920483920":                      "483920483920",
 		"120000 events, none of them 48392": "120000 events, none of them 48392",
 	} {
-		if got := c.redact(text); got != want {
+		if got := c.Text(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}

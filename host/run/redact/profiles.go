@@ -1,4 +1,12 @@
-package run
+// Package redact keeps secrets out of what a run tells: its timeline, its log, its
+// result and its errors. A [Canary] knows the protected values of one run and finds
+// them in any encoding that a guest may have chosen; the profiles (Log, Gap,
+// Assistance, Progress) take out what looks like a secret although nobody protected
+// it. Profiles run behind the canary.
+//
+// The package is pure. Its input is hostile, and it never grows a text by more than
+// the markers that stand for what was taken out.
+package redact
 
 import (
 	"regexp"
@@ -10,8 +18,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The redaction profiles of §20.4. Each also cleans the text for display (S50)
-// and cuts it. The canary has run before.
+// keyWords name what a secret follows: "token: …".
 const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|api_key|api-key|apikey`
 
 var (
@@ -26,7 +33,8 @@ var (
 	driverName  = regexp.MustCompile(`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
 )
 
-func keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
+// Keyed replaces what follows a word for secrets and a colon or equals sign.
+func Keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
 
 // codeWords are what messages call a one-time code, joinedWords what languages do that
 // write without blanks; otherCodes before one make it something else.
@@ -94,15 +102,18 @@ func isInWord(s string, from, to int) bool {
 	return isWord(before) || isWord(after)
 }
 
+// URLs replaces web addresses.
+func URLs(s string) string { return anyURL.ReplaceAllString(s, "[REDACTED_URL]") }
+
 func isWord(c rune) bool {
 	return c == '_' || c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
 }
 
-// redactLog is profile log.
-func redactLog(s string) string {
+// Log is the profile of log lines and error messages. It keeps line breaks and length.
+func Log(s string) string {
 	s = userInfo.ReplaceAllString(s, "$1")
 	s = pemBlock.ReplaceAllString(s, "[REDACTED_PEM]")
-	s = otp(keyed(s))
+	s = otp(Keyed(s))
 	return longWord.ReplaceAllStringFunc(s, func(w string) string {
 		if strings.HasPrefix(w, "REDACTED") {
 			return w
@@ -111,18 +122,18 @@ func redactLog(s string) string {
 	})
 }
 
-// redactGap is profile gap.
-func redactGap(s string, max int) string { return abi.Cut(otp(keyed(abi.Clean(s))), max) }
+// Gap is the profile of short texts in events and results: cleaned for display, cut to max bytes.
+func Gap(s string, max int) string { return abi.Cut(otp(Keyed(abi.Clean(s))), max) }
 
-// redactAssistance is profile assistance.
-func redactAssistance(s string, max int) string {
-	s = otp(keyed(abi.Clean(s)))
-	s = anyURL.ReplaceAllString(s, "[REDACTED_URL]")
+// Assistance is the profile of texts that an owner is asked with: no address, no name of a driver.
+func Assistance(s string, max int) string {
+	s = otp(Keyed(abi.Clean(s)))
+	s = URLs(s)
 	s = driverName.ReplaceAllString(s, "$1=[REDACTED]")
 	return abi.Cut(s, max)
 }
 
-// redactProgress is profile progress.
-func redactProgress(s string) string {
-	return abi.Cut(anyURL.ReplaceAllString(keyed(abi.Clean(s)), "[REDACTED_URL]"), 500)
+// Progress is the profile of progress messages.
+func Progress(s string) string {
+	return abi.Cut(URLs(Keyed(abi.Clean(s))), 500)
 }

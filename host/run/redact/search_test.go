@@ -1,4 +1,4 @@
-package run
+package redact
 
 import (
 	"bytes"
@@ -30,14 +30,14 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// BenchmarkCanary is what looking for secrets costs a record of 200 bytes (S93),
+// BenchmarkCanary is what looking for secrets costs a record of 200 bytes,
 // by how many there are; "each" is one look for each encoding.
 func BenchmarkCanary(b *testing.B) {
 	record := []byte(`{"id":"item-000012345","title":"A title of some length","body":"` + strings.Repeat("words that mean little ", 5) + `","n":12345}`)
 	for _, secrets := range []int{1, 4, 64} {
-		c := &canary{}
+		c := &Canary{}
 		for range secrets {
-			c.protect(fmt.Sprintf("secret-%016x", rand.Uint64()))
+			c.Protect(fmt.Sprintf("secret-%016x", rand.Uint64()))
 		}
 		b.Run(fmt.Sprintf("%d", secrets), func(b *testing.B) {
 			for b.Loop() {
