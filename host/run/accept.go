@@ -27,11 +27,11 @@ func (r *run) accept(ctx context.Context, with func(store.Run) []store.Write) er
 	if err != nil {
 		return asRefusal(err)
 	}
-	r.start = start
+	r.calls.begin(start)
 	if err := r.acquire(ctx, with); err != nil {
 		return err
 	}
-	r.clocks.started, r.renewAt = time.Now(), time.Now().Add(r.deps.LeaseRenew)
+	r.clocks.start(time.Now())
 	r.accepted = true
 	return nil
 }
@@ -42,12 +42,12 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 	if with != nil {
 		writes = with(r.rec)
 	}
-	var err error
-	r.lease, err = r.deps.Store.Acquire(ctx, r.rec, r.deps.HostID, r.deps.BootEpoch, r.deps.LeaseTTL, writes...)
+	held, err := r.deps.Store.Acquire(ctx, r.rec, r.deps.HostID, r.deps.BootEpoch, r.deps.LeaseTTL, writes...)
 	var active *store.ActiveError
 	var conflict *store.ConflictError
 	switch {
 	case err == nil:
+		r.lease.took(held)
 		return nil
 	case errors.As(err, &active):
 		return refuse("run_already_active", "connection %s is being collected by run %s", r.plan.Connection.ID, active.RunID).

@@ -10,36 +10,54 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// assistances are requests to the owner that do not block the run, and its waits that
+// the owner is told of.
+type assistances struct {
+	*parts
+	deadlines map[string]time.Time // by id, of those that have one
+	turn      *turn                // what the call in progress waits for
+}
+
+// waiting reports whether the call in progress waits for a turn with an origin.
+func (as *assistances) waiting() bool { return as.turn != nil }
+
+// postpone moves every deadline by the time of a pause.
+func (as *assistances) postpone(by time.Duration) {
+	for id, at := range as.deadlines {
+		as.deadlines[id] = at.Add(by)
+	}
+}
+
 // assist is ASSISTANCE: recorded, never blocking.
-func (r *run) assist(m *abi.AssistanceMessage) {
+func (as *assistances) assist(m *abi.AssistanceMessage) {
 	m.InputSchema = bytes.Clone(m.InputSchema)
 	if m.TimeoutSeconds != nil {
-		r.assists[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
+		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
 	}
-	message := r.assistanceText(m.Message, 200)
+	message := as.canary.Assistance(m.Message, 200)
 	if message == "" {
 		message = "Owner assistance requested."
 	}
 	d := data{
-		"assistance_request_id": r.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
-		"attachments": r.attachments(m.Attachments),
+		"attachments": as.attachments(m.Attachments),
 	}
 	if m.TimeoutSeconds != nil {
 		d["timeout_seconds"] = *m.TimeoutSeconds
 	}
 	if len(m.InputSchema) > 0 {
-		if s := r.reduce("", m.InputSchema); s != nil {
+		if s := as.questions.reduce("", m.InputSchema); s != nil {
 			d["input_schema"] = s
 		}
 	}
-	e := r.streamEvent("run.assistance_requested", "started", m.Stream, d)
-	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
-	r.browserAssisted(m)
-	if desk, ok := r.deps.Owner.(Desk); ok {
-		desk.AssistanceOpened(r.id, LiveAssistance{
-			ID: r.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
+	e := as.journal.streamEvent("run.assistance_requested", "started", m.Stream, d)
+	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
+	as.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	as.browser.browserAssisted(m)
+	if desk, ok := as.deps.Owner.(Desk); ok {
+		desk.AssistanceOpened(as.id, LiveAssistance{
+			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
 		})
 	}
 }
@@ -47,18 +65,18 @@ func (r *run) assist(m *abi.AssistanceMessage) {
 var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
 // attachments is R119: no URL, no payload.
-func (r *run) attachments(in []abi.Attachment) []abi.Attachment {
+func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 	out := []abi.Attachment{}
 	for _, a := range in {
 		kept := abi.Attachment{
-			Kind: a.Kind, Role: r.assistanceText(a.Role, 80), Label: r.assistanceText(a.Label, 80),
-			Status: r.assistanceText(a.Status, 80), Reason: r.assistanceText(a.Reason, 200),
+			Kind: a.Kind, Role: as.canary.Assistance(a.Role, 80), Label: as.canary.Assistance(a.Label, 80),
+			Status: as.canary.Assistance(a.Status, 80), Reason: as.canary.Assistance(a.Reason, 200),
 		}
 		if refPattern.MatchString(a.Ref) {
-			kept.Ref = r.canary.Text(a.Ref)
+			kept.Ref = as.canary.Text(a.Ref)
 		}
-		if b := r.browser.open(); b != nil && kept.Kind == surfaceKind {
-			kept = r.browser.shown(b.Surface(), kept) // whether there is one is the host's to say
+		if b := as.browser.open(); b != nil && kept.Kind == surfaceKind {
+			kept = as.browser.shown(b.Surface(), kept) // whether there is one is the host's to say
 		}
 		out = append(out, kept)
 	}
@@ -66,34 +84,34 @@ func (r *run) attachments(in []abi.Attachment) []abi.Attachment {
 }
 
 // assistStatus is ASSISTANCE_STATUS.
-func (r *run) assistStatus(m *abi.AssistanceStatusMessage) {
-	o, _ := r.proto.CloseAssistance(m.ID)
-	r.submit(&store.Commit{Events: []store.Event{r.assistanceEnd(o, m.Status, "", m.Message)}}, nil)
+func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
+	o, _ := as.proto.CloseAssistance(m.ID)
+	as.commits.submit(&store.Commit{Events: []store.Event{as.assistanceEnd(o, m.Status, "", m.Message)}}, nil)
 }
 
 // assistanceEnd is the event that closes one assistance.
-func (r *run) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
-	delete(r.assists, o.ID)
-	r.browserReleased(o.ID)
-	if desk, ok := r.deps.Owner.(Desk); ok {
-		desk.AssistanceClosed(r.id, r.canary.Text(o.ID))
+func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
+	delete(as.deadlines, o.ID)
+	as.browser.browserReleased(o.ID)
+	if desk, ok := as.deps.Owner.(Desk); ok {
+		desk.AssistanceClosed(as.id, as.canary.Text(o.ID))
 	}
 	d := data{
-		"assistance_request_id": r.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),
+		"assistance_request_id": as.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),
 		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,
 	}
 	d.set("reason", reason)
-	d.set("message", r.assistanceText(message, 200))
-	return r.streamEvent("run.assistance_"+status, status, o.Stream, d)
+	d.set("message", as.canary.Assistance(message, 200))
+	return as.journal.streamEvent("run.assistance_"+status, status, o.Stream, d)
 }
 
 // escalate is R125: open requests to the owner give way to a question.
-func (r *run) escalate(stream string) []store.Event {
+func (as *assistances) escalate(stream string) []store.Event {
 	var events []store.Event
-	for _, o := range r.proto.OpenAssistances() {
+	for _, o := range as.proto.OpenAssistances() {
 		if o.Message.OwnerAction != abi.ActionNone && (o.Stream == "" || o.Stream == stream) {
-			r.proto.CloseAssistance(o.ID)
-			events = append(events, r.assistanceEnd(o, "escalated", "superseded_by_interaction", ""))
+			as.proto.CloseAssistance(o.ID)
+			events = append(events, as.assistanceEnd(o, "escalated", "superseded_by_interaction", ""))
 		}
 	}
 	return events
@@ -101,13 +119,13 @@ func (r *run) escalate(stream string) []store.Event {
 
 // assistanceTimeouts is R126: a connector that did not decide in time is
 // stopped.
-func (r *run) assistanceTimeouts(now time.Time) {
-	if r.done != nil {
+func (as *assistances) assistanceTimeouts(now time.Time) {
+	if as.outcome.proposal() != nil {
 		return
 	}
-	for _, o := range r.proto.OpenAssistances() {
-		if at, ok := r.assists[o.ID]; ok && now.After(at) {
-			r.latch(&cause{reason: "assistance_timed_out", origin: "runtime",
+	for _, o := range as.proto.OpenAssistances() {
+		if at, ok := as.deadlines[o.ID]; ok && now.After(at) {
+			as.outcome.latch(&cause{reason: "assistance_timed_out", origin: "runtime",
 				message: "The time of an assistance the connector asked for has passed.", timedOut: o.ID})
 			return
 		}
@@ -116,16 +134,16 @@ func (r *run) assistanceTimeouts(now time.Time) {
 
 // closeAssistances ends what is open just before the terminal event. It
 // may be asked again for another end: nothing is forgotten.
-func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
-	events := append(r.closeTurn("cancelled", reason), r.closeStall()...)
-	for _, o := range r.proto.OpenAssistances() {
+func (as *assistances) closeAssistances(status, reason, timedOut string) []store.Event {
+	events := append(as.closeTurn("cancelled", reason), as.commits.closeStall()...)
+	for _, o := range as.proto.OpenAssistances() {
 		switch {
 		case o.ID == timedOut:
-			events = append(events, r.assistanceEnd(o, "timed_out", "", ""))
+			events = append(events, as.assistanceEnd(o, "timed_out", "", ""))
 		case status == abi.Succeeded:
-			events = append(events, r.assistanceEnd(o, "resolved", "run_completed", ""))
+			events = append(events, as.assistanceEnd(o, "resolved", "run_completed", ""))
 		default:
-			events = append(events, r.assistanceEnd(o, "cancelled", reason, ""))
+			events = append(events, as.assistanceEnd(o, "cancelled", reason, ""))
 		}
 	}
 	return events
@@ -133,8 +151,8 @@ func (r *run) closeAssistances(status, reason, timedOut string) []store.Event {
 
 // ownerInvolved reports whether an open assistance waits for the owner, so
 // that sleeping is waiting for them.
-func (r *run) ownerInvolved() bool {
-	for _, o := range r.proto.OpenAssistances() {
+func (as *assistances) ownerInvolved() bool {
+	for _, o := range as.proto.OpenAssistances() {
 		if o.Message.OwnerAction != abi.ActionNone {
 			return true
 		}

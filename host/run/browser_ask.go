@@ -31,12 +31,12 @@ func (q *hostQuestion) answer(a hostAnswer) {
 
 // askForHost opens a question of the host's own: an interaction of the run like
 // any other, but the guest neither asked nor hears of it.
-func (r *run) askForHost(q *hostQuestion) {
+func (qs *questions) askForHost(q *hostQuestion) {
 	switch {
-	case r.deps.Owner == nil || !r.plan.Interactive:
+	case qs.deps.Owner == nil || !qs.plan.Interactive:
 		q.answer(hostAnswer{err: ErrNotInteractive})
 		return
-	case !r.ready(), r.exit != nil, r.done != nil, r.asking != nil:
+	case !qs.outcome.ready(), qs.outcome.left() != nil, qs.outcome.proposal() != nil, qs.asking != nil:
 		q.answer(hostAnswer{err: ErrEnding})
 		return
 	}
@@ -44,56 +44,52 @@ func (r *run) askForHost(q *hostQuestion) {
 	if q.timeout > 0 {
 		m.TimeoutSeconds = ptr(q.timeout.Seconds())
 	}
-	r.ask(m, 0, q)
+	qs.ask(m, 0, q)
 }
 
 // withdraw closes a question that nobody waits for any more.
-func (r *run) withdraw(q *hostQuestion) {
-	if a := r.asking; a != nil && a.host == q && r.latched == nil {
-		r.closeQuestion(answerOf(a, abi.AnswerCancelled, byHost))
+func (qs *questions) withdraw(q *hostQuestion) {
+	if a := qs.asking; a != nil && a.host == q && !qs.outcome.over() {
+		qs.closeQuestion(answerOf(a, abi.AnswerCancelled, byHost))
 	}
 }
 
 // tellHost gives the browser the end of its question. While the run stands still
 // it waits, as a guest's answer does.
-func (r *run) tellHost(q *asking, status string) {
+func (qs *questions) tellHost(q *asking, status string) {
 	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
-	if r.beside { // the call goes on
-		r.clocks.begin(time.Now(), false)
+	if qs.calls.outsideLoop() { // the call goes on
+		qs.clocks.begin(time.Now(), false)
 	} else {
-		r.rest(time.Now())
+		qs.calls.rest(time.Now())
 	}
-	if r.paused != nil {
-		r.paused.told = tell
-		return
-	}
-	tell()
+	qs.pause.afterwards(tell)
 }
 
 // browserAsked tells the binding of a question that is open.
-func (r *run) browserAsked(q *asking) {
-	if b := r.browser.open(); b != nil {
+func (br *browsing) browserAsked(q *asking) {
+	if b := br.open(); b != nil {
 		b.Asked(q.id, q.message.Kind, q.deadline)
 	}
 }
 
 // browserAnswered tells it that the question is closed.
-func (r *run) browserAnswered(q *asking) {
-	if b := r.browser.open(); b != nil {
+func (br *browsing) browserAnswered(q *asking) {
+	if b := br.open(); b != nil {
 		b.Answered(q.id)
 	}
 }
 
 // browserAssisted tells the binding of an assistance that is open, and remembers
 // what it says of the surface.
-func (r *run) browserAssisted(m *abi.AssistanceMessage) {
-	b := r.browser.open()
+func (br *browsing) browserAssisted(m *abi.AssistanceMessage) {
+	b := br.open()
 	if b == nil {
 		return
 	}
-	for _, a := range r.attachments(m.Attachments) {
+	for _, a := range br.assistances.attachments(m.Attachments) {
 		if a.Kind == surfaceKind {
-			r.browser.surfaces[m.ID] = a
+			br.surfaces[m.ID] = a
 		}
 	}
 	copied := *m
@@ -101,9 +97,9 @@ func (r *run) browserAssisted(m *abi.AssistanceMessage) {
 }
 
 // browserReleased tells it that an assistance is over.
-func (r *run) browserReleased(id string) {
-	delete(r.browser.surfaces, id)
-	if b := r.browser.open(); b != nil {
+func (br *browsing) browserReleased(id string) {
+	delete(br.surfaces, id)
+	if b := br.open(); b != nil {
 		b.Assisted(id, nil)
 	}
 }

@@ -12,6 +12,7 @@ import (
 // browsing is the browser binding of a run and what it says. Only the loop touches
 // what is not said to be guarded.
 type browsing struct {
+	*parts
 	binding  Browser
 	closed   bool
 	calling  bool // a call of it is being handled
@@ -28,14 +29,30 @@ type browsing struct {
 	deaf bool
 }
 
-// begin makes the binding know its run.
-func (b *browsing) begin(r *run) {
-	b.binding, b.wake, b.over = r.deps.Browser, make(chan struct{}, 1), make(chan struct{})
-	b.counts, b.used, b.surfaces = map[string]int{}, map[string]bool{}, map[string]abi.Attachment{}
-	if b.binding != nil {
-		b.binding.Begin(string(r.id), backchannel{r})
+func newBrowsing(all *parts) *browsing {
+	br := &browsing{
+		parts: all, binding: all.deps.Browser, wake: make(chan struct{}, 1), over: make(chan struct{}),
+		counts: map[string]int{}, used: map[string]bool{}, surfaces: map[string]abi.Attachment{},
 	}
+	if br.binding != nil {
+		br.binding.Begin(string(br.id), backchannel{br})
+	}
+	return br
 }
+
+// word is signalled when the binding said something.
+func (br *browsing) word() <-chan struct{} { return br.wake }
+
+// serve returns what handles a call of the binding, until served.
+func (br *browsing) serve() handler {
+	br.calling = true
+	return br.binding.Handle
+}
+
+func (br *browsing) served() { br.calling = false }
+
+// wasted reports whether a stored password was sent for nothing.
+func (br *browsing) wasted() bool { return br.spent }
 
 // open is the binding while it may be called, nil for none.
 func (b *browsing) open() Browser {
@@ -101,57 +118,57 @@ func (b *browsing) end() {
 }
 
 // listen acts on what the binding said, in order.
-func (r *run) listen() {
-	for _, f := range r.browser.take() {
+func (br *browsing) listen() {
+	for _, f := range br.take() {
 		f()
 	}
 }
 
 // A backchannel is the run as its browser sees it. Its methods only leave word.
-type backchannel struct{ r *run }
+type backchannel struct{ br *browsing }
 
 var _ BrowserRun = backchannel{}
 
 func (c backchannel) Event(typ, status string, d map[string]any) {
-	c.r.browser.post(func() { c.r.browserEvent(typ, status, d) })
+	c.br.post(func() { c.br.browserEvent(typ, status, d) })
 }
 
 func (c backchannel) SealedUsed(field, origin, placement string) {
-	c.r.browser.post(func() { c.r.sealedTyped(field, origin, placement) })
+	c.br.post(func() { c.br.sealedTyped(field, origin, placement) })
 }
 
 func (c backchannel) Progress(message string) {
-	c.r.browser.post(func() { c.r.hostProgress(message) })
+	c.br.post(func() { c.br.hostProgress(message) })
 }
 
 func (c backchannel) Lost(surfaceID string, p BrowserProbe) {
-	c.r.browser.post(func() { c.r.surfaceLost(surfaceID, p) })
+	c.br.post(func() { c.br.surfaceLost(surfaceID, p) })
 }
 
 func (c backchannel) Attachment(a abi.Attachment) {
-	c.r.browser.post(func() { c.r.surfaceChanged(a) })
+	c.br.post(func() { c.br.surfaceChanged(a) })
 }
 
 func (c backchannel) End(f BrowserFailure) {
-	c.r.browser.post(func() { c.r.endedByBrowser(f) })
+	c.br.post(func() { c.br.endedByBrowser(f) })
 }
 
 func (c backchannel) Artifact(a BrowserArtifact) {
-	c.r.browser.post(func() { c.r.leftArtifact(a) })
+	c.br.post(func() { c.br.leftArtifact(a) })
 }
 
 func (c backchannel) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
 	q := &hostQuestion{message: message, timeout: timeout, reply: make(chan hostAnswer, 1)}
-	if !c.r.browser.post(func() { c.r.askForHost(q) }) {
+	if !c.br.post(func() { c.br.questions.askForHost(q) }) {
 		return "", "", ErrEnding
 	}
 	select {
 	case a := <-q.reply:
 		return a.id, a.status, a.err
-	case <-c.r.browser.over:
+	case <-c.br.over:
 		return "", "", ErrEnding
 	case <-ctx.Done():
-		c.r.browser.post(func() { c.r.withdraw(q) })
+		c.br.post(func() { c.br.questions.withdraw(q) })
 		return "", "", ctx.Err()
 	}
 }

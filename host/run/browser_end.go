@@ -19,15 +19,15 @@ const (
 
 // closeBrowser releases the surface, on every path before the terminal
 // event. What the binding says meanwhile is recorded, and the lease is kept.
-func (r *run) closeBrowser() {
-	b := &r.browser
+func (br *browsing) closeBrowser() {
+	b := br
 	if b.binding == nil {
 		return
 	}
 	b.closed = true
-	r.abortBrowserCall()
+	br.abortBrowserCall()
 	b.spent = b.binding.Spent()
-	ctx, cancel := context.WithTimeout(r.ctx, browserClose)
+	ctx, cancel := context.WithTimeout(br.ctx, browserClose)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- b.binding.Close(ctx) }()
@@ -41,19 +41,19 @@ func (r *run) closeBrowser() {
 		case <-late.C:
 			err, closed = context.DeadlineExceeded, true
 		case <-b.wake:
-			r.listen()
-		case now := <-r.ticks:
-			if r.latched == nil && now.After(r.renewAt) {
-				r.renew(now)
+			br.listen()
+		case now := <-br.loop.ticking():
+			if !br.outcome.over() {
+				br.lease.renew(now)
 			}
 		}
 		if err != nil {
-			slog.Error("close browser", "run", r.id, "error", err)
+			slog.Error("close browser", "run", br.id, "error", err)
 		}
 	}
-	r.listen()
+	br.listen()
 	b.end()
-	r.settled()
+	br.loop.settled()
 }
 
 // unrepeated is the hint of a failure after which a stored password was sent for
@@ -70,31 +70,31 @@ func (b *browsing) unrepeated(h Hint) Hint {
 
 // abortBrowserCall ends a call that nobody waits for any more, so that the binding
 // is not closed under it. One that does not heed its context is left to that.
-func (r *run) abortBrowserCall() {
-	if !r.browser.calling {
+func (br *browsing) abortBrowserCall() {
+	if !br.calling {
 		return
 	}
-	r.abort()
+	br.calls.abortCall()
 	late := time.NewTimer(browserLeft)
 	defer late.Stop()
 	select {
-	case f := <-r.finished:
+	case f := <-br.calls.ended():
 		f.in.Release()
-		r.browser.calling = false
+		br.calling = false
 	case <-late.C:
 	}
 }
 
 // endedByBrowser ends collection as failed, as a DONE of the guest with that error
 // would. A guest that sent its DONE before has ended it already.
-func (r *run) endedByBrowser(f BrowserFailure) {
-	if !r.ready() || r.done != nil || r.exit != nil {
+func (br *browsing) endedByBrowser(f BrowserFailure) {
+	if !br.outcome.ready() || br.outcome.proposal() != nil || br.outcome.left() != nil {
 		return
 	}
-	failure := &abi.DoneError{Message: redact.Gap(r.canary.Text(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
+	failure := &abi.DoneError{Message: redact.Gap(br.canary.Text(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
 	if f.Hint != "" {
 		failure.RecoveryHint = &abi.RecoveryHint{Action: f.Hint, Retryable: &f.Retryable}
 	}
-	r.done = &abi.DoneMessage{Status: abi.Failed, RecordsEmitted: ptr(r.proto.Records()), Error: failure}
-	r.latch(&cause{reason: "connector_reported_failed", origin: "runtime", message: failure.Message})
+	br.outcome.propose(&abi.DoneMessage{Status: abi.Failed, RecordsEmitted: ptr(br.proto.Records()), Error: failure})
+	br.outcome.latch(&cause{reason: "connector_reported_failed", origin: "runtime", message: failure.Message})
 }

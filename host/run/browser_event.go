@@ -26,12 +26,12 @@ const (
 
 // browserEvent records what the binding says happened. A page may have a say in
 // hosts and roles, so the canary looks at all of it.
-func (r *run) browserEvent(typ, status string, d data) {
+func (br *browsing) browserEvent(typ, status string, d data) {
 	if !strings.HasPrefix(typ, "run.browser_") && !strings.HasPrefix(typ, "run.stream_") {
-		slog.Error("the browser recorded an event of another kind", "run", r.id, "type", typ)
+		slog.Error("the browser recorded an event of another kind", "run", br.id, "type", typ)
 		return
 	}
-	b := &r.browser
+	b := br
 	b.counts[typ]++
 	n := b.counts[typ]
 	switch {
@@ -39,7 +39,7 @@ func (r *run) browserEvent(typ, status string, d data) {
 		return
 	case typ == eventAction && n > allActions:
 		if n%actionCount == 0 {
-			r.recordBrowser(typ, abi.Succeeded, data{"actions": n})
+			br.recordBrowser(typ, abi.Succeeded, data{"actions": n})
 		}
 		if status != abi.Failed {
 			return
@@ -47,13 +47,13 @@ func (r *run) browserEvent(typ, status string, d data) {
 	case n > allActions:
 		return
 	}
-	r.recordBrowser(typ, status, d)
+	br.recordBrowser(typ, status, d)
 }
 
-func (r *run) recordBrowser(typ, status string, d data) {
-	e := r.event(typ, status, cloneData(d))
-	e.Data = r.canary.JSON(e.Data)
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+func (br *browsing) recordBrowser(typ, status string, d data) {
+	e := br.journal.event(typ, status, cloneData(d))
+	e.Data = br.canary.JSON(e.Data)
+	br.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
 // cloneData copies a payload that somebody else made.
@@ -66,28 +66,28 @@ func cloneData(d data) data {
 }
 
 // sealedTyped is R164 for values that were typed into a page.
-func (r *run) sealedTyped(field, origin, placement string) {
+func (br *browsing) sealedTyped(field, origin, placement string) {
 	key := field + "\x00" + origin + "\x00" + placement
-	if r.browser.used[key] {
+	if br.used[key] {
 		return
 	}
-	r.browser.used[key] = true
-	e := r.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	br.used[key] = true
+	e := br.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+	br.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
 // leftArtifact registers a file that the run leaves to its owner. What
 // it is and how to know it again stands in the log, which alone says what there is;
 // the file lies where its type has its files.
-func (r *run) leftArtifact(a BrowserArtifact) {
-	r.submit(&store.Commit{Events: []store.Event{r.event("artifact.created", "succeeded", data{
-		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": r.plan.manifest.Node(), "version": 1,
+func (br *browsing) leftArtifact(a BrowserArtifact) {
+	br.commits.submit(&store.Commit{Events: []store.Event{br.journal.event("artifact.created", "succeeded", data{
+		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": br.plan.manifest.Node(), "version": 1,
 		"summary": a.Summary, "mediaType": a.MediaType, "size": a.Size, "digest": a.Digest,
 	})}}, nil)
 }
 
 // hostProgress is progress that no connector reported.
-func (r *run) hostProgress(message string) {
-	e := r.event("run.progress_reported", "in_progress", data{"message": redact.Progress(r.canary.Text(message)), "origin": "host"})
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+func (br *browsing) hostProgress(message string) {
+	e := br.journal.event("run.progress_reported", "in_progress", data{"message": redact.Progress(br.canary.Text(message)), "origin": "host"})
+	br.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }

@@ -67,6 +67,9 @@ type clocks struct {
 	stalled bool // work does not count: the host waits for its disk
 }
 
+// start is when the run was accepted, and again when its guest goes.
+func (c *clocks) start(now time.Time) { c.started = now }
+
 // begin starts a span of work, or of waiting for the owner.
 func (c *clocks) begin(now time.Time, owner bool) {
 	span := &c.work

@@ -37,16 +37,94 @@ func (c *cause) statusOr() string {
 // leaked reports whether a protected value ended the run.
 func (c *cause) leaked() bool { return c.violation != nil && c.violation.Subtype == abi.VSecretLeak }
 
+// outcome is how a run ends, as far as that is decided.
+type outcome struct {
+	*parts
+	latched *cause
+	cancel  *cancelling
+	done    *abi.DoneMessage
+	doneAt  time.Time // when the guest was told that it was taken
+	exit    *sandbox.Exit
+}
+
+// ready reports whether nothing has ended the run so far.
+func (o *outcome) ready() bool { return o.latched == nil && o.cancel == nil }
+
+// over reports whether the cause is decided.
+func (o *outcome) over() bool { return o.latched != nil }
+
+// cancelled reports whether the run was asked to end.
+func (o *outcome) cancelled() bool { return o.cancel != nil }
+
+// cancelBy gives the guest its grace.
+func (o *outcome) cancelBy(c CancelRequest) *cancelling {
+	o.cancel = &cancelling{request: c, until: time.Now().Add(o.plan.Budgets.CancelGrace)}
+	return o.cancel
+}
+
+// proposal is the DONE that was accepted, nil before.
+func (o *outcome) proposal() *abi.DoneMessage { return o.done }
+
+func (o *outcome) propose(m *abi.DoneMessage) { o.done = m }
+
+// acknowledged is when the guest was told that its DONE was taken: it leaves soon.
+func (o *outcome) acknowledged(at time.Time) { o.doneAt = at }
+
+// lingers reports whether it has not.
+func (o *outcome) lingers(now time.Time) bool {
+	return o.done != nil && !o.doneAt.IsZero() && now.Sub(o.doneAt) > o.plan.Budgets.ExitGrace
+}
+
+// exited is the end of the worker.
+func (o *outcome) exited(e sandbox.Exit) { o.exit = &e }
+
+// left is how the worker ended, nil while it is there.
+func (o *outcome) left() *sandbox.Exit { return o.exit }
+
+// orderly reports whether the guest said DONE and left without a fault of its worker.
+func (o *outcome) orderly() bool {
+	return o.done != nil && o.exit != nil && o.exitCause(*o.exit) == nil
+}
+
+// unanswered reports whether a question stays open in the terminal event: after a
+// violation, or when the owner's channel talked nonsense.
+func (o *outcome) unanswered() bool {
+	return o.latched != nil && (o.latched.violation != nil || o.latched.reason == badChannel)
+}
+
+// unkept reports whether records that are not stored yet are not to be.
+func (o *outcome) unkept() bool {
+	c := o.latched
+	return c != nil && (c.origin == "storage" || c.fenced || c.leaked())
+}
+
+// unchanged returns what takes back a cause that was latched meanwhile.
+func (o *outcome) unchanged() (restore func()) {
+	was := o.latched
+	return func() { o.latched = was }
+}
+
+// asked is the request to cancel as an event of the last commit, where none was made before.
+func (o *outcome) asked() []store.Event {
+	if o.cancel == nil || o.cancel.event == nil {
+		return nil
+	}
+	return []store.Event{*o.cancel.event}
+}
+
+// endedBy is the principal that the end is due to.
+func (o *outcome) endedBy() string { return o.cancel.by() }
+
 // latch keeps the first decisive cause and stops the guest at once. Later causes are ignored.
-func (r *run) latch(c *cause) {
-	if r.latched != nil || c.reason == "grant_revoked" && r.revoked() {
+func (o *outcome) latch(c *cause) {
+	if o.latched != nil || c.reason == "grant_revoked" && o.loop.revoked() {
 		return
 	}
-	r.latched = c
-	r.collected()
-	r.proto.End()
-	if r.guest != nil {
-		r.guest.Kill()
+	o.latched = c
+	o.commits.stopRecords()
+	o.proto.End()
+	if o.guest != nil {
+		o.guest.Kill()
 	}
 }
 
@@ -58,24 +136,25 @@ func (r *run) revoked() bool {
 		r.cancelRequested(c)
 	default:
 	}
-	return r.cancel != nil
+	return r.outcome.cancelled()
 }
 
 // violate latches a protocol violation.
-func (r *run) violate(v *abi.Violation) {
-	if r.latched != nil {
+func (o *outcome) violate(v *abi.Violation) {
+	if o.latched != nil {
 		return
 	}
 	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // the guest's words
-		*text = r.canary.Text(*text)
+		*text = o.canary.Text(*text)
 	}
 	v.Bound()
-	r.flushProgress(time.Now(), true) // it came before the fault
-	if r.latched != nil {
+	o.output.flushProgress(time.Now(), true) // it came before the fault
+	if o.latched != nil {
 		return
 	}
-	v.LastValidEventID, v.LastValidEventType = string(r.journal.last.ID), r.journal.last.Type
-	r.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})
+	last := o.journal.latest()
+	v.LastValidEventID, v.LastValidEventType = string(last.ID), last.Type
+	o.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})
 }
 
 // hostFault is any fault of the host itself; the text names what it was doing.
@@ -85,12 +164,12 @@ func hostFault(doing string, err error) *cause {
 
 // launchCause is R187. What is not ready in time fails in many ways, all of
 // which are the budget's.
-func (r *run) launchCause(err error, deadline error) *cause {
+func (o *outcome) launchCause(err error, deadline error) *cause {
 	c := &cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: abi.Cut(err.Error(), 500)}
 	var l *LaunchError
 	switch {
 	case errors.Is(deadline, context.DeadlineExceeded):
-		c.code, c.message = "prepare_timeout", fmt.Sprintf("The run was not ready within its prepare budget of %s.", r.plan.Budgets.Prepare)
+		c.code, c.message = "prepare_timeout", fmt.Sprintf("The run was not ready within its prepare budget of %s.", o.plan.Budgets.Prepare)
 	case errors.As(err, &l):
 		c.code = l.Code
 	}
@@ -99,12 +178,12 @@ func (r *run) launchCause(err error, deadline error) *cause {
 
 // exitCause maps a worker's end to the reason of the run. nil
 // means an orderly exit.
-func (r *run) exitCause(e sandbox.Exit) *cause {
+func (o *outcome) exitCause(e sandbox.Exit) *cause {
 	switch e.Kind {
 	case sandbox.ExitMemory:
 		return &cause{reason: "memory_limit_exceeded", origin: "connector", message: "The guest's worker passed its memory limit."}
 	case sandbox.ExitCPU:
-		return &cause{reason: "run_timed_out", origin: "runtime", deadline: "compute", message: overText("compute", r.plan.Budgets)}
+		return &cause{reason: "run_timed_out", origin: "runtime", deadline: "compute", message: overText("compute", o.plan.Budgets)}
 	case sandbox.ExitProtocol:
 		return &cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker broke its protocol: " + e.Detail}
 	case sandbox.ExitViolation, sandbox.ExitCrashed, sandbox.ExitKilled:
@@ -131,36 +210,34 @@ type cancelling struct {
 // cancelRequested is §19.3. Cancellation wins over any DONE until the terminal
 // commit begins.
 func (r *run) cancelRequested(c CancelRequest) {
-	if r.cancel != nil || r.latched != nil {
+	if !r.outcome.ready() {
 		return
 	}
 	if c.Cause == CauseShutdown {
-		r.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })
 	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
 	d.set("requested_by", c.By)
 	d.set("reason", redact.Gap(c.Reason, 200))
-	e := r.event("run.cancel_requested", "cancel_requested", d)
+	e := r.journal.event("run.cancel_requested", "cancel_requested", d)
 	if c.Cause == "owner" {
 		e = by(c.By, e)
 	}
-	r.cancel = &cancelling{request: c, until: time.Now().Add(r.plan.Budgets.CancelGrace)}
-	r.collected()
+	cancel := r.outcome.cancelBy(c)
+	r.commits.stopRecords()
 	if r.guest == nil {
-		r.cancel.event = &e
+		cancel.event = &e
 		return
 	}
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	r.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 	r.control.resumed()
-	r.letRun() // a paused worker gets its grace too
-	r.dropHeld()
-	if r.asking != nil {
-		r.closeQuestion(answerOf(r.asking, abi.AnswerCancelled, byHost))
-	}
+	r.pause.letRun() // a paused worker gets its grace too
+	r.calls.dropHeld()
+	r.questions.cancel()
 	r.proto.End()
-	r.cancelCalls()
+	r.calls.cancelCalls()
 }
 
 // byHost closes a question that nobody answered.

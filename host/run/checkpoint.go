@@ -9,85 +9,111 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// staging keeps the cursors accepted during the run, in the order the streams
+// checkpoints keeps the cursors accepted during the run, in the order the streams
 // were first staged.
-type staging struct {
+type checkpoints struct {
+	*parts
 	order     []string
 	cursors   cursors
 	committed []string
 	withheld  []string
 }
 
-func (s *staging) stage(stream string, cursor json.RawMessage) {
+func (s *checkpoints) stage(stream string, cursor json.RawMessage) {
 	if !slices.Contains(s.order, stream) {
 		s.order = append(s.order, stream)
 	}
 	s.cursors[stream] = cursor
 }
 
+// staged are the cursors by stream.
+func (cp *checkpoints) staged() cursors { return cp.cursors }
+
+func (cp *checkpoints) cursor(stream string) json.RawMessage { return cp.cursors[stream] }
+
+// counts are how many streams were staged, and committed so far.
+func (cp *checkpoints) counts() (staged, committed int) { return len(cp.order), len(cp.committed) }
+
+// kept are the streams whose cursors stay where they were.
+func (cp *checkpoints) kept() []string { return cp.withheld }
+
+// withhold keeps the cursors that are not eligible.
+func (cp *checkpoints) withhold(eligible []string) {
+	for _, s := range cp.order {
+		if !slices.Contains(eligible, s) {
+			cp.withheld = append(cp.withheld, s)
+		}
+	}
+}
+
+func (cp *checkpoints) commit(stream string) { cp.committed = append(cp.committed, stream) }
+
+// takeBack is for the last n, which the store refused.
+func (cp *checkpoints) takeBack(n int) { cp.committed = cp.committed[:len(cp.committed)-n] }
+
 // checkpoint is STATE: flush what the cursor covers, then stage it. It
 // reports whether the cursor is durable.
-func (r *run) checkpoint(m *abi.StateMessage) bool {
-	if r.canary.Leaks(m.Cursor) {
-		r.leak("STATE", m.Stream, "/cursor", m.Cursor)
+func (cp *checkpoints) checkpoint(m *abi.StateMessage) bool {
+	if cp.canary.Leaks(m.Cursor) {
+		cp.outcome.leak("STATE", m.Stream, "/cursor", m.Cursor)
 		return false
 	}
-	if !r.remember(len(m.Cursor)-len(r.states.cursors[m.Stream]), "STATE") {
+	if !cp.gaps.remember(len(m.Cursor)-len(cp.cursors[m.Stream]), "STATE") {
 		return false
 	}
-	r.flushFor(m.Stream)
+	cp.records.flushFor(m.Stream)
 	cursor := json.RawMessage(bytes.Clone(m.Cursor))
-	if !r.ready() {
+	if !cp.outcome.ready() {
 		return false
 	}
-	staged := len(r.states.order)
-	if !slices.Contains(r.states.order, m.Stream) {
+	staged := len(cp.order)
+	if !slices.Contains(cp.order, m.Stream) {
 		staged++
 	}
-	e := r.streamEvent("run.state_staged", abi.Succeeded, m.Stream, data{
-		"cursor": r.shownCursor(cursor), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
-		"state_commit_intent": r.plan.intent(), "state_streams_staged": staged,
+	e := cp.journal.streamEvent("run.state_staged", abi.Succeeded, m.Stream, data{
+		"cursor": cp.journal.shownCursor(cursor), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(cp.plan.grant)),
+		"state_commit_intent": cp.plan.intent(), "state_streams_staged": staged,
 	})
-	r.submit(&store.Commit{
-		Staged: []store.State{{Stream: store.Stream(m.Stream), Cursor: cursor, RunID: r.id}},
+	cp.commits.submit(&store.Commit{
+		Staged: []store.State{{Stream: store.Stream(m.Stream), Cursor: cursor, RunID: cp.id}},
 		Events: []store.Event{e},
 	}, func(_ store.Ack, err error) {
 		if err == nil {
-			r.states.stage(m.Stream, cursor)
+			cp.stage(m.Stream, cursor)
 		}
 	})
-	return r.barrier()
+	return cp.loop.barrier()
 }
 
 // shortfalls is §12.2: the checkpoint streams whose coverage is not complete.
 // Each adds a known gap and an event.
-func (r *run) shortfalls() (short map[string]bool, events []store.Event) {
+func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event) {
 	short = map[string]bool{}
-	for _, parent := range r.states.order {
-		for _, child := range r.plan.scope.Streams {
-			spec := r.plan.manifest.Stream(child.Name)
-			report := r.report(child.Name, parent)
+	for _, parent := range cp.order {
+		for _, child := range cp.plan.scope.Streams {
+			spec := cp.plan.manifest.Stream(child.Name)
+			report := cp.gaps.report(child.Name, parent)
 			declared := slices.Contains(spec.ParentStreams, parent)
 			var diagnostics data
 			switch {
 			case report == nil && declared:
 				diagnostics = data{"state_stream": parent, "coverage_report": "missing"}
 			case report != nil:
-				if missing := r.unaccounted(report, spec); missing > 0 {
+				if missing := cp.gaps.unaccounted(report, spec); missing > 0 {
 					diagnostics = data{"state_stream": parent, "required_keys": len(report.RequiredKeys), "missing_required_keys": missing}
 				}
 			}
 			if diagnostics != nil {
 				short[parent] = true
-				events = append(events, r.shortfall(child.Name, parent, diagnostics))
+				events = append(events, cp.shortfall(child.Name, parent, diagnostics))
 			}
 		}
 	}
 	return short, events
 }
 
-func (r *run) report(stream, parent string) *abi.CoverageMessage {
-	for _, c := range r.coverage {
+func (gs *gaps) report(stream, parent string) *abi.CoverageMessage {
+	for _, c := range gs.coverage {
 		if c.Stream == stream && c.StateStream == parent {
 			return c
 		}
@@ -97,38 +123,38 @@ func (r *run) report(stream, parent string) *abi.CoverageMessage {
 
 // unaccounted counts the required keys that were neither hydrated nor reported
 // as a gap that counts for the report's parent.
-func (r *run) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
+func (gs *gaps) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
 	have := make(map[string]bool, len(report.HydratedKeys))
 	for _, k := range report.HydratedKeys {
 		have[k] = true
 	}
 	missing := 0
 	for _, k := range report.RequiredKeys {
-		if !have[k] && !r.details.accounts(report.Stream, report.StateStream, k, len(spec.ParentStreams) <= 1) {
+		if !have[k] && !gs.details.accounts(report.Stream, report.StateStream, k, len(spec.ParentStreams) <= 1) {
 			missing++
 		}
 	}
 	return missing
 }
 
-func (r *run) shortfall(stream, parent string, diagnostics data) store.Event {
+func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.Event {
 	raw, _ := marshal(diagnostics)
 	g := KnownGap{
 		Kind: gapCoverage, Reason: "detail_coverage_incomplete", Severity: "transient", Stream: &stream,
 		RecoveryHint: Hint{abi.RetryByRuntime, true}, Diagnostics: raw,
 	}
-	r.gaps.add(g)
-	return r.streamEvent("run.stream_skipped", "skipped", stream, data{
+	cp.gaps.add(g)
+	return cp.journal.streamEvent("run.stream_skipped", "skipped", stream, data{
 		"stream": stream, "reason": g.Reason, "message": "Details of " + stream + " are incomplete for the cursor of " + parent + ".",
 		"known_gap": g, "diagnostics": json.RawMessage(raw), "state_stream": parent,
 	})
 }
 
 // eligible is §12.3: which staged streams may commit, in staging order.
-func (r *run) eligible(certified bool, short, dropped map[string]bool) []string {
+func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) []string {
 	var out []string
-	for _, p := range r.states.order {
-		if short[p] || r.refusedAll(p) || certified && (r.failedParent(p) || r.droppedChild(p, dropped)) {
+	for _, p := range cp.order {
+		if short[p] || cp.records.refusedAll(p) || certified && (cp.gaps.failedParent(p) || cp.droppedChild(p, dropped)) {
 			continue
 		}
 		out = append(out, p)
@@ -137,9 +163,9 @@ func (r *run) eligible(certified bool, short, dropped map[string]bool) []string 
 }
 
 // failedParent is R89: p governs a data stream that failed.
-func (r *run) failedParent(p string) bool {
-	for stream := range r.failed {
-		parents := r.plan.manifest.Parents(stream)
+func (gs *gaps) failedParent(p string) bool {
+	for stream := range gs.failed {
+		parents := gs.plan.manifest.Parents(stream)
 		if stream == p && len(parents) == 0 || slices.Contains(parents, p) {
 			return true
 		}
@@ -148,9 +174,9 @@ func (r *run) failedParent(p string) bool {
 }
 
 // droppedChild is R90.
-func (r *run) droppedChild(p string, dropped map[string]bool) bool {
+func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 	for stream := range dropped {
-		if slices.Contains(r.plan.manifest.Stream(stream).ParentStreams, p) {
+		if slices.Contains(cp.plan.manifest.Stream(stream).ParentStreams, p) {
 			return true
 		}
 	}
@@ -158,16 +184,16 @@ func (r *run) droppedChild(p string, dropped map[string]bool) bool {
 }
 
 // certified is R88: a failure that says, with structure, which streams failed.
-func (r *run) certified() bool {
-	return r.done != nil && r.done.Status == abi.Failed && r.done.Error != nil &&
-		r.done.Error.Code == abi.CodeStreamFailed && len(r.failed) > 0
+func (o *outcome) certified() bool {
+	return o.done != nil && o.done.Status == abi.Failed && o.done.Error != nil &&
+		o.done.Error.Code == abi.CodeStreamFailed && o.gaps.streamFailed()
 }
 
 // commitStatus is R83.
-func (r *run) commitStatus(status string) string {
-	staged, committed := len(r.states.order), len(r.states.committed)
+func (cp *checkpoints) commitStatus(status string) string {
+	staged, committed := len(cp.order), len(cp.committed)
 	switch {
-	case !r.plan.persist:
+	case !cp.plan.persist:
 		return CommitDisabled
 	case staged == 0 && status == abi.Succeeded:
 		return CommitDone

@@ -22,12 +22,12 @@ const (
 
 // outcomeOf is partial for a success with a hole: a known gap that is more than
 // a remark, a detail that is still pending, or a record that was not stored.
-func (r *run) outcomeOf(status string, facts *Facts) string {
-	n := r.records.perRun
+func (rp *report) outcomeOf(status string, facts *Facts) string {
+	n := rp.records.counts()
 	switch {
 	case status != abi.Succeeded:
 		return status
-	case r.gaps.holes > 0, r.details.missing(r.plan.inScope), n.rejected > 0, n.attempted > n.accepted:
+	case rp.gaps.incomplete(), n.rejected > 0, n.attempted > n.accepted:
 		return OutcomePartial
 	}
 	if facts != nil && slices.ContainsFunc(facts.Streams, StreamFact.short) {
@@ -142,9 +142,9 @@ func (x *rejections) most() string {
 // refusedAll reports whether the run got records for a stream that a checkpoint
 // stream governs and could store none of them. A cursor behind them would lose
 // them for good.
-func (r *run) refusedAll(p string) bool {
-	return slices.ContainsFunc(r.records.buffers, func(b buffer) bool {
-		parents := r.plan.manifest.Parents(b.stream)
+func (rs *records) refusedAll(p string) bool {
+	return slices.ContainsFunc(rs.buffers, func(b buffer) bool {
+		parents := rs.plan.manifest.Parents(b.stream)
 		governed := slices.Contains(parents, p) || len(parents) == 0 && b.stream == p
 		return governed && b.refused.count > 0 && b.flushed == 0
 	})
@@ -152,9 +152,9 @@ func (r *run) refusedAll(p string) bool {
 
 // refusedRecords adds a known gap for every stream with rejected records, and
 // the event that a stream of which nothing could be stored was left out.
-func (r *run) refusedRecords() (events []store.Event) {
-	for i := range r.records.buffers {
-		b := &r.records.buffers[i]
+func (rs *records) refusedRecords() (events []store.Event) {
+	for i := range rs.buffers {
+		b := &rs.buffers[i]
 		if b.refused.count == 0 {
 			continue
 		}
@@ -168,11 +168,11 @@ func (r *run) refusedRecords() (events []store.Event) {
 		raw, _ := marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
 		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream, Message: message, Count: n,
 			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
-		r.gaps.add(g)
+		rs.gaps.add(g)
 		if b.flushed > 0 {
 			continue // run.batch_ingested told it
 		}
-		events = append(events, r.streamEvent("run.stream_skipped", "skipped", b.stream, data{
+		events = append(events, rs.journal.streamEvent("run.stream_skipped", "skipped", b.stream, data{
 			"stream": b.stream, "reason": g.Reason, "message": message, "known_gap": g, "diagnostics": g.Diagnostics,
 		}))
 	}

@@ -54,6 +54,21 @@ type control struct {
 	resuming *resumeAsked
 }
 
+func newControl() *control {
+	return &control{wake: make(chan struct{}, 1), live: Live{Phase: "preparing"}}
+}
+
+// stop says that the host stops and waits for the run's end.
+func (c *control) stop() { c.stopping.Store(true) }
+
+func (c *control) stopped() bool { return c.stopping.Load() }
+
+// woken is signalled when somebody asked for something.
+func (c *control) woken() <-chan struct{} { return c.wake }
+
+// wanted reports whether a pause is asked for and not in effect.
+func (c *control) wanted() bool { return c.wants.Load() }
+
 type pauseAsked struct {
 	PauseRequest
 	at time.Time
@@ -78,7 +93,7 @@ func (r *Run) Resume(q ResumeRequest) (time.Time, error) { return r.r.control.re
 
 // Live tells where the run is. Any goroutine may call it.
 func (r *Run) Live() Live {
-	c := &r.r.control
+	c := r.r.control
 	c.mu.Lock()
 	live, guest := c.live, c.guest
 	live.PauseRequested = c.pausing != nil

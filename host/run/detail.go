@@ -30,6 +30,63 @@ type details struct {
 	met     []*store.DetailGap                       // pending gaps whose record was flushed
 }
 
+// gaps is what a run knows to be missing: known gaps, and the details that are.
+type gaps struct {
+	*parts
+	gapList
+	details    details
+	coverage   []*abi.CoverageMessage
+	skips      map[string]*KnownGap // latest skip_result by stream
+	failed     map[string]bool      // data streams of a certified failure
+	remembered int                  // bytes, see remember
+}
+
+func newGaps(all *parts) *gaps {
+	gs := &gaps{parts: all, details: newDetails(all.plan.gaps), skips: map[string]*KnownGap{}, failed: map[string]bool{}}
+	for i := range all.plan.gaps {
+		gs.remembered += gapBytes(&all.plan.gaps[i])
+	}
+	return gs
+}
+
+// seen takes the pending gaps that a record closes once it is flushed.
+func (gs *gaps) seen(stream string, key []byte) []*store.DetailGap {
+	return gs.details.seen(stream, key)
+}
+
+// stored closes gaps with the run, for their records are durable.
+func (gs *gaps) stored(met []*store.DetailGap) { gs.details.met = append(gs.details.met, met...) }
+
+// incomplete reports whether something is missing that is more than a remark.
+func (gs *gaps) incomplete() bool { return gs.holes > 0 || gs.details.missing(gs.plan.inScope) }
+
+// pending counts the details of a stream that are missing.
+func (gs *gaps) pending(stream string) (n int) {
+	for _, g := range gs.details.byRef {
+		if string(g.Stream) == stream && g.Status == gapPending {
+			n++
+		}
+	}
+	return n
+}
+
+// recorded counts the detail gaps that this run reported.
+func (gs *gaps) recorded() int { return len(gs.details.touched) }
+
+// all are the known gaps, as far as they are kept.
+func (gs *gaps) all() []KnownGap { return gs.kept }
+
+func (gs *gaps) any() bool { return gs.count > 0 }
+
+// restore goes back to a clone.
+func (gs *gaps) restore(l gapList) { gs.gapList = l }
+
+// skipOf is the latest skip of a stream, nil for none.
+func (gs *gaps) skipOf(stream string) *KnownGap { return gs.skips[stream] }
+
+// streamFailed reports whether the connector named a stream that failed.
+func (gs *gaps) streamFailed() bool { return len(gs.failed) > 0 }
+
 // gapRef is the identity of a gap inside of its namespace.
 type gapRef struct{ stream, parent, ref string }
 
@@ -80,7 +137,7 @@ func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
 func keyRef(key string) string { return "k:" + key }
 
 // detailGap is DETAIL_GAP.
-func (r *run) detailGap(m *abi.GapMessage) {
+func (gs *gaps) detailGap(m *abi.GapMessage) {
 	for _, part := range []struct {
 		at  string
 		raw json.RawMessage
@@ -89,8 +146,8 @@ func (r *run) detailGap(m *abi.GapMessage) {
 		{"/reason", abi.AppendQuote(nil, m.Reason)}, {"/gap_id", abi.AppendQuote(nil, m.GapID)},
 		{"/detail_locator", m.DetailLocator}, {"/list_cursor", m.ListCursor}, {"/last_error", m.LastError},
 	} {
-		if r.canary.Leaks(part.raw) {
-			r.leak("DETAIL_GAP", m.Stream, part.at, part.raw)
+		if gs.canary.Leaks(part.raw) {
+			gs.outcome.leak("DETAIL_GAP", m.Stream, part.at, part.raw)
 			return
 		}
 	}
@@ -99,36 +156,36 @@ func (r *run) detailGap(m *abi.GapMessage) {
 		sum := sha256.Sum256(m.DetailLocator)
 		ref.ref = "l:" + hex.EncodeToString(sum[:])
 	}
-	d := &r.details
+	d := &gs.details
 	g, known := d.byRef[ref]
 	if !known {
-		id := sha256.Sum256([]byte(string(r.plan.Connection.ID) + "\x00" + string(r.plan.grant) + "\x00" + ref.stream + "\x00" + ref.parent + "\x00" + ref.ref))
+		id := sha256.Sum256([]byte(string(gs.plan.Connection.ID) + "\x00" + string(gs.plan.grant) + "\x00" + ref.stream + "\x00" + ref.parent + "\x00" + ref.ref))
 		g = &store.DetailGap{ID: "gap_" + hex.EncodeToString(id[:8]), Stream: store.Stream(m.Stream), ParentStream: store.Stream(m.ParentStream),
 			Ref: ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
 	}
 	if d.healed[g.ID] {
 		return // stays recovered in the run that recovered it
 	}
-	if !known && !r.remember(gapBytes(g), "DETAIL_GAP") {
+	if !known && !gs.remember(gapBytes(g), "DETAIL_GAP") {
 		return
 	}
 	first := !d.fresh[ref]
 	d.fresh[ref] = true
 	g.Status, g.Retryable = gapPending, m.Retryable == nil || *m.Retryable
-	g.Reason = redact.Gap(r.canary.Text(m.Reason), maxGapText)
+	g.Reason = redact.Gap(gs.canary.Text(m.Reason), maxGapText)
 	g.AttemptCount++
-	g.UpdatedAt, g.RunID = time.Now(), r.id
+	g.UpdatedAt, g.RunID = time.Now(), gs.id
 	d.keep(g)
 	stored := *g
 	stored.Locator, stored.ListCursor = bytes.Clone(m.DetailLocator), bytes.Clone(m.ListCursor)
 	commit := &store.Commit{Gaps: []store.DetailGap{stored}}
 	if first {
 		d.touched = append(d.touched, g)
-		note := r.gapNote(g)
-		r.gaps.add(note)
-		commit.Events = []store.Event{r.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream, gapData(g, data{"known_gap": note}))}
+		note := gs.gapNote(g)
+		gs.add(note)
+		commit.Events = []store.Event{gs.journal.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream, gapData(g, data{"known_gap": note}))}
 	}
-	r.submit(commit, nil)
+	gs.commits.submit(commit, nil)
 }
 
 func gapData(g *store.DetailGap, d data) data {
@@ -138,7 +195,7 @@ func gapData(g *store.DetailGap, d data) data {
 	return d
 }
 
-func (r *run) gapNote(g *store.DetailGap) KnownGap {
+func (gs *gaps) gapNote(g *store.DetailGap) KnownGap {
 	hint := Hint{abi.RetryByRuntime, true}
 	if !g.Retryable {
 		hint = Hint{abi.NotRetriable, false}
@@ -150,30 +207,30 @@ func (r *run) gapNote(g *store.DetailGap) KnownGap {
 	stream := string(g.Stream)
 	return KnownGap{
 		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil), Stream: &stream, RecoveryHint: hint,
-		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redact.Gap(r.canary.Text(g.RecordKey), maxGapText)},
+		Scope: &GapScope{ParentStream: string(g.ParentStream), RecordKey: redact.Gap(gs.canary.Text(g.RecordKey), maxGapText)},
 	}
 }
 
 // detailRecovered is DETAIL_GAP_RECOVERED: all buffers are flushed
 // before it takes effect.
-func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
-	r.flushAll()
-	if !r.barrier() {
+func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
+	gs.records.flushAll()
+	if !gs.loop.barrier() {
 		return false
 	}
-	g, known := r.details.byID[m.GapID]
+	g, known := gs.details.byID[m.GapID]
 	known = known && string(g.Stream) == m.Stream
 	if !known {
-		e := r.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, data{
-			"gap_id": redact.Gap(r.canary.Text(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
+		e := gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, data{
+			"gap_id": redact.Gap(gs.canary.Text(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
 		})
-		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+		gs.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 		return true
 	}
-	r.details.healed[g.ID] = true
-	g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), r.id
-	e := r.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, gapData(g, data{"matched": true}))
-	r.submit(&store.Commit{Gaps: []store.DetailGap{*g}, Events: []store.Event{e}}, nil)
+	gs.details.healed[g.ID] = true
+	g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), gs.id
+	e := gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, gapData(g, data{"matched": true}))
+	gs.commits.submit(&store.Commit{Gaps: []store.DetailGap{*g}, Events: []store.Event{e}}, nil)
 	return true
 }
 
@@ -181,10 +238,10 @@ func (r *run) detailRecovered(m *abi.RecoveredMessage) bool {
 // stored, however the run ends, or whose key a report says is hydrated. A report
 // counts when the run succeeded: otherwise the records it speaks of may have been
 // dropped.
-func (r *run) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store.Event) {
-	d := &r.details
+func (gs *gaps) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store.Event) {
+	d := &gs.details
 	met := slices.Clone(d.met)
-	for _, c := range r.coverage {
+	for _, c := range gs.coverage {
 		if !succeeded {
 			break
 		}
@@ -202,19 +259,19 @@ func (r *run) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store
 			continue
 		}
 		done[g.ID] = true
-		g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), r.id
+		g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), gs.id
 		gaps = append(gaps, *g)
-		events = append(events, r.streamEvent("run.detail_gap_recovered", abi.Succeeded, string(g.Stream), gapData(g, data{})))
+		events = append(events, gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, string(g.Stream), gapData(g, data{})))
 	}
 	return gaps, events
 }
 
 // coverageDeclared is DETAIL_COVERAGE: kept until the end.
-func (r *run) coverageDeclared(m *abi.CoverageMessage) {
-	if !r.remember(coverageBytes(m), "DETAIL_COVERAGE") {
+func (gs *gaps) coverageDeclared(m *abi.CoverageMessage) {
+	if !gs.remember(coverageBytes(m), "DETAIL_COVERAGE") {
 		return
 	}
-	r.coverage = append(r.coverage, m)
+	gs.coverage = append(gs.coverage, m)
 	d := data{
 		"stream": m.Stream, "state_stream": m.StateStream,
 		"required_keys": len(m.RequiredKeys), "hydrated_keys": len(m.HydratedKeys),
@@ -226,5 +283,5 @@ func (r *run) coverageDeclared(m *abi.CoverageMessage) {
 	if m.Covered != nil {
 		d["covered"] = *m.Covered
 	}
-	r.submit(&store.Commit{Events: []store.Event{r.streamEvent("run.detail_coverage_declared", abi.Succeeded, m.Stream, d)}}, nil)
+	gs.commits.submit(&store.Commit{Events: []store.Event{gs.journal.streamEvent("run.detail_coverage_declared", abi.Succeeded, m.Stream, d)}}, nil)
 }

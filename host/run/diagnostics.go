@@ -26,6 +26,21 @@ type StderrTail struct {
 	Redacted      bool   `json:"redacted"`
 }
 
+// output is what the guest says to its owner: log, messages, progress.
+type output struct {
+	*parts
+	diag     diagnostics
+	text     messageText
+	progress progress
+}
+
+func newOutput(all *parts, now time.Time) *output {
+	op := &output{parts: all}
+	op.diag.init(all.plan.Limits)
+	op.progress.init(all.plan.Limits, now)
+	return op
+}
+
 // diagnostics keeps the tail of everything the guest logged.
 type diagnostics struct {
 	tail     []byte
@@ -64,10 +79,10 @@ func (d *diagnostics) write(p []byte, now time.Time) (kept bool) {
 }
 
 // report is connector_diagnostics.
-func (r *run) crashReport() *Diagnostics {
-	d := &r.diag
+func (op *output) crashReport() *Diagnostics {
+	d := &op.diag
 	text := strings.ToValidUTF8(string(d.tail), "")
-	shown := redact.Log(r.canary.Text(abi.CleanLines(text)))
+	shown := redact.Log(op.canary.Text(abi.CleanLines(text)))
 	return &Diagnostics{&StderrTail{
 		Object: "connector_stderr_tail", Encoding: "utf-8", Text: shown, BytesObserved: d.observed,
 		BytesCaptured: len(d.tail), Truncated: d.observed > int64(len(d.tail)), Redacted: shown != text,
@@ -75,18 +90,18 @@ func (r *run) crashReport() *Diagnostics {
 }
 
 // logged is the log call: kept in the tail, and on the timeline.
-func (r *run) logged(level, message string, fields abi.Value) {
-	if r.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
-		r.logEvent(level, message, fields)
+func (op *output) logged(level, message string, fields abi.Value) {
+	if op.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
+		op.logEvent(level, message, fields)
 	}
 }
 
 // diagnosed is text on a file descriptor: kept in the tail. What a stdio
 // connector writes to fd 2 is its log, and each line an event: it has no call
 // for that.
-func (r *run) diagnosed(p []byte) {
-	d := &r.diag
-	if !d.write(p, time.Now()) || r.plan.Transport != "stdio" {
+func (op *output) diagnosed(p []byte) {
+	d := &op.diag
+	if !d.write(p, time.Now()) || op.plan.Transport != "stdio" {
 		return
 	}
 	d.line = append(d.line, p...)
@@ -99,40 +114,40 @@ func (r *run) diagnosed(p []byte) {
 	}
 	text := d.line[:end]
 	d.line = bytes.TrimPrefix(d.line[end:], []byte{'\n'})
-	r.logLines(text)
+	op.logLines(text)
 }
 
 // endLog takes a last line without an end.
-func (r *run) endLog() {
-	text := r.diag.line
-	r.diag.line = nil
-	r.logLines(text)
+func (op *output) endLog() {
+	text := op.diag.line
+	op.diag.line = nil
+	op.logLines(text)
 }
 
 // logLines redacts first: a secret may have lines of its own.
-func (r *run) logLines(text []byte) {
-	for line := range strings.SplitSeq(r.canary.Text(strings.ToValidUTF8(string(text), "")), "\n") {
+func (op *output) logLines(text []byte) {
+	for line := range strings.SplitSeq(op.canary.Text(strings.ToValidUTF8(string(text), "")), "\n") {
 		if !abi.Blank(line) {
-			r.logEvent("info", line, abi.Value{})
+			op.logEvent("info", line, abi.Value{})
 		}
 	}
 }
 
 // logEvent puts a line on the timeline as long as there is room.
-func (r *run) logEvent(level, message string, fields abi.Value) {
-	if r.diag.events >= maxLogEvents {
+func (op *output) logEvent(level, message string, fields abi.Value) {
+	if op.diag.events >= maxLogEvents {
 		return
 	}
-	r.diag.events++
-	d := data{"level": level, "message": abi.Cut(redact.Log(r.canary.Text(abi.Clean(message))), 500)}
+	op.diag.events++
+	d := data{"level": level, "message": abi.Cut(redact.Log(op.canary.Text(abi.Clean(message))), 500)}
 	if fields.Is(abi.KindObject) {
-		if b := redact.Diagnostics(r.canary.JSON(fields.Raw)); b != nil {
+		if b := redact.Diagnostics(op.canary.JSON(fields.Raw)); b != nil {
 			d["fields"] = b
 		}
 	}
-	e := r.nodeEvent("log.appended", "in_progress", d)
-	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	e := op.journal.nodeEvent("log.appended", "in_progress", d)
+	e.ActorType, e.ActorID = "connector", string(op.plan.Connector.ID)
+	op.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
 // messageText holds back the end of streamed text while a protected value
@@ -149,11 +164,11 @@ const (
 )
 
 // message is the message call: text the connector streams on purpose.
-func (r *run) message(chunk string, last bool, meta abi.Value) {
-	t := &r.text
-	chunk = r.canary.Text(t.held + chunk)
+func (op *output) message(chunk string, last bool, meta abi.Value) {
+	t := &op.text
+	chunk = op.canary.Text(t.held + chunk)
 	t.held = ""
-	if keep := r.canary.Longest - 1; keep > 0 && !last {
+	if keep := op.canary.Longest - 1; keep > 0 && !last {
 		cut := max(0, len(chunk)-keep)
 		for cut > 0 && cut < len(chunk) && chunk[cut]&0xc0 == 0x80 {
 			cut--
@@ -171,22 +186,22 @@ func (r *run) message(chunk string, last bool, meta abi.Value) {
 		if part == "" && !last {
 			return
 		}
-		r.chunk(part, last && chunk == "", meta)
+		op.chunk(part, last && chunk == "", meta)
 	}
 }
 
-func (r *run) chunk(part string, last bool, meta abi.Value) {
-	t := &r.text
+func (op *output) chunk(part string, last bool, meta abi.Value) {
+	t := &op.text
 	if t.events++; t.events > maxChunkEvents && !last {
 		return
 	}
 	d := data{"chunk": part, "isLast": last}
-	if m := messageMeta(&r.canary, meta); m != nil {
+	if m := messageMeta(op.canary, meta); m != nil {
 		d["meta"] = m
 	}
-	e := r.nodeEvent("output.chunk", "in_progress", d)
-	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
-	r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	e := op.journal.nodeEvent("output.chunk", "in_progress", d)
+	e.ActorType, e.ActorID = "connector", string(op.plan.Connector.ID)
+	op.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
 // messageMeta keeps the known members; others move into providerExtensions.

@@ -33,17 +33,12 @@ type SkippedFact struct {
 	Continuation   *abi.Continuation `json:"continuation,omitempty"`
 }
 
-func (r *run) facts() *Facts {
+func (rp *report) facts() *Facts {
 	f := &Facts{ReferenceOnly: true, SchemaVersion: 1, Streams: []StreamFact{}}
-	for _, b := range r.records.buffers {
-		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count), Checkpoint: r.checkpointFact(b.stream)}
-		for _, g := range r.details.byRef {
-			if string(g.Stream) == b.stream && g.Status == gapPending {
-				s.PendingDetailGaps++
-			}
-		}
-		s.Considered, s.Covered = r.covered(b.stream)
-		if g := r.skips[b.stream]; g != nil {
+	for _, b := range rp.records.streams() {
+		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count), PendingDetailGaps: rp.gaps.pending(b.stream), Checkpoint: rp.states.checkpointFact(b.stream)}
+		s.Considered, s.Covered = rp.gaps.covered(b.stream)
+		if g := rp.gaps.skipOf(b.stream); g != nil {
 			s.Skipped = &SkippedFact{Reason: g.Reason, RecoveryAction: g.RecoveryHint.Action, Continuation: g.Continuation}
 			if g.Continuation != nil {
 				s.CollectionScope = g.Continuation.Boundary
@@ -55,18 +50,18 @@ func (r *run) facts() *Facts {
 }
 
 // checkpointFact is R112.
-func (r *run) checkpointFact(stream string) string {
-	if !r.plan.persist {
+func (cp *checkpoints) checkpointFact(stream string) string {
+	if !cp.plan.persist {
 		return CommitDisabled
 	}
-	governing := slices.DeleteFunc(slices.Clone(r.plan.manifest.Parents(stream)), func(p string) bool { return !r.plan.inScope(p) })
+	governing := slices.DeleteFunc(slices.Clone(cp.plan.manifest.Parents(stream)), func(p string) bool { return !cp.plan.inScope(p) })
 	if len(governing) == 0 {
 		governing = []string{stream}
 	}
 	all := true
 	for _, g := range governing {
-		committed := slices.Contains(r.states.committed, g)
-		if !committed && !slices.Contains(r.states.order, g) {
+		committed := slices.Contains(cp.committed, g)
+		if !committed && !slices.Contains(cp.order, g) {
 			return "not_staged"
 		}
 		all = all && committed
@@ -78,9 +73,9 @@ func (r *run) checkpointFact(stream string) string {
 }
 
 // covered is R113: sums over a stream's reports, never filled from counts.
-func (r *run) covered(stream string) (considered, covered *int64) {
+func (gs *gaps) covered(stream string) (considered, covered *int64) {
 	var reports []*abi.CoverageMessage
-	for _, c := range r.coverage {
+	for _, c := range gs.coverage {
 		if c.Stream == stream {
 			reports = append(reports, c)
 		}
@@ -88,8 +83,8 @@ func (r *run) covered(stream string) (considered, covered *int64) {
 	if len(reports) == 0 {
 		return nil, nil
 	}
-	for _, p := range r.plan.manifest.Parents(stream) {
-		if r.plan.inScope(p) && r.report(stream, p) == nil {
+	for _, p := range gs.plan.manifest.Parents(stream) {
+		if gs.plan.inScope(p) && gs.report(stream, p) == nil {
 			return nil, nil
 		}
 	}

@@ -6,11 +6,73 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
+
+// questions are the interactions of a run, one at a time.
+type questions struct {
+	*parts
+	asking  *asking        // the one that is open; nil for none
+	asked   map[string]int // request_id -> uses
+	answers chan answer
+	owner   sync.WaitGroup // calls of Owner.Ask
+	turn    sync.Mutex     // held during one
+}
+
+// open reports whether a question waits for its owner.
+func (qs *questions) open() bool { return qs.asking != nil }
+
+// openID names it, "" for none.
+func (qs *questions) openID() string {
+	if qs.asking == nil {
+		return ""
+	}
+	return qs.asking.id
+}
+
+// watched is the open question if it needs its browser surface, nil for none.
+func (qs *questions) watched() *asking {
+	if !qs.asking.watched() {
+		return nil
+	}
+	return qs.asking
+}
+
+// answered are the answers of the owner's channel.
+func (qs *questions) answered() <-chan answer { return qs.answers }
+
+// wait returns when no call of the owner's channel is under way.
+func (qs *questions) wait() { qs.owner.Wait() }
+
+// cancel closes the open question for a run that is being cancelled.
+func (qs *questions) cancel() {
+	if qs.asking != nil {
+		qs.closeQuestion(answerOf(qs.asking, abi.AnswerCancelled, byHost))
+	}
+}
+
+// postpone moves the end of the open question by the time of a pause.
+func (qs *questions) postpone(by time.Duration) {
+	if qs.asking != nil {
+		qs.asking.deadline = qs.asking.deadline.Add(by)
+	}
+}
+
+// postponed is the open question as the store keeps it after a pause of that length.
+func (qs *questions) postponed(by time.Duration) *store.Interaction {
+	a := qs.asking
+	if a == nil || !a.timed {
+		return nil
+	}
+	moved := *a.pending
+	moved.ExpiresAt = ptr(a.deadline.Add(by))
+	a.pending = &moved
+	return &moved
+}
 
 // asking is the open interaction of a run.
 type asking struct {
@@ -45,79 +107,79 @@ func answerOf(a *asking, status, by string) answer {
 }
 
 // interact is INTERACTION.
-func (r *run) interact(m *abi.InteractionMessage, call uint32) {
-	if r.asking != nil { // of the host, in a call that the guest waits for
-		r.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
+func (qs *questions) interact(m *abi.InteractionMessage, call uint32) {
+	if qs.asking != nil { // of the host, in a call that the guest waits for
+		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
 		return
 	}
-	r.ask(m, call, nil)
+	qs.ask(m, call, nil)
 }
 
 // ask flushes, escalates, probes, records and asks, for the guest or for
 // the host itself.
-func (r *run) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
-	r.flushAll()
-	if !r.barrier() {
+func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
+	qs.records.flushAll()
+	if !qs.loop.barrier() {
 		return
 	}
 	m.Schema = bytes.Clone(m.Schema)
-	attachments, at := r.surfaceOf(m.Kind)
-	if !r.ready() {
+	attachments, at := qs.browser.surfaceOf(m.Kind)
+	if !qs.outcome.ready() {
 		return
 	}
-	a := r.question(m, call)
+	a := qs.question(m, call)
 	a.attachments, a.page, a.host = attachments, at, host
 	var escalated []store.Event
 	if host == nil {
-		escalated = r.escalate(m.Stream)
+		escalated = qs.assistances.escalate(m.Stream)
 	}
-	events := slices.Concat(escalated, r.questionEvents(a))
+	events := slices.Concat(escalated, qs.questionEvents(a))
 	a.pending = &store.Interaction{
-		ID: a.id, RunID: r.id, NodeID: r.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
+		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
 		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
 	}
 	if a.timed {
 		a.pending.ExpiresAt = ptr(a.deadline)
 	}
-	r.asking = a
-	kind, _ := r.interruptData(a, "")
-	_, a.span = r.traced(r.spanned, "interrupt", "node_id", r.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
-	r.stage("waiting")
-	r.submit(&store.Commit{Ask: a.pending, Run: ptr(r.rec), Events: events}, nil)
-	if !r.barrier() {
+	qs.asking = a
+	kind, _ := qs.interruptData(a, "")
+	_, a.span = qs.journal.traced("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
+	qs.loop.stage("waiting")
+	qs.commits.submit(&store.Commit{Ask: a.pending, Run: qs.loop.row(), Events: events}, nil)
+	if !qs.loop.barrier() {
 		return
 	}
-	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && left == 0 {
-		r.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && left == 0 {
+		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
 		return
 	}
-	r.clocks.begin(time.Now(), true)
-	r.place()
-	r.browserAsked(a)
-	ctx, cancel := context.WithCancel(r.ctx)
+	qs.clocks.begin(time.Now(), true)
+	qs.pause.place()
+	qs.browser.browserAsked(a)
+	ctx, cancel := context.WithCancel(qs.ctx)
 	a.cancel = cancel
-	q := r.shown(a)
-	r.owner.Go(func() {
-		r.ownerTurn.Lock() // a question that was closed may still be on its way back
-		got, err := r.deps.Owner.Ask(ctx, q)
-		r.ownerTurn.Unlock()
+	q := qs.shown(a)
+	qs.owner.Go(func() {
+		qs.turn.Lock() // a question that was closed may still be on its way back
+		got, err := qs.deps.Owner.Ask(ctx, q)
+		qs.turn.Unlock()
 		select {
-		case r.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
-		case <-r.ctx.Done():
+		case qs.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
+		case <-qs.ctx.Done():
 			got.settle(ErrTooLate)
 		}
 	})
 }
 
 // question gives an interaction its owner-visible id and its form.
-func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
-	a := &asking{id: r.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: r.reduce(m.Kind, m.Schema)}
-	a.fields = r.fields(a)
+func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
+	a := &asking{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
+	a.fields = qs.fields(a)
 	now := time.Now()
 	if m.TimeoutSeconds != nil {
 		a.deadline, a.timed = now.Add(seconds(*m.TimeoutSeconds)), true
 	}
-	if left, bounded := r.clocks.ownerLeft(r.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
 		a.deadline, a.timed = now.Add(left), true
 	}
 	return a
@@ -125,18 +187,18 @@ func (r *run) question(m *abi.InteractionMessage, call uint32) *asking {
 
 // interactionID is R136: the connector's own id, and a number from its second
 // use on. No two questions of a run share one.
-func (r *run) interactionID(request string) string {
-	request = r.canary.Text(request)
-	r.asked[request]++
-	n := r.asked[request]
+func (qs *questions) interactionID(request string) string {
+	request = qs.canary.Text(request)
+	qs.asked[request]++
+	n := qs.asked[request]
 	if n == 1 {
 		return request
 	}
-	for r.asked[request+"#"+itoa(n)] > 0 {
+	for qs.asked[request+"#"+itoa(n)] > 0 {
 		n++
 	}
 	id := request + "#" + itoa(n)
-	r.asked[id]++
+	qs.asked[id]++
 	return id
 }
 
@@ -146,7 +208,7 @@ func seconds(s float64) time.Duration {
 }
 
 // fields is the form of a question, sorted by name.
-func (r *run) fields(a *asking) []Field {
+func (qs *questions) fields(a *asking) []Field {
 	if a.schema == nil {
 		return nil
 	}
@@ -164,11 +226,11 @@ func (r *run) fields(a *asking) []Field {
 		f := Field{
 			Name: shown, Shown: shown, Title: s.Title, Type: s.Type, Secret: s.Secret,
 			Required: slices.Contains(a.schema.Required, shown),
-			Sealed:   deliveryOf(r.plan.manifest, a.message.Kind, shown, s.Secret) == "sealed",
+			Sealed:   deliveryOf(qs.plan.manifest, a.message.Kind, shown, s.Secret) == "sealed",
 		}
 		if name, ok := names[shown]; ok {
 			f.Name = name
-			f.Sealed = deliveryOf(r.plan.manifest, a.message.Kind, name, s.Secret) == "sealed"
+			f.Sealed = deliveryOf(qs.plan.manifest, a.message.Kind, name, s.Secret) == "sealed"
 		}
 		if s.isFile() {
 			f.File, f.Accept, f.Sealed = true, s.Accept, false
@@ -182,13 +244,13 @@ func (r *run) fields(a *asking) []Field {
 }
 
 // shown is the question as the owner's channel gets it.
-func (r *run) shown(a *asking) Question {
+func (qs *questions) shown(a *asking) Question {
 	m := a.message
 	q := Question{
-		RunID: string(r.id), ConnectionID: string(r.plan.Connection.ID), ConnectorName: r.plan.manifest.Name(),
-		DisplayName: r.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: r.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
-		Page: a.page, Message: r.assistanceText(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
-		Undeclared: a.host == nil && !slices.Contains(r.plan.manifest.HumanKinds, m.Kind),
+		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID), ConnectorName: qs.plan.manifest.Name(),
+		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
+		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
+		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),
 	}
 	if a.timed {
 		q.Timeout = time.Until(a.deadline)
@@ -200,10 +262,10 @@ func (r *run) shown(a *asking) Question {
 // that was not asked.
 const badChannel = "interaction_handler_invalid_response"
 
-// answered takes an answer of the owner's channel.
-func (r *run) answered(a answer) {
-	q := r.asking
-	if q == nil || a.to != q || r.latched != nil {
+// take takes an answer of the owner's channel.
+func (qs *questions) take(a answer) {
+	q := qs.asking
+	if q == nil || a.to != q || qs.outcome.over() {
 		a.settle(ErrTooLate) // the question was closed before
 		return
 	}
@@ -214,57 +276,55 @@ func (r *run) answered(a answer) {
 	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
 	if a.InteractionID != q.id || !known {
 		a.settle(ErrTooLate)
-		r.latch(&cause{reason: badChannel, origin: "runtime",
+		qs.outcome.latch(&cause{reason: badChannel, origin: "runtime",
 			message: "The owner's channel answered another question or with an unknown status."})
 		return
 	}
-	r.closeQuestion(a)
+	qs.closeQuestion(a)
 }
 
 // interactionTimeout closes a question whose time is over.
-func (r *run) interactionTimeout(now time.Time) {
-	if q := r.asking; q != nil && q.timed && !now.Before(q.deadline) {
-		r.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
+func (qs *questions) interactionTimeout(now time.Time) {
+	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) {
+		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }
 
 // closeQuestion records the end of the open interaction, then hands the
 // response over: the answer itself is in no event but for R222.
-func (r *run) closeQuestion(a answer) {
-	q := r.asking
+func (qs *questions) closeQuestion(a answer) {
+	q := qs.asking
 	if q.cancel != nil {
 		q.cancel()
 	}
-	r.clocks.begin(time.Now(), false)
+	qs.clocks.begin(time.Now(), false)
 	if a.Status != abi.AnswerSuccess {
 		a.Data = nil
-		r.gaps.add(r.interactionGap(q, a.Status))
+		qs.gaps.add(qs.interactionGap(q, a.Status))
 	}
-	response := r.response(q, a) // registers the canary before anything is recorded
-	r.stage("running")
-	events := append(a.lead, r.answerEvents(q, a)...)
-	r.submit(&store.Commit{Answered: q.id, Run: ptr(r.rec), Events: events}, func(_ store.Ack, err error) { a.settle(err) })
-	r.asking = nil
+	response := qs.response(q, a) // registers the canary before anything is recorded
+	qs.loop.stage("running")
+	events := append(a.lead, qs.answerEvents(q, a)...)
+	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) { a.settle(err) })
+	qs.asking = nil
 	q.span.end(nil)
-	r.browserAnswered(q)
-	if r.paused != nil {
-		r.paused.resolved = q.interruptID // node.resumed follows run.resumed
-	}
-	r.place()
-	if r.cancel == nil {
-		if !r.barrier() {
+	qs.browser.browserAnswered(q)
+	qs.pause.answered(q.interruptID)
+	qs.pause.place()
+	if !qs.outcome.cancelled() {
+		if !qs.loop.barrier() {
 			return
 		}
 		if q.host == nil {
-			r.proto.Step(abi.StepAnswer)
+			qs.proto.Step(abi.StepAnswer)
 		}
 	}
 	if q.host != nil {
-		r.tellHost(q, a.Status)
+		qs.tellHost(q, a.Status)
 		return
 	}
-	r.respond(q, response)
-	r.rest(time.Now())
+	qs.respond(q, response)
+	qs.calls.rest(time.Now())
 }
 
 // stage moves the run between running and waiting.
@@ -273,13 +333,13 @@ func (r *run) stage(phase string) {
 	r.control.phase(phase)
 }
 
-func (r *run) interactionGap(q *asking, status string) KnownGap {
+func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 	action := abi.ManualActionRequired
 	if q.message.Kind == abi.KindCredentials {
 		action = abi.RefreshCredentials
 	}
 	g := KnownGap{Kind: gapInteraction, Reason: "interaction_" + status, Severity: "actionable",
-		Message: r.assistanceText(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
+		Message: qs.canary.Assistance(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
 	if q.message.Stream != "" {
 		g.Stream = ptr(q.message.Stream)
 	}
@@ -288,7 +348,7 @@ func (r *run) interactionGap(q *asking, status string) KnownGap {
 
 // response builds INTERACTION_RESPONSE. Sealed fields become handles, and all
 // secret values become protected.
-func (r *run) response(q *asking, a answer) abi.Response {
+func (qs *questions) response(q *asking, a answer) abi.Response {
 	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
 	if a.Status != abi.AnswerSuccess {
 		return out
@@ -299,11 +359,11 @@ func (r *run) response(q *asking, a answer) abi.Response {
 		f := fieldNamed(q.fields, name)
 		switch {
 		case f.Sealed:
-			raw = abi.AppendQuote(nil, r.sealAnswer(q.message.Kind+"."+name, raw))
+			raw = abi.AppendQuote(nil, qs.sealAnswer(q.message.Kind+"."+name, raw))
 			out.SealedFields = append(out.SealedFields, name)
 		case f.Secret:
-			r.protect(q.message.Kind+"."+name, answerText(raw))
-			r.canary.ProtectWord(answerText(raw))
+			qs.secrets.protect(q.message.Kind+"."+name, answerText(raw))
+			qs.canary.ProtectWord(answerText(raw))
 		}
 		out.Data[name] = raw
 	}
@@ -312,14 +372,14 @@ func (r *run) response(q *asking, a answer) abi.Response {
 }
 
 // sealAnswer returns a handle for a field of an answer.
-func (r *run) sealAnswer(field string, raw json.RawMessage) string {
+func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 	var to []abi.Destination
-	if s := r.plan.manifest.Sluice; s != nil {
+	if s := qs.plan.manifest.Sluice; s != nil {
 		for _, d := range s.InteractionFields[field].Destinations {
-			to = append(to, r.plan.atOwners(d)...)
+			to = append(to, qs.plan.atOwners(d)...)
 		}
 	}
-	return r.seal(field, answerText(raw), to)
+	return qs.secrets.seal(field, answerText(raw), to)
 }
 
 // answerText is the text of a string, or a number as it is written.
@@ -345,23 +405,23 @@ func fieldNamed(fields []Field, name string) Field {
 }
 
 // respond hands a response to the guest: the reply of its call, or a line.
-func (r *run) respond(q *asking, response abi.Response) {
-	if r.plan.Transport == "stdio" {
+func (qs *questions) respond(q *asking, response abi.Response) {
+	if qs.plan.Transport == "stdio" {
 		response.Type = "INTERACTION_RESPONSE"
 		if line, err := marshal(response); err == nil {
-			r.stdio.feed(append(line, '\n'), "interaction_response")
-			r.serveStdin()
+			qs.calls.feed(append(line, '\n'), "interaction_response")
+			qs.calls.serveStdin()
 		}
 		return
 	}
-	if r.cancel != nil {
-		r.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+	if qs.outcome.cancelled() {
+		qs.calls.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 		return
 	}
 	body, err := marshal(response)
 	if err != nil {
-		r.latch(hostFault("encode response", err))
+		qs.outcome.latch(hostFault("encode response", err))
 		return
 	}
-	r.reply(q.call, body)
+	qs.calls.reply(q.call, body)
 }

@@ -6,20 +6,19 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
 // questionEvents is row 15 of the event catalogue: the question as openwop
 // clients, run-protocol clients and the dashboard each read it.
-func (r *run) questionEvents(a *asking) []store.Event {
+func (qs *questions) questionEvents(a *asking) []store.Event {
 	m := a.message
-	message := r.assistanceText(m.Message, 200)
+	message := qs.canary.Assistance(m.Message, 200)
 	if message == "" {
 		message = "Owner assistance requested."
 	}
-	key := abi.Cut(string(r.id)+":"+r.plan.manifest.Node()+":"+a.id, 256)
-	kind, payload := r.interruptData(a, message)
+	key := abi.Cut(string(qs.id)+":"+qs.plan.manifest.Node()+":"+a.id, 256)
+	kind, payload := qs.interruptData(a, message)
 
 	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members
 	if a.schema != nil && kind == "clarification" {
@@ -40,22 +39,22 @@ func (r *run) questionEvents(a *asking) []store.Event {
 		required["timeout_seconds"], assist["timeout_seconds"] = *m.TimeoutSeconds, *m.TimeoutSeconds
 		requested["timeoutMs"] = seconds(*m.TimeoutSeconds).Milliseconds()
 	}
-	if a.host == nil && !slices.Contains(r.plan.manifest.HumanKinds, m.Kind) {
+	if a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind) {
 		required["undeclared_kind"] = true
 	}
-	events := []store.Event{r.bare("interrupt.requested", "started", requested)}
+	events := []store.Event{qs.journal.bare("interrupt.requested", "started", requested)}
 	if kind == "clarification" {
-		events = append(events, r.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
+		events = append(events, qs.journal.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
 	} else {
-		events = append(events, r.nodeEvent("approval.requested", "started", data{
+		events = append(events, qs.journal.nodeEvent("approval.requested", "started", data{
 			"interruptId": a.interruptID, "artifactId": a.interruptID, "artifactType": payload["artifactType"],
 			"title": message, "actions": a.decisions("edit"),
 		}))
 	}
 	events = append(events,
-		r.event("run.interaction_required", "started", required),
-		r.event("run.assistance_requested", "started", assist),
-		r.nodeEvent("node.suspended", "started", data{"interruptId": a.interruptID, "kind": kind, "key": key}),
+		qs.journal.event("run.interaction_required", "started", required),
+		qs.journal.event("run.assistance_requested", "started", assist),
+		qs.journal.nodeEvent("node.suspended", "started", data{"interruptId": a.interruptID, "kind": kind, "key": key}),
 	)
 	return a.mark(events)
 }
@@ -70,7 +69,7 @@ func (a *asking) mark(events []store.Event) []store.Event {
 }
 
 // interruptData is the mapping of an interaction to an interrupt.
-func (r *run) interruptData(a *asking, message string) (kind string, payload map[string]any) {
+func (qs *questions) interruptData(a *asking, message string) (kind string, payload map[string]any) {
 	switch a.message.Kind {
 	case abi.KindManualAction, abi.KindApproval:
 		typ := "approval"
@@ -124,9 +123,9 @@ func (a *asking) sensitivity() string {
 }
 
 // answerEvents is row 16: how the question ended, for every kind of reader.
-func (r *run) answerEvents(q *asking, a answer) []store.Event {
+func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 	m := q.message
-	kind, _ := r.interruptData(q, "")
+	kind, _ := qs.interruptData(q, "")
 	now := store.Time(time.Now())
 	resolved := data{
 		"interruptId": q.interruptID, "kind": kind, "status": a.Status,
@@ -135,25 +134,25 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	var specific *store.Event
 	switch {
 	case kind == "approval" && a.Status == abi.AnswerTimeout:
-		specific = ptr(r.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
+		specific = ptr(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
 	case a.by == byHost: // nobody decided
 	case kind == "approval":
-		value := r.approvalValue(m.Kind, a)
+		value := qs.approvalValue(m.Kind, a)
 		resolved["resumeValue"] = value
 		d := data{"action": value["action"], "decidedBy": a.by, "decidedAt": now}
 		if c, ok := value["comment"]; ok {
 			d["comment"] = c
 		}
-		specific = ptr(r.nodeEvent("approval.received", a.Status, d))
+		specific = ptr(qs.journal.nodeEvent("approval.received", a.Status, d))
 	case a.Status == abi.AnswerSuccess:
-		answers := r.loggedAnswers(q, a)
+		answers := qs.loggedAnswers(q, a)
 		resolved["resumeValue"] = "[REDACTED]"
 		if m.Kind == abi.KindClarification {
 			resolved["resumeValue"] = map[string]any{"answers": answers}
 		}
-		specific = ptr(r.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
+		specific = ptr(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
 	}
-	events := []store.Event{r.nodeEvent("interrupt.resolved", a.Status, resolved)}
+	events := []store.Event{qs.journal.nodeEvent("interrupt.resolved", a.Status, resolved)}
 	if specific != nil {
 		events = append(events, *specific)
 	}
@@ -161,11 +160,11 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 	assist := data{"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream)}
 	assist.set("reason", a.reason)
 	events = append(events,
-		r.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
-		r.event("run.assistance_"+end, end, assist),
+		qs.journal.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
+		qs.journal.event("run.assistance_"+end, end, assist),
 	)
-	if r.ready() && r.exit == nil && r.paused == nil {
-		events = append(events, r.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
+	if qs.outcome.ready() && qs.outcome.left() == nil && !qs.pause.on() {
+		events = append(events, qs.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
 	}
 	if a.by != byHost {
 		for i := range events {
@@ -177,7 +176,7 @@ func (r *run) answerEvents(q *asking, a answer) []store.Event {
 
 // approvalValue is the logged decision, without the text that an
 // owner edited. Whoever cancels, rejects.
-func (r *run) approvalValue(kind string, a answer) map[string]any {
+func (qs *questions) approvalValue(kind string, a answer) map[string]any {
 	value := map[string]any{"action": abi.DecisionAccept}
 	if a.Status != abi.AnswerSuccess {
 		value["action"] = abi.DecisionReject
@@ -189,14 +188,14 @@ func (r *run) approvalValue(kind string, a answer) map[string]any {
 		value["action"] = text
 	}
 	if text, ok := textOf(a.Data["comment"]); ok && text != "" {
-		value["comment"] = r.assistanceText(text, 200)
+		value["comment"] = qs.canary.Assistance(text, 200)
 	}
 	return value
 }
 
 // loggedAnswers keeps what is not secret of a clarification; of credentials
 // and one-time codes nothing.
-func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
+func (qs *questions) loggedAnswers(q *asking, a answer) map[string]any {
 	out := map[string]any{}
 	for _, f := range q.fields {
 		raw, ok := a.Data[f.Name]
@@ -208,9 +207,9 @@ func (r *run) loggedAnswers(q *asking, a answer) map[string]any {
 			continue
 		}
 		if text, isText := textOf(raw); isText {
-			out[f.Shown] = r.assistanceText(text, 200)
+			out[f.Shown] = qs.canary.Assistance(text, 200)
 		} else if len(raw) <= 200 {
-			out[f.Shown] = r.canary.JSON(raw)
+			out[f.Shown] = qs.canary.JSON(raw)
 		}
 	}
 	return out
@@ -222,9 +221,4 @@ func textOf(raw json.RawMessage) (string, bool) {
 		return "", false
 	}
 	return v.Text()
-}
-
-// assistanceText is profile assistance behind the canary.
-func (r *run) assistanceText(s string, max int) string {
-	return redact.Assistance(r.canary.Text(s), max)
 }

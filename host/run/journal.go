@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -69,8 +70,8 @@ func truncated(raw []byte) json.RawMessage {
 
 // shownCursor is R179. A cursor with a protected value, which only an owner who
 // switched the canary off lets pass, is not shown either.
-func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
-	if len(c) > 4*abi.KiB || r.canary.Armed() && r.canary.Find(c) {
+func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
+	if len(c) > 4*abi.KiB || j.canary.Armed() && j.canary.Find(c) {
 		return truncated(c)
 	}
 	return c
@@ -78,30 +79,73 @@ func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
 
 // journal remembers the last event a run submitted, for violations.
 type journal struct {
-	last store.Event
-	at   time.Time // of the newest event
+	*parts
+	last     store.Event     // submitted, maybe not durable
+	at       time.Time       // of the newest event
+	sequence uint64          // of the next event
+	spanned  context.Context // of the run's span, or its node's
+	node     span            // of the guest
 }
 
+// commits are those of a run that are not settled. They reach the store one after the
+// other, and become durable in that order.
+type commits struct {
+	*parts
+	unsent  []*pendingCommit // not handed to the store
+	sending *pendingCommit   // on its way to the store; nil for none
+	pending []*pendingCommit // taken by the store
+	bytes   int              // of the batches in these
+
+	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
+	collected  context.CancelFunc
+
+	stall *stall // nil while the store takes what comes
+	said  *stall // whose assistance is open
+}
+
+// note remembers the last event.
+func (j *journal) note(e store.Event) { j.last = e }
+
+// latest is the last event that was submitted.
+func (j *journal) latest() store.Event { return j.last }
+
+// refused takes back the numbers of events that did not become durable.
+func (j *journal) refused(events []store.Event) { j.sequence -= uint64(len(events)) }
+
+// begin starts the span of the run, and returns it.
+func (j *journal) begin() (whole span) {
+	j.spanned = j.ctx
+	j.spanned, whole = j.traced("run")
+	return whole
+}
+
+// beginNode starts the span of the guest, which all others are below of from now on.
+func (j *journal) beginNode(name string, attempt int) {
+	j.spanned, j.node = j.traced("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
+}
+
+func (j *journal) endNode(err error) { j.node.end(err) }
+
 // event builds an event of this run. The runtime is its actor.
-func (r *run) event(typ, status string, d data) store.Event {
-	d["source"] = source(r.plan.Connector.ID)
-	return r.bare(typ, status, d)
+func (j *journal) event(typ, status string, d data) store.Event {
+	d["source"] = source(j.plan.Connector.ID)
+	return j.bare(typ, status, d)
 }
 
 // bare is an event whose data is closed: it has no source.
-func (r *run) bare(typ, status string, d data) store.Event {
+func (j *journal) bare(typ, status string, d data) store.Event {
 	raw, err := d.encode()
 	if err != nil {
 		raw = json.RawMessage(`{}`)
-		r.latch(hostFault("encode "+typ, err))
+		j.outcome.latch(hostFault("encode "+typ, err))
 	}
 	e := store.Event{
 		ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: time.Now(),
-		RunID: r.id, TraceID: r.trace, ConnectorID: r.plan.Connector.ID, ConnectionID: r.plan.Connection.ID,
-		GrantID: r.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
+		RunID: j.id, TraceID: j.trace, ConnectorID: j.plan.Connector.ID, ConnectionID: j.plan.Connection.ID,
+		GrantID: j.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
 	}
 	if !ofRun(typ) {
-		e.NodeID = r.plan.manifest.Node()
+		e.NodeID = j.plan.manifest.Node()
 	}
 	return e
 }
@@ -117,16 +161,16 @@ func ofRun(typ string) bool {
 }
 
 // streamEvent is an event about one stream.
-func (r *run) streamEvent(typ, status, stream string, d data) store.Event {
-	e := r.event(typ, status, d)
+func (j *journal) streamEvent(typ, status, stream string, d data) store.Event {
+	e := j.event(typ, status, d)
 	e.Stream = store.Stream(stream)
 	return e
 }
 
 // nodeEvent is an event of the connector's one node.
-func (r *run) nodeEvent(typ, status string, d data) store.Event {
-	d["nodeId"] = r.plan.manifest.Node()
-	return r.event(typ, status, d)
+func (j *journal) nodeEvent(typ, status string, d data) store.Event {
+	d["nodeId"] = j.plan.manifest.Node()
+	return j.event(typ, status, d)
 }
 
 // A pendingCommit is on its way to the disk. done runs once its fate is known.
@@ -140,7 +184,7 @@ type pendingCommit struct {
 	done    func(store.Ack, error)
 }
 
-func (r *run) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
+func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
 	if done == nil {
 		done = func(store.Ack, error) {}
 	}
@@ -148,81 +192,96 @@ func (r *run) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit 
 	for _, b := range c.Batches {
 		p.bytes += b.Size()
 	}
-	r.pendingBytes += p.bytes
+	cs.bytes += p.bytes
 	return p
 }
 
 // submit queues a commit behind all earlier ones. Waiting progress goes first,
 // so that it stays in order.
-func (r *run) submit(c *store.Commit, done func(store.Ack, error)) {
-	if len(r.progress.waiting) > 0 {
-		r.flushProgress(time.Now(), true)
+func (cs *commits) submit(c *store.Commit, done func(store.Ack, error)) {
+	if cs.output.holdsProgress() {
+		cs.output.flushProgress(time.Now(), true)
 	}
-	r.submitNow(c, done)
+	cs.submitNow(c, done)
 }
 
-func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
+func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
-		r.journal.last = c.Events[n-1]
+		cs.journal.note(c.Events[n-1])
 	}
-	r.unsent = append(r.unsent, r.pend(c, done))
-	r.sendNext()
+	cs.unsent = append(cs.unsent, cs.pend(c, done))
+	cs.sendNext()
 }
 
 // sendNext hands the store the next commit. A store whose disk is full keeps
 // whoever submits records waiting, so nobody of the run waits for that: records
 // stay here meanwhile, and the loop goes on.
-func (r *run) sendNext() {
-	if r.sending == nil && len(r.unsent) > 0 && len(r.unsent[0].commit.Batches) > 0 {
-		r.stalls(time.Now()) // which may send what says so
+func (cs *commits) sendNext() {
+	if cs.sending == nil && len(cs.unsent) > 0 && len(cs.unsent[0].commit.Batches) > 0 {
+		cs.stalls(time.Now()) // which may send what says so
 	}
-	if r.sending != nil || len(r.unsent) == 0 {
+	if cs.sending != nil || len(cs.unsent) == 0 {
 		return
 	}
-	p := r.unsent[0]
-	ctx := r.ctx
+	p := cs.unsent[0]
+	ctx := cs.ctx
 	if len(p.commit.Batches) > 0 {
-		if r.stall != nil && r.ready() {
+		if cs.stall != nil && cs.outcome.ready() {
 			return
 		}
-		ctx = r.collecting
+		ctx = cs.collecting
 	}
-	r.unsent, r.sending = r.unsent[1:], p
+	cs.unsent, cs.sending = cs.unsent[1:], p
 	c := p.commit
-	c.Lease, c.Grant = r.lease, r.plan.grant
-	r.inOrder(c.Events)
-	p.span = r.appended(c.Events)
+	cs.lease.sign(c)
+	cs.journal.inOrder(c.Events)
+	p.span = cs.journal.appended(c.Events)
 	go func() {
-		p.receipt, p.refused = r.deps.Store.Submit(ctx, c)
+		p.receipt, p.refused = cs.deps.Store.Submit(ctx, c)
 		close(p.taken)
 	}()
 }
 
+// begin has the store take records until stopRecords.
+func (cs *commits) begin() { cs.collecting, cs.collected = context.WithCancel(cs.ctx) }
+
+// stopRecords gives up records that the store has not taken.
+func (cs *commits) stopRecords() { cs.collected() }
+
+// full reports whether the guest has to wait.
+func (cs *commits) full() bool { return cs.underway() >= window || cs.bytes >= windowBytes }
+
+// stalled reports whether the store waits for its disk.
+func (cs *commits) stalled() bool { return cs.stall != nil }
+
+// adopt takes a commit that the store has.
+func (cs *commits) adopt(p *pendingCommit) { cs.pending = append(cs.pending, p) }
+
 // sent is closed when the store took the commit that was handed to it; nil when
 // there is none.
-func (r *run) sent() <-chan struct{} {
-	if r.sending == nil {
+func (cs *commits) sent() <-chan struct{} {
+	if cs.sending == nil {
 		return nil
 	}
-	return r.sending.taken
+	return cs.sending.taken
 }
 
 // took is what follows.
-func (r *run) took() {
-	p := r.sending
-	r.sending = nil
+func (cs *commits) took() {
+	p := cs.sending
+	cs.sending = nil
 	if p.refused != nil {
-		r.fail(p, p.refused)
+		cs.fail(p, p.refused)
 	} else {
-		r.pending = append(r.pending, p)
+		cs.pending = append(cs.pending, p)
 	}
-	r.sendNext()
+	cs.sendNext()
 }
 
 // underway counts the commits that are not settled.
-func (r *run) underway() int {
-	n := len(r.pending) + len(r.unsent)
-	if r.sending != nil {
+func (cs *commits) underway() int {
+	n := len(cs.pending) + len(cs.unsent)
+	if cs.sending != nil {
 		n++
 	}
 	return n
@@ -230,60 +289,60 @@ func (r *run) underway() int {
 
 // inOrder keeps the times of a run's events from decreasing: events of one
 // commit are not made in the order they stand in, and a clock may be set back.
-func (r *run) inOrder(events []store.Event) {
+func (j *journal) inOrder(events []store.Event) {
 	for i := range events {
 		at := events[i].OccurredAt.Round(0) // the wall clock: that is what is stored
-		if at.Before(r.journal.at) {
-			at = r.journal.at
+		if at.Before(j.at) {
+			at = j.at
 		}
-		events[i].OccurredAt, r.journal.at = at, at
+		events[i].OccurredAt, j.at = at, at
 	}
 }
 
 // latchStore is latch for a failure of the store. One that comes while the guest
 // has its grace ends nothing: the cancel came first.
-func (r *run) latchStore(c *cause) {
-	if r.cancel == nil {
-		r.latch(c)
+func (o *outcome) latchStore(c *cause) {
+	if o.cancel == nil {
+		o.latch(c)
 	}
 }
 
 // head is closed when the oldest pending commit has settled; nil when there is
 // none.
-func (r *run) head() <-chan struct{} {
-	if len(r.pending) == 0 {
+func (cs *commits) head() <-chan struct{} {
+	if len(cs.pending) == 0 {
 		return nil
 	}
-	return r.pending[0].receipt.Done()
+	return cs.pending[0].receipt.Done()
 }
 
 // settle takes the oldest pending commit's outcome.
-func (r *run) settle() {
-	p := r.pending[0]
-	r.pending = r.pending[1:]
+func (cs *commits) settle() {
+	p := cs.pending[0]
+	cs.pending = cs.pending[1:]
 	ack, err := p.receipt.Result()
 	if err != nil {
-		r.fail(p, err)
+		cs.fail(p, err)
 		return
 	}
-	r.pendingBytes -= p.bytes
+	cs.bytes -= p.bytes
 	p.span.end(nil)
 	p.done(ack, nil)
-	r.announce(p.commit.Events, ack)
+	cs.journal.announce(p.commit.Events, ack)
 }
 
 // fail is the end of a commit that the store refused.
-func (r *run) fail(p *pendingCommit, err error) {
-	r.pendingBytes -= p.bytes
+func (cs *commits) fail(p *pendingCommit, err error) {
+	cs.bytes -= p.bytes
 	p.span.end(err)
 	p.done(store.Ack{}, err)
-	r.sequence -= uint64(len(p.commit.Events))
-	r.latchStore(storeCause(err))
+	cs.journal.refused(p.commit.Events)
+	cs.outcome.latchStore(storeCause(err))
 }
 
 // announce shows durable events to whoever watches the run.
-func (r *run) announce(events []store.Event, ack store.Ack) {
-	if r.deps.Watch == nil {
+func (j *journal) announce(events []store.Event, ack store.Ack) {
+	if j.deps.Watch == nil {
 		return
 	}
 	for i, e := range events {
@@ -291,7 +350,7 @@ func (r *run) announce(events []store.Event, ack store.Ack) {
 		if i > 0 {
 			e.CausationID = events[0].ID
 		}
-		r.deps.Watch(e)
+		j.deps.Watch(e)
 	}
 }
 
@@ -300,12 +359,12 @@ func (r *run) announce(events []store.Event, ack store.Ack) {
 // requests to end the run are looked at meanwhile, and whatever ends it ends the
 // wait. The caller then leaves its call alone.
 func (r *run) barrier() bool {
-	for r.underway() > 0 && r.ready() {
+	for r.commits.underway() > 0 && r.outcome.ready() {
 		select {
-		case <-r.sent():
-			r.took()
-		case <-r.head():
-			r.settle()
+		case <-r.commits.sent():
+			r.commits.took()
+		case <-r.commits.head():
+			r.commits.settle()
 		case c := <-r.cancels:
 			r.cancelRequested(c)
 		case <-r.interrupted:
@@ -317,32 +376,32 @@ func (r *run) barrier() bool {
 			r.inTime(now)
 		}
 	}
-	return r.ready()
+	return r.outcome.ready()
 }
 
 // settled waits for everything submitted, whatever its fate. While the disk is
 // full that may be long: a request to end the run is heard then, and the run is
 // given up when nobody is there any more.
 func (r *run) settled() {
-	for r.underway() > 0 {
+	for r.commits.underway() > 0 {
 		var cancels <-chan CancelRequest
 		var interrupted <-chan struct{}
-		if r.stall != nil {
+		if r.commits.stalled() {
 			cancels, interrupted = r.cancels, r.interrupted
 		}
 		select {
-		case <-r.sent():
-			r.took()
-		case <-r.head():
-			r.settle()
+		case <-r.commits.sent():
+			r.commits.took()
+		case <-r.commits.head():
+			r.commits.settle()
 		case c := <-cancels:
 			r.cancelRequested(c)
 		case <-interrupted:
 			r.interrupt()
 		case now := <-r.ticks:
-			r.stalls(now)
+			r.commits.stalls(now)
 			if r.leaves() {
-				r.forsake()
+				r.commits.forsake()
 			}
 		}
 	}

@@ -130,7 +130,7 @@ const (
 
 // gapList keeps gaps in the order they arose.
 type gapList struct {
-	gaps     []KnownGap
+	kept     []KnownGap
 	count    int
 	holes    int // those that say that data is missing; a detail may still be recovered
 	byReason map[string]int
@@ -149,26 +149,26 @@ func (l *gapList) add(g KnownGap) {
 		reason = "other"
 	}
 	l.byReason[reason]++
-	if len(l.gaps) < maxGapsKept || g.Kind == gapRunFailed || g.Kind == gapCheckpoint {
-		l.gaps = append(l.gaps, g)
+	if len(l.kept) < maxGapsKept || g.Kind == gapRunFailed || g.Kind == gapCheckpoint {
+		l.kept = append(l.kept, g)
 	}
 }
 
 func (l *gapList) clone() gapList {
-	return gapList{slices.Clone(l.gaps), l.count, l.holes, maps.Clone(l.byReason)}
+	return gapList{slices.Clone(l.kept), l.count, l.holes, maps.Clone(l.byReason)}
 }
 
 // shown is what an event may carry: the first ones, and the closing ones.
 func (l *gapList) shown() []KnownGap {
-	if len(l.gaps) <= maxGapsShown {
-		return l.gaps
+	if len(l.kept) <= maxGapsShown {
+		return l.kept
 	}
 	closing := 0
-	for i := len(l.gaps) - 1; i >= 0 && (l.gaps[i].Kind == gapRunFailed || l.gaps[i].Kind == gapCheckpoint); i-- {
+	for i := len(l.kept) - 1; i >= 0 && (l.kept[i].Kind == gapRunFailed || l.kept[i].Kind == gapCheckpoint); i-- {
 		closing++
 	}
-	head := l.gaps[: maxGapsShown-closing : maxGapsShown-closing]
-	return append(head, l.gaps[len(l.gaps)-closing:]...)
+	head := l.kept[: maxGapsShown-closing : maxGapsShown-closing]
+	return append(head, l.kept[len(l.kept)-closing:]...)
 }
 
 // GapSummary counts all gaps of a run.

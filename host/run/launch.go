@@ -13,43 +13,41 @@ func (r *run) launch(ctx context.Context) bool {
 	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
 	defer cancel()
 	var guest Guest
+	var files Files
 	err := r.meanwhile(prepare, func(ctx context.Context) (err error) {
-		guest, r.files, err = r.deps.Launch(ctx, Launch{
+		guest, files, err = r.deps.Launch(ctx, Launch{
 			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(), Stdio: r.plan.Transport == "stdio",
 		})
 		return err
 	})
+	r.calls.opened(files)
 	if err != nil {
-		if r.cancel == nil {
-			r.latch(r.launchCause(err, prepare.Err()))
+		if !r.outcome.cancelled() {
+			r.outcome.latch(r.outcome.launchCause(err, prepare.Err()))
 		}
 		return false
 	}
-	if !r.ready() {
+	if !r.outcome.ready() {
 		discard(guest)
 		return false
 	}
 	r.guest = guest
 	r.control.runs(guest)
 	r.commitStart()
-	if r.ready() {
+	if r.outcome.ready() {
 		if err := guest.Go(); err != nil {
-			r.latch(hostFault("start guest", err))
+			r.outcome.latch(hostFault("start guest", err))
 		}
 	}
-	if !r.ready() {
+	if !r.outcome.ready() {
 		guest.Kill()
 	}
 	if r.plan.Transport == "stdio" {
 		r.proto.Step(abi.StepStart)
-		r.stdio.feed(append(r.start, '\n'), "start")
-		r.start = nil
+		r.calls.started()
 	}
 	return true
 }
-
-// ready reports whether nothing has ended the run so far.
-func (r *run) ready() bool { return r.latched == nil && r.cancel == nil }
 
 // meanwhile does what may take long before there is a guest: the lease is
 // renewed, and a request to end the run ends f's context. It returns when f has.
@@ -67,11 +65,11 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 		case <-r.interrupted:
 			r.interrupt()
 		case now := <-r.ticks:
-			if r.latched == nil {
-				r.renew(now)
+			if !r.outcome.over() {
+				r.lease.renew(now)
 			}
 		}
-		if !r.ready() {
+		if !r.outcome.ready() {
 			cancel()
 		}
 	}
@@ -87,12 +85,9 @@ func discard(g Guest) {
 
 // left is the end of the worker.
 func (r *run) left() {
-	r.exit = ptr(r.guest.Exit())
-	r.listen()
+	r.outcome.exited(r.guest.Exit())
+	r.browser.listen()
 	r.clocks.resume(time.Now())
-	held := r.hold.calls
-	r.paused, r.hold = nil, hold{}
-	for _, in := range held { // what it sent before it was gone
-		r.call(in)
-	}
+	r.pause.end()
+	r.calls.last()
 }

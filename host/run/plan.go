@@ -60,19 +60,19 @@ type Input struct {
 // A Plan is a start that passed every check of §6.1 but the lock.
 type Plan struct {
 	Input
-	manifest *abi.Manifest
-	scope    abi.Scope
-	explicit bool
-	mode     string
-	grant    store.GrantID
-	persist  bool
-	states   map[string]json.RawMessage
-	from     map[string]store.RunID // whose they are; nil when a caller supplied them
-	gaps     []store.DetailGap
-	served   []abi.ServedGap
-	bindings abi.Bindings
-	config   json.RawMessage
-	secrets  deliveredSecrets
+	manifest  *abi.Manifest
+	scope     abi.Scope
+	explicit  bool
+	mode      string
+	grant     store.GrantID
+	persist   bool
+	states    map[string]json.RawMessage
+	from      map[string]store.RunID // whose they are; nil when a caller supplied them
+	gaps      []store.DetailGap
+	served    []abi.ServedGap
+	bindings  abi.Bindings
+	config    json.RawMessage
+	delivered deliveredSecrets
 }
 
 // Prepare makes the checks of §6.1 from the grant on, in order. The error is a
@@ -390,7 +390,7 @@ func (p *Plan) Given() abi.Start {
 // or address.
 func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	s := p.Given()
-	s.RunID, s.Secrets = string(runID), p.secrets.values
+	s.RunID, s.Secrets = string(runID), p.delivered.values
 	if p.Transport == "stdio" {
 		s.Type = "START"
 	}

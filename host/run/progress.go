@@ -42,14 +42,14 @@ func (p *progress) take(now time.Time) bool {
 
 // progressed is PROGRESS: observability, nothing more. A message that has
 // to wait costs next to nothing, for the next one may take its place.
-func (r *run) progressed(m *abi.ProgressMessage) {
-	if r.canary.LeaksText([]byte(m.Message)) {
-		r.leak("PROGRESS", m.Stream, "/message", nil)
+func (op *output) progressed(m *abi.ProgressMessage) {
+	if op.canary.LeaksText([]byte(m.Message)) {
+		op.outcome.leak("PROGRESS", m.Stream, "/message", nil)
 		return
 	}
-	p := &r.progress
+	p := &op.progress
 	if len(p.waiting) == 0 && p.take(time.Now()) {
-		r.recordProgress(waitingProgress{message: *m})
+		op.recordProgress(waitingProgress{message: *m})
 		return
 	}
 	i := slices.IndexFunc(p.waiting, func(w waitingProgress) bool { return w.message.Stream == m.Stream })
@@ -61,20 +61,23 @@ func (r *run) progressed(m *abi.ProgressMessage) {
 	p.waiting[i].coalesced++
 }
 
+// holdsProgress reports whether messages wait.
+func (op *output) holdsProgress() bool { return len(op.progress.waiting) > 0 }
+
 // flushProgress records what waits: what the rate allows, or all of it before
 // an event of another type.
-func (r *run) flushProgress(now time.Time, all bool) {
-	p := &r.progress
+func (op *output) flushProgress(now time.Time, all bool) {
+	p := &op.progress
 	for len(p.waiting) > 0 && (all || p.take(now)) {
 		w := p.waiting[0]
 		p.waiting = p.waiting[1:]
-		r.recordProgress(w)
+		op.recordProgress(w)
 	}
 }
 
-func (r *run) recordProgress(w waitingProgress) {
+func (op *output) recordProgress(w waitingProgress) {
 	m := &w.message
-	d := data{"message": redact.Progress(r.canary.Text(m.Message))}
+	d := data{"message": redact.Progress(op.canary.Text(m.Message))}
 	d.set("stream", m.Stream)
 	if m.Count != nil {
 		d["count"] = *m.Count
@@ -85,7 +88,7 @@ func (r *run) recordProgress(w waitingProgress) {
 	if w.coalesced > 0 {
 		d["coalesced"] = w.coalesced
 	}
-	e := r.streamEvent("run.progress_reported", "in_progress", m.Stream, d)
-	e.ActorType, e.ActorID = "connector", string(r.plan.Connector.ID)
-	r.submitNow(&store.Commit{Events: []store.Event{e}}, nil)
+	e := op.journal.streamEvent("run.progress_reported", "in_progress", m.Stream, d)
+	e.ActorType, e.ActorID = "connector", string(op.plan.Connector.ID)
+	op.commits.submitNow(&store.Commit{Events: []store.Event{e}}, nil)
 }

@@ -15,15 +15,27 @@ import (
 // records holds what was admitted and not flushed yet, one buffer per stream,
 // and the counts of R80 and R51.
 type records struct {
+	*parts
 	buffers  []buffer
 	order    []int // streams with a buffer, by first buffered record
 	buffered int   // bytes in all buffers
-	perRun   struct{ attempted, accepted, rejected, dropped int64 }
+	perRun   recordCounts
 	// submitted is what accepted will be once all pending flushes are durable.
 	submitted int64
 	free      []*store.Batch
 	freeBytes int // that free holds on to
 }
+
+// recordCounts are those of the whole run.
+type recordCounts struct{ attempted, accepted, rejected, dropped int64 }
+
+// open is how many are neither stored nor refused for good.
+func (n recordCounts) open() int64 { return n.attempted - n.accepted - n.rejected }
+
+func (rs *records) counts() recordCounts { return rs.perRun }
+
+// streams are what is known of each stream, in the order of the scope.
+func (rs *records) streams() []buffer { return rs.buffers }
 
 type buffer struct {
 	stream   string
@@ -36,10 +48,10 @@ type buffer struct {
 	flushed  int64
 }
 
-func newRecords(p *Plan) records {
-	var rs records
-	for _, s := range p.scope.Streams {
-		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: p.manifest.Stream(s.Name)})
+func newRecords(all *parts) *records {
+	rs := &records{parts: all}
+	for _, s := range all.plan.scope.Streams {
+		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: all.plan.manifest.Stream(s.Name)})
 	}
 	return rs
 }
@@ -59,26 +71,26 @@ func (b *buffer) size() int {
 }
 
 // admit takes a record that passed the protocol: identity, buffer.
-func (r *run) admit(m *abi.RecordMessage) {
-	b := &r.records.buffers[m.Stream]
+func (rs *records) admit(m *abi.RecordMessage) {
+	b := &rs.buffers[m.Stream]
 	if b.len() == 0 {
-		r.records.order = append(r.records.order, m.Stream)
+		rs.order = append(rs.order, m.Stream)
 	}
 	b.emitted++
 	if bad := b.reject(m); bad != nil {
 		if len(b.rejected.first) < maxRejections {
-			bad.Key = redact.Gap(r.canary.Text(string(m.Key)), maxGapText)
+			bad.Key = redact.Gap(rs.canary.Text(string(m.Key)), maxGapText)
 		}
 		b.rejected.add(*bad)
 	} else {
-		b.met = append(b.met, r.details.seen(b.stream, m.Key)...)
-		r.buffer(b, m)
+		b.met = append(b.met, rs.gaps.seen(b.stream, m.Key)...)
+		rs.buffer(b, m)
 	}
 	switch {
-	case b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes:
-		r.flush(m.Stream)
-	case r.records.buffered >= 2*r.plan.Limits.FlushBytes: // of many streams
-		r.flush(r.records.fullest())
+	case b.len() >= rs.plan.Limits.FlushRecords || b.size() >= rs.plan.Limits.FlushBytes:
+		rs.flush(m.Stream)
+	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // of many streams
+		rs.flush(rs.fullest())
 	}
 }
 
@@ -87,9 +99,9 @@ func (rs *records) fullest() int {
 	return slices.MaxFunc(rs.order, func(a, b int) int { return cmp.Compare(rs.buffers[a].size(), rs.buffers[b].size()) })
 }
 
-func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
+func (rs *records) buffer(b *buffer, m *abi.RecordMessage) {
 	if b.batch == nil {
-		b.batch = r.newBatch(b.stream)
+		b.batch = rs.newBatch(b.stream)
 	}
 	c := store.Change{Compound: m.Compound, Key: m.Key, Data: m.Data, EmittedAt: m.EmittedAt}
 	if m.Delete {
@@ -98,16 +110,16 @@ func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
 	if c.EmittedAt == 0 {
 		c.EmittedAt = time.Now().UnixMicro()
 	}
-	r.records.buffered -= b.batch.Size()
+	rs.buffered -= b.batch.Size()
 	b.batch.Append(c)
-	r.records.buffered += b.batch.Size()
+	rs.buffered += b.batch.Size()
 }
 
-func (r *run) newBatch(stream string) *store.Batch {
-	if n := len(r.records.free); n > 0 {
-		b := r.records.free[n-1]
-		r.records.free = r.records.free[:n-1]
-		r.records.freeBytes -= cap(b.Packed())
+func (rs *records) newBatch(stream string) *store.Batch {
+	if n := len(rs.free); n > 0 {
+		b := rs.free[n-1]
+		rs.free = rs.free[:n-1]
+		rs.freeBytes -= cap(b.Packed())
 		b.Reset(store.Stream(stream))
 		return b
 	}
@@ -123,28 +135,28 @@ func (rs *records) recycle(b *store.Batch) {
 }
 
 // protected is check 10 of RECORD, before the record counts.
-func (r *run) protected(m *abi.RecordMessage) *abi.Violation {
-	if !r.canary.Armed() {
+func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
+	if !rs.canary.Armed() {
 		return nil
 	}
-	if r.canary.LeaksText(m.Key) {
-		return r.leaked("RECORD", "", "/key", nil)
+	if rs.canary.LeaksText(m.Key) {
+		return rs.outcome.leaked("RECORD", "", "/key", nil)
 	}
-	if r.canary.Leaks(m.Data) {
-		return r.leaked("RECORD", "", "/data", m.Data)
+	if rs.canary.Leaks(m.Data) {
+		return rs.outcome.leaked("RECORD", "", "/data", m.Data)
 	}
 	return nil
 }
 
 // leak is R166: a protected value in a cursor, progress or gap.
-func (r *run) leak(typ, stream, at string, raw []byte) {
-	r.violate(r.leaked(typ, stream, at, raw))
+func (o *outcome) leak(typ, stream, at string, raw []byte) {
+	o.violate(o.leaked(typ, stream, at, raw))
 }
 
 // leaked says where in a message a protected value is, never the value.
-func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
+func (o *outcome) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
-		at += r.canary.Locate(v)
+		at += o.canary.Locate(v)
 	}
 	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }

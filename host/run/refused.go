@@ -28,10 +28,10 @@ func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEp
 	if err := r.acquire(ctx, with); err != nil {
 		return store.Run{}, err
 	}
-	r.latch(&cause{reason: "launch_failed", origin: "runtime", code: refused.Code, message: abi.Cut(refused.Message, 500)})
+	r.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: refused.Code, message: abi.Cut(refused.Message, 500)})
 	r.finish()
-	if r.lost != nil {
-		return store.Run{}, fmt.Errorf("record refused start: %w", r.lost)
+	if lost := r.terminal.failure(); lost != nil {
+		return store.Run{}, fmt.Errorf("record refused start: %w", lost)
 	}
 	return r.rec, nil
 }

@@ -13,11 +13,11 @@ const mostRemembered = 16 * abi.MiB
 
 // remember takes note of n bytes more. False: they are too many, and the run has
 // ended.
-func (r *run) remember(n int, typ string) bool {
-	if r.remembered += n; r.remembered <= mostRemembered {
+func (gs *gaps) remember(n int, typ string) bool {
+	if gs.remembered += n; gs.remembered <= mostRemembered {
 		return true
 	}
-	r.violate(&abi.Violation{Subtype: abi.VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(mostRemembered) + " bytes to remember"})
+	gs.outcome.violate(&abi.Violation{Subtype: abi.VMessageLimitExceeded, MessageType: typ, Detail: "limit " + itoa(mostRemembered) + " bytes to remember"})
 	return false
 }
 

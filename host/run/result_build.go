@@ -11,6 +11,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// report builds the result and the terminal event of the other parts' state.
+type report struct{ *parts }
+
 func (e ending) reason() string {
 	if e.cause == nil {
 		return ""
@@ -26,34 +29,34 @@ func (e ending) timedOut() string {
 }
 
 // closingGaps appends the gaps of R107.
-func (r *run) closingGaps(end ending) {
+func (rp *report) closingGaps(end ending) {
 	if end.status == abi.Failed {
 		g := KnownGap{Kind: gapRunFailed, Reason: end.cause.reason, Severity: "actionable"}
-		if e := r.connectorError(end); e != nil {
+		if e := rp.connectorError(end); e != nil {
 			g.Message = abi.Cut(e.Message, maxGapText)
 			g.RecoveryHint = hintOf(e.RecoveryHint, e.Retryable, g.Reason, e.Message)
 		} else {
 			g.RecoveryHint = hintOf(nil, nil, g.Reason)
 		}
-		g.RecoveryHint = r.browser.unrepeated(g.RecoveryHint)
-		r.gaps.add(g)
+		g.RecoveryHint = rp.browser.unrepeated(g.RecoveryHint)
+		rp.gaps.add(g)
 	}
-	if status := r.commitStatus(end.status); status == CommitNone || status == CommitPartial {
-		r.gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable", RecoveryHint: Hint{abi.RetryByRuntime, true}})
+	if status := rp.states.commitStatus(end.status); status == CommitNone || status == CommitPartial {
+		rp.gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable", RecoveryHint: Hint{abi.RetryByRuntime, true}})
 	}
 }
 
 // connectorError is the connector's own error, when it decided the end.
-func (r *run) connectorError(end ending) *abi.DoneError {
-	if r.done == nil || r.done.Error == nil || end.cause == nil || end.cause.violation != nil {
+func (rp *report) connectorError(end ending) *abi.DoneError {
+	if rp.outcome.proposal() == nil || rp.outcome.proposal().Error == nil || end.cause == nil || end.cause.violation != nil {
 		return nil
 	}
-	e := *r.done.Error
-	e.Message = abi.Cut(redact.Log(r.canary.Text(abi.Clean(e.Message))), 500)
-	if r.browser.spent { // B41
+	e := *rp.outcome.proposal().Error
+	e.Message = abi.Cut(redact.Log(rp.canary.Text(abi.Clean(e.Message))), 500)
+	if rp.browser.wasted() { // B41
 		e.Retryable = ptr(false)
 		if e.RecoveryHint != nil {
-			h := r.browser.unrepeated(Hint{e.RecoveryHint.Action, false})
+			h := rp.browser.unrepeated(Hint{e.RecoveryHint.Action, false})
 			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: ptr(false)}
 		}
 	}
@@ -64,51 +67,52 @@ func (r *run) connectorError(end ending) *abi.DoneError {
 var noWalls = sandbox.Isolation{Level: "process", Namespaces: []string{}, Seccomp: "off", UID: "shared"}
 
 // result builds the one result value of the run.
-func (r *run) result(end ending, now time.Time) *Result {
-	n := r.records.perRun
+func (rp *report) result(end ending, now time.Time) *Result {
+	n := rp.records.counts()
 	out := &Result{
-		RunID: r.id, TraceID: r.trace, ConnectorID: r.plan.Connector.ID, ConnectionID: r.plan.Connection.ID,
-		ConnectorDigest: r.plan.Connector.Digest, Status: end.status,
-		RecordsEmitted: r.proto.Records(), RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
-		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: n.attempted - n.accepted - n.rejected,
-		State: r.states.cursors, KnownGaps: r.gaps.gaps, DetailGaps: r.gapNotes(), ConnectorError: r.connectorError(end),
-		TriggerKind: r.plan.Trigger, AutomationMode: r.plan.AutomationMode, Usage: r.usage(now),
+		RunID: rp.id, TraceID: rp.trace, ConnectorID: rp.plan.Connector.ID, ConnectionID: rp.plan.Connection.ID,
+		ConnectorDigest: rp.plan.Connector.Digest, Status: end.status,
+		RecordsEmitted: rp.proto.Records(), RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
+		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: n.open(),
+		State: rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
+		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now),
 	}
 	if out.KnownGaps == nil {
 		out.KnownGaps = []KnownGap{}
 	}
+	staged, committed := rp.states.counts()
 	out.CheckpointSummary = Checkpoints{
-		Mode: checkpointMode, CommitStatus: r.commitStatus(end.status),
-		StateStreamsStaged: len(r.states.order), StateStreamsCommitted: len(r.states.committed),
-		StateStreamsWithheld: append([]string{}, r.states.withheld...), BufferedRecordsDropped: n.dropped,
+		Mode: checkpointMode, CommitStatus: rp.states.commitStatus(end.status),
+		StateStreamsStaged: staged, StateStreamsCommitted: committed,
+		StateStreamsWithheld: append([]string{}, rp.states.kept()...), BufferedRecordsDropped: n.dropped,
 		RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
 		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: out.RecordsUnresolvedRetryable,
 	}
 	out.Isolation = noWalls
-	if r.guest != nil {
-		out.CollectionFacts = r.facts()
-		out.Isolation = r.guest.Isolation()
+	if rp.guest != nil {
+		out.CollectionFacts = rp.facts()
+		out.Isolation = rp.guest.Isolation()
 	}
-	out.Outcome = r.outcomeOf(end.status, out.CollectionFacts)
-	if r.exit != nil {
-		r.describeExit(out, end)
+	out.Outcome = rp.outcomeOf(end.status, out.CollectionFacts)
+	if rp.outcome.left() != nil {
+		rp.describeExit(out, end)
 	}
-	if r.done != nil && !r.countAgrees() {
-		out.ReportedRecordsEmitted = r.reported()
+	if rp.outcome.proposal() != nil && !rp.countAgrees() {
+		out.ReportedRecordsEmitted = rp.reported()
 	}
 	if end.cause != nil {
-		r.describeCause(out, end)
+		rp.describeCause(out, end)
 	}
 	return out
 }
 
-func (r *run) countAgrees() bool {
-	n := r.done.RecordsEmitted
-	return n != nil && *n == r.proto.Records()
+func (rp *report) countAgrees() bool {
+	n := rp.outcome.proposal().RecordsEmitted
+	return n != nil && *n == rp.proto.Records()
 }
 
-func (r *run) reported() json.RawMessage {
-	if s := r.done.ReportedRecords; s != "" && len(s) < 40 {
+func (rp *report) reported() json.RawMessage {
+	if s := rp.outcome.proposal().ReportedRecords; s != "" && len(s) < 40 {
 		return json.RawMessage(s)
 	}
 	return json.RawMessage("null")
@@ -116,23 +120,23 @@ func (r *run) reported() json.RawMessage {
 
 // describeExit adds code, trap and, for a guest that left without DONE, the end
 // of its log.
-func (r *run) describeExit(out *Result, end ending) {
-	switch r.exit.Kind {
+func (rp *report) describeExit(out *Result, end ending) {
+	switch rp.outcome.left().Kind {
 	case sandbox.ExitExited:
-		out.ExitCode = ptr(int(r.exit.Code))
+		out.ExitCode = ptr(int(rp.outcome.left().Code))
 	case sandbox.ExitTrapped:
-		out.Trap = &Trap{r.exit.TrapKind}
+		out.Trap = &Trap{rp.outcome.left().TrapKind}
 	}
 	switch end.reason() {
 	case "connector_exit_without_done", "connector_trapped", "connector_stdin_closed":
-		out.ConnectorDiagnostics = r.crashReport()
+		out.ConnectorDiagnostics = rp.output.crashReport()
 	}
 	if end.reason() == "connector_stdin_closed" {
-		out.StdinClosedAtPhase = r.stdio.undelivered()
+		out.StdinClosedAtPhase = rp.calls.undelivered()
 	}
 }
 
-func (r *run) describeCause(out *Result, end ending) {
+func (rp *report) describeCause(out *Result, end ending) {
 	c := end.cause
 	out.TerminalReason = &c.reason
 	out.Violation, out.Deadline, out.CancelCause = c.violation, c.deadline, c.cancelCause
@@ -151,11 +155,11 @@ func (r *run) describeCause(out *Result, end ending) {
 	}
 }
 
-func (r *run) usage(now time.Time) Usage {
-	u := Usage{Wall: now.Sub(r.rec.StartedAt).Milliseconds(), OwnerWait: r.clocks.owner.Milliseconds(), RateWait: r.clocks.rate.Milliseconds(),
-		Paused: r.clocks.pausedBy(now).Milliseconds()}
-	if r.exit != nil {
-		e := r.exit.Usage
+func (rp *report) usage(now time.Time) Usage {
+	u := Usage{Wall: now.Sub(rp.loop.row().StartedAt).Milliseconds(), OwnerWait: rp.clocks.owner.Milliseconds(), RateWait: rp.clocks.rate.Milliseconds(),
+		Paused: rp.clocks.pausedBy(now).Milliseconds()}
+	if rp.outcome.left() != nil {
+		e := rp.outcome.left().Usage
 		u.CPU, u.PeakMemory, u.GuestMemory = e.CPU.Milliseconds(), int64(e.PeakMemoryBytes), int64(e.GuestMemoryBytes)
 		u.HostCalls, u.BytesIn = int64(e.HostCalls), int64(e.BytesIn)
 	}
@@ -164,9 +168,9 @@ func (r *run) usage(now time.Time) Usage {
 
 const maxGapNotes = 1000
 
-func (r *run) gapNotes() []GapNote {
+func (gs *gaps) gapNotes() []GapNote {
 	out := []GapNote{}
-	for _, g := range r.details.touched {
+	for _, g := range gs.details.touched {
 		if len(out) == maxGapNotes {
 			break
 		}
@@ -176,22 +180,22 @@ func (r *run) gapNotes() []GapNote {
 }
 
 // nodeEnd is the openwop view of the run's end.
-func (r *run) nodeEnd(end ending, out *Result, now time.Time) store.Event {
-	duration := now.Sub(r.rec.StartedAt).Milliseconds()
+func (rp *report) nodeEnd(end ending, out *Result, now time.Time) store.Event {
+	duration := now.Sub(rp.loop.row().StartedAt).Milliseconds()
 	switch {
 	case end.status == abi.Succeeded:
 		streams := map[string]any{}
 		for _, s := range out.CollectionFacts.Streams {
 			streams[s.Stream] = map[string]any{"records": s.Collected, "checkpoint": s.Checkpoint}
 		}
-		return r.nodeEvent("node.completed", abi.Succeeded, data{"outputs": map[string]any{"streams": streams, "outcome": out.Outcome}, "durationMs": duration})
+		return rp.journal.nodeEvent("node.completed", abi.Succeeded, data{"outputs": map[string]any{"streams": streams, "outcome": out.Outcome}, "durationMs": duration})
 	case end.event == "run.cancelled":
-		return r.nodeEvent("node.cancelled", abi.Cancelled, data{"reason": end.reason()})
+		return rp.journal.nodeEvent("node.cancelled", abi.Cancelled, data{"reason": end.reason()})
 	}
-	return r.nodeEvent("node.failed", end.status, data{"error": r.openwopError(end), "attempts": r.rec.Attempt})
+	return rp.journal.nodeEvent("node.failed", end.status, data{"error": rp.openwopError(end), "attempts": rp.loop.row().Attempt})
 }
 
-func (r *run) openwopError(end ending) map[string]any {
+func (rp *report) openwopError(end ending) map[string]any {
 	c := end.cause
 	details := map[string]any{}
 	for name, v := range map[string]string{"failure_origin": c.origin, "failure_code": c.code, "deadline": c.deadline} {
@@ -203,7 +207,7 @@ func (r *run) openwopError(end ending) map[string]any {
 		details["violation"] = map[string]any{"subtype": c.violation.Subtype}
 	}
 	message := c.message
-	if e := r.connectorError(end); e != nil {
+	if e := rp.connectorError(end); e != nil {
 		if e.Code != "" {
 			details["connector_error_code"] = e.Code
 		}
@@ -211,12 +215,12 @@ func (r *run) openwopError(end ending) map[string]any {
 			message = e.Message
 		}
 	}
-	return map[string]any{"code": c.reason, "message": message, "details": details, "retryable": r.retryable()}
+	return map[string]any{"code": c.reason, "message": message, "details": details, "retryable": rp.retryable()}
 }
 
 // retryable is what the closing gap says of the run.
-func (r *run) retryable() bool {
-	for _, g := range slices.Backward(r.gaps.gaps) {
+func (rp *report) retryable() bool {
+	for _, g := range slices.Backward(rp.gaps.all()) {
 		if g.Kind == gapRunFailed {
 			return g.RecoveryHint.Retryable
 		}
@@ -225,48 +229,47 @@ func (r *run) retryable() bool {
 }
 
 // terminalEvent is the last event of the run, with the block of §13.3.
-func (r *run) terminalEvent(end ending, out *Result, now time.Time) store.Event {
-	n := r.records.perRun
+func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Event {
+	n := rp.records.counts()
+	staged, committed := rp.states.counts()
 	d := data{
 		"outcome": out.Outcome, "records_emitted": out.RecordsEmitted, "records_attempted": n.attempted, "records_accepted": n.accepted,
 		"records_flushed": n.accepted, "records_permanently_rejected": n.rejected,
 		"records_unresolved_retryable": out.RecordsUnresolvedRetryable, "buffered_records_dropped": n.dropped,
 		"checkpoint_mode": checkpointMode, "checkpoint_commit_status": out.CheckpointSummary.CommitStatus,
-		"state_streams_staged": len(r.states.order), "state_streams_committed": len(r.states.committed),
-		"persist_state": r.plan.persist, "grant_id": nullable(string(r.plan.grant)), "trigger_kind": r.plan.Trigger,
-		"durationMs": now.Sub(r.rec.StartedAt).Milliseconds(), "usage": out.Usage,
+		"state_streams_staged": staged, "state_streams_committed": committed,
+		"persist_state": rp.plan.persist, "grant_id": nullable(string(rp.plan.grant)), "trigger_kind": rp.plan.Trigger,
+		"durationMs": now.Sub(rp.loop.row().StartedAt).Milliseconds(), "usage": out.Usage,
 	}
-	if len(r.states.withheld) > 0 {
-		d["state_streams_withheld"] = r.states.withheld
+	if withheld := rp.states.kept(); len(withheld) > 0 {
+		d["state_streams_withheld"] = withheld
 	}
 	if out.CollectionFacts != nil {
 		d["collection_facts"], d["isolation"] = out.CollectionFacts, out.Isolation
 	}
-	if r.gaps.count > 0 {
-		d["known_gaps"], d["known_gaps_summary"] = r.gaps.shown(), r.gaps.summary()
+	if rp.gaps.any() {
+		d["known_gaps"], d["known_gaps_summary"] = rp.gaps.shown(), rp.gaps.summary()
 	}
 	if len(out.DetailGaps) > 0 {
 		ids := []string{}
 		for _, g := range out.DetailGaps[:min(len(out.DetailGaps), 20)] {
 			ids = append(ids, g.GapID)
 		}
-		d["detail_gaps"] = map[string]any{"pending_recorded": len(r.details.touched), "gap_ids": ids}
+		d["detail_gaps"] = map[string]any{"pending_recorded": rp.gaps.recorded(), "gap_ids": ids}
 	}
-	if r.canary.Hits > 0 {
-		d["secret_redactions"] = r.canary.Hits
+	if rp.canary.Hits > 0 {
+		d["secret_redactions"] = rp.canary.Hits
 	}
-	if r.asking != nil {
-		d["open_interaction_id"] = r.asking.id
-	}
-	d.set("automation_mode", r.plan.AutomationMode)
+	d.set("open_interaction_id", rp.questions.openID())
+	d.set("automation_mode", rp.plan.AutomationMode)
 	if end.cause != nil {
-		r.causeData(d, end, out)
+		rp.causeData(d, end, out)
 	}
-	return r.event(end.event, end.status, d)
+	return rp.journal.event(end.event, end.status, d)
 }
 
 // causeData is the part of the terminal block that says why.
-func (r *run) causeData(d data, end ending, out *Result) {
+func (rp *report) causeData(d data, end ending, out *Result) {
 	c := end.cause
 	d["reason"] = c.reason
 	d.set("failure_origin", c.origin)
@@ -276,12 +279,12 @@ func (r *run) causeData(d data, end ending, out *Result) {
 	d.set("stdin_closed_at_phase", out.StdinClosedAtPhase)
 	if end.event == "run.failed" {
 		d.set("failure_message", c.message)
-		d["error"] = r.openwopError(end)
-		if r.guest != nil {
-			d["failedNodeId"] = r.plan.manifest.Node()
+		d["error"] = rp.openwopError(end)
+		if rp.guest != nil {
+			d["failedNodeId"] = rp.plan.manifest.Node()
 		}
 	} else {
-		d["cancelledBy"] = r.cancel.by()
+		d["cancelledBy"] = rp.outcome.endedBy()
 	}
 	if c.violation != nil {
 		d["violation"] = c.violation

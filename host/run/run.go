@@ -3,9 +3,9 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -160,7 +160,7 @@ type CancelRequest struct {
 func (r *Run) Cancel(c CancelRequest) {
 	r.r.control.change(func(l *Live) { l.CancelRequested = l.Phase != "" })
 	if c.Cause == CauseShutdown {
-		r.r.control.stopping.Store(true)
+		r.r.control.stop()
 	}
 	select {
 	case r.r.cancels <- c:
@@ -173,114 +173,74 @@ func (r *Run) Cancel(c CancelRequest) {
 // result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }
 
-// run is the state of a run; only the goroutine in do touches it.
+// parts is what a run consists of, beside what all of them read. Each part owns its
+// state: the others call its methods and leave its fields alone. Only the run's own
+// goroutine calls them, but for what is said to be guarded.
+type parts struct {
+	plan   *Plan
+	deps   Deps
+	id     store.RunID
+	trace  store.TraceID
+	ctx    context.Context // ends with the guest: handlers watch it
+	guest  Guest           // nil before there is one
+	proto  *abi.Protocol
+	canary *redact.Canary
+	clocks *clocks
+
+	loop        *run         // waits and dispatches
+	calls       *calls       // what the guest asks, and what it is answered
+	records     *records     // admitted and not flushed
+	states      *checkpoints // cursors accepted and not committed
+	gaps        *gaps        // what is missing
+	questions   *questions   // to the owner, that block
+	assistances *assistances // to the owner, that do not
+	browser     *browsing    // the browser binding
+	secrets     *secrets     // handles and protected values
+	output      *output      // log, messages and progress
+	pause       *pause
+	control     *control // what other goroutines see of the run and ask of it
+	journal     *journal // events
+	commits     *commits // on their way to the store
+	lease       *lease
+	outcome     *outcome  // how the run ends
+	report      *report   // the result
+	terminal    *terminal // the last commit
+}
+
+// run is the loop of a run. Only the goroutine in do touches it.
 type run struct {
-	plan  *Plan
-	deps  Deps
-	id    store.RunID
-	trace store.TraceID
-	lease store.Lease
-	rec   store.Run
-
-	guest Guest
-	files Files
-	abort context.CancelFunc // ends the call in progress outside of the loop; nil before the first
-	proto *abi.Protocol
-	start []byte
-
-	cancels  chan CancelRequest
-	answers  chan answer
-	finished chan finishedCall
-
-	ctx        context.Context // ends with the guest: handlers watch it
-	stop       context.CancelFunc
-	asker      context.Context // of who asked for the run
-	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
-	collected  context.CancelFunc
-
-	clocks  clocks
-	latched *cause
-	done    *abi.DoneMessage
-	exit    *sandbox.Exit
-	cancel  *cancelling
-	doneAt  time.Time
-
-	records      records
-	unsent       []*pendingCommit // not handed to the store
-	sending      *pendingCommit   // on its way to the store; nil for none
-	pending      []*pendingCommit // taken by the store
-	stall        *stall           // nil while the store takes what comes
-	saidStall    *stall           // whose assistance is open
-	ending       bool             // the terminal event is being written
-	remembered   int              // bytes, see remember
-	pendingBytes int              // of the batches in these
-	journal      journal
-	states       staging
-	gaps         gapList
-	details      details
-	coverage     []*abi.CoverageMessage
-	skips        map[string]*KnownGap // latest skip_result by stream
-	failed       map[string]bool      // data streams of a certified failure
-	progress     progress
-	asking       *asking
-	asked        map[string]int // request_id -> uses
-	owner        sync.WaitGroup // calls of Owner.Ask
-	ownerTurn    sync.Mutex     // held during one
-	browser      browsing
-	assists      map[string]time.Time
-	stdio        stdio
-	sleeping     *sleeper
-	turn         *turn // what the call in progress waits for
-	canary       redact.Canary
-	learned      learned
-	diag         diagnostics
-	text         messageText
-	renewAt      time.Time
-	renewing     bool
-	renewed      chan renewal // capacity 1
-
-	control     control
+	*parts
+	rec         store.Run
+	cancels     chan CancelRequest
+	stop        context.CancelFunc // ends ctx
+	asker       context.Context    // of who asked for the run
 	accepted    bool
-	placed      bool // it has a place of Slots, or away has it given away
-	away        bool
 	ticks       <-chan time.Time
 	interrupted <-chan struct{} // nil once it was seen
-	open        uint32          // the call that waits for its reply; 0 is none
-	beside      bool            // it is being handled outside of the loop
-	stated      bool            // the call in progress was an accepted STATE
-	hold        hold
-	paused      *pausing
-	sequence    uint64          // of the next event
-	node        span            // of the guest
-	spanned     context.Context // of the run's span, or its node's
-	lost        error           // why the terminal event is not durable
 }
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
-	r := &run{
-		plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)),
-		cancels: make(chan CancelRequest, 1), answers: make(chan answer), finished: make(chan finishedCall, 1), renewed: make(chan renewal, 1),
-		skips: map[string]*KnownGap{}, failed: map[string]bool{}, asked: map[string]int{}, assists: map[string]time.Time{},
-	}
-	r.collected = func() {} // nothing is, yet
-	r.control.wake, r.control.live.Phase = make(chan struct{}, 1), "preparing"
-	r.canary.Off = p.Connection.LeakCanary == "off"
-	r.browser.begin(r)
-	r.deliver()
-	r.proto = abi.NewProtocol(abi.Contract{
-		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: r.protected,
+	all := &parts{plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
+	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
+	all.loop = r
+	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, collected: func() {}}
+	all.lease = &lease{parts: all, renewed: make(chan renewal, 1)}
+	all.outcome, all.report, all.terminal = &outcome{parts: all}, &report{all}, &terminal{parts: all}
+	all.calls = &calls{parts: all, finished: make(chan finishedCall, 1)}
+	all.records, all.states, all.gaps = newRecords(all), &checkpoints{parts: all, cursors: cursors{}}, newGaps(all)
+	all.questions = &questions{parts: all, answers: make(chan answer), asked: map[string]int{}}
+	all.assistances = &assistances{parts: all, deadlines: map[string]time.Time{}}
+	all.output = newOutput(all, now)
+	all.pause, all.control = &pause{parts: all}, newControl()
+	all.secrets = &secrets{parts: all}
+	all.browser = newBrowsing(all)
+	all.secrets.deliver()
+	all.proto = abi.NewProtocol(abi.Contract{
+		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
 		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
 		NewID: func() string { return hexID("asst_", 8) },
 	})
-	r.records = newRecords(p)
-	r.states = staging{cursors: cursors{}}
-	r.details = newDetails(p.gaps)
-	for i := range p.gaps {
-		r.remembered += gapBytes(&p.gaps[i])
-	}
-	r.progress.init(p.Limits, now)
-	r.diag.init(p.Limits)
 	r.rec = store.Run{
 		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
 		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
@@ -300,22 +260,21 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	}
 	r.asker = ctx
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.collecting, r.collected = context.WithCancel(r.ctx)
-	defer r.owner.Wait()
+	r.commits.begin()
+	defer r.questions.wait()
 	defer r.stop()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	r.ticks, r.interrupted = ticker.C, ctx.Done()
-	var whole span
-	r.spanned, whole = r.traced(r.ctx, "run")
+	whole := r.journal.begin()
 	if r.deps.Network != nil {
-		r.deps.Network.Waits(r.waits)
+		r.deps.Network.Waits(r.calls.waits)
 	}
-	if r.queue(ctx) && r.launch(ctx) {
+	if r.pause.queue(ctx) && r.launch(ctx) {
 		r.loop()
 	}
 	result := r.finish()
-	r.release()
+	r.pause.release()
 	whole.end(result.err())
 	return result, nil
 }
@@ -341,14 +300,14 @@ const (
 func (r *run) loop() {
 	calls := r.guest.Calls()
 	for {
-		if r.again() {
+		if r.calls.again() {
 			continue
 		}
 		in := calls
-		if r.underway() >= window || r.pendingBytes >= windowBytes {
+		if r.commits.full() {
 			in = nil // back-pressure: the guest waits in its socket
 		}
-		if r.latched != nil {
+		if r.outcome.over() {
 			in = calls // what it still sends is read and dropped
 		}
 		select {
@@ -357,29 +316,40 @@ func (r *run) loop() {
 				r.left()
 				return
 			}
-			r.call(c)
-		case <-r.sent():
-			r.took()
-		case <-r.head():
-			r.settle()
-		case f := <-r.finished:
-			r.finishCall(f)
-		case <-r.browser.wake:
-			r.listen()
-		case a := <-r.answers:
-			r.answered(a)
+			r.calls.call(c)
+		case <-r.commits.sent():
+			r.commits.took()
+		case <-r.commits.head():
+			r.commits.settle()
+		case f := <-r.calls.ended():
+			r.calls.finishCall(f)
+		case <-r.browser.word():
+			r.browser.listen()
+		case a := <-r.questions.answered():
+			r.questions.take(a)
 		case c := <-r.cancels:
 			r.cancelRequested(c)
 		case <-r.interrupted:
 			r.interrupt()
-		case <-r.control.wake:
-			r.steer(time.Now())
-		case <-r.woken():
-			r.wake()
+		case <-r.control.woken():
+			r.pause.steer(time.Now())
+		case <-r.calls.woken():
+			r.calls.wake()
 		case now := <-r.ticks:
 			r.tick(now)
 		}
 	}
+}
+
+func (r *run) ticking() <-chan time.Time { return r.ticks }
+
+// row is the run's row, to be written.
+func (r *run) row() *store.Run { return ptr(r.rec) }
+
+// ended writes the end into the row: the log and the record say the same.
+func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
+	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
+	return r.row()
 }
 
 // interrupt is the end of the context that the run was started with.
@@ -393,42 +363,42 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 // tick looks at everything that time can end.
 func (r *run) tick(now time.Time) {
 	r.clocks.sample(now, r.guest.Usage().CPU)
-	r.stalls(now)
-	if r.latched != nil {
+	r.commits.stalls(now)
+	if r.outcome.over() {
 		return
 	}
-	if r.leaving(now) {
+	if r.outcome.leaving(now) {
 		return
 	}
 	if !r.inTime(now) {
 		return
 	}
-	if c := r.grantFault(); c != nil && r.done == nil { // it asks, waits and sends no further
-		r.latch(c)
+	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it asks, waits and sends no further
+		r.outcome.latch(c)
 		return
 	}
-	if r.paused != nil {
+	if r.pause.on() {
 		return
 	}
-	if r.control.wants.Load() {
-		r.steer(now)
+	if r.control.wanted() {
+		r.pause.steer(now)
 	}
-	r.assistanceTimeouts(now)
-	r.interactionTimeout(now)
-	r.flushProgress(now, false)
-	if r.done != nil && !r.doneAt.IsZero() && now.Sub(r.doneAt) > r.plan.Budgets.ExitGrace {
-		r.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
+	r.assistances.assistanceTimeouts(now)
+	r.questions.interactionTimeout(now)
+	r.output.flushProgress(now, false)
+	if r.outcome.lingers(now) {
+		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
 }
 
 // leaving reports whether the run is being cancelled: the cancel came first, and
 // nothing else decides now. A guest that stays beyond the grace is
 // stopped.
-func (r *run) leaving(now time.Time) bool {
-	c := r.cancel
-	if c != nil && now.After(c.until) && !c.forced && r.guest != nil {
+func (o *outcome) leaving(now time.Time) bool {
+	c := o.cancel
+	if c != nil && now.After(c.until) && !c.forced && o.guest != nil {
 		c.forced = true
-		r.guest.Kill()
+		o.guest.Kill()
 	}
 	return c != nil
 }
@@ -436,14 +406,31 @@ func (r *run) leaving(now time.Time) bool {
 // inTime looks at the budgets and renews the lease. It reports whether the run
 // goes on.
 func (r *run) inTime(now time.Time) bool {
-	r.stalls(now)
+	r.commits.stalls(now)
 	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
-		r.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
+		r.outcome.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
 		return false
 	}
-	r.renew(now)
-	return r.latched == nil
+	r.lease.renew(now)
+	return !r.outcome.over()
 }
+
+// lease is the run's lease.
+type lease struct {
+	*parts
+	current  store.Lease
+	renewAt  time.Time
+	renewing bool
+	renewed  chan renewal // capacity 1
+}
+
+// took begins the lease.
+func (l *lease) took(current store.Lease) {
+	l.current, l.renewAt = current, time.Now().Add(l.deps.LeaseRenew)
+}
+
+// sign makes a commit one of this run's holder, under its grant.
+func (l *lease) sign(c *store.Commit) { c.Lease, c.Grant = l.current, l.plan.grant }
 
 // A renewal is what the store said of the lease.
 type renewal struct {
@@ -454,38 +441,38 @@ type renewal struct {
 // renew keeps the lease; a run that lost it writes nothing more. One that
 // had lapsed and was nobody's meanwhile is told of. It does not wait:
 // a store whose disk is full answers when there is room.
-func (r *run) renew(now time.Time) {
-	if r.renewing {
-		r.renewal()
+func (l *lease) renew(now time.Time) {
+	if l.renewing {
+		l.renewal()
 		return
 	}
-	if !now.After(r.renewAt) {
+	if !now.After(l.renewAt) {
 		return
 	}
-	r.renewAt, r.renewing = now.Add(r.deps.LeaseRenew), true
-	lease := r.lease
+	l.renewAt, l.renewing = now.Add(l.deps.LeaseRenew), true
+	current := l.current
 	go func() {
-		l, err := r.deps.Store.Renew(r.ctx, lease, r.deps.LeaseTTL)
-		r.renewed <- renewal{l, err}
+		next, err := l.deps.Store.Renew(l.ctx, current, l.deps.LeaseTTL)
+		l.renewed <- renewal{next, err}
 	}()
 }
 
 // renewal takes the answer, when there is one.
-func (r *run) renewal() {
+func (l *lease) renewal() {
 	select {
-	case n := <-r.renewed:
-		r.renewing = false
-		lapsed := time.Now().After(r.lease.ExpiresAt)
+	case n := <-l.renewed:
+		l.renewing = false
+		lapsed := time.Now().After(l.current.ExpiresAt)
 		switch {
 		case n.err == nil:
-			r.lease = n.lease
-			if lapsed && r.guest != nil {
-				r.submit(&store.Commit{Events: []store.Event{r.event("lease.renewed", "in_progress", r.held())}}, nil)
+			l.current = n.lease
+			if lapsed && l.guest != nil {
+				l.commits.submit(&store.Commit{Events: []store.Event{l.journal.event("lease.renewed", "in_progress", l.held())}}, nil)
 			}
 		case errors.Is(n.err, store.ErrFenced):
 			lost := hostFault("renew lease", n.err)
 			lost.fenced = true
-			r.latch(lost)
+			l.outcome.latch(lost)
 		}
 	default:
 	}

@@ -74,14 +74,14 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 
 // reduce builds the schema an owner is shown for an interaction or an
 // assistance. Names outside of the pattern become field_<n>.
-func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
+func (qs *questions) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
 		return approvalSchema(raw)
 	}
 	schema, err := abi.Parse(raw, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
 	if err != nil || !props.Is(abi.KindObject) {
-		return r.defaultSchema(kind)
+		return qs.defaultSchema(kind)
 	}
 	out := &reducedSchema{Type: "object", Properties: map[string]schemaField{}}
 	renamed := shownNames(props)
@@ -89,7 +89,7 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 		if len(out.Properties) == abi.MaxSchemaFields {
 			break
 		}
-		out.Properties[renamed[name]] = r.reduceField(kind, name, spec)
+		out.Properties[renamed[name]] = qs.reduceField(kind, name, spec)
 	}
 	required, _ := schema.Member("required")
 	for item := range required.Items() {
@@ -101,19 +101,19 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
+func (qs *questions) reduceField(kind, name string, spec abi.Value) schemaField {
 	f := schemaField{Secret: secretLooking(kind, name, spec)}
 	if t, _ := spec.Member("type"); t.Is(abi.KindString) {
 		text, _ := t.Text()
-		f.Type = r.assistanceText(text, 20)
+		f.Type = qs.canary.Assistance(text, 20)
 	}
 	if t, _ := spec.Member("format"); t.Is(abi.KindString) {
 		text, _ := t.Text()
-		f.Format = r.assistanceText(text, 40)
+		f.Format = qs.canary.Assistance(text, 40)
 	}
 	if t, _ := spec.Member("title"); t.Is(abi.KindString) {
 		text, _ := t.Text()
-		f.Title = r.assistanceText(text, 80)
+		f.Title = qs.canary.Assistance(text, 80)
 	}
 	if accept, _ := spec.Member("accept"); f.isFile() {
 		f.Secret = false // its content is in no event anyway
@@ -122,12 +122,12 @@ func (r *run) reduceField(kind, name string, spec abi.Value) schemaField {
 		}
 	}
 	if f.Secret && kind != "" {
-		f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+		f.Delivery = deliveryOf(qs.plan.manifest, kind, name, true)
 	}
 	if enum, _ := spec.Member("enum"); !f.Secret {
 		for item := range enum.Items() {
 			if text, ok := item.Text(); ok && len(f.Enum) < 20 {
-				f.Enum = append(f.Enum, abi.AppendQuote(nil, r.assistanceText(text, 80)))
+				f.Enum = append(f.Enum, abi.AppendQuote(nil, qs.canary.Assistance(text, 80)))
 			}
 		}
 	}
@@ -162,11 +162,11 @@ func approvalSchema(raw json.RawMessage) *reducedSchema {
 }
 
 // defaultSchema is the default fields of §15.3; nil for manual_action.
-func (r *run) defaultSchema(kind string) *reducedSchema {
+func (qs *questions) defaultSchema(kind string) *reducedSchema {
 	field := func(name string, secret bool) schemaField {
 		f := schemaField{Type: "string", Secret: secret}
 		if secret {
-			f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+			f.Delivery = deliveryOf(qs.plan.manifest, kind, name, true)
 		}
 		return f
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // FuzzAnswerSchema: whatever schema a guest asks with, an owner is shown at most
@@ -18,8 +19,8 @@ func FuzzAnswerSchema(f *testing.F) {
 	f.Add("clarification", []byte(`{"properties":{"":{"writeOnly":true},"field_1":{"enum":["\u202e"]}}}`))
 	f.Add("approval", []byte(`7`))
 	f.Fuzz(func(t *testing.T, kind string, raw []byte) {
-		r := &run{plan: &Plan{manifest: &abi.Manifest{}}}
-		s := r.reduce(kind, raw)
+		qs := &questions{parts: &parts{plan: &Plan{manifest: &abi.Manifest{}}, canary: &redact.Canary{}}}
+		s := qs.reduce(kind, raw)
 		if s == nil {
 			return // manual_action has no fields
 		}

@@ -34,15 +34,15 @@ type deliveredSecrets struct {
 
 // deliver decides per declared secret between handle and value
 // and registers both kinds with the canary.
-func (r *run) deliver() {
-	p := r.plan
+func (se *secrets) deliver() {
+	p := se.plan
 	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
 		switch {
 		case f.OAuth != nil:
-			value, ok = r.sealToken(f)
+			value, ok = se.sealToken(f)
 		case ok && slices.Contains(p.manifest.Sluice.ClientSecrets(), f.Name):
-			r.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
+			se.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
 			ok = false
 		}
 		if !ok {
@@ -51,55 +51,55 @@ func (r *run) deliver() {
 		switch {
 		case f.OAuth != nil: // sealed already
 		case Sealed(p.manifest, f):
-			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
+			value = se.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
 		default:
-			r.protect(f.Name, value)
+			se.protect(f.Name, value)
 		}
-		if p.secrets.values == nil {
-			p.secrets.values = map[string]string{}
+		if p.delivered.values == nil {
+			p.delivered.values = map[string]string{}
 		}
-		p.secrets.values[f.Name] = value
+		p.delivered.values[f.Name] = value
 		for _, name := range f.Env {
-			p.secrets.env = append(p.secrets.env, name+"="+value)
+			p.delivered.env = append(p.delivered.env, name+"="+value)
 		}
 	}
-	r.sealSessions()
+	se.sealSessions()
 }
 
 // protect remembers a value that the guest gets in plain.
-func (r *run) protect(field, value string) {
-	r.canary.Protect(value)
-	if n := r.deps.Network; n != nil {
+func (se *secrets) protect(field, value string) {
+	se.canary.Protect(value)
+	if n := se.deps.Network; n != nil {
 		n.Protect(field, value, redact.Forms(value))
 	}
 }
 
 // seal returns a new handle for a value, which network and browser put where it
 // may go.
-func (r *run) seal(field, value string, to []abi.Destination) string {
-	r.canary.Protect(value)
-	r.canary.ProtectWord(value)
-	handle := newHandle(r.deps.Handles)
-	if n := r.deps.Network; n != nil {
+func (se *secrets) seal(field, value string, to []abi.Destination) string {
+	se.canary.Protect(value)
+	se.canary.ProtectWord(value)
+	handle := newHandle(se.deps.Handles)
+	if n := se.deps.Network; n != nil {
 		n.Seal(field, handle, value, redact.Forms(value), to)
 	}
-	if b := r.browser.open(); b != nil {
+	if b := se.browser.open(); b != nil {
 		b.Seal(field, handle, value, redact.Forms(value), to)
 	}
 	return handle
 }
 
 // sealedUses reports where values were sent for the first time.
-func (r *run) sealedUses() {
-	r.deps.Network.Uses(func(field, origin, placement string) {
-		e := r.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+func (se *secrets) sealedUses() {
+	se.deps.Network.Uses(func(field, origin, placement string) {
+		e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+		se.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
 	})
 }
 
 // environment is R33: TZ and the names the manifest declares, nothing else.
 func (p *Plan) environment() []string {
-	env := append([]string{"TZ=UTC"}, p.secrets.env...)
+	env := append([]string{"TZ=UTC"}, p.delivered.env...)
 	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
 		return env
 	}

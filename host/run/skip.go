@@ -7,18 +7,18 @@ import (
 )
 
 // skip is SKIP_RESULT.
-func (r *run) skip(m *abi.SkipMessage) {
+func (gs *gaps) skip(m *abi.SkipMessage) {
 	reason := "unknown"
 	if m.Reason != "" {
-		reason = redact.Gap(r.canary.Text(m.Reason), maxGapText)
+		reason = redact.Gap(gs.canary.Text(m.Reason), maxGapText)
 	}
-	message := redact.Gap(r.canary.Text(m.Message), maxGapText)
-	spec := r.plan.manifest.Stream(m.Stream)
+	message := redact.Gap(gs.canary.Text(m.Message), maxGapText)
+	spec := gs.plan.manifest.Stream(m.Stream)
 	g := KnownGap{
-		Kind: gapSkip, Reason: reason, Message: message, Scope: r.skipScope(m),
-		Severity:     severity(gapSkip, m.Reason, r.plan.explicit && m.Stream != "", spec.Availability == abi.UnsupportedInMode, m.RecoveryHint),
+		Kind: gapSkip, Reason: reason, Message: message, Scope: gs.skipScope(m),
+		Severity:     severity(gapSkip, m.Reason, gs.plan.explicit && m.Stream != "", spec.Availability == abi.UnsupportedInMode, m.RecoveryHint),
 		RecoveryHint: hintOf(m.RecoveryHint, nil, m.Reason, m.Message),
-		Diagnostics:  redact.Diagnostics(r.canary.JSON(m.Diagnostics)),
+		Diagnostics:  redact.Diagnostics(gs.canary.JSON(m.Diagnostics)),
 	}
 	if m.Stream != "" {
 		stream := m.Stream
@@ -26,38 +26,38 @@ func (r *run) skip(m *abi.SkipMessage) {
 	}
 	if m.Continuation != nil {
 		c := *m.Continuation
-		c.Boundary = redact.Gap(r.canary.Text(c.Boundary), maxGapText)
+		c.Boundary = redact.Gap(gs.canary.Text(c.Boundary), maxGapText)
 		g.Continuation = &c
 	}
-	r.gaps.add(g)
-	whole := m.Stream != "" && g.Scope == nil && r.skips[m.Stream] == nil
+	gs.add(g)
+	whole := m.Stream != "" && g.Scope == nil && gs.skips[m.Stream] == nil
 	if m.Stream != "" {
-		r.skips[m.Stream] = &g
+		gs.skips[m.Stream] = &g
 		if m.Reason == abi.CodeStreamFailed {
-			r.failed[m.Stream] = true
+			gs.failed[m.Stream] = true
 		}
 	}
 	d := data{"stream": nullable(m.Stream), "reason": reason, "message": nullable(message), "known_gap": g}
 	if g.Diagnostics != nil {
 		d["diagnostics"] = g.Diagnostics
 	}
-	events := []store.Event{r.streamEvent("run.stream_skipped", "skipped", m.Stream, d)}
+	events := []store.Event{gs.journal.streamEvent("run.stream_skipped", "skipped", m.Stream, d)}
 	if whole {
-		events = append(events, r.stepSkipped(m.Stream, reason))
+		events = append(events, gs.stepSkipped(m.Stream, reason))
 	}
-	r.submit(&store.Commit{Events: events}, nil)
+	gs.commits.submit(&store.Commit{Events: events}, nil)
 }
 
 // stepSkipped is a skipped stream as openwop sees it: a step of the connector's
 // node that is passed over.
-func (r *run) stepSkipped(stream, reason string) store.Event {
-	id := r.plan.manifest.Node() + "." + stream
-	e := r.streamEvent("node.skipped", "skipped", stream, data{"nodeId": id, "reason": reason})
+func (gs *gaps) stepSkipped(stream, reason string) store.Event {
+	id := gs.plan.manifest.Node() + "." + stream
+	e := gs.journal.streamEvent("node.skipped", "skipped", stream, data{"nodeId": id, "reason": reason})
 	e.NodeID = id
 	return e
 }
 
-func (r *run) skipScope(m *abi.SkipMessage) *GapScope {
+func (gs *gaps) skipScope(m *abi.SkipMessage) *GapScope {
 	if len(m.ResourceIDs) == 0 && m.TimeRange == nil {
 		return nil
 	}
@@ -67,11 +67,11 @@ func (r *run) skipScope(m *abi.SkipMessage) *GapScope {
 			s.Truncated = true
 			break
 		}
-		s.ResourceIDs = append(s.ResourceIDs, redact.Gap(r.canary.Text(id), maxGapText))
+		s.ResourceIDs = append(s.ResourceIDs, redact.Gap(gs.canary.Text(id), maxGapText))
 	}
 	if m.TimeRange != nil {
 		s.TimeRange = &abi.TimeRange{
-			Since: redact.Gap(r.canary.Text(m.TimeRange.Since), maxGapText), Until: redact.Gap(r.canary.Text(m.TimeRange.Until), maxGapText),
+			Since: redact.Gap(gs.canary.Text(m.TimeRange.Since), maxGapText), Until: redact.Gap(gs.canary.Text(m.TimeRange.Until), maxGapText),
 		}
 	}
 	return s

@@ -16,40 +16,40 @@ type Slots interface {
 }
 
 // queue waits for a place.
-func (r *run) queue(ctx context.Context) bool {
-	if r.deps.Slots == nil {
+func (ps *pause) queue(ctx context.Context) bool {
+	if ps.deps.Slots == nil {
 		return true
 	}
-	r.control.change(func(l *Live) { l.Queued = true })
-	err := r.meanwhile(ctx, r.deps.Slots.Acquire)
-	r.control.change(func(l *Live) { l.Queued = false })
-	r.placed = err == nil
-	if err != nil && r.cancel == nil {
-		r.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
+	ps.control.change(func(l *Live) { l.Queued = true })
+	err := ps.loop.meanwhile(ctx, ps.deps.Slots.Acquire)
+	ps.control.change(func(l *Live) { l.Queued = false })
+	ps.placed = err == nil
+	if err != nil && !ps.outcome.cancelled() {
+		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
 	}
-	return r.ready()
+	return ps.outcome.ready()
 }
 
 // place gives the run's place away while it waits, and takes it back.
-func (r *run) place() {
-	away := r.asking != nil || r.paused != nil
-	if !r.placed || away == r.away {
+func (ps *pause) place() {
+	away := ps.questions.open() || ps.paused != nil
+	if !ps.placed || away == ps.away {
 		return
 	}
-	if r.away = away; away {
-		r.deps.Slots.Leave()
+	if ps.away = away; away {
+		ps.deps.Slots.Leave()
 	} else {
-		r.deps.Slots.Return()
+		ps.deps.Slots.Return()
 	}
 }
 
 // release gives the place up.
-func (r *run) release() {
-	if !r.placed {
+func (ps *pause) release() {
+	if !ps.placed {
 		return
 	}
-	if r.away {
-		r.deps.Slots.Return()
+	if ps.away {
+		ps.deps.Slots.Return()
 	}
-	r.deps.Slots.Release()
+	ps.deps.Slots.Release()
 }

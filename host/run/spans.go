@@ -34,28 +34,29 @@ func (s span) errno(e abi.Errno) {
 	s.end(e)
 }
 
-// traced begins a span below ctx. more are pairs of attribute and value.
-func (r *run) traced(ctx context.Context, name string, more ...any) (context.Context, span) {
-	if r.deps.Spans == nil {
+// traced begins a span below that of the run, or of its node. more are pairs of attribute and value.
+func (j *journal) traced(name string, more ...any) (context.Context, span) {
+	ctx := j.spanned
+	if j.deps.Spans == nil {
 		return ctx, nil
 	}
-	attrs := map[string]any{"openwop.run_id": string(r.id), "openwop.workflow_id": r.workflow()}
+	attrs := map[string]any{"openwop.run_id": string(j.id), "openwop.workflow_id": j.workflow()}
 	for i := 0; i+1 < len(more); i += 2 {
 		attrs["openwop."+more[i].(string)] = more[i+1]
 	}
-	ctx, end := r.deps.Spans.Start(ctx, "openwop."+name, attrs)
+	ctx, end := j.deps.Spans.Start(ctx, "openwop."+name, attrs)
 	return ctx, end
 }
 
 // appended begins the span of a commit's events. Nobody else appends to the
 // run's timeline, so their numbers are known.
-func (r *run) appended(events []store.Event) span {
-	first := r.sequence
-	r.sequence += uint64(len(events))
-	if r.deps.Spans == nil || len(events) == 0 {
+func (j *journal) appended(events []store.Event) span {
+	first := j.sequence
+	j.sequence += uint64(len(events))
+	if j.deps.Spans == nil || len(events) == 0 {
 		return nil
 	}
-	_, s := r.traced(r.spanned, "event.append", "event_type", events[0].Type, "event_seq", first)
+	_, s := j.traced("event.append", "event_type", events[0].Type, "event_seq", first)
 	return s
 }
 
@@ -68,19 +69,19 @@ func (r *Result) err() error {
 }
 
 // workflow is what the run is called where it was asked for.
-func (r *run) workflow() string {
-	if id := r.plan.Request.WorkflowID; id != "" {
+func (j *journal) workflow() string {
+	if id := j.plan.Request.WorkflowID; id != "" {
 		return id
 	}
-	return string(r.plan.Connection.ID)
+	return string(j.plan.Connection.ID)
 }
 
 // tracedActivity begins the span of a call that is handled beside the loop.
-func (r *run) tracedActivity(c abi.Call) span {
-	if r.deps.Spans == nil {
+func (j *journal) tracedActivity(c abi.Call) span {
+	if j.deps.Spans == nil {
 		return nil
 	}
-	_, s := r.traced(r.spanned, "activity."+activity(c), "node_id", r.plan.manifest.Node())
+	_, s := j.traced("activity."+activity(c), "node_id", j.plan.manifest.Node())
 	return s
 }
 

@@ -19,47 +19,47 @@ type stall struct {
 
 // stalls looks whether the store keeps the run waiting, and says when that
 // begins and when it is over.
-func (r *run) stalls(now time.Time) {
-	err := store.Stalled(r.deps.Store)
-	if (err != nil) == (r.stall != nil) {
+func (cs *commits) stalls(now time.Time) {
+	err := store.Stalled(cs.deps.Store)
+	if (err != nil) == (cs.stall != nil) {
 		return
 	}
-	r.clocks.stall(now, err != nil)
+	cs.clocks.stall(now, err != nil)
 	if err == nil {
-		r.stall = nil
-		r.tellStall("")
-		if said := r.saidStall; said != nil && !r.ending {
-			r.saidStall = nil
-			r.submit(&store.Commit{Events: []store.Event{r.assistanceEnd(said.open(), "resolved", "", "")}}, nil)
+		cs.stall = nil
+		cs.tellStall("")
+		if said := cs.said; said != nil && !cs.terminal.writing() {
+			cs.said = nil
+			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(said.open(), "resolved", "", "")}}, nil)
 		}
-		r.sendNext()
+		cs.sendNext()
 		return
 	}
-	r.stall = &stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)}
-	r.tellStall(r.stall.message)
-	if r.guest != nil && r.exit == nil && r.ready() {
-		r.showStall()
+	cs.stall = &stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)}
+	cs.tellStall(cs.stall.message)
+	if cs.guest != nil && cs.outcome.left() == nil && cs.outcome.ready() {
+		cs.showStall()
 	}
 }
 
-func (r *run) tellStall(message string) {
-	r.control.change(func(l *Live) { l.Stalled = message })
-	if r.deps.Stalls != nil {
-		r.deps.Stalls(message)
+func (cs *commits) tellStall(message string) {
+	cs.control.change(func(l *Live) { l.Stalled = message })
+	if cs.deps.Stalls != nil {
+		cs.deps.Stalls(message)
 	}
 }
 
 // showStall is the event that says it. It overtakes what is not with the store
 // yet: records may wait there for as long as the stall lasts.
-func (r *run) showStall() {
-	r.stall.shown, r.saidStall = hexID("asst_", 8), r.stall
-	m := r.stall.open().Message
-	c := &store.Commit{Events: []store.Event{r.event("run.assistance_requested", "started", data{
+func (cs *commits) showStall() {
+	cs.stall.shown, cs.said = hexID("asst_", 8), cs.stall
+	m := cs.stall.open().Message
+	c := &store.Commit{Events: []store.Event{cs.journal.event("run.assistance_requested", "started", data{
 		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nil, "attachments": []abi.Attachment{},
 	})}}
-	r.unsent = append([]*pendingCommit{r.pend(c, nil)}, r.unsent...)
-	r.sendNext()
+	cs.unsent = append([]*pendingCommit{cs.pend(c, nil)}, cs.unsent...)
+	cs.sendNext()
 }
 
 // open is a stall as an assistance of the host's own.
@@ -71,11 +71,11 @@ func (s *stall) open() abi.OpenAssistance {
 }
 
 // closeStall ends the assistance of a stall that is not over when the run is.
-func (r *run) closeStall() []store.Event {
-	if r.saidStall == nil {
+func (cs *commits) closeStall() []store.Event {
+	if cs.said == nil {
 		return nil
 	}
-	return []store.Event{r.assistanceEnd(r.saidStall.open(), "cancelled", "", "")}
+	return []store.Event{cs.assistances.assistanceEnd(cs.said.open(), "cancelled", "", "")}
 }
 
 // errLeft is why the end of a run is not written: whoever asked for it, or its
@@ -85,17 +85,17 @@ var errLeft = errors.New("the disk is full")
 // leaves reports whether a stalled run is given up: nobody is there to wait for
 // the disk any more.
 func (r *run) leaves() bool {
-	return r.stall != nil && (r.asker != nil && r.asker.Err() != nil || r.control.stopping.Load())
+	return r.commits.stalled() && (r.asker != nil && r.asker.Err() != nil || r.control.stopped())
 }
 
 // forsake gives up what is not durable. What the store has already may become
 // durable later, which repeats nothing: no cursor covers it.
-func (r *run) forsake() {
-	left := append(r.pending, r.unsent...)
-	if r.sending != nil {
-		left = append(left, r.sending)
+func (cs *commits) forsake() {
+	left := append(cs.pending, cs.unsent...)
+	if cs.sending != nil {
+		left = append(left, cs.sending)
 	}
-	r.pending, r.unsent, r.sending, r.pendingBytes = nil, nil, nil, 0
+	cs.pending, cs.unsent, cs.sending, cs.bytes = nil, nil, nil, 0
 	for _, p := range left {
 		p.done(store.Ack{}, errLeft)
 		p.span.end(errLeft)
@@ -122,11 +122,11 @@ func (r *run) patiently(within time.Duration, f func(context.Context) error) err
 		case err := <-done:
 			return err
 		case now := <-ticks:
-			r.stalls(now)
+			r.commits.stalls(now)
 			switch {
 			case r.leaves():
 				return errLeft
-			case r.stall != nil:
+			case r.commits.stalled():
 				until = now.Add(within)
 			case now.After(until):
 				cancel()

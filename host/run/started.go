@@ -17,7 +17,7 @@ func (r *run) commitStart() {
 		names = append(names, s.Name)
 	}
 	started := data{
-		"workflowId": r.workflow(), "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
+		"workflowId": r.journal.workflow(), "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
 		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.bindings,
 		"scope": p.scope, "scope_streams": names, "trigger_kind": p.Trigger, "attempt": r.rec.Attempt,
 		"guest_transport": p.Transport, "module_digest": p.Connector.Digest, "isolation": r.guest.Isolation(),
@@ -44,21 +44,20 @@ func (r *run) commitStart() {
 	}
 	r.stage("running")
 	events := []store.Event{
-		r.event("run.started", "started", started),
-		r.event("lease.acquired", "started", r.held()),
-		r.nodeEvent("version.pinned", "started", data{
+		r.journal.event("run.started", "started", started),
+		r.journal.event("lease.acquired", "started", r.lease.held()),
+		r.journal.nodeEvent("version.pinned", "started", data{
 			"connectorId": p.Connector.ID, "version": p.manifest.Version, "moduleDigest": p.Connector.Digest,
 		}),
 	}
 	if r.rec.Attempt > 1 {
-		events = append(events, r.nodeEvent("node.retried", "started", r.anew()))
+		events = append(events, r.journal.nodeEvent("node.retried", "started", r.anew()))
 	}
-	events = append(events, r.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
-	r.submit(&store.Commit{Run: ptr(r.rec), Events: events}, nil)
-	r.spanned, r.node = r.traced(r.spanned, "node."+p.manifest.Name(),
-		"node_id", p.manifest.Node(), "node_type", p.manifest.Name(), "node_attempt", r.rec.Attempt-1)
+	events = append(events, r.journal.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
+	r.commits.submit(&store.Commit{Run: ptr(r.rec), Events: events}, nil)
+	r.journal.beginNode(p.manifest.Name(), r.rec.Attempt-1)
 	r.barrier()
-	r.clocks.started = time.Now()
+	r.clocks.start(time.Now())
 }
 
 // anew says which attempt this is, of a run that is one of a series.
@@ -69,8 +68,8 @@ func (r *run) anew() data {
 }
 
 // held says which lease the run has.
-func (r *run) held() data {
-	return data{"leaseId": leaseID(r.lease), "host": "cloud", "instanceId": r.deps.HostID, "expiresAt": store.Time(r.lease.ExpiresAt)}
+func (l *lease) held() data {
+	return data{"leaseId": leaseID(l.current), "host": "cloud", "instanceId": l.deps.HostID, "expiresAt": store.Time(l.current.ExpiresAt)}
 }
 
 // leaseID names a lease on the timeline.

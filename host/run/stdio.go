@@ -42,27 +42,40 @@ func (s *stdio) undelivered() string {
 	return s.parts[0].name
 }
 
+// feed queues a line for the guest.
+func (cl *calls) feed(line []byte, name string) { cl.stdio.feed(line, name) }
+
+// unread queues a line for a guest that closed its input: it will never be read.
+func (cl *calls) unread(name string) {
+	if cl.stdio.closed {
+		cl.stdio.feed([]byte{'\n'}, name)
+	}
+}
+
+// undelivered names the line that the guest did not read, "" for none.
+func (cl *calls) undelivered() string { return cl.stdio.undelivered() }
+
 // stdin is a read of fd 0: it waits until there is a byte or the end.
-func (r *run) stdin(in sandbox.Inbound) {
+func (cl *calls) stdin(in sandbox.Inbound) {
 	if len(in.Payload) != 4 {
-		r.replyError(in.ID, abi.EINVAL, "invalid_request", "a read wants a size")
+		cl.replyError(in.ID, abi.EINVAL, "invalid_request", "a read wants a size")
 		return
 	}
-	s := &r.stdio
+	s := &cl.stdio
 	s.read, s.wants = in.ID, true
 	s.room = int(min(binary.LittleEndian.Uint32(in.Payload), abi.MaxReadChunk))
-	r.serveStdin()
+	cl.serveStdin()
 }
 
 // serveStdin answers a waiting read if there is something to say.
-func (r *run) serveStdin() {
-	s := &r.stdio
+func (cl *calls) serveStdin() {
+	s := &cl.stdio
 	if !s.wants || len(s.out) == 0 && !s.eof {
 		return
 	}
 	n := min(s.room, len(s.out))
 	s.wants = false
-	r.reply(s.read, s.out[:n])
+	cl.reply(s.read, s.out[:n])
 	if s.out = s.out[n:]; len(s.out) == 0 {
 		s.out = nil // START may be large
 	}
@@ -77,9 +90,9 @@ func (r *run) serveStdin() {
 
 // lines takes p of what the guest wrote to fd 1 and processes every line that is
 // complete. The write returns when they are: kept says that it waits.
-func (r *run) lines(in sandbox.Inbound, p []byte) (kept bool) {
-	s := &r.stdio
-	for r.latched == nil && r.cancel == nil {
+func (cl *calls) lines(in sandbox.Inbound, p []byte) (kept bool) {
+	s := &cl.stdio
+	for cl.outcome.ready() {
 		i := bytes.IndexByte(p, '\n')
 		if i < 0 {
 			break
@@ -90,45 +103,45 @@ func (r *run) lines(in sandbox.Inbound, p []byte) (kept bool) {
 			line = s.line
 		}
 		p = p[i+1:]
-		r.line(line)
+		cl.line(line)
 		s.line = s.line[:0]
 		if m := s.exchange.line; m != nil {
 			s.exchange.line = nil
-			if r.request(in, m, p) {
+			if cl.request(in, m, p) {
 				return true
 			}
 		}
 	}
-	defer r.reply(in.ID, nil)
-	if len(s.line)+len(p) > r.plan.Limits.FrameBytes+1 { // one byte for a CR
-		r.violate(r.proto.Fault(abi.VFrameTooLarge, "", "limit "+itoa(r.plan.Limits.FrameBytes)))
+	defer cl.reply(in.ID, nil)
+	if len(s.line)+len(p) > cl.plan.Limits.FrameBytes+1 { // one byte for a CR
+		cl.outcome.violate(cl.proto.Fault(abi.VFrameTooLarge, "", "limit "+itoa(cl.plan.Limits.FrameBytes)))
 		return false
 	}
 	s.line = append(s.line, p...)
-	if phase := r.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
-		r.violate(r.proto.Step(abi.StepMessage)) // it need not be a whole line
+	if phase := cl.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
+		cl.outcome.violate(cl.proto.Step(abi.StepMessage)) // it need not be a whole line
 	}
 	return false
 }
 
 // line processes one line without its line feed.
-func (r *run) line(line []byte) {
+func (cl *calls) line(line []byte) {
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
 	}
-	m, v := r.proto.Line(line)
+	m, v := cl.proto.Line(line)
 	if v != nil {
-		r.violate(v)
+		cl.outcome.violate(v)
 		return
 	}
-	r.handle(m, 0)
+	cl.handle(m, 0)
 }
 
 // lastLine processes a line that the guest's exit ended.
-func (r *run) lastLine() {
-	if line := r.stdio.line; len(line) > 0 && r.latched == nil && r.cancel == nil {
-		r.stdio.line = nil
-		r.line(line)
+func (cl *calls) lastLine() {
+	if line := cl.stdio.line; len(line) > 0 && cl.outcome.ready() {
+		cl.stdio.line = nil
+		cl.line(line)
 	}
 }

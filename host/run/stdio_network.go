@@ -29,10 +29,10 @@ const pieceBytes = 128 * abi.KiB
 
 // request handles a REQUEST or READ line. It reports whether the guest's write, in,
 // waits for it; what follows the line in the write is rest.
-func (r *run) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits bool) {
-	x := &r.stdio.exchange
-	if len(r.stdio.out) > 0 {
-		r.violate(r.proto.Fault(abi.VOutputWhileWaiting, m.Type(), "the answer before it was not read"))
+func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits bool) {
+	x := &cl.stdio.exchange
+	if len(cl.stdio.out) > 0 {
+		cl.outcome.violate(cl.proto.Fault(abi.VOutputWhileWaiting, m.Type(), "the answer before it was not read"))
 		return false
 	}
 	call, id, frame := abi.CallRead, "", []byte(nil)
@@ -42,19 +42,19 @@ func (r *run) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits boo
 	case *abi.ReadMessage:
 		id = m.ID
 	}
-	if _, declared := r.plan.manifest.Bindings[abi.BindingNetwork]; !declared || r.deps.Network == nil {
+	if _, declared := cl.plan.manifest.Bindings[abi.BindingNetwork]; !declared || cl.deps.Network == nil {
 		const text = "no host is approved for this connection"
-		r.logged("warn", "denied: "+text, abi.Value{})
-		r.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
+		cl.output.logged("warn", "denied: "+text, abi.Value{})
+		cl.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
 		return false
 	}
 	x.id, x.rest = id, bytes.Clone(rest)
 	in.Call = call // what is told of it afterwards is told of that call
-	r.outside(in, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
+	cl.outside(in, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
 		if call == abi.CallRead {
-			return x.more(ctx, r.deps.Network.Handle, nil)
+			return x.more(ctx, cl.deps.Network.Handle, nil)
 		}
-		return x.make(ctx, r.deps.Network.Handle, frame)
+		return x.make(ctx, cl.deps.Network.Handle, frame)
 	})
 	return true
 }
@@ -147,20 +147,20 @@ func (x *exchange) close(ctx context.Context, handle handler) {
 }
 
 // lineAnswered gives the guest the line it waits for and goes on with its write.
-func (r *run) lineAnswered(f finishedCall) {
-	x := &r.stdio.exchange
+func (cl *calls) lineAnswered(f finishedCall) {
+	x := &cl.stdio.exchange
 	id, rest := x.id, x.rest
 	x.id, x.rest = "", nil
-	if r.cancel != nil {
-		r.replyError(f.in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+	if cl.outcome.cancelled() {
+		cl.replyError(f.in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 		return
 	}
-	r.answer(id, f.errno, f.reply)
-	r.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)
+	cl.answer(id, f.errno, f.reply)
+	cl.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)
 }
 
 // answer feeds a RESPONSE: members of an answer, or the error text of a failure.
-func (r *run) answer(id string, errno abi.Errno, text []byte) {
+func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
 	line := abi.AppendQuote([]byte(`{"type":"RESPONSE","id":`), id)
 	if errno == abi.OK {
 		line = append(line, text...)
@@ -172,8 +172,8 @@ func (r *run) answer(id string, errno abi.Errno, text []byte) {
 			line = append(line, '}')
 		}
 	}
-	r.stdio.feed(append(line, "}\n"...), "response")
-	r.serveStdin()
+	cl.stdio.feed(append(line, "}\n"...), "response")
+	cl.serveStdin()
 }
 
 func errorText(code, message string) []byte {

@@ -46,32 +46,32 @@ func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
 
 // sealToken returns a handle for whatever a token is when a request is made.
 // Everything that was used to obtain it is protected as well.
-func (r *run) sealToken(f abi.SecretField) (handle string, ok bool) {
-	t := r.plan.Tokens[f.Name]
-	if t == nil || r.deps.Network == nil {
+func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
+	t := se.plan.Tokens[f.Name]
+	if t == nil || se.deps.Network == nil {
 		return "", false
 	}
-	handle = newHandle(r.deps.Handles)
-	r.deps.Network.SealCurrent(f.Name, handle, t.Current, f.Destinations)
+	handle = newHandle(se.deps.Handles)
+	se.deps.Network.SealCurrent(f.Name, handle, t.Current, f.Destinations)
 	t.Tell(func(secret string) {
-		r.deps.Network.Echo(handle, redact.Forms(secret))
-		r.learned.add(secret)
+		se.deps.Network.Echo(handle, redact.Forms(secret))
+		se.learned.add(secret)
 	})
-	r.learned.each(r.canary.Protect)
+	se.learn()
 	return handle, true
 }
 
 // sealSessions has the network keep session tokens of answers from the guest. Their
 // handles are drawn from one number, so that a replay has the same whatever comes
 // first.
-func (r *run) sealSessions() {
-	b := r.plan.manifest.Sluice
-	if b == nil || len(b.SessionTokens) == 0 || r.deps.Network == nil {
+func (se *secrets) sealSessions() {
+	b := se.plan.manifest.Sluice
+	if b == nil || len(b.SessionTokens) == 0 || se.deps.Network == nil {
 		return
 	}
 	var places []abi.SessionToken
 	for _, t := range b.SessionTokens {
-		at := r.plan.atOwners(abi.Destination{Origin: t.Origin})
+		at := se.plan.atOwners(abi.Destination{Origin: t.Origin})
 		if len(at) == 0 { // the owner named no server: it may be any
 			at = []abi.Destination{{}}
 		}
@@ -81,19 +81,28 @@ func (r *run) sealSessions() {
 		}
 	}
 	var base [16]byte
-	if _, err := io.ReadFull(r.deps.Handles, base[:]); err != nil {
+	if _, err := io.ReadFull(se.deps.Handles, base[:]); err != nil {
 		panic("no random bytes: " + err.Error()) // as in newHandle
 	}
-	r.deps.Network.SealTokens(places, func(field string, n int, value string) (string, [][]byte) {
+	se.deps.Network.SealTokens(places, func(field string, n int, value string) (string, [][]byte) {
 		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
 		handle := handleOf([16]byte(sum[:16]))
 		if value == "" { // a replay has none
 			return handle, nil
 		}
-		r.learned.add(value)
+		se.learned.add(value)
 		return handle, redact.Forms(value)
 	})
 }
+
+// secrets gives the guest its secrets, as handles or in plain, and protects them.
+type secrets struct {
+	*parts
+	learned learned
+}
+
+// learn protects the secrets that came up in a call.
+func (se *secrets) learn() { se.learned.each(se.canary.Protect) }
 
 // learned are secrets that came up beside the loop, where the canary is not to
 // be touched. They reach it before the reply of the call that brought them up

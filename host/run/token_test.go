@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -35,7 +36,7 @@ func TestSealSessions(t *testing.T) {
 		for _, origin := range named {
 			c.Approved.Destinations = map[string][]abi.Destination{"password": append(c.Approved.Destinations["password"], abi.Destination{Origin: origin})}
 		}
-		r := &run{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}}
+		r := &secrets{parts: &parts{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}, canary: &redact.Canary{}}}
 		r.plan.Connection = c
 		r.deps.Network, r.deps.Handles = k, bytes.NewReader(bytes.Repeat([]byte("seed"), 4))
 		r.sealSessions()
@@ -48,7 +49,7 @@ func TestSealSessions(t *testing.T) {
 		if _, forms := k.mint("session", 1, "value-of-a-session"); len(forms) == 0 {
 			t.Error("nothing to look for")
 		}
-		r.learned.each(r.canary.Protect)
+		r.learn()
 		if got := r.canary.Text("it is value-of-a-session"); strings.Contains(got, "value") {
 			t.Errorf("the log has %s", got)
 		}

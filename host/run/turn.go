@@ -19,57 +19,57 @@ type turn struct {
 const shownWait = 2 * time.Second
 
 // waits hands a wait of the call in progress to the loop, in order with its end.
-func (r *run) waits(origin string, until time.Time) {
+func (cl *calls) waits(origin string, until time.Time) {
 	select {
-	case r.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
-	case <-r.ctx.Done():
+	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
+	case <-cl.ctx.Done():
 	}
 }
 
 // takeTurn counts a wait for a rate as such, and shows a long one as state D:
 // nothing to do.
-func (r *run) takeTurn(t *turn) {
-	if r.latched != nil {
+func (as *assistances) takeTurn(t *turn) {
+	if as.outcome.over() {
 		return // closeTurn tells how it ended
 	}
-	if r.turn != nil {
-		if end := r.closeTurn("resolved", ""); end != nil {
-			r.submit(&store.Commit{Events: end}, nil)
+	if as.turn != nil {
+		if end := as.closeTurn("resolved", ""); end != nil {
+			as.commits.submit(&store.Commit{Events: end}, nil)
 		}
-		r.turn = nil
-		r.clocks.begin(time.Now(), false)
+		as.turn = nil
+		as.clocks.begin(time.Now(), false)
 	}
 	if t.until.IsZero() {
 		return
 	}
-	r.turn = t
-	r.clocks.beginSpan(time.Now(), &r.clocks.rate)
-	if r.cancel != nil || time.Until(t.until) < shownWait {
+	as.turn = t
+	as.clocks.beginSpan(time.Now(), &as.clocks.rate)
+	if as.outcome.cancelled() || time.Until(t.until) < shownWait {
 		return
 	}
 	t.shown = hexID("asst_", 8)
-	o := r.waitingFor(t)
+	o := as.waitingFor(t)
 	d := data{
 		"assistance_request_id": t.shown, "message": o.Message.Message, "progress_posture": o.Message.ProgressPosture,
 		"owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation, "sensitivity": o.Message.Sensitivity,
 		"stream": nil, "attachments": []abi.Attachment{},
 	}
-	r.submit(&store.Commit{Events: []store.Event{r.event("run.assistance_requested", "started", d)}}, nil)
+	as.commits.submit(&store.Commit{Events: []store.Event{as.journal.event("run.assistance_requested", "started", d)}}, nil)
 }
 
 // closeTurn ends the assistance of a wait that the owner was told of.
-func (r *run) closeTurn(status, reason string) []store.Event {
-	if r.turn == nil || r.turn.shown == "" {
+func (as *assistances) closeTurn(status, reason string) []store.Event {
+	if as.turn == nil || as.turn.shown == "" {
 		return nil
 	}
-	return []store.Event{r.assistanceEnd(r.waitingFor(r.turn), status, reason, "")}
+	return []store.Event{as.assistanceEnd(as.waitingFor(as.turn), status, reason, "")}
 }
 
 // waitingFor is a wait as an assistance of the host's own. The guest chose the
 // origin, so it may hold a secret.
-func (r *run) waitingFor(t *turn) abi.OpenAssistance {
+func (as *assistances) waitingFor(t *turn) abi.OpenAssistance {
 	return abi.OpenAssistance{ID: t.shown, Message: &abi.AssistanceMessage{
-		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+r.canary.Text(t.origin)+", which takes no more requests before.", 200),
+		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200),
 		ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone, ResponseObligation: abi.ObligationNone, Sensitivity: "none",
 	}}
 }

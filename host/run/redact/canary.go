@@ -205,3 +205,6 @@ func texts(raw []byte) iter.Seq2[[]byte, int] {
 		}
 	}
 }
+
+// Assistance is the profile Assistance of a text without protected values.
+func (c *Canary) Assistance(s string, max int) string { return Assistance(c.Text(s), max) }
