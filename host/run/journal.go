@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -87,22 +86,6 @@ type journal struct {
 	node     span            // of the guest
 }
 
-// commits are those of a run that are not settled. They reach the store one after the
-// other, and become durable in that order.
-type commits struct {
-	*parts
-	unsent  []*pendingCommit // not handed to the store
-	sending *pendingCommit   // on its way to the store; nil for none
-	pending []*pendingCommit // taken by the store
-	bytes   int              // of the batches in these
-
-	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
-	collected  context.CancelFunc
-
-	stall *stall // nil while the store takes what comes
-	said  *stall // whose assistance is open
-}
-
 // note remembers the last event.
 func (j *journal) note(e store.Event) { j.last = e }
 
@@ -173,120 +156,6 @@ func (j *journal) nodeEvent(typ, status string, d data) store.Event {
 	return j.event(typ, status, d)
 }
 
-// A pendingCommit is on its way to the disk. done runs once its fate is known.
-type pendingCommit struct {
-	commit  *store.Commit
-	taken   chan struct{} // closed once the store took it, or refused: then what follows is set
-	receipt *store.Receipt
-	refused error
-	span    span
-	bytes   int // of its batches
-	done    func(store.Ack, error)
-}
-
-func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
-	if done == nil {
-		done = func(store.Ack, error) {}
-	}
-	p := &pendingCommit{commit: c, taken: make(chan struct{}), done: done}
-	for _, b := range c.Batches {
-		p.bytes += b.Size()
-	}
-	cs.bytes += p.bytes
-	return p
-}
-
-// submit queues a commit behind all earlier ones. Waiting progress goes first,
-// so that it stays in order.
-func (cs *commits) submit(c *store.Commit, done func(store.Ack, error)) {
-	if cs.output.holdsProgress() {
-		cs.output.flushProgress(time.Now(), true)
-	}
-	cs.submitNow(c, done)
-}
-
-func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
-	if n := len(c.Events); n > 0 {
-		cs.journal.note(c.Events[n-1])
-	}
-	cs.unsent = append(cs.unsent, cs.pend(c, done))
-	cs.sendNext()
-}
-
-// sendNext hands the store the next commit. A store whose disk is full keeps
-// whoever submits records waiting, so nobody of the run waits for that: records
-// stay here meanwhile, and the loop goes on.
-func (cs *commits) sendNext() {
-	if cs.sending == nil && len(cs.unsent) > 0 && len(cs.unsent[0].commit.Batches) > 0 {
-		cs.stalls(time.Now()) // which may send what says so
-	}
-	if cs.sending != nil || len(cs.unsent) == 0 {
-		return
-	}
-	p := cs.unsent[0]
-	ctx := cs.ctx
-	if len(p.commit.Batches) > 0 {
-		if cs.stall != nil && cs.outcome.ready() {
-			return
-		}
-		ctx = cs.collecting
-	}
-	cs.unsent, cs.sending = cs.unsent[1:], p
-	c := p.commit
-	cs.lease.sign(c)
-	cs.journal.inOrder(c.Events)
-	p.span = cs.journal.appended(c.Events)
-	go func() {
-		p.receipt, p.refused = cs.deps.Store.Submit(ctx, c)
-		close(p.taken)
-	}()
-}
-
-// begin has the store take records until stopRecords.
-func (cs *commits) begin() { cs.collecting, cs.collected = context.WithCancel(cs.ctx) }
-
-// stopRecords gives up records that the store has not taken.
-func (cs *commits) stopRecords() { cs.collected() }
-
-// full reports whether the guest has to wait.
-func (cs *commits) full() bool { return cs.underway() >= window || cs.bytes >= windowBytes }
-
-// stalled reports whether the store waits for its disk.
-func (cs *commits) stalled() bool { return cs.stall != nil }
-
-// adopt takes a commit that the store has.
-func (cs *commits) adopt(p *pendingCommit) { cs.pending = append(cs.pending, p) }
-
-// sent is closed when the store took the commit that was handed to it; nil when
-// there is none.
-func (cs *commits) sent() <-chan struct{} {
-	if cs.sending == nil {
-		return nil
-	}
-	return cs.sending.taken
-}
-
-// took is what follows.
-func (cs *commits) took() {
-	p := cs.sending
-	cs.sending = nil
-	if p.refused != nil {
-		cs.fail(p, p.refused)
-	} else {
-		cs.pending = append(cs.pending, p)
-	}
-	cs.sendNext()
-}
-
-// underway counts the commits that are not settled.
-func (cs *commits) underway() int {
-	n := len(cs.pending) + len(cs.unsent)
-	if cs.sending != nil {
-		n++
-	}
-	return n
-}
-
 // inOrder keeps the times of a run's events from decreasing: events of one
 // commit are not made in the order they stand in, and a clock may be set back.
 func (j *journal) inOrder(events []store.Event) {
@@ -297,47 +166,6 @@ func (j *journal) inOrder(events []store.Event) {
 		}
 		events[i].OccurredAt, j.at = at, at
 	}
-}
-
-// latchStore is latch for a failure of the store. One that comes while the guest
-// has its grace ends nothing: the cancel came first.
-func (o *outcome) latchStore(c *cause) {
-	if o.cancel == nil {
-		o.latch(c)
-	}
-}
-
-// head is closed when the oldest pending commit has settled; nil when there is
-// none.
-func (cs *commits) head() <-chan struct{} {
-	if len(cs.pending) == 0 {
-		return nil
-	}
-	return cs.pending[0].receipt.Done()
-}
-
-// settle takes the oldest pending commit's outcome.
-func (cs *commits) settle() {
-	p := cs.pending[0]
-	cs.pending = cs.pending[1:]
-	ack, err := p.receipt.Result()
-	if err != nil {
-		cs.fail(p, err)
-		return
-	}
-	cs.bytes -= p.bytes
-	p.span.end(nil)
-	p.done(ack, nil)
-	cs.journal.announce(p.commit.Events, ack)
-}
-
-// fail is the end of a commit that the store refused.
-func (cs *commits) fail(p *pendingCommit, err error) {
-	cs.bytes -= p.bytes
-	p.span.end(err)
-	p.done(store.Ack{}, err)
-	cs.journal.refused(p.commit.Events)
-	cs.outcome.latchStore(storeCause(err))
 }
 
 // announce shows durable events to whoever watches the run.
@@ -352,70 +180,4 @@ func (j *journal) announce(events []store.Event, ack store.Ack) {
 		}
 		j.deps.Watch(e)
 	}
-}
-
-// barrier waits until everything submitted is durable or has failed, and
-// reports whether all is well. A disk may take its time: budgets, the lease and
-// requests to end the run are looked at meanwhile, and whatever ends it ends the
-// wait. The caller then leaves its call alone.
-func (r *run) barrier() bool {
-	for r.commits.underway() > 0 && r.outcome.ready() {
-		select {
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
-			r.commits.settle()
-		case c := <-r.cancels:
-			r.cancelRequested(c)
-		case <-r.interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
-			if r.guest != nil {
-				r.clocks.sample(now, r.guest.Usage().CPU)
-			}
-			r.inTime(now)
-		}
-	}
-	return r.outcome.ready()
-}
-
-// settled waits for everything submitted, whatever its fate. While the disk is
-// full that may be long: a request to end the run is heard then, and the run is
-// given up when nobody is there any more.
-func (r *run) settled() {
-	for r.commits.underway() > 0 {
-		var cancels <-chan CancelRequest
-		var interrupted <-chan struct{}
-		if r.commits.stalled() {
-			cancels, interrupted = r.cancels, r.interrupted
-		}
-		select {
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
-			r.commits.settle()
-		case c := <-cancels:
-			r.cancelRequested(c)
-		case <-interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
-			r.commits.stalls(now)
-			if r.leaves() {
-				r.commits.forsake()
-			}
-		}
-	}
-}
-
-// storeCause maps a store's refusal to a reason.
-func storeCause(err error) *cause {
-	c := &cause{reason: "runtime_error", origin: "storage", message: abi.Cut(err.Error(), 500)}
-	var sink *store.SinkError
-	switch {
-	case errors.As(err, &sink):
-		c.reason = sink.Code
-	case errors.Is(err, store.ErrNoSpace):
-		c.message += "; free some disk space and run again, nothing stored is lost"
-	}
-	return c
 }

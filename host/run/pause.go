@@ -1,12 +1,10 @@
 package run
 
 import (
-	"bytes"
+	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -26,26 +24,6 @@ type pausing struct {
 	sleep    time.Duration // that is left of the guest's sleep
 	resolved string        // the interrupt that was answered meanwhile
 	told     func()        // tells the browser of an answer of meanwhile; nil for none
-}
-
-// hold keeps back what would let the guest go on: from before the call that a
-// pause may take effect at, to its end.
-//
-// Invariant: calls is bounded by the credit of the guest, none of which is
-// returned meanwhile.
-type hold struct {
-	on            bool
-	reply         *heldReply
-	frames, bytes int              // credit
-	done          *abi.DoneMessage // a DONE that was the drain point, unprocessed
-	doneCall      uint32
-	calls         []sandbox.Inbound // what arrived since, in order
-}
-
-type heldReply struct {
-	id      uint32
-	errno   abi.Errno
-	payload []byte
 }
 
 // A suspender is a Guest whose worker can be stopped where it stands.
@@ -201,45 +179,6 @@ func (ps *pause) letRun() {
 	ps.place()
 }
 
-// goOn gives the guest what was kept back. Calls that came meanwhile follow from
-// the loop.
-func (cl *calls) goOn() {
-	h := cl.hold
-	cl.hold = hold{calls: h.calls}
-	if h.frames > 0 {
-		cl.credit(h.frames, h.bytes)
-	}
-	if h.done != nil {
-		cl.handle(h.done, h.doneCall)
-	}
-	if h.reply != nil {
-		cl.send(h.reply.id, h.reply.errno, h.reply.payload)
-	}
-}
-
-// dropHeld is goOn for a run that is being cancelled: every call fails.
-func (cl *calls) dropHeld() {
-	cl.hold.reply, cl.hold.done = nil, nil
-	cl.goOn()
-}
-
-// again handles a call that came while the run stood still; it reports whether
-// there was one.
-func (cl *calls) again() bool {
-	if len(cl.hold.calls) == 0 || cl.hold.on {
-		return false
-	}
-	in := cl.hold.calls[0]
-	cl.hold.calls = slices.Delete(cl.hold.calls, 0, 1)
-	cl.call(in)
-	return true
-}
-
-// keep holds a reply back.
-func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
-	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
-}
-
 // by names the principal that an event is due to.
 func by(principal string, e store.Event) store.Event {
 	e.ActorType, e.ActorID = "owner", ownerOr(principal)
@@ -256,3 +195,55 @@ func ownerOr(principal string) string {
 // reachable reports whether an error of the worker's channel is a fault: a worker
 // that is gone is none.
 func reachable(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
+
+// Slots are the places of runs that execute (host.runs of security.md §17). One
+// value serves one run, and is called by that run's goroutine alone.
+//
+// A run takes a place before its guest is started and has it to the end, but not
+// while it waits for its owner or is paused: then it uses no processor, and may
+// do so for days.
+type Slots interface {
+	Acquire(ctx context.Context) error // waits for a place
+	Leave()                            // the place is free for another
+	Return()                           // it goes on at once, also beyond the limit
+	Release()                          // the end; after Acquire, and not while away
+}
+
+// queue waits for a place.
+func (ps *pause) queue(ctx context.Context) bool {
+	if ps.deps.Slots == nil {
+		return true
+	}
+	ps.control.change(func(l *Live) { l.Queued = true })
+	err := ps.loop.meanwhile(ctx, ps.deps.Slots.Acquire)
+	ps.control.change(func(l *Live) { l.Queued = false })
+	ps.placed = err == nil
+	if err != nil && !ps.outcome.cancelled() {
+		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
+	}
+	return ps.outcome.ready()
+}
+
+// place gives the run's place away while it waits, and takes it back.
+func (ps *pause) place() {
+	away := ps.questions.open() || ps.paused != nil
+	if !ps.placed || away == ps.away {
+		return
+	}
+	if ps.away = away; away {
+		ps.deps.Slots.Leave()
+	} else {
+		ps.deps.Slots.Return()
+	}
+}
+
+// release gives the place up.
+func (ps *pause) release() {
+	if !ps.placed {
+		return
+	}
+	if ps.away {
+		ps.deps.Slots.Return()
+	}
+	ps.deps.Slots.Release()
+}

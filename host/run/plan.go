@@ -414,3 +414,13 @@ func (p *Plan) intent() string {
 	}
 	return intentNone
 }
+
+// grantFault is the end of a run whose grant has run out, nil while it is
+// usable. What changes it meanwhile the store knows.
+func (p *Plan) grantFault() *cause {
+	code := p.Connection.Grant.Fault(time.Now())
+	if code == "" {
+		return nil
+	}
+	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
+}

@@ -1,10 +1,12 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -161,148 +163,197 @@ func (o *outcome) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }
 
-// reject is R78: why a record can never be stored, nil for one that can.
-func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
-	if m.Rejected != "" {
-		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}
+// refusedAll reports whether the run got records for a stream that a checkpoint
+// stream governs and could store none of them. A cursor behind them would lose
+// them for good.
+func (rs *records) refusedAll(p string) bool {
+	return slices.ContainsFunc(rs.buffers, func(b buffer) bool {
+		parents := rs.plan.manifest.Parents(b.stream)
+		governed := slices.Contains(parents, p) || len(parents) == 0 && b.stream == p
+		return governed && b.refused.count > 0 && b.flushed == 0
+	})
+}
+
+// refusedRecords adds a known gap for every stream with rejected records, and
+// the event that a stream of which nothing could be stored was left out.
+func (rs *records) refusedRecords() (events []store.Event) {
+	for i := range rs.buffers {
+		b := &rs.buffers[i]
+		if b.refused.count == 0 {
+			continue
+		}
+		n := int64(b.refused.count)
+		all := n + b.flushed
+		message := fmt.Sprintf("%s of %s of %s could not be stored, for example %s.", strconv.FormatInt(n, 10),
+			countOf(all, "record"), b.stream, b.refused.first[0])
+		if b.flushed == 0 {
+			message += " The cursor stays where it was."
+		}
+		raw, _ := marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
+		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream, Message: message, Count: n,
+			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
+		rs.gaps.add(g)
+		if b.flushed > 0 {
+			continue // run.batch_ingested told it
+		}
+		events = append(events, rs.journal.streamEvent("run.stream_skipped", "skipped", b.stream, data{
+			"stream": b.stream, "reason": g.Reason, "message": message, "known_gap": g, "diagnostics": g.Diagnostics,
+		}))
 	}
-	if !m.Compound && spellsArray(m.Key) {
-		return &Rejection{Code: rejectKeyForm}
+	return events
+}
+
+// ingestFailure is what the terminal event says of a flush that failed.
+type ingestFailure struct {
+	Stream    string `json:"stream"`
+	BatchSize int    `json:"batch_size"`
+	Phase     string `json:"phase"`
+}
+
+// flush hands one stream's buffer to the store: its records and the event that
+// announces them, in one commit. It does not wait.
+func (rs *records) flush(stream int) {
+	n := rs.buffers[stream].len()
+	if n == 0 || !rs.outcome.ready() {
+		return
 	}
-	if len(m.Data) == 0 {
+	if c := rs.plan.grantFault(); c != nil {
+		c.ingest = &ingestFailure{rs.buffers[stream].stream, n, rs.loop.phase()}
+		rs.outcome.latch(c)
+		return
+	}
+	rs.commits.submit(rs.taken(stream))
+}
+
+// taken empties one stream's buffer into a commit. done counts what became of it.
+func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, error)) {
+	b := &rs.buffers[stream]
+	n := b.len()
+	batch, met, refused := b.batch, b.met, b.rejected
+	rejected := refused.count
+	accepted := n - rejected
+	rs.buffered -= b.size()
+	b.batch, b.met, b.rejected = nil, nil, rejections{}
+	rs.order = slices.DeleteFunc(rs.order, func(i int) bool { return i == stream })
+	rs.submitted += int64(accepted)
+	d := data{
+		"batch_size": n, "records_attempted": n, "records_accepted": accepted, "records_flushed": accepted,
+		"records_rejected": rejected, "records_permanently_rejected": rejected,
+		"total_records_flushed": rs.submitted, "grant_id": nullable(string(rs.plan.grant)),
+	}
+	if rejected > 0 {
+		d["rejection_codes"], d["rejections"] = refused.codes, refused.first
+	}
+	c = &store.Commit{Events: []store.Event{rs.journal.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
+	if batch != nil {
+		c.Batches = []*store.Batch{batch}
+	}
+	phase := rs.loop.phase()
+	return c, func(_ store.Ack, err error) {
+		if batch != nil {
+			rs.recycle(batch)
+		}
+		p := &rs.perRun
+		p.attempted += int64(n)
+		if err != nil {
+			p.dropped += int64(n)
+			rs.outcome.latchStore(ingestCause(err, &ingestFailure{b.stream, n, phase}))
+			return
+		}
+		rs.gaps.stored(met)
+		p.accepted += int64(accepted)
+		p.rejected += int64(rejected)
+		b.refused.join(refused)
+		b.flushed += int64(accepted)
+	}
+}
+
+// How long the last records of a run may wait for a place on the disk: it is full,
+// or very slow. Whoever cancels waits with them.
+const (
+	keepWithin          = 10 * time.Second
+	keepWithinCancelled = time.Second
+)
+
+// keepEmitted stores what the guest had sent before the run ended, however it
+// ended: records are facts, and only a cursor is a promise. A store that refuses
+// them, or a grant that is over, leaves them dropped, and changes nothing about
+// how the run ends. Beside a protected value nothing is kept that is not yet.
+func (rs *records) keepEmitted() {
+	if len(rs.order) == 0 || rs.outcome.unkept() || rs.plan.grantFault() != nil {
+		return
+	}
+	within := keepWithin
+	if rs.outcome.cancelled() || rs.commits.stalled() {
+		within = keepWithinCancelled
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(rs.ctx), within)
+	defer stop()
+	rs.output.flushProgress(time.Now(), true)
+	rs.loop.settled()
+	defer rs.outcome.unchanged()()
+	for _, stream := range slices.Clone(rs.order) {
+		c, done := rs.taken(stream)
+		p := rs.commits.pend(c, done)
+		rs.lease.sign(c)
+		rs.journal.inOrder(c.Events)
+		p.span = rs.journal.appended(c.Events)
+		if p.receipt, p.refused = rs.deps.Store.Submit(ctx, c); p.refused != nil {
+			rs.commits.fail(p, p.refused)
+			continue
+		}
+		rs.commits.adopt(p)
+	}
+	rs.loop.settled()
+}
+
+// ingestCause maps what the sink said of a flush.
+func ingestCause(err error, f *ingestFailure) *cause {
+	c := storeCause(err)
+	c.ingest = f
+	var sink *store.SinkError
+	if !errors.As(err, &sink) && !errors.Is(err, store.ErrFenced) {
+		c.reason = "ingest_storage_error"
+	}
+	return c
+}
+
+// flushAll flushes every buffer, in the order of their first record.
+func (rs *records) flushAll() {
+	for _, stream := range slices.Clone(rs.order) {
+		rs.flush(stream)
+	}
+}
+
+// flushFor flushes what a cursor of stream covers: its own buffer and those of
+// the streams that declare it as a parent.
+func (rs *records) flushFor(stream string) {
+	children := rs.plan.manifest.Children(stream)
+	for _, i := range slices.Clone(rs.order) {
+		if name := rs.buffers[i].stream; name == stream || slices.Contains(children, name) {
+			rs.flush(i)
+		}
+	}
+}
+
+// dropBuffers counts what will never be flushed.
+func (rs *records) dropBuffers() (dropped map[string]bool) {
+	dropped = map[string]bool{}
+	for i := range rs.buffers {
+		b := &rs.buffers[i]
+		if n := b.len(); n > 0 {
+			rs.perRun.dropped += int64(n)
+			dropped[b.stream] = true
+			b.batch, b.rejected = nil, rejections{}
+		}
+	}
+	rs.order, rs.buffered = nil, 0
+	return dropped
+}
+
+func nullable(s string) any {
+	if s == "" {
 		return nil
 	}
-	if field, ok := b.identity(m); !ok {
-		return &Rejection{Code: rejectIdentity, Field: field}
-	}
-	if b.spec.CheckSchema {
-		return mismatch(b.spec, m)
-	}
-	return nil
-}
-
-// spellsArray reports whether a key that is a text spells what a compound key is
-// kept as: the two would be one record.
-func spellsArray(key []byte) bool {
-	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
-		return false
-	}
-	var s abi.Scanner
-	if kind, err := s.Valid(key); err != nil || kind != abi.KindArray {
-		return false
-	}
-	canonical, _, ok := abi.CanonicalKey(nil, key)
-	return ok && bytes.Equal(canonical, key)
-}
-
-// identity compares the primary-key fields that data has with their parts of
-// the key, and names the one that differs.
-func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
-	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
-		v := memberOf(m.Members, b.spec.PrimaryKey[0])
-		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
-	}
-	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
-		return b.singlePart(m)
-	}
-	i := 0
-	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
-	for part := range key.Items() {
-		if i < len(b.spec.PrimaryKey) {
-			v := memberOf(m.Members, b.spec.PrimaryKey[i])
-			text, _ := part.Text()
-			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
-				return b.spec.PrimaryKey[i], false
-			}
-		}
-		i++
-	}
-	return "", i == len(b.spec.PrimaryKey)
-}
-
-// singlePart handles a key whose form differs from the declaration's: an array
-// of one for one field. Anything else has the wrong number of parts.
-func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
-	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
-		return "", false
-	}
-	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
-	n, text := 0, ""
-	for part := range key.Items() {
-		text, _ = part.Text()
-		n++
-	}
-	v := memberOf(m.Members, b.spec.PrimaryKey[0])
-	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
-}
-
-func memberOf(members []abi.Member, name string) abi.Member {
-	for _, m := range members {
-		if string(m.Name) == name {
-			return m
-		}
-	}
-	return abi.Member{}
-}
-
-// textEquals compares a value as text with a part of a key.
-func textEquals(v abi.Member, key []byte) bool {
-	switch v.Kind {
-	case abi.KindString:
-		if inner := v.Value[1 : len(v.Value)-1]; bytes.Equal(inner, key) && bytes.IndexByte(inner, '\\') < 0 {
-			return true
-		}
-		return abi.EqualText(v.Value, string(key))
-	case abi.KindNumber:
-		if bytes.Equal(v.Value, key) {
-			return true
-		}
-		a, okA := abi.Int64(v.Value)
-		k, okK := abi.Int64(key)
-		return okA && okK && a == k && isInteger(key)
-	default:
-		return bytes.Equal(v.Value, key)
-	}
-}
-
-func isInteger(key []byte) bool {
-	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
-}
-
-// mismatch checks required members and the types of those present, and says
-// what does not match.
-func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
-	for _, name := range spec.Required {
-		if memberOf(m.Members, name).Kind == 0 {
-			return &Rejection{Code: rejectSchema, Field: name, Received: "missing"}
-		}
-	}
-	for _, v := range m.Members {
-		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
-			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "), Received: v.Kind.String()}
-		}
-	}
-	return nil
-}
-
-func hasType(types []string, v abi.Member) bool {
-	if len(types) == 0 {
-		return true
-	}
-	for _, t := range types {
-		switch {
-		case t == "string" && v.Kind == abi.KindString,
-			t == "number" && v.Kind == abi.KindNumber,
-			t == "boolean" && v.Kind == abi.KindBool,
-			t == "object" && v.Kind == abi.KindObject,
-			t == "array" && v.Kind == abi.KindArray,
-			t == "null" && v.Kind == abi.KindNull:
-			return true
-		case t == "integer" && v.Kind == abi.KindNumber:
-			if _, ok := abi.Int64(v.Value); ok {
-				return true
-			}
-		}
-	}
-	return false
+	return s
 }

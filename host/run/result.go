@@ -113,3 +113,30 @@ type Usage struct {
 
 // cursors maps a checkpoint stream to its staged cursor.
 type cursors map[string]json.RawMessage
+
+// Facts are the collection_facts of R111: what was counted, without a verdict.
+type Facts struct {
+	ReferenceOnly bool         `json:"reference_only"`
+	SchemaVersion int          `json:"schema_version"`
+	Streams       []StreamFact `json:"streams"`
+}
+
+// A StreamFact is what is known of one in-scope stream.
+type StreamFact struct {
+	Stream            string       `json:"stream"`
+	Collected         int64        `json:"collected"`
+	Rejected          int64        `json:"rejected,omitempty"`
+	Considered        *int64       `json:"considered,omitempty"`
+	Covered           *int64       `json:"covered,omitempty"`
+	Checkpoint        string       `json:"checkpoint"`
+	PendingDetailGaps int          `json:"pending_detail_gaps"`
+	Skipped           *SkippedFact `json:"skipped"`
+	CollectionScope   string       `json:"collection_scope,omitempty"`
+}
+
+// A SkippedFact is the latest skip of a stream.
+type SkippedFact struct {
+	Reason         string            `json:"reason"`
+	RecoveryAction string            `json:"recovery_action,omitempty"`
+	Continuation   *abi.Continuation `json:"continuation,omitempty"`
+}

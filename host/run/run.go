@@ -1,17 +1,32 @@
+// Package run is one run: it takes a resolved start, drives a guest through the run
+// protocol and leaves one result and one timeline.
+//
+// A run is one goroutine, the loop (loop.go). Guest calls, store receipts, answers of
+// the owner, timers and requests to end or pause reach it over channels and are handled
+// one at a time, so that its state needs no locks. The state is that of its parts, each
+// in a file of its own: records, checkpoints, gaps, questions, assistances, secrets,
+// output, pause, journal, commits, lease, outcome, report and terminal. A part calls the
+// methods of the others and leaves their fields alone (parts_test.go).
+//
+// Everything a guest can call stands on one page (calls.dispatch); whether a message is
+// allowed is decided by abi.Protocol, which is pure.
+//
+// Accept makes a run durable, Do performs it. Others steer it with Cancel, Pause and
+// Resume and look at it with Live; none of them waits for the run. A wait for the disk
+// does not keep the run from being cancelled.
+//
+// The guest and every byte from it are hostile. The package trusts its Plan, which
+// Prepare has checked, and the store's acknowledgements, and nothing else.
 package run
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"io"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
-	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -172,308 +187,3 @@ func (r *Run) Cancel(c CancelRequest) {
 // is a *Refusal of Accept's: then nothing was recorded. Everything else is in the
 // result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }
-
-// parts is what a run consists of, beside what all of them read. Each part owns its
-// state: the others call its methods and leave its fields alone. Only the run's own
-// goroutine calls them, but for what is said to be guarded.
-type parts struct {
-	plan   *Plan
-	deps   Deps
-	id     store.RunID
-	trace  store.TraceID
-	ctx    context.Context // ends with the guest: handlers watch it
-	guest  Guest           // nil before there is one
-	proto  *abi.Protocol
-	canary *redact.Canary
-	clocks *clocks
-
-	loop        *run         // waits and dispatches
-	calls       *calls       // what the guest asks, and what it is answered
-	records     *records     // admitted and not flushed
-	states      *checkpoints // cursors accepted and not committed
-	gaps        *gaps        // what is missing
-	questions   *questions   // to the owner, that block
-	assistances *assistances // to the owner, that do not
-	browser     *browsing    // the browser binding
-	secrets     *secrets     // handles and protected values
-	output      *output      // log, messages and progress
-	pause       *pause
-	control     *control // what other goroutines see of the run and ask of it
-	journal     *journal // events
-	commits     *commits // on their way to the store
-	lease       *lease
-	outcome     *outcome  // how the run ends
-	report      *report   // the result
-	terminal    *terminal // the last commit
-}
-
-// run is the loop of a run. Only the goroutine in do touches it.
-type run struct {
-	*parts
-	rec         store.Run
-	cancels     chan CancelRequest
-	stop        context.CancelFunc // ends ctx
-	asker       context.Context    // of who asked for the run
-	accepted    bool
-	ticks       <-chan time.Time
-	interrupted <-chan struct{} // nil once it was seen
-}
-
-func newRun(p *Plan, d Deps) *run {
-	now := time.Now()
-	all := &parts{plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
-	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
-	all.loop = r
-	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, collected: func() {}}
-	all.lease = &lease{parts: all, renewed: make(chan renewal, 1)}
-	all.outcome, all.report, all.terminal = &outcome{parts: all}, &report{all}, &terminal{parts: all}
-	all.calls = &calls{parts: all, finished: make(chan finishedCall, 1)}
-	all.records, all.states, all.gaps = newRecords(all), &checkpoints{parts: all, cursors: cursors{}}, newGaps(all)
-	all.questions = &questions{parts: all, answers: make(chan answer), asked: map[string]int{}}
-	all.assistances = &assistances{parts: all, deadlines: map[string]time.Time{}}
-	all.output = newOutput(all, now)
-	all.pause, all.control = &pause{parts: all}, newControl()
-	all.secrets = &secrets{parts: all}
-	all.browser = newBrowsing(all)
-	all.secrets.deliver()
-	all.proto = abi.NewProtocol(abi.Contract{
-		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
-		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
-		NewID: func() string { return hexID("asst_", 8) },
-	})
-	r.rec = store.Run{
-		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
-		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
-		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf, Request: p.Request,
-	}
-	return r
-}
-
-func (r *run) do(ctx context.Context) (*Result, error) {
-	if !r.accepted {
-		if err := r.accept(ctx, nil); err != nil {
-			return nil, err
-		}
-	}
-	if r.deps.Ended != nil {
-		defer r.deps.Ended()
-	}
-	r.asker = ctx
-	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	r.commits.begin()
-	defer r.questions.wait()
-	defer r.stop()
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	r.ticks, r.interrupted = ticker.C, ctx.Done()
-	whole := r.journal.begin()
-	if r.deps.Network != nil {
-		r.deps.Network.Waits(r.calls.waits)
-	}
-	if r.pause.queue(ctx) && r.launch(ctx) {
-		r.loop()
-	}
-	result := r.finish()
-	r.pause.release()
-	whole.end(result.err())
-	return result, nil
-}
-
-func orForever(d time.Duration) time.Duration {
-	if d == 0 {
-		return 1 << 62
-	}
-	return d
-}
-
-// tick is how often budgets are looked at.
-const tick = 100 * time.Millisecond
-
-// How many commits of a run, and bytes in them, may be on their way at once.
-// What one call adds comes on top.
-const (
-	window      = 64
-	windowBytes = 12 * abi.MiB
-)
-
-// loop handles whatever comes until the worker is gone.
-func (r *run) loop() {
-	calls := r.guest.Calls()
-	for {
-		if r.calls.again() {
-			continue
-		}
-		in := calls
-		if r.commits.full() {
-			in = nil // back-pressure: the guest waits in its socket
-		}
-		if r.outcome.over() {
-			in = calls // what it still sends is read and dropped
-		}
-		select {
-		case c, ok := <-in:
-			if !ok {
-				r.left()
-				return
-			}
-			r.calls.call(c)
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
-			r.commits.settle()
-		case f := <-r.calls.ended():
-			r.calls.finishCall(f)
-		case <-r.browser.word():
-			r.browser.listen()
-		case a := <-r.questions.answered():
-			r.questions.take(a)
-		case c := <-r.cancels:
-			r.cancelRequested(c)
-		case <-r.interrupted:
-			r.interrupt()
-		case <-r.control.woken():
-			r.pause.steer(time.Now())
-		case <-r.calls.woken():
-			r.calls.wake()
-		case now := <-r.ticks:
-			r.tick(now)
-		}
-	}
-}
-
-func (r *run) ticking() <-chan time.Time { return r.ticks }
-
-// row is the run's row, to be written.
-func (r *run) row() *store.Run { return ptr(r.rec) }
-
-// ended writes the end into the row: the log and the record say the same.
-func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
-	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
-	return r.row()
-}
-
-// interrupt is the end of the context that the run was started with.
-func (r *run) interrupt() {
-	r.interrupted = nil
-	r.cancelRequested(interruption)
-}
-
-var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
-
-// tick looks at everything that time can end.
-func (r *run) tick(now time.Time) {
-	r.clocks.sample(now, r.guest.Usage().CPU)
-	r.commits.stalls(now)
-	if r.outcome.over() {
-		return
-	}
-	if r.outcome.leaving(now) {
-		return
-	}
-	if !r.inTime(now) {
-		return
-	}
-	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it asks, waits and sends no further
-		r.outcome.latch(c)
-		return
-	}
-	if r.pause.on() {
-		return
-	}
-	if r.control.wanted() {
-		r.pause.steer(now)
-	}
-	r.assistances.assistanceTimeouts(now)
-	r.questions.interactionTimeout(now)
-	r.output.flushProgress(now, false)
-	if r.outcome.lingers(now) {
-		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
-	}
-}
-
-// leaving reports whether the run is being cancelled: the cancel came first, and
-// nothing else decides now. A guest that stays beyond the grace is
-// stopped.
-func (o *outcome) leaving(now time.Time) bool {
-	c := o.cancel
-	if c != nil && now.After(c.until) && !c.forced && o.guest != nil {
-		c.forced = true
-		o.guest.Kill()
-	}
-	return c != nil
-}
-
-// inTime looks at the budgets and renews the lease. It reports whether the run
-// goes on.
-func (r *run) inTime(now time.Time) bool {
-	r.commits.stalls(now)
-	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
-		r.outcome.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
-		return false
-	}
-	r.lease.renew(now)
-	return !r.outcome.over()
-}
-
-// lease is the run's lease.
-type lease struct {
-	*parts
-	current  store.Lease
-	renewAt  time.Time
-	renewing bool
-	renewed  chan renewal // capacity 1
-}
-
-// took begins the lease.
-func (l *lease) took(current store.Lease) {
-	l.current, l.renewAt = current, time.Now().Add(l.deps.LeaseRenew)
-}
-
-// sign makes a commit one of this run's holder, under its grant.
-func (l *lease) sign(c *store.Commit) { c.Lease, c.Grant = l.current, l.plan.grant }
-
-// A renewal is what the store said of the lease.
-type renewal struct {
-	lease store.Lease
-	err   error
-}
-
-// renew keeps the lease; a run that lost it writes nothing more. One that
-// had lapsed and was nobody's meanwhile is told of. It does not wait:
-// a store whose disk is full answers when there is room.
-func (l *lease) renew(now time.Time) {
-	if l.renewing {
-		l.renewal()
-		return
-	}
-	if !now.After(l.renewAt) {
-		return
-	}
-	l.renewAt, l.renewing = now.Add(l.deps.LeaseRenew), true
-	current := l.current
-	go func() {
-		next, err := l.deps.Store.Renew(l.ctx, current, l.deps.LeaseTTL)
-		l.renewed <- renewal{next, err}
-	}()
-}
-
-// renewal takes the answer, when there is one.
-func (l *lease) renewal() {
-	select {
-	case n := <-l.renewed:
-		l.renewing = false
-		lapsed := time.Now().After(l.current.ExpiresAt)
-		switch {
-		case n.err == nil:
-			l.current = n.lease
-			if lapsed && l.guest != nil {
-				l.commits.submit(&store.Commit{Events: []store.Event{l.journal.event("lease.renewed", "in_progress", l.held())}}, nil)
-			}
-		case errors.Is(n.err, store.ErrFenced):
-			lost := hostFault("renew lease", n.err)
-			lost.fenced = true
-			l.outcome.latch(lost)
-		}
-	default:
-	}
-}

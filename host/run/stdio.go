@@ -2,7 +2,12 @@ package run
 
 import (
 	"bytes"
+	"context"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -144,4 +149,175 @@ func (cl *calls) lastLine() {
 		cl.stdio.line = nil
 		cl.line(line)
 	}
+}
+
+// exchange is the network of a stdio connector that speaks lines: one request
+// at a time, made by the same binding and under the same policy as by its functions.
+type exchange struct {
+	line   abi.Message // REQUEST or READ that is to be handled
+	id     string      // of the line that the guest's write waits for, "" without one
+	rest   []byte      // what came behind that line in the same write
+	handle uint32      // of a body that there is more of, 0 without
+	held   []byte      // its bytes that are read and make no whole character yet
+}
+
+// pieceBytes is how much of a body one line brings. Written as text it takes no more
+// than six times as much.
+const pieceBytes = 128 * abi.KiB
+
+// request handles a REQUEST or READ line. It reports whether the guest's write, in,
+// waits for it; what follows the line in the write is rest.
+func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits bool) {
+	x := &cl.stdio.exchange
+	if len(cl.stdio.out) > 0 {
+		cl.outcome.violate(cl.proto.Fault(abi.VOutputWhileWaiting, m.Type(), "the answer before it was not read"))
+		return false
+	}
+	call, id, frame := abi.CallRead, "", []byte(nil)
+	switch m := m.(type) {
+	case *abi.RequestMessage:
+		call, id, frame = abi.CallNetworkRequest, m.ID, m.Frame
+	case *abi.ReadMessage:
+		id = m.ID
+	}
+	if _, declared := cl.plan.manifest.Bindings[abi.BindingNetwork]; !declared || cl.deps.Network == nil {
+		const text = "no host is approved for this connection"
+		cl.output.logged("warn", "denied: "+text, abi.Value{})
+		cl.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
+		return false
+	}
+	x.id, x.rest = id, bytes.Clone(rest)
+	in.Call = call // what is told of it afterwards is told of that call
+	cl.outside(in, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
+		if call == abi.CallRead {
+			return x.more(ctx, cl.deps.Network.Handle, nil)
+		}
+		return x.make(ctx, cl.deps.Network.Handle, frame)
+	})
+	return true
+}
+
+// handler is [Network]'s Handle.
+type handler func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)
+
+// make makes a request. The body of the one before is not read any further.
+func (x *exchange) make(ctx context.Context, handle handler, frame []byte) ([]byte, abi.Errno) {
+	x.close(ctx, handle)
+	reply, errno := handle(ctx, abi.CallNetworkRequest, frame)
+	if errno != abi.OK {
+		return reply, errno
+	}
+	v, err := abi.Parse(reply, abi.ParseOptions{})
+	if err != nil {
+		return errorText("internal", "the answer cannot be told"), abi.EIO
+	}
+	head := []byte{}
+	for name, m := range v.Members() {
+		if name == "handle" {
+			n, _ := m.SafeInteger()
+			x.handle = uint32(n)
+			continue
+		}
+		head = append(append(abi.AppendQuote(append(head, ','), name), ':'), m.Raw...)
+	}
+	line, errno := x.more(ctx, handle, head)
+	if errno != abi.OK { // the head is an answer; what happened to the body is told by READ
+		return append(head, `,"body":"","more":true`...), abi.OK
+	}
+	return line, errno
+}
+
+// more appends the next piece of the body to the members of a line.
+func (x *exchange) more(ctx context.Context, handle handler, line []byte) ([]byte, abi.Errno) {
+	if x.handle == 0 {
+		return errorText("unknown_handle", "there is no more of a body"), abi.ENOENT
+	}
+	body := x.held
+	x.held = nil
+	for more := true; more && len(body) < pieceBytes; {
+		piece, errno := handle(ctx, abi.CallRead, abi.AppendRead(nil, x.handle, uint32(pieceBytes-len(body))))
+		if errno != abi.OK && len(body) == 0 {
+			return piece, errno
+		}
+		if errno != abi.OK {
+			break // the next READ is told
+		}
+		body = append(body, piece...)
+		if more = len(piece) > 0; !more {
+			x.close(ctx, handle)
+		}
+	}
+	whole := body
+	if x.handle != 0 {
+		whole = wholeText(body)
+	}
+	if utf8.Valid(whole) && (len(whole) > 0 || len(body) == 0) {
+		x.held = slices.Clone(body[len(whole):])
+		line = abi.AppendQuote(append(line, `,"body":`...), whole)
+	} else {
+		line = append(line, `,"body_base64":"`...)
+		line = append(base64.StdEncoding.AppendEncode(line, body), '"')
+	}
+	if x.handle != 0 {
+		line = append(line, `,"more":true`...)
+	}
+	return line, abi.OK
+}
+
+// wholeText leaves out the beginning of a character at the end of a piece.
+func wholeText(p []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if at := len(p) - n; utf8.RuneStart(p[at]) {
+			if !utf8.FullRune(p[at:]) {
+				return p[:at]
+			}
+			break
+		}
+	}
+	return p
+}
+
+func (x *exchange) close(ctx context.Context, handle handler) {
+	if x.handle != 0 {
+		_, _ = handle(ctx, abi.CallClose, binary.LittleEndian.AppendUint32(nil, x.handle)) // it is ours
+	}
+	x.handle, x.held = 0, nil
+}
+
+// lineAnswered gives the guest the line it waits for and goes on with its write.
+func (cl *calls) lineAnswered(f finishedCall) {
+	x := &cl.stdio.exchange
+	id, rest := x.id, x.rest
+	x.id, x.rest = "", nil
+	if cl.outcome.cancelled() {
+		cl.replyError(f.in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+		return
+	}
+	cl.answer(id, f.errno, f.reply)
+	cl.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)
+}
+
+// answer feeds a RESPONSE: members of an answer, or the error text of a failure.
+func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
+	line := abi.AppendQuote([]byte(`{"type":"RESPONSE","id":`), id)
+	if errno == abi.OK {
+		line = append(line, text...)
+	} else {
+		line = abi.AppendQuote(append(line, `,"error":{"errno":`...), errno.String())
+		if v, err := abi.Parse(text, abi.ParseOptions{}); err == nil && v.Is(abi.KindObject) && v.Len() > 0 {
+			line = append(append(line, ','), bytes.TrimLeft(text, " {")...) // ends the object
+		} else {
+			line = append(line, '}')
+		}
+	}
+	cl.stdio.feed(append(line, "}\n"...), "response")
+	cl.serveStdin()
+}
+
+func errorText(code, message string) []byte {
+	text, _ := json.Marshal(struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{code, message}) // two strings
+	return text
 }

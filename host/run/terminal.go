@@ -246,3 +246,30 @@ func persist(ctx context.Context, s store.Store, c *store.Commit) (ack store.Ack
 		}
 	}
 }
+
+// memoryWall is what the worker's memory was bounded by.
+func (te *terminal) memoryWall() int64 {
+	if g, ok := te.guest.(interface{ MemoryWall() uint64 }); ok {
+		return int64(g.MemoryWall())
+	}
+	return int64(te.outcome.left().Usage.PeakMemoryBytes)
+}
+
+// breach records that a limit with an openwop name was hit.
+func (te *terminal) breach(c *cause) {
+	if c == nil || te.outcome.left() == nil {
+		return
+	}
+	var d data
+	switch {
+	case c.reason == "memory_limit_exceeded":
+		d = data{"kind": "wasm-memory", "limit": te.memoryWall(), "observed": int64(te.outcome.left().Usage.PeakMemoryBytes)}
+	case c.deadline == "compute":
+		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(), "observed": te.clocks.computed().Milliseconds()}
+	default:
+		return
+	}
+	defer te.outcome.unchanged()()
+	te.commits.submit(&store.Commit{Events: []store.Event{te.journal.nodeEvent("cap.breached", "failed", d)}}, nil)
+	te.loop.settled()
+}

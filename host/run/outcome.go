@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -261,4 +262,91 @@ func (c *cancelling) by() string {
 		return ownerOr(c.request.By)
 	}
 	return byHost
+}
+
+// checkExit is checks 8 to 10 of DONE.
+func (o *outcome) checkExit() {
+	clean := o.exit.Kind == sandbox.ExitExited && o.exit.Code == 0
+	if clean != (o.done.Status == abi.Succeeded) {
+		got := "a trap"
+		if o.exit.Kind == sandbox.ExitExited {
+			got = strconv.Itoa(int(o.exit.Code))
+		}
+		want := "0"
+		if o.done.Status != abi.Succeeded {
+			want = "a code other than 0"
+		}
+		o.violate(&abi.Violation{Subtype: abi.VExitCodeMismatch, MessageType: "DONE", Expected: []string{want}, Received: got})
+		return
+	}
+	switch n := o.done.RecordsEmitted; {
+	case n == nil:
+		o.violate(&abi.Violation{Subtype: abi.VDoneInvalidRecordsEmitted, MessageType: "DONE", Field: "records_emitted"})
+	case *n != o.proto.Records():
+		o.violate(&abi.Violation{Subtype: abi.VDoneRecordsEmittedMismatch, MessageType: "DONE", Field: "records_emitted",
+			Expected: []string{strconv.FormatInt(o.proto.Records(), 10)}, Received: o.done.ReportedRecords})
+	}
+}
+
+// An ending is how a run ends before anything is committed.
+type ending struct {
+	status string
+	cause  *cause // nil when it succeeded
+	event  string
+	commit bool // staged cursors may commit
+}
+
+// decide says how the run ends.
+func (o *outcome) decide() ending {
+	switch {
+	case o.cancel != nil: // nothing latches a cause before it asks for one
+		return ending{status: abi.Cancelled, cause: o.cancel.cause(), event: "run.cancelled"}
+	case o.latched != nil:
+		return ending{status: o.latched.statusOr(), cause: o.latched, event: "run.failed"}
+	case o.exitCause(*o.exit) != nil:
+		return ending{status: abi.Failed, cause: o.exitCause(*o.exit), event: "run.failed"}
+	case o.done == nil:
+		return ending{status: abi.Failed, cause: o.leftWithoutDone(), event: "run.failed"}
+	case o.done.Status == abi.Failed:
+		return ending{status: abi.Failed, event: "run.failed", commit: o.certified(),
+			cause: &cause{reason: "connector_reported_failed", message: "The connector reported that it failed."}}
+	case o.done.Status == abi.Cancelled:
+		return ending{status: abi.Cancelled, event: "run.cancelled", cause: &cause{reason: "connector_reported_cancelled",
+			status: abi.Cancelled, cancelCause: CauseGuest, message: "The connector reported that it was cancelled."}}
+	}
+	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
+}
+
+// leftWithoutDone is the reason of a guest that ended on its own.
+func (o *outcome) leftWithoutDone() *cause {
+	if o.exit.Kind == sandbox.ExitTrapped {
+		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + o.exit.TrapKind + ") before it sent DONE."}
+	}
+	code := strconv.Itoa(int(o.exit.Code))
+	if o.calls.undelivered() != "" {
+		return &cause{reason: "connector_stdin_closed", origin: "connector",
+			message: "The connector closed its input before it read everything, and ended with exit code " + code + " without DONE."}
+	}
+	return &cause{reason: "connector_exit_without_done", origin: "connector",
+		message: "The connector ended with exit code " + code + " before it sent DONE."}
+}
+
+// leaving reports whether the run is being cancelled: the cancel came first, and
+// nothing else decides now. A guest that stays beyond the grace is
+// stopped.
+func (o *outcome) leaving(now time.Time) bool {
+	c := o.cancel
+	if c != nil && now.After(c.until) && !c.forced && o.guest != nil {
+		c.forced = true
+		o.guest.Kill()
+	}
+	return c != nil
+}
+
+// latchStore is latch for a failure of the store. One that comes while the guest
+// has its grace ends nothing: the cancel came first.
+func (o *outcome) latchStore(c *cause) {
+	if o.cancel == nil {
+		o.latch(c)
+	}
 }

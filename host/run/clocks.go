@@ -79,6 +79,14 @@ func (c *clocks) begin(now time.Time, owner bool) {
 	c.beginSpan(now, span)
 }
 
+// beginRate starts a span of waiting for a turn with an origin.
+func (c *clocks) beginRate(now time.Time) { c.beginSpan(now, &c.rate) }
+
+// waited is the time that was the owner's, and that of rates.
+func (c *clocks) waited() (owner, rate time.Duration) { return c.owner, c.rate }
+
+func (c *clocks) computed() time.Duration { return c.compute }
+
 func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 	c.end(now)
 	c.since, c.span = now, span

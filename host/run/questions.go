@@ -327,12 +327,6 @@ func (qs *questions) closeQuestion(a answer) {
 	qs.calls.rest(time.Now())
 }
 
-// stage moves the run between running and waiting.
-func (r *run) stage(phase string) {
-	r.rec.Phase = phase
-	r.control.phase(phase)
-}
-
 func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 	action := abi.ManualActionRequired
 	if q.message.Kind == abi.KindCredentials {
@@ -424,4 +418,25 @@ func (qs *questions) respond(q *asking, response abi.Response) {
 		return
 	}
 	qs.calls.reply(q.call, body)
+}
+
+// leftWaiting closes a question whose guest is gone. A violation while waiting,
+// or an owner's channel that talks nonsense, leaves it open: the terminal event
+// names it.
+func (qs *questions) leftWaiting() {
+	if qs.asking == nil || qs.outcome.unanswered() {
+		return
+	}
+	q := qs.asking
+	if q.cancel != nil {
+		q.cancel()
+	}
+	qs.calls.unread("interaction_response")
+	qs.gaps.add(qs.interactionGap(q, abi.AnswerCancelled))
+	events := qs.answerEvents(q, answerOf(q, abi.AnswerCancelled, byHost))
+	qs.asking = nil
+	q.span.end(nil)
+	qs.browser.browserAnswered(q)
+	qs.commits.submit(&store.Commit{Answered: q.id, Events: events}, nil)
+	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
 }

@@ -156,7 +156,8 @@ func (rp *report) describeCause(out *Result, end ending) {
 }
 
 func (rp *report) usage(now time.Time) Usage {
-	u := Usage{Wall: now.Sub(rp.loop.row().StartedAt).Milliseconds(), OwnerWait: rp.clocks.owner.Milliseconds(), RateWait: rp.clocks.rate.Milliseconds(),
+	owner, rate := rp.clocks.waited()
+	u := Usage{Wall: now.Sub(rp.loop.row().StartedAt).Milliseconds(), OwnerWait: owner.Milliseconds(), RateWait: rate.Milliseconds(),
 		Paused: rp.clocks.pausedBy(now).Milliseconds()}
 	if rp.outcome.left() != nil {
 		e := rp.outcome.left().Usage
@@ -311,4 +312,86 @@ func (rp *report) causeData(d data, end ending, out *Result) {
 			d["connector_error_retryable"] = *e.Retryable
 		}
 	}
+}
+
+func (rp *report) facts() *Facts {
+	f := &Facts{ReferenceOnly: true, SchemaVersion: 1, Streams: []StreamFact{}}
+	for _, b := range rp.records.streams() {
+		s := StreamFact{Stream: b.stream, Collected: b.emitted, Rejected: int64(b.refused.count), PendingDetailGaps: rp.gaps.pending(b.stream), Checkpoint: rp.states.checkpointFact(b.stream)}
+		s.Considered, s.Covered = rp.gaps.covered(b.stream)
+		if g := rp.gaps.skipOf(b.stream); g != nil {
+			s.Skipped = &SkippedFact{Reason: g.Reason, RecoveryAction: g.RecoveryHint.Action, Continuation: g.Continuation}
+			if g.Continuation != nil {
+				s.CollectionScope = g.Continuation.Boundary
+			}
+		}
+		f.Streams = append(f.Streams, s)
+	}
+	return f
+}
+
+// covered is R113: sums over a stream's reports, never filled from counts.
+func (gs *gaps) covered(stream string) (considered, covered *int64) {
+	var reports []*abi.CoverageMessage
+	for _, c := range gs.coverage {
+		if c.Stream == stream {
+			reports = append(reports, c)
+		}
+	}
+	if len(reports) == 0 {
+		return nil, nil
+	}
+	for _, p := range gs.plan.manifest.Parents(stream) {
+		if gs.plan.inScope(p) && gs.report(stream, p) == nil {
+			return nil, nil
+		}
+	}
+	var con, cov int64
+	declared := true
+	for _, c := range reports {
+		if c.Considered != nil {
+			con += *c.Considered
+		} else {
+			con += int64(len(c.RequiredKeys))
+		}
+		if c.Covered != nil {
+			cov += *c.Covered
+		} else {
+			declared = false
+		}
+	}
+	if declared {
+		covered = &cov
+	}
+	return &con, covered
+}
+
+// The outcomes of a run. A status says how the run ended; the outcome also
+// tells a success that has everything from one that left data out.
+const (
+	OutcomeComplete  = "complete"
+	OutcomePartial   = "partial"
+	OutcomeFailed    = abi.Failed
+	OutcomeCancelled = abi.Cancelled
+)
+
+// outcomeOf is partial for a success with a hole: a known gap that is more than
+// a remark, a detail that is still pending, or a record that was not stored.
+func (rp *report) outcomeOf(status string, facts *Facts) string {
+	n := rp.records.counts()
+	switch {
+	case status != abi.Succeeded:
+		return status
+	case rp.gaps.incomplete(), n.rejected > 0, n.attempted > n.accepted:
+		return OutcomePartial
+	}
+	if facts != nil && slices.ContainsFunc(facts.Streams, StreamFact.short) {
+		return OutcomePartial
+	}
+	return OutcomeComplete
+}
+
+// short says that the connector itself counted more than it covered.
+func (f StreamFact) short() bool {
+	return f.Considered != nil && f.Covered != nil && *f.Covered < *f.Considered
 }

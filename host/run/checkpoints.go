@@ -204,3 +204,26 @@ func (cp *checkpoints) commitStatus(status string) string {
 	}
 	return CommitDone
 }
+
+// checkpointFact is R112.
+func (cp *checkpoints) checkpointFact(stream string) string {
+	if !cp.plan.persist {
+		return CommitDisabled
+	}
+	governing := slices.DeleteFunc(slices.Clone(cp.plan.manifest.Parents(stream)), func(p string) bool { return !cp.plan.inScope(p) })
+	if len(governing) == 0 {
+		governing = []string{stream}
+	}
+	all := true
+	for _, g := range governing {
+		committed := slices.Contains(cp.committed, g)
+		if !committed && !slices.Contains(cp.order, g) {
+			return "not_staged"
+		}
+		all = all && committed
+	}
+	if all {
+		return CommitDone
+	}
+	return CommitNone
+}

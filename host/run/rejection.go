@@ -1,0 +1,253 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// A Rejection is one record that can never be stored, named for its author and
+// its owner: never by a value of its data.
+type Rejection struct {
+	Key      string `json:"key"`
+	Code     string `json:"code"`
+	Field    string `json:"field,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	Received string `json:"received,omitempty"` // a JSON type, or "missing"
+}
+
+// String is the rejection as a sentence without its end.
+func (j Rejection) String() string {
+	if j.Field == "" {
+		return j.Key + ": " + reasonText(j.Code)
+	}
+	if j.Received == "missing" {
+		return fmt.Sprintf("%s: %s is missing", j.Key, j.Field)
+	}
+	if j.Received == "" {
+		return fmt.Sprintf("%s: %s %s", j.Key, j.Field, reasonText(j.Code))
+	}
+	return fmt.Sprintf("%s: %s must be %s and is %s", j.Key, j.Field, j.Expected, j.Received)
+}
+
+func reasonText(code string) string {
+	if text, ok := rejectionTexts[code]; ok {
+		return text
+	}
+	return code
+}
+
+// The codes of records that are rejected alone.
+const (
+	rejectIdentity = "invalid_record_identity"
+	rejectSchema   = "invalid_record_schema"
+	rejectText     = abi.RejectedText
+	rejectKeyForm  = "ambiguous_record_key"
+)
+
+var rejectionTexts = map[string]string{
+	rejectIdentity: "differs from its part of the key",
+	rejectSchema:   "does not fit the schema",
+	rejectText:     "it holds NUL or half a surrogate pair, which no text may",
+	rejectKeyForm:  "its key is a text that spells an array, and so the key of another record",
+}
+
+// maxRejections is how many rejected records of a stream are named; all are
+// counted.
+const maxRejections = 5
+
+// rejections are what a stream's buffer or a whole run knows of its rejected
+// records.
+type rejections struct {
+	count int
+	codes map[string]int
+	first []Rejection
+}
+
+func (x *rejections) add(j Rejection) {
+	x.count++
+	if x.codes == nil {
+		x.codes = map[string]int{}
+	}
+	x.codes[j.Code]++
+	if len(x.first) < maxRejections {
+		x.first = append(x.first, j)
+	}
+}
+
+// join adds what another counted.
+func (x *rejections) join(o rejections) {
+	x.count += o.count
+	if x.codes == nil {
+		x.codes = map[string]int{}
+	}
+	for code, n := range o.codes {
+		x.codes[code] += n
+	}
+	x.first = append(x.first, o.first[:min(len(o.first), maxRejections-len(x.first))]...)
+}
+
+// most is the code that most of the records have.
+func (x *rejections) most() string {
+	codes := slices.Sorted(maps.Keys(x.codes))
+	return slices.MaxFunc(codes, func(a, b string) int { return cmp.Or(cmp.Compare(x.codes[a], x.codes[b]), cmp.Compare(b, a)) })
+}
+
+func countOf(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.FormatInt(n, 10) + " " + word + "s"
+}
+
+// reject is R78: why a record can never be stored, nil for one that can.
+func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
+	if m.Rejected != "" {
+		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}
+	}
+	if !m.Compound && spellsArray(m.Key) {
+		return &Rejection{Code: rejectKeyForm}
+	}
+	if len(m.Data) == 0 {
+		return nil
+	}
+	if field, ok := b.identity(m); !ok {
+		return &Rejection{Code: rejectIdentity, Field: field}
+	}
+	if b.spec.CheckSchema {
+		return mismatch(b.spec, m)
+	}
+	return nil
+}
+
+// spellsArray reports whether a key that is a text spells what a compound key is
+// kept as: the two would be one record.
+func spellsArray(key []byte) bool {
+	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
+		return false
+	}
+	var s abi.Scanner
+	if kind, err := s.Valid(key); err != nil || kind != abi.KindArray {
+		return false
+	}
+	canonical, _, ok := abi.CanonicalKey(nil, key)
+	return ok && bytes.Equal(canonical, key)
+}
+
+// identity compares the primary-key fields that data has with their parts of
+// the key, and names the one that differs.
+func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
+	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
+		v := memberOf(m.Members, b.spec.PrimaryKey[0])
+		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
+	}
+	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
+		return b.singlePart(m)
+	}
+	i := 0
+	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	for part := range key.Items() {
+		if i < len(b.spec.PrimaryKey) {
+			v := memberOf(m.Members, b.spec.PrimaryKey[i])
+			text, _ := part.Text()
+			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
+				return b.spec.PrimaryKey[i], false
+			}
+		}
+		i++
+	}
+	return "", i == len(b.spec.PrimaryKey)
+}
+
+// singlePart handles a key whose form differs from the declaration's: an array
+// of one for one field. Anything else has the wrong number of parts.
+func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
+	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
+		return "", false
+	}
+	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
+	n, text := 0, ""
+	for part := range key.Items() {
+		text, _ = part.Text()
+		n++
+	}
+	v := memberOf(m.Members, b.spec.PrimaryKey[0])
+	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
+}
+
+func memberOf(members []abi.Member, name string) abi.Member {
+	for _, m := range members {
+		if string(m.Name) == name {
+			return m
+		}
+	}
+	return abi.Member{}
+}
+
+// textEquals compares a value as text with a part of a key.
+func textEquals(v abi.Member, key []byte) bool {
+	switch v.Kind {
+	case abi.KindString:
+		if inner := v.Value[1 : len(v.Value)-1]; bytes.Equal(inner, key) && bytes.IndexByte(inner, '\\') < 0 {
+			return true
+		}
+		return abi.EqualText(v.Value, string(key))
+	case abi.KindNumber:
+		if bytes.Equal(v.Value, key) {
+			return true
+		}
+		a, okA := abi.Int64(v.Value)
+		k, okK := abi.Int64(key)
+		return okA && okK && a == k && isInteger(key)
+	default:
+		return bytes.Equal(v.Value, key)
+	}
+}
+
+func isInteger(key []byte) bool {
+	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
+}
+
+// mismatch checks required members and the types of those present, and says
+// what does not match.
+func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
+	for _, name := range spec.Required {
+		if memberOf(m.Members, name).Kind == 0 {
+			return &Rejection{Code: rejectSchema, Field: name, Received: "missing"}
+		}
+	}
+	for _, v := range m.Members {
+		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
+			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "), Received: v.Kind.String()}
+		}
+	}
+	return nil
+}
+
+func hasType(types []string, v abi.Member) bool {
+	if len(types) == 0 {
+		return true
+	}
+	for _, t := range types {
+		switch {
+		case t == "string" && v.Kind == abi.KindString,
+			t == "number" && v.Kind == abi.KindNumber,
+			t == "boolean" && v.Kind == abi.KindBool,
+			t == "object" && v.Kind == abi.KindObject,
+			t == "array" && v.Kind == abi.KindArray,
+			t == "null" && v.Kind == abi.KindNull:
+			return true
+		case t == "integer" && v.Kind == abi.KindNumber:
+			if _, ok := abi.Int64(v.Value); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
