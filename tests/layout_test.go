@@ -53,7 +53,7 @@ var rooms = map[string]room{
 	"host/backup":          {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
 	"host/interaction":     {imports: []string{"abi", "store", "host/run"}},
 	"host/controller":      {imports: []string{"abi", "store", "host/run"}},
-	"host/schedule":        {imports: []string{"abi", "store"}, owns: []string{"github.com/robfig/cron/v3"}},
+	"host/schedule":        {imports: []string{"abi", "store", "host"}, owns: []string{"github.com/robfig/cron/v3"}},
 	"host/browser/page":    {},
 	"host/browser/action":  {imports: []string{"abi", "host/browser/page"}},
 	"host/browser/observe": {imports: []string{"abi", "host/browser/page", "host/browser/action"}},

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -42,7 +43,7 @@ func commitsOf(t *testing.T, hours int) (total int) {
 		w.play = everySecond
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(time.Duration(hours)*time.Hour + 30*time.Minute)
 		w.set(func() { total = w.commits })
 	})
@@ -53,7 +54,7 @@ func crash(t *testing.T, n int, after bool, hours int) {
 	w := newWorld(t)
 	w.play = everySecond
 	s, _ := w.start()
-	w.put(s, schedule.Request{Cron: hourly})
+	w.put(s, host.ScheduleDefinition{Cron: hourly})
 	w.set(func() {
 		if w.cutBefore = n; after {
 			w.cutBefore, w.cutAfter = 0, n
@@ -108,7 +109,7 @@ func TestStopLeavesRuns(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: time.Hour} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + time.Minute)
 		stop()
 		equal(t, "records", len(w.history(s)), 0)
@@ -127,7 +128,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(q schedule.Start) play { return play{lasts: time.Second, forever: q.Attempt == 1} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + time.Minute)
 		s.Quiesce()
 		w.end(w.begun()[0].Run, failed("controller_restarted"))
@@ -151,7 +152,7 @@ func TestRecordedOnce(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + 30*time.Second)
 		w.set(func() { w.cutAfter = w.commits + 1 })
 		pass(40 * time.Second)
@@ -169,7 +170,7 @@ func TestMissedByLittle(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		no := false
-		w.put(s, schedule.Request{Cron: "0 1 * * *", CatchUp: &no})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *", CatchUp: &no})
 		pass(time.Hour - 5*time.Second)
 		stop()
 		pass(10 * time.Second)
@@ -188,7 +189,7 @@ func TestPausedMeanwhile(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		w.set(func() {
 			w.look = func() {
 				w.set(func() { w.look = nil })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -24,7 +25,7 @@ func (s *Scheduler) dispatch(id store.ConnectionID) (*open, error) {
 // try is dispatch until somebody changes the schedule: *store.ConflictError.
 func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
 	d, err := s.load(s.ctx, id)
-	var gone *Error
+	var gone *host.Refusal
 	switch {
 	case errors.As(err, &gone):
 		s.unplan(id)
@@ -50,7 +51,7 @@ func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
 
 // moved: a run that somebody started meanwhile puts off an interval.
 func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
-	t, err := d.Definition.timetable()
+	t, err := timetableOf(d.Definition)
 	if err != nil || t.interval == 0 || d.LastStarted.IsZero() {
 		return false, err
 	}
@@ -181,7 +182,7 @@ func (s *Scheduler) save(id store.ConnectionID, d document) error {
 }
 
 // saveWith adds a history record in the same commit.
-func (s *Scheduler) saveWith(id store.ConnectionID, d document, t Tick) error {
+func (s *Scheduler) saveWith(id store.ConnectionID, d document, t host.Tick) error {
 	with, err := s.record(s.ctx, id, t)
 	if err != nil {
 		return err

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
 // A document is a schedule as it is stored, by connection id: what the owner
 // said, and everything that has to outlive the host.
 type document struct {
-	Definition Definition `json:"definition"`
+	Definition host.ScheduleTerms `json:"definition"`
 	// Revision counts what owners changed. The store's own counts ticks too.
 	Revision uint64 `json:"revision"`
 
@@ -84,7 +87,42 @@ func decode(d store.Document) (document, error) {
 		return document{stored: d.Revision, Poisoned: true}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	doc.stored = d.Revision
+	var old struct {
+		Definition json.RawMessage `json:"definition"`
+	}
+	if err := errors.Join(json.Unmarshal(d.Data, &old), readOld(old.Definition, &doc.Definition)); err != nil {
+		return document{stored: d.Revision, Poisoned: true}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
 	return doc, nil
+}
+
+// readOld reads an object whose members an earlier version of this host named in snake
+// case; what has the names of today is left as it was read.
+func readOld(raw json.RawMessage, into any) error {
+	var members map[string]json.RawMessage
+	if len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	renamed := map[string]json.RawMessage{}
+	for name, value := range members {
+		if words := strings.Split(name, "_"); len(words) > 1 {
+			for i, w := range words[1:] {
+				words[i+1] = strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
+			}
+			renamed[strings.Join(words, "")] = value
+		}
+	}
+	if len(renamed) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(renamed)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
 }
 
 // write is the change that puts d in the place of what was loaded. It fails with
@@ -155,7 +193,7 @@ func (s *Scheduler) advance(d *document, now time.Time) error {
 	if !d.Slot.IsZero() {
 		d.LastSlot = d.Slot
 	}
-	t, err := d.Definition.timetable()
+	t, err := timetableOf(d.Definition)
 	if err != nil {
 		return err
 	}
@@ -169,7 +207,7 @@ func (s *Scheduler) begin(d *document, now time.Time) error {
 		d.Slot, d.DueAt = time.Time{}, time.Time{}
 		return nil
 	}
-	t, err := d.Definition.timetable()
+	t, err := timetableOf(d.Definition)
 	if err != nil {
 		return err
 	}
@@ -190,4 +228,68 @@ func (d *document) last(t timetable) time.Time {
 		return d.LastStarted
 	}
 	return d.LastSlot
+}
+
+// lookBack is how many runs of a connection are looked through for what a
+// schedule has not seen: those that others started.
+const lookBack = 100
+
+// observe brings a document up to date with the runs of its connection, whoever
+// started them: an interval counts from the last start, a success ends a
+// streak. It writes nothing.
+func (s *Scheduler) observe(ctx context.Context, id store.ConnectionID, d *document) error {
+	runs, err := s.d.Store.Runs(ctx, id, "", lookBack)
+	if err != nil {
+		return fmt.Errorf("list runs of %s: %w", id, err)
+	}
+	runs = slices.DeleteFunc(runs, func(r store.Run) bool { return r.ID <= d.Seen })
+	active := false
+	for _, r := range slices.Backward(runs) { // oldest first
+		if r.StartedAt.After(d.LastStarted) {
+			d.LastStarted = r.StartedAt
+		}
+		if r.FinishedAt == nil || r.Status == "active" {
+			active = true
+			continue
+		}
+		d.finished(r)
+		if !active {
+			d.Seen = r.ID
+		}
+	}
+	return nil
+}
+
+// finished takes up how a run of the connection went.
+func (d *document) finished(r store.Run) {
+	at := *r.FinishedAt
+	if at.Before(d.LastFinished) {
+		return
+	}
+	d.LastFinished, d.LastError = at, ""
+	switch r.Status {
+	case "succeeded":
+		d.LastSuccessful = at
+		if d.Streak.Count > 0 && !at.Before(d.Streak.At) {
+			d.Streak = streak{}
+		}
+	case "failed":
+		if res, err := resultOf(r); err == nil {
+			d.LastError = res.reason()
+		}
+	}
+}
+
+// active is the run that holds a connection, "" for none.
+func (s *Scheduler) active(ctx context.Context, id store.ConnectionID) (store.RunID, error) {
+	leases, err := s.d.Store.Leases(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list active runs: %w", err)
+	}
+	for _, l := range leases {
+		if l.ConnectionID == id {
+			return l.RunID, nil
+		}
+	}
+	return "", nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 )
 
@@ -109,7 +110,7 @@ func TestNever(t *testing.T) {
 // TestZoneRefuses: R194; a zone is a name, never a path or the host's own.
 func TestZoneRefuses(t *testing.T) {
 	for _, name := range []string{"Local", "../etc/passwd", "/etc/localtime", "Mars/Olympus", "Europe/Berlin\x00", strings.Repeat("a", 65), "Europe Berlin"} {
-		var e *schedule.Error
+		var e *host.Refusal
 		if _, err := schedule.LoadZone(name); !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != "timezone" {
 			t.Errorf("%q: %v", name, err)
 		}

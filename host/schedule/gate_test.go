@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -36,7 +37,7 @@ func TestGates(t *testing.T) {
 				w := newWorld(t)
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: hourly})
+				w.put(s, host.ScheduleDefinition{Cron: hourly})
 				w.connection(func(n *schedule.Connection) { *n = c.conn })
 				pass(4*time.Hour + time.Minute)
 				equal(t, "runs", len(w.begun()), 0)
@@ -57,7 +58,7 @@ func TestSilence(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		for _, code := range []string{"secret_missing", "secret_missing", "setting_missing", "secret_missing", "", "secret_missing"} {
 			w.connection(func(n *schedule.Connection) { n.NotReady = code })
 			pass(time.Hour)
@@ -78,7 +79,7 @@ func TestGrantEnds(t *testing.T) {
 		w.connection(func(n *schedule.Connection) { n.Grant = grant })
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("grant_revoked")} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(4*time.Hour + time.Minute)
 		equal(t, "history", w.statuses(s), "failed/1 skipped/0")
 		w.set(func() { w.play = func(schedule.Start) play { return play{lasts: time.Second} } }) // the grant was usable all the time
@@ -111,7 +112,7 @@ func TestGrantRefusesStart(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: "grant_expired"}} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(3*time.Hour + time.Minute)
 		equal(t, "history", w.statuses(s), "skipped/0")
 		equal(t, "reason", w.history(s)[0].TerminalReason, "grant_expired")
@@ -129,7 +130,7 @@ func TestRefusedStart(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: code, Message: "No."}} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 * * *"})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 				pass(2 * time.Hour)
 				equal(t, "rows of runs", len(w.runs), want)
 				h := w.history(s)
@@ -148,7 +149,7 @@ func TestActiveAtStart(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: "run_already_active"}} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(2*time.Hour + time.Minute)
 		equal(t, "skipped", w.get(s).TicksSkippedOverlap, 2)
 		equal(t, "records", len(w.history(s)), 0)
@@ -171,7 +172,7 @@ func TestAttention(t *testing.T) {
 					return play{lasts: time.Minute, asks: "timeout", result: failed("assistance_timed_out")}
 				}
 				s, stop := w.start()
-				w.put(s, schedule.Request{Cron: hourly})
+				w.put(s, host.ScheduleDefinition{Cron: hourly})
 				pass(time.Hour + 45*time.Second)
 				equal(t, "marked while it asks", w.get(s).HumanAttentionNeeded, true)
 				pass(2 * time.Hour)
@@ -202,7 +203,7 @@ func TestDismissedStays(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: 100 * time.Hour, asks: "open"} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(52 * time.Hour)
 		equal(t, "marked", w.get(s).HumanAttentionNeeded, true)
 		w.must(s.DismissAttention(t.Context(), conn))
@@ -223,7 +224,7 @@ func TestWedged(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		wedge := make(chan struct{})
 		w.set(func() { w.look = func() { <-wedge } })
 		pass(time.Hour + 29*time.Minute)
@@ -249,7 +250,7 @@ func TestBackoff(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("run_timed_out")} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly, JitterSeconds: int64p(60)})
+		w.put(s, host.ScheduleDefinition{Cron: hourly, JitterSeconds: int64p(60)})
 		pass(72 * time.Hour)
 		var at []string
 		for _, b := range w.begun() {
@@ -279,7 +280,7 @@ func TestResumeUnblocks(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("run_timed_out")} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(3600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)})
 		pass(72 * time.Hour)
 		equal(t, "reason", w.get(s).IneligibilityReason, schedule.Blocked)
 		_, changed, err := s.Resume(t.Context(), conn)
@@ -315,8 +316,8 @@ func TestPolicy(t *testing.T) {
 			c.Policy = schedule.ReadPolicy([]byte(`{"minimum_interval_seconds":3601}`))
 		})
 		s := w.scheduler()
-		equal(t, "hourly", w.put(s, schedule.Request{Cron: hourly}).MinimumIntervalWarning, true)
-		equal(t, "every two hours", w.put(s, schedule.Request{Cron: "0 */2 * * *"}).MinimumIntervalWarning, false)
-		equal(t, "interval", w.put(s, schedule.Request{IntervalSeconds: int64p(3600)}).MinimumIntervalWarning, true)
+		equal(t, "hourly", w.put(s, host.ScheduleDefinition{Cron: hourly}).MinimumIntervalWarning, true)
+		equal(t, "every two hours", w.put(s, host.ScheduleDefinition{Cron: "0 */2 * * *"}).MinimumIntervalWarning, false)
+		equal(t, "interval", w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)}).MinimumIntervalWarning, true)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,7 +23,7 @@ func TestInterval(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(600)})
 		equal(t, "runs at once", len(w.begun()), 1)
 		pass(10 * time.Minute)
 		equal(t, "runs after an interval", len(w.begun()), 2)
@@ -45,7 +46,7 @@ func TestCronAndJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
-		first := *w.put(s, schedule.Request{Cron: "0 6 * * *", Timezone: "Europe/Berlin", JitterSeconds: int64p(3600)}).NextDueAt
+		first := *w.put(s, host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin", JitterSeconds: int64p(3600)}).NextDueAt
 		slot := time.Date(2000, 1, 1, 5, 0, 0, 0, time.UTC)
 		if first.Before(slot) || first.After(slot.Add(time.Hour)) {
 			t.Fatalf("due at %s, want within the hour from %s", first, slot)
@@ -72,7 +73,7 @@ func TestCatchUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				s, stop := w.start()
-				w.put(s, schedule.Request{Cron: "0 * * * *", CatchUp: &catchUp})
+				w.put(s, host.ScheduleDefinition{Cron: "0 * * * *", CatchUp: &catchUp})
 				stop()
 				pass(5*time.Hour + 20*time.Minute)
 				s, stop = w.start()
@@ -100,7 +101,7 @@ func TestPause(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		got, changed, err := s.Pause(t.Context(), conn)
 		w.must(err)
 		equal(t, "paused", fmt.Sprint(got.EffectiveMode, got.NextDueAt, changed), "paused<nil> true")
@@ -126,7 +127,7 @@ func TestResumeInterval(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(3600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)})
 		pass(10 * time.Minute)
 		_, _, err := s.Pause(t.Context(), conn)
 		w.must(err)
@@ -150,7 +151,7 @@ func TestOverlap(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: 150 * time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		pass(3*time.Hour + 10*time.Minute) // 01:00 starts, 02:00 and 03:00 find it there
 		got := w.get(s)
 		equal(t, "skipped, active", fmt.Sprint(got.TicksSkippedOverlap, got.ActiveRunID), "2run_000000001")
@@ -169,7 +170,7 @@ func TestClock(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		pass(30 * time.Minute)
 		w.set(func() { w.ahead = 5 * time.Hour }) // 05:30
 		pass(time.Minute)
@@ -201,7 +202,7 @@ func TestRestartOfStarted(t *testing.T) {
 		s, stop := w.start()
 		w.must(s.Start(t.Context()))
 		equal(t, "running", s.Running(), true)
-		w.put(s, schedule.Request{IntervalSeconds: int64p(60)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(60)})
 		pass(30 * time.Second)
 		equal(t, "runs", len(w.begun()), 1)
 		stop()
@@ -224,7 +225,7 @@ func TestRetries(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(2 * time.Hour)
 		got := w.begun()
 		equal(t, "runs", len(got), 3)
@@ -246,7 +247,7 @@ func TestRetriesEnd(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed(reason)} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 1 1 *", MaxRetries: int64p(4)})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 1 1 *", MaxRetries: int64p(4)})
 				pass(90 * time.Minute)
 				equal(t, "runs", len(w.begun()), want)
 				equal(t, "records", len(w.history(s)), 1)
@@ -271,7 +272,7 @@ func TestRetryWaitEnds(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("worker_lost")} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 * * *"})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 				pass(time.Hour + 1500*time.Millisecond)
 				end(w, s)
 				pass(10 * time.Minute)
@@ -289,7 +290,7 @@ func TestDeleteKeepsHistory(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Hour} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(7200)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(7200)})
 		pass(time.Minute)
 		w.must(s.Delete(t.Context(), conn))
 		if _, err := s.Schedule(t.Context(), conn); code(err) != schedule.CodeNotFound {
@@ -298,7 +299,7 @@ func TestDeleteKeepsHistory(t *testing.T) {
 		if err := s.Delete(t.Context(), conn); code(err) != schedule.CodeNotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
-		w.put(s, schedule.Request{Cron: "0 0 1 1 *"}) // another in its place
+		w.put(s, host.ScheduleDefinition{Cron: "0 0 1 1 *"}) // another in its place
 		pass(4 * time.Hour)
 		equal(t, "history", w.statuses(s), "succeeded/1")
 		equal(t, "runs", len(w.begun()), 1)
@@ -320,8 +321,8 @@ func TestPoisoned(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
-		_, _, err := s.Put(t.Context(), "other", schedule.Request{Cron: "0 2 * * *"}, nil)
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
+		_, _, err := s.Put(t.Context(), "other", host.ScheduleDefinition{Cron: "0 2 * * *"}, nil)
 		w.must(err)
 		pass(3 * time.Hour)
 		got := w.get(s)
@@ -349,7 +350,7 @@ func TestUnreadable(t *testing.T) {
 		if _, _, err := s.Resume(t.Context(), conn); code(err) != schedule.CodeIneligible {
 			t.Errorf("resumed: %v", err)
 		}
-		equal(t, "mode", w.put(s, schedule.Request{Cron: "0 1 * * *"}).EffectiveMode, "automatic")
+		equal(t, "mode", w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"}).EffectiveMode, "automatic")
 		pass(2 * time.Hour)
 		equal(t, "history", w.statuses(s), "failed/0 succeeded/1")
 	})
@@ -362,7 +363,7 @@ func TestStoreFault(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: 5 * time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		broken := errors.New("disk is gone")
 		w.set(func() { w.fail = func([]store.Write) error { return broken } })
 		pass(65 * time.Minute)
@@ -384,20 +385,20 @@ func TestPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s := w.scheduler() // operations need no running scheduler
-		_, created, err := s.Put(t.Context(), conn, schedule.Request{Cron: " 0 6  * * * "}, new(uint64))
+		_, created, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: " 0 6  * * * "}, new(uint64))
 		w.must(err)
 		equal(t, "created", created, true)
 		one, three := uint64(1), uint64(3)
-		got, created, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
+		got, created, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
 		w.must(err)
 		equal(t, "replaced", fmt.Sprint(created, got.Revision, got.Cron, got.Timezone, got.MaxRetries, got.CatchUp), "false 20 7 * * *Asia/Tokyo0 true")
-		if _, _, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, &three); code(err) != schedule.CodeRevision {
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, &three); code(err) != schedule.CodeRevision {
 			t.Errorf("wrong revision: %v", err)
 		}
-		if _, _, err := s.Put(t.Context(), "nobody", schedule.Request{Cron: "0 8 * * *"}, nil); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := s.Put(t.Context(), "nobody", host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("no connection: %v", err)
 		}
-		for field, q := range map[string]schedule.Request{
+		for field, q := range map[string]host.ScheduleDefinition{
 			"cron":              {},
 			"intervalSeconds":   {Cron: "0 0 * * *", IntervalSeconds: int64p(60)},
 			"intervalSeconds ":  {IntervalSeconds: int64p(0)},
@@ -410,20 +411,20 @@ func TestPut(t *testing.T) {
 			"maxRetries":        {Cron: "0 0 * * *", MaxRetries: int64p(11)},
 		} {
 			_, _, err := s.Put(t.Context(), conn, q, nil)
-			var e *schedule.Error
+			var e *host.Refusal
 			if !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != strings.TrimSpace(field) || !strings.HasSuffix(e.Message, ".") {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
 		w.connection(func(c *schedule.Connection) { c.Policy = schedule.ReadPolicy([]byte(`{"background_safe":false}`)) })
-		var e *schedule.Error
-		if _, _, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
+		var e *host.Refusal
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
 			t.Errorf("manual only: %v", err)
 		}
 		w.connection(func(c *schedule.Connection) {
 			c.Policy, c.Grant = schedule.Policy{}, &store.Grant{AccessMode: "single_use", Status: "active"}
 		})
-		_, _, put := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil)
+		_, _, put := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil)
 		_, _, resumed := s.Resume(t.Context(), conn)
 		for act, err := range map[string]error{"put": put, "resume": resumed} {
 			if !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "single_use_grant" {
