@@ -67,7 +67,7 @@ var rooms = map[string]room{
 	"host/telemetry":       {imports: []string{"abi", "store"}, owns: []string{"github.com/prometheus", "go.opentelemetry.io"}},
 	"host/api/client":      {imports: []string{"abi", "store", "host", "host/timeline", "host/patience"}},
 	"host":                 {imports: []string{"abi", "store"}},
-	"host/timeline":        {imports: []string{"abi", "store"}},
+	"host/timeline":        {imports: []string{"abi", "store", "host/run/redact"}},
 	"host/api/stream":      {imports: []string{"abi", "store", "host/timeline"}},
 	"host/access":          {imports: []string{"abi", "store"}},
 	"host/webhook":         {imports: []string{"abi", "store", "host/timeline"}, owns: []string{"github.com/oklog/ulid/v2"}},

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // A reducedSchema is what the timeline keeps of an input schema.
@@ -32,12 +32,6 @@ func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type
 // acceptable is what the accept of a file may say: extensions and media types.
 var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
-// secretNames are the parts of a field's name that make it secret.
-var secretNames = []string{
-	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
-	"otp", "api_key", "apikey", "private_key", "qr",
-}
-
 // secretLooking is R130.
 func secretLooking(kind, name string, spec abi.Value) bool {
 	format, _ := spec.Member("format")
@@ -50,8 +44,7 @@ func secretLooking(kind, name string, spec abi.Value) bool {
 			return true
 		}
 	}
-	lower := strings.ToLower(name)
-	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) {
+	if redact.SecretName(name) {
 		return true
 	}
 	typ, _ := spec.Member("type")

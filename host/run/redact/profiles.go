@@ -137,3 +137,15 @@ func Assistance(s string, max int) string {
 func Progress(s string) string {
 	return abi.Cut(URLs(Keyed(abi.Clean(s))), 500)
 }
+
+// secretNames are the parts of a field's name that make it secret.
+var secretNames = []string{
+	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
+	"otp", "api_key", "apikey", "private_key", "qr",
+}
+
+// SecretName reports whether a field of that name holds a secret.
+func SecretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(name, s) })
+}
