@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
@@ -160,7 +161,7 @@ func TestActiveConnection(t *testing.T) {
 	c := controller.New(s.store, controller.Options{})
 	first := newGuest(make(chan struct{}), done)
 	rec := s.start(c, first)
-	launch := func(context.Context, run.Launch) (run.Guest, run.Files, error) {
+	launch := func(context.Context, run.Launch) (run.Guest, binding.Binding, error) {
 		return nil, nil, errors.New("never")
 	}
 	code, details := refused(second(c, s.jobOf("c1", launch, newGuest(nil))))
@@ -245,7 +246,7 @@ func TestPanic(t *testing.T) {
 	}})
 	close(ready)
 	g := newGuest(nil)
-	rec, err := c.Start(t.Context(), s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, run.Files, error) { return panicking{g}, nil, nil }, g))
+	rec, err := c.Start(t.Context(), s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return panicking{g}, nil, nil }, g))
 	if err != nil {
 		t.Fatal(err)
 	}

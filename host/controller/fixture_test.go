@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -143,10 +144,10 @@ func (nobody) Ask(ctx context.Context, _ run.Question) (run.Answer, error) {
 func (s *stage) job(g *guest) func(context.Context, run.Slots) (controller.Job, error) {
 	s.made++
 	connection := store.ConnectionID("c" + strconv.Itoa(s.made))
-	return s.jobOf(connection, func(context.Context, run.Launch) (run.Guest, run.Files, error) { return g, nil, nil }, g)
+	return s.jobOf(connection, func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return g, nil, nil }, g)
 }
 
-func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context, run.Launch) (run.Guest, run.Files, error), g *guest,
+func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context, run.Launch) (run.Guest, binding.Binding, error), g *guest,
 ) func(context.Context, run.Slots) (controller.Job, error) {
 	s.t.Helper()
 	m, err := abi.ReadManifest([]byte(manifest))

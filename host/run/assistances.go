@@ -54,7 +54,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	e := as.journal.streamEvent("run.assistance_requested", "started", m.Stream, d)
 	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
 	as.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
-	as.browser.browserAssisted(m)
+	as.bindings.browserAssisted(m)
 	if desk, ok := as.deps.Owner.(Desk); ok {
 		desk.AssistanceOpened(as.id, LiveAssistance{
 			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
@@ -75,8 +75,8 @@ func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 		if refPattern.MatchString(a.Ref) {
 			kept.Ref = as.canary.Text(a.Ref)
 		}
-		if b := as.browser.open(); b != nil && kept.Kind == surfaceKind {
-			kept = as.browser.shown(b.Surface(), kept) // whether there is one is the host's to say
+		if b := as.bindings.screen(); b != nil && kept.Kind == surfaceKind {
+			kept = as.bindings.shown(b.Surface(), kept) // whether there is one is the host's to say
 		}
 		out = append(out, kept)
 	}
@@ -92,7 +92,7 @@ func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
 // assistanceEnd is the event that closes one assistance.
 func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(as.deadlines, o.ID)
-	as.browser.browserReleased(o.ID)
+	as.bindings.browserReleased(o.ID)
 	if desk, ok := as.deps.Owner.(Desk); ok {
 		desk.AssistanceClosed(as.id, as.canary.Text(o.ID))
 	}

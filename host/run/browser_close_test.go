@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -45,8 +46,8 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		current := run.New(plan, run.Deps{
-			Store: log, Owner: prompt{}, Browser: page, HostID: "host", BootEpoch: "boot",
-			Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+			Store: log, Owner: prompt{}, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+			Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 		})
 		began := time.Now()
 		result, err := current.Do(t.Context())

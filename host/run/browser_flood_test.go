@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -46,8 +47,8 @@ func TestBrowserFloodsTimeline(t *testing.T) {
 			t.Fatal(err)
 		}
 		current := run.New(plan, run.Deps{
-			Store: log, Owner: prompt{}, Browser: page, HostID: "host", BootEpoch: "boot",
-			Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+			Store: log, Owner: prompt{}, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+			Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 		})
 		if result, err := current.Do(t.Context()); err != nil || result.Status != abi.Succeeded {
 			t.Errorf("%+v, %v", result, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -65,8 +66,8 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		t.Fatal(err)
 	}
 	current := run.New(plan, run.Deps{
-		Store: log, Owner: desk, Browser: page, HostID: "host", BootEpoch: "boot",
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+		Store: log, Owner: desk, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 	})
 	settled := make(chan error, 2)
 	var both sync.WaitGroup
@@ -85,7 +86,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	both.Go(func() {
 		<-start
 		defer close(guest.until)
-		page.back.Lost("sf_1", run.BrowserProbe{Code: "browser_surface_page_stale", Detail: "the page crashed"})
+		page.back.Lost("sf_1", binding.Probe{Code: "browser_surface_page_stale", Detail: "the page crashed"})
 	})
 	go func() {
 		<-page.asked
@@ -189,18 +190,18 @@ func (g *racer) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
 // A racePage is a browser with a surface that somebody else loses.
 type racePage struct {
-	back   run.BrowserRun
+	back   binding.Run
 	asked  chan struct{}
 	closes int
 }
 
 var surface = abi.Attachment{Kind: "browser_surface", Ref: "sf_1", Status: "available"}
 
-func (p *racePage) Begin(_ string, back run.BrowserRun) { p.back = back }
+func (p *racePage) Begin(_ string, back binding.Run) { p.back = back }
 func (p *racePage) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
 	return nil, abi.ENOTSUP
 }
-func (p *racePage) Owns(uint32) bool                                         { return false }
+func (p *racePage) Takes(call abi.Call, _ []byte) bool                       { return call == abi.CallBrowser }
 func (p *racePage) Seal(string, string, string, [][]byte, []abi.Destination) {}
 func (p *racePage) Page(context.Context) (string, string)                    { return "", "" }
 func (p *racePage) Surface() abi.Attachment                                  { return surface }

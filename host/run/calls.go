@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -13,7 +12,6 @@ import (
 type calls struct {
 	*parts
 	start    []byte             // START, until it is asked for
-	files    Files              // nil for none
 	open     uint32             // the call that waits for its reply; 0 is none
 	beside   bool               // it is being handled outside of the loop
 	abort    context.CancelFunc // ends that; nil before the first
@@ -53,9 +51,6 @@ func (cl *calls) last() {
 // begin keeps START until the guest asks for it.
 func (cl *calls) begin(start []byte) { cl.start = start }
 
-// opened has the guest's file calls served, nil for not at all.
-func (cl *calls) opened(f Files) { cl.files = f }
-
 // started gives a stdio guest its START line.
 func (cl *calls) started() {
 	cl.stdio.feed(append(cl.start, '\n'), "start")
@@ -64,16 +59,6 @@ func (cl *calls) started() {
 
 // abortCall ends the call that is handled beside the loop.
 func (cl *calls) abortCall() { cl.abort() }
-
-// closeFiles ends the guest's access to files.
-func (cl *calls) closeFiles() {
-	if cl.files == nil {
-		return
-	}
-	if err := cl.files.Close(); err != nil {
-		slog.Error("remove scratch directory", "run", cl.id, "error", err)
-	}
-}
 
 // call is everything a guest can ask of the host, in the order of the contract.
 // Each case ends with a reply, a credit, or a latched cause.
@@ -299,16 +284,14 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 		cl.outcome.violate(v)
 		return false
 	}
-	switch network := cl.deps.Network; {
-	case cl.browser.takes(in):
-		cl.outside(in, cl.browser.serve())
+	if b := cl.bindings.taking(in.Call, in.Payload); b != nil {
+		cl.outside(in, cl.bindings.serve(b))
 		return true
-	case in.Call == abi.CallBrowser:
+	}
+	switch in.Call {
+	case abi.CallBrowser:
 		cl.deny(in.ID, "browser_not_granted", "the browser binding is not offered to this run")
-	case network != nil:
-		cl.outside(in, network.Handle)
-		return true
-	case in.Call == abi.CallNetworkRequest, in.Call == abi.CallNetworkExchange:
+	case abi.CallNetworkRequest, abi.CallNetworkExchange:
 		cl.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
 	default:
 		cl.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
@@ -389,10 +372,10 @@ type finishedCall struct {
 
 // taped ends a run that is recorded or replayed when that failed.
 func (cl *calls) taped(gone bool) {
-	if cl.deps.Network == nil || cl.outcome.cancelled() {
+	if cl.outcome.cancelled() {
 		return
 	}
-	if code, message := cl.deps.Network.Fault(gone); code != "" {
+	if code, message := cl.bindings.fault(gone); code != "" {
 		cl.outcome.latch(&cause{reason: code, origin: "connector", message: cl.canary.Text(message)})
 	}
 }
@@ -400,11 +383,12 @@ func (cl *calls) taped(gone bool) {
 // fileCall hands a call to the file guard, which may wait for a disk. It keeps
 // the payload until then.
 func (cl *calls) fileCall(in sandbox.Inbound) (kept bool) {
-	if in.Call < abi.CallFileOpen || in.Call > abi.CallFileTimes || cl.files == nil {
+	b := cl.bindings.taking(in.Call, in.Payload)
+	if b == nil {
 		cl.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
 		return false
 	}
-	cl.outside(in, cl.files.Handle)
+	cl.outside(in, cl.bindings.serve(b))
 	return true
 }
 
@@ -417,8 +401,8 @@ func (cl *calls) finishCall(f finishedCall) {
 	f.in.Release()
 	cl.abort()
 	cl.beside = false
-	cl.browser.served()
-	cl.browser.listen() // what a binding said in a call comes before its reply
+	cl.bindings.served()
+	cl.bindings.listen() // what a binding said in a call comes before its reply
 	switch f.in.Call {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange:
 		cl.taped(false)

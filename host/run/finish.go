@@ -1,7 +1,6 @@
 package run
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -10,18 +9,14 @@ import (
 // finish ends a run whose guest is gone, or never was.
 func (r *run) finish() *Result {
 	r.clocks.end(time.Now())
-	if r.deps.Network != nil {
-		r.deps.Network.Abort() // what the guest did not wait for
-	}
+	r.bindings.abort() // what the guest did not wait for
 	r.calls.lastLine()
 	r.questions.leftWaiting()
 	r.output.endText()
 	if r.guest != nil {
 		r.output.endLog()
 	}
-	if r.deps.Network != nil {
-		r.secrets.sealedUses()
-	}
+	r.secrets.sealedUses()
 	r.output.flushProgress(time.Now(), true) // the last message is never lost
 	r.settled()
 	r.records.keepEmitted()
@@ -31,7 +26,7 @@ func (r *run) finish() *Result {
 	if !r.outcome.over() && r.outcome.orderly() && r.outcome.proposal().Status == abi.Succeeded {
 		r.calls.taped(true)
 	}
-	r.browser.closeBrowser()
+	r.bindings.closeSpeakers()
 	r.stop()
 	end := r.outcome.decide()
 	r.terminal.breach(end.cause)
@@ -39,12 +34,7 @@ func (r *run) finish() *Result {
 	result := r.terminal.terminate(end)
 	r.journal.endNode(result.err())
 	r.control.over(statusOf(result))
-	r.calls.closeFiles()
-	if r.deps.Network != nil {
-		if err := r.deps.Network.Close(); err != nil {
-			slog.Error("close network", "run", r.id, "error", err)
-		}
-	}
+	r.bindings.close()
 	return result
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
@@ -32,7 +33,7 @@ type parts struct {
 	gaps        *gaps        // what is missing
 	questions   *questions   // to the owner, that block
 	assistances *assistances // to the owner, that do not
-	browser     *browsing    // the browser binding
+	bindings    *bindings    // what the run was lent
 	secrets     *secrets     // handles and protected values
 	output      *output      // log, messages and progress
 	pause       *pause
@@ -72,7 +73,7 @@ func newRun(p *Plan, d Deps) *run {
 	all.output = newOutput(all, now)
 	all.pause, all.control = &pause{parts: all}, newControl()
 	all.secrets = &secrets{parts: all}
-	all.browser = newBrowsing(all)
+	all.bindings = newBindings(all)
 	all.secrets.deliver()
 	all.proto = abi.NewProtocol(abi.Contract{
 		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
@@ -105,9 +106,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	defer ticker.Stop()
 	r.ticks, r.interrupted = ticker.C, ctx.Done()
 	whole := r.journal.begin()
-	if r.deps.Network != nil {
-		r.deps.Network.Waits(r.calls.waits)
-	}
+	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.waits) })
 	if r.pause.queue(ctx) && r.launch(ctx) {
 		r.loop()
 	}
@@ -161,8 +160,8 @@ func (r *run) loop() {
 			r.commits.settle()
 		case f := <-r.calls.ended():
 			r.calls.finishCall(f)
-		case <-r.browser.word():
-			r.browser.listen()
+		case <-r.bindings.word():
+			r.bindings.listen()
 		case a := <-r.questions.answered():
 			r.questions.take(a)
 		case c := <-r.cancels:
@@ -362,7 +361,7 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 // left is the end of the worker.
 func (r *run) left() {
 	r.outcome.exited(r.guest.Exit())
-	r.browser.listen()
+	r.bindings.listen()
 	r.clocks.resume(time.Now())
 	r.pause.end()
 	r.calls.last()

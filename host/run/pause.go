@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -125,9 +126,7 @@ func (ps *pause) stand(now time.Time) {
 	}
 	ps.paused.since = now
 	ps.clocks.pause(now)
-	if b := ps.browser.open(); b != nil {
-		b.Paused(true)
-	}
+	each(ps.bindings, func(b binding.Pauser) { b.Paused(true) })
 	ps.paused.sleep = ps.calls.stopSleep(now)
 	ps.place()
 }
@@ -162,9 +161,7 @@ func (ps *pause) letRun() {
 	stood := now.Sub(p.since)
 	ps.paused = nil
 	ps.clocks.resume(now)
-	if b := ps.browser.open(); b != nil {
-		b.Paused(false)
-	}
+	each(ps.bindings, func(b binding.Pauser) { b.Paused(false) })
 	if p.told != nil {
 		p.told()
 	}

@@ -70,7 +70,7 @@ type Plan struct {
 	from      map[string]store.RunID // whose they are; nil when a caller supplied them
 	gaps      []store.DetailGap
 	served    []abi.ServedGap
-	bindings  abi.Bindings
+	lent      abi.Bindings
 	config    json.RawMessage
 	delivered deliveredSecrets
 }
@@ -210,15 +210,15 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 			}
 		}
 	}
-	p.bindings = abi.Bindings{
+	p.lent = abi.Bindings{
 		Network:    &abi.NetworkBinding{Hosts: append([]string{}, p.Connection.Approved.Hosts...)},
 		Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{}},
 	}
 	if _, declared := p.manifest.Bindings[abi.BindingFilesystem]; declared && p.Mounts != nil {
-		p.bindings.Filesystem.Mounts = p.Mounts
+		p.lent.Filesystem.Mounts = p.Mounts
 	}
 	if p.Interactive {
-		p.bindings.Interactive = &struct{}{}
+		p.lent.Interactive = &struct{}{}
 	}
 	return p.lendBrowser()
 }
@@ -234,7 +234,7 @@ func (p *Plan) lendBrowser() error {
 	if !abi.IsProfileName(profile) {
 		return refuse("profile_name_invalid", "profile name required, must be [A-Za-z0-9_-]+")
 	}
-	p.bindings.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.bindings.Network.Hosts}
+	p.lent.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.lent.Network.Hosts}
 	return nil
 }
 
@@ -378,7 +378,7 @@ func (p *Plan) inScope(stream string) bool {
 func (p *Plan) Given() abi.Start {
 	s := abi.Start{
 		ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
-		CollectionMode: p.mode, Scope: p.scope, Bindings: p.bindings, DetailGaps: p.served, Config: p.config,
+		CollectionMode: p.mode, Scope: p.scope, Bindings: p.lent, DetailGaps: p.served, Config: p.config,
 	}
 	if len(p.states) > 0 {
 		s.State = p.states

@@ -123,7 +123,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		return
 	}
 	m.Schema = bytes.Clone(m.Schema)
-	attachments, at := qs.browser.surfaceOf(m.Kind)
+	attachments, at := qs.bindings.surfaceOf(m.Kind)
 	if !qs.outcome.ready() {
 		return
 	}
@@ -155,7 +155,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	}
 	qs.clocks.begin(time.Now(), true)
 	qs.pause.place()
-	qs.browser.browserAsked(a)
+	qs.bindings.browserAsked(a)
 	ctx, cancel := context.WithCancel(qs.ctx)
 	a.cancel = cancel
 	q := qs.shown(a)
@@ -308,7 +308,7 @@ func (qs *questions) closeQuestion(a answer) {
 	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) { a.settle(err) })
 	qs.asking = nil
 	q.span.end(nil)
-	qs.browser.browserAnswered(q)
+	qs.bindings.browserAnswered(q)
 	qs.pause.answered(q.interruptID)
 	qs.pause.place()
 	if !qs.outcome.cancelled() {
@@ -436,7 +436,7 @@ func (qs *questions) leftWaiting() {
 	events := qs.answerEvents(q, answerOf(q, abi.AnswerCancelled, byHost))
 	qs.asking = nil
 	q.span.end(nil)
-	qs.browser.browserAnswered(q)
+	qs.bindings.browserAnswered(q)
 	qs.commits.submit(&store.Commit{Answered: q.id, Events: events}, nil)
 	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
 }

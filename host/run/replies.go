@@ -18,9 +18,7 @@ func (cl *calls) cancelCalls() {
 	if cl.abort != nil {
 		cl.abort()
 	}
-	if cl.deps.Network != nil {
-		cl.deps.Network.Abort()
-	}
+	cl.bindings.abort()
 	cl.stdio.eof = true
 	cl.serveStdin()
 	if s := cl.sleeping; s != nil {

@@ -38,7 +38,7 @@ func (rp *report) closingGaps(end ending) {
 		} else {
 			g.RecoveryHint = hintOf(nil, nil, g.Reason)
 		}
-		g.RecoveryHint = rp.browser.unrepeated(g.RecoveryHint)
+		g.RecoveryHint = rp.bindings.unrepeated(g.RecoveryHint)
 		rp.gaps.add(g)
 	}
 	if status := rp.states.commitStatus(end.status); status == CommitNone || status == CommitPartial {
@@ -53,10 +53,10 @@ func (rp *report) connectorError(end ending) *abi.DoneError {
 	}
 	e := *rp.outcome.proposal().Error
 	e.Message = abi.Cut(redact.Log(rp.canary.Text(abi.Clean(e.Message))), 500)
-	if rp.browser.wasted() { // B41
+	if rp.bindings.wasted() { // B41
 		e.Retryable = ptr(false)
 		if e.RecoveryHint != nil {
-			h := rp.browser.unrepeated(Hint{e.RecoveryHint.Action, false})
+			h := rp.bindings.unrepeated(Hint{e.RecoveryHint.Action, false})
 			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: ptr(false)}
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -52,46 +53,6 @@ type Guest interface {
 
 var _ Guest = (*sandbox.Guest)(nil)
 
-// Files serves the file calls of one guest; *filesystem.FS does.
-type Files interface {
-	Handle(ctx context.Context, call abi.Call, req []byte) ([]byte, abi.Errno)
-	Close() error
-}
-
-// Network serves the calls of the network binding and of its handles for one
-// guest; *network.Session does.
-type Network interface {
-	Handle(ctx context.Context, call abi.Call, req []byte) ([]byte, abi.Errno)
-	// Seal lets a handle stand for a value at the destinations. forms are
-	// the encodings in which answers may give it back.
-	Seal(field, handle, value string, forms [][]byte, to []abi.Destination)
-	// Protect keeps a value that the guest has in plain out of a recording.
-	Protect(field, value string, forms [][]byte)
-	// Fault says why the run cannot go on, or, once the guest is gone, why it does
-	// not count: it is recorded or replayed, and that failed. Empty texts are no
-	// reason.
-	Fault(gone bool) (code, message string)
-	// SealCurrent lets a handle stand for what from returns when a request is made,
-	// or when a server refused an earlier value of it.
-	SealCurrent(field, handle string, from func(ctx context.Context, refused string) (string, error), to []abi.Destination)
-	// Echo has answers searched for encodings of a value. It may be called
-	// while Handle serves a call.
-	Echo(handle string, forms [][]byte)
-	// SealTokens has values in answers become handles. mint
-	// makes the nth of a field, from any goroutine, before the guest sees it.
-	SealTokens(places []abi.SessionToken, mint func(field string, n int, value string) (handle string, forms [][]byte))
-	// Uses yields, once each, where values have been sent since the last call
-	//.
-	Uses(yield func(field, origin, placement string))
-	// Waits has f told, while Handle serves a call, that a request waits for its
-	// turn with an origin, and with a zero time that it goes on.
-	Waits(f func(origin string, until time.Time))
-	// Abort ends the requests that are on their way, and those that follow. It
-	// does not wait.
-	Abort()
-	Close() error
-}
-
 // A Launch is what the host needs to know to start the guest of a run.
 type Launch struct {
 	RunID store.RunID
@@ -103,14 +64,13 @@ type Launch struct {
 // Deps are the facilities a run uses.
 type Deps struct {
 	Store store.Store
-	// Launch starts a worker and returns when the guest is ready. A *LaunchError
+	// Launch starts a worker and returns when the guest is ready, with the binding of
+	// its files, nil for none. A *LaunchError
 	// gives the failure_code.
-	Launch func(context.Context, Launch) (Guest, Files, error)
-	// Network is what the guest's requests go to; nil refuses them all. The run
-	// closes it.
-	Network Network
-	// Browser is the browser binding; nil where none is lent. The run closes it.
-	Browser Browser
+	Launch func(context.Context, Launch) (Guest, binding.Binding, error)
+	// Bindings are what the guest was lent beside its files; nil ones are left out. A
+	// call goes to the first that takes it. The run closes them.
+	Bindings []binding.Binding
 	// Handles are the random bytes of handles; nil for fresh ones. In a run that is
 	// recorded or replayed they are those of its seed.
 	Handles io.Reader

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
@@ -73,9 +74,7 @@ func (se *secrets) deliver() {
 // protect remembers a value that the guest gets in plain.
 func (se *secrets) protect(field, value string) {
 	se.canary.Protect(value)
-	if n := se.deps.Network; n != nil {
-		n.Protect(field, value, redact.Forms(value))
-	}
+	each(se.bindings, func(b binding.Keeper) { b.Protect(field, value, redact.Forms(value)) })
 }
 
 // seal returns a new handle for a value, which network and browser put where it
@@ -84,20 +83,17 @@ func (se *secrets) seal(field, value string, to []abi.Destination) string {
 	se.canary.Protect(value)
 	se.canary.ProtectWord(value)
 	handle := newHandle(se.deps.Handles)
-	if n := se.deps.Network; n != nil {
-		n.Seal(field, handle, value, redact.Forms(value), to)
-	}
-	if b := se.browser.open(); b != nil {
-		b.Seal(field, handle, value, redact.Forms(value), to)
-	}
+	each(se.bindings, func(b binding.Sealer) { b.Seal(field, handle, value, redact.Forms(value), to) })
 	return handle
 }
 
 // sealedUses reports where values were sent for the first time.
 func (se *secrets) sealedUses() {
-	se.deps.Network.Uses(func(field, origin, placement string) {
-		e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-		se.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	each(se.bindings, func(b binding.Keeper) {
+		b.Uses(func(field, origin, placement string) {
+			e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+			se.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+		})
 	})
 }
 
@@ -198,13 +194,17 @@ func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
 // Everything that was used to obtain it is protected as well.
 func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 	t := se.plan.Tokens[f.Name]
-	if t == nil || se.deps.Network == nil {
+	if t == nil || !has[binding.Keeper](se.bindings) {
 		return "", false
 	}
 	handle = newHandle(se.deps.Handles)
-	se.deps.Network.SealCurrent(f.Name, handle, t.Current, f.Destinations)
+	each(se.bindings, func(b binding.Keeper) { b.SealCurrent(f.Name, handle, t.Current, f.Destinations) })
+	var keepers []binding.Keeper // it may be told beside the loop
+	each(se.bindings, func(b binding.Keeper) { keepers = append(keepers, b) })
 	t.Tell(func(secret string) {
-		se.deps.Network.Echo(handle, redact.Forms(secret))
+		for _, k := range keepers {
+			k.Echo(handle, redact.Forms(secret))
+		}
 		se.learned.add(secret)
 	})
 	se.learn()
@@ -216,7 +216,7 @@ func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 // first.
 func (se *secrets) sealSessions() {
 	b := se.plan.manifest.Sluice
-	if b == nil || len(b.SessionTokens) == 0 || se.deps.Network == nil {
+	if b == nil || len(b.SessionTokens) == 0 || !has[binding.Keeper](se.bindings) {
 		return
 	}
 	var places []abi.SessionToken
@@ -234,7 +234,7 @@ func (se *secrets) sealSessions() {
 	if _, err := io.ReadFull(se.deps.Handles, base[:]); err != nil {
 		panic("no random bytes: " + err.Error()) // as in newHandle
 	}
-	se.deps.Network.SealTokens(places, func(field string, n int, value string) (string, [][]byte) {
+	mint := func(field string, n int, value string) (string, [][]byte) {
 		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
 		handle := handleOf([16]byte(sum[:16]))
 		if value == "" { // a replay has none
@@ -242,7 +242,8 @@ func (se *secrets) sealSessions() {
 		}
 		se.learned.add(value)
 		return handle, redact.Forms(value)
-	})
+	}
+	each(se.bindings, func(b binding.Keeper) { b.SealTokens(places, mint) })
 }
 
 // secrets gives the guest its secrets, as handles or in plain, and protects them.

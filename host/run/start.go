@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
 )
@@ -68,14 +69,14 @@ func (r *run) launch(ctx context.Context) bool {
 	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
 	defer cancel()
 	var guest Guest
-	var files Files
+	var files binding.Binding
 	err := r.meanwhile(prepare, func(ctx context.Context) (err error) {
 		guest, files, err = r.deps.Launch(ctx, Launch{
 			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(), Stdio: r.plan.Transport == "stdio",
 		})
 		return err
 	})
-	r.calls.opened(files)
+	r.bindings.add(files)
 	if err != nil {
 		if !r.outcome.cancelled() {
 			r.outcome.latch(r.outcome.launchCause(err, prepare.Err()))
@@ -122,7 +123,7 @@ func (r *run) commitStart() {
 	}
 	started := data{
 		"workflowId": r.journal.workflow(), "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
-		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.bindings,
+		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.lent,
 		"scope": p.scope, "scope_streams": names, "trigger_kind": p.Trigger, "attempt": r.rec.Attempt,
 		"guest_transport": p.Transport, "module_digest": p.Connector.Digest, "isolation": r.guest.Isolation(),
 		"boot_epoch": r.deps.BootEpoch, "controller_id": r.deps.HostID,

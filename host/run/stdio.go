@@ -180,7 +180,8 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 	case *abi.ReadMessage:
 		id = m.ID
 	}
-	if _, declared := cl.plan.manifest.Bindings[abi.BindingNetwork]; !declared || cl.deps.Network == nil {
+	network := cl.bindings.taking(abi.CallNetworkRequest, nil)
+	if _, declared := cl.plan.manifest.Bindings[abi.BindingNetwork]; !declared || network == nil {
 		const text = "no host is approved for this connection"
 		cl.output.logged("warn", "denied: "+text, abi.Value{})
 		cl.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
@@ -190,9 +191,9 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 	in.Call = call // what is told of it afterwards is told of that call
 	cl.outside(in, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
 		if call == abi.CallRead {
-			return x.more(ctx, cl.deps.Network.Handle, nil)
+			return x.more(ctx, network.Handle, nil)
 		}
-		return x.make(ctx, cl.deps.Network.Handle, frame)
+		return x.make(ctx, network.Handle, frame)
 	})
 	return true
 }

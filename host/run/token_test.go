@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
 // A keeper is a network that remembers what it is to keep from the guest.
 type keeper struct {
-	Network
+	binding.Binding
+	binding.Keeper
 	places []abi.SessionToken
 	mint   func(field string, n int, value string) (string, [][]byte)
 }
@@ -38,7 +40,8 @@ func TestSealSessions(t *testing.T) {
 		}
 		r := &secrets{parts: &parts{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}, canary: &redact.Canary{}}}
 		r.plan.Connection = c
-		r.deps.Network, r.deps.Handles = k, bytes.NewReader(bytes.Repeat([]byte("seed"), 4))
+		r.bindings = &bindings{parts: r.parts, all: []binding.Binding{k}}
+		r.deps.Handles = bytes.NewReader(bytes.Repeat([]byte("seed"), 4))
 		r.sealSessions()
 		for _, field := range []string{"session", "own"} {
 			for n := 1; n <= 2; n++ {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -128,7 +129,7 @@ func TestCancelWhilePending(t *testing.T) {
 			var d *drive
 			d = faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
 				deps.Slots = slots
-				deps.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+				deps.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, binding.Binding, error) {
 					d.run.Cancel(run.CancelRequest{Cause: "owner"})
 					<-ctx.Done()
 					if c == "launched" { // too late for it

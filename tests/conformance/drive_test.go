@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -116,7 +117,7 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	in.Budgets.CancelGrace, in.Budgets.Drain = patience, patience
 	deps := run.Deps{
 		Store: g.host.Store, HostID: "host_test", BootEpoch: "boot_test",
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return d.guest, nil, nil },
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return d.guest, nil, nil },
 		Watch:  func(e store.Event) { d.events <- e },
 	}
 	if change != nil {

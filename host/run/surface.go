@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,8 +23,8 @@ const probeTime = 5 * time.Second
 // surfaceOf is what a question of that kind says of a browser surface (R122, and
 // §15.3 for otp), and of its page. A surface is probed first, while
 // cancellation is heard; its page is asked meanwhile.
-func (br *browsing) surfaceOf(kind string) ([]abi.Attachment, Page) {
-	b := br.open()
+func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
+	b := bs.screen()
 	registered := b != nil && b.Registered()
 	if kind != abi.KindManualAction && (kind != abi.KindOTP || !registered) {
 		return []abi.Attachment{}, Page{}
@@ -32,10 +33,10 @@ func (br *browsing) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	a := abi.Attachment{Status: unavailable, Reason: "no_surface_registered"}
 	switch {
 	case registered:
-		ctx, cancel := context.WithTimeout(br.ctx, probeTime)
+		ctx, cancel := context.WithTimeout(bs.ctx, probeTime)
 		defer cancel()
 		probed := make(chan abi.Attachment, 1)
-		_ = br.loop.meanwhile(ctx, func(ctx context.Context) error { // it only hands back what its function returns
+		_ = bs.loop.meanwhile(ctx, func(ctx context.Context) error { // it only hands back what its function returns
 			page := make(chan Page, 1)
 			go func() {
 				title, host := b.Page(ctx)
@@ -50,11 +51,11 @@ func (br *browsing) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	case b != nil:
 		a = b.Surface()
 	}
-	return []abi.Attachment{br.shown(a, abi.Attachment{})}, Page{abi.Cut(abi.Clean(at.Title), 200), abi.Cut(abi.Clean(at.Host), 255)}
+	return []abi.Attachment{bs.shown(a, abi.Attachment{})}, Page{abi.Cut(abi.Clean(at.Title), 200), abi.Cut(abi.Clean(at.Host), 255)}
 }
 
 // shown is a surface as an item shows it, in the words of the item.
-func (b *browsing) shown(a, item abi.Attachment) abi.Attachment {
+func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	out := abi.Attachment{Kind: surfaceKind, Role: item.Role, Label: item.Label, Status: unavailable, Reason: a.Reason}
 	if out.Role == "" {
 		out.Role = surfaceRole
@@ -68,23 +69,23 @@ func (b *browsing) shown(a, item abi.Attachment) abi.Attachment {
 }
 
 // surfaceChanged tells what open items say of the surface from now on.
-func (br *browsing) surfaceChanged(a abi.Attachment) {
-	br.questions.surfaceChanged(a)
-	for _, o := range br.proto.OpenAssistances() {
-		before, ok := br.surfaces[o.ID]
-		now := br.shown(a, before)
+func (bs *bindings) surfaceChanged(a abi.Attachment) {
+	bs.questions.surfaceChanged(a)
+	for _, o := range bs.proto.OpenAssistances() {
+		before, ok := bs.surfaces[o.ID]
+		now := bs.shown(a, before)
 		if !ok || now == before {
 			continue
 		}
-		attachments := br.assistances.attachments(o.Message.Attachments)
+		attachments := bs.assistances.attachments(o.Message.Attachments)
 		for i := range attachments {
 			if attachments[i].Kind == surfaceKind {
-				attachments[i] = br.shown(a, attachments[i])
+				attachments[i] = bs.shown(a, attachments[i])
 			}
 		}
-		br.surfaces[o.ID] = now
-		d := data{"assistance_request_id": br.canary.Text(o.ID), "attachments": attachments}
-		br.commits.submit(&store.Commit{Events: []store.Event{br.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d)}}, nil)
+		bs.surfaces[o.ID] = now
+		d := data{"assistance_request_id": bs.canary.Text(o.ID), "attachments": attachments}
+		bs.commits.submit(&store.Commit{Events: []store.Event{bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d)}}, nil)
 	}
 }
 
@@ -94,7 +95,7 @@ func (qs *questions) surfaceChanged(a abi.Attachment) {
 	if q == nil || len(q.attachments) != 1 {
 		return
 	}
-	if now := qs.browser.shown(a, q.attachments[0]); now != q.attachments[0] {
+	if now := qs.bindings.shown(a, q.attachments[0]); now != q.attachments[0] {
 		q.attachments = []abi.Attachment{now}
 		e := qs.journal.event("run.assistance_updated", "in_progress", data{"assistance_request_id": q.id, "attachments": q.attachments})
 		qs.commits.submit(&store.Commit{Events: q.mark([]store.Event{e})}, nil)
@@ -108,26 +109,25 @@ func (q *asking) watched() bool {
 
 // surfaceLost is R148. The loop decides who was first: a question that an answer
 // closed before is open no more, and one that is closed here takes none.
-func (br *browsing) surfaceLost(surfaceID string, p BrowserProbe) {
-	b := br
-	if b.lost {
+func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
+	if bs.lost {
 		return
 	}
-	b.lost, p.OK = true, false
+	bs.lost, p.OK = true, false
 	p.Detail = abi.Cut(redact.URLs(abi.Clean(p.Detail)), 200)
 	d := data{"surface_id": surfaceID, "browser_surface_probe": map[string]any{"ok": false, "code": p.Code, "detail": p.Detail}}
 	gone := abi.Attachment{Status: unavailable, Reason: p.Code}
-	q := br.questions.watched()
-	if q == nil || br.outcome.left() != nil || br.outcome.over() {
-		br.commits.submit(&store.Commit{Events: []store.Event{br.journal.event("run.browser_surface_failed", surfaceFailed, d)}}, nil)
-		br.surfaceChanged(gone)
+	q := bs.questions.watched()
+	if q == nil || bs.outcome.left() != nil || bs.outcome.over() {
+		bs.commits.submit(&store.Commit{Events: []store.Event{bs.journal.event("run.browser_surface_failed", surfaceFailed, d)}}, nil)
+		bs.surfaceChanged(gone)
 		return
 	}
 	d["interaction_id"], d["kind"] = q.id, q.message.Kind
 	a := answerOf(q, abi.AnswerCancelled, byHost)
-	a.reason, a.lead = "browser_surface_lost", q.mark([]store.Event{br.journal.event("run.browser_surface_lost", surfaceFailed, d)})
-	br.questions.closeQuestion(a)
-	br.surfaceChanged(gone)
+	a.reason, a.lead = "browser_surface_lost", q.mark([]store.Event{bs.journal.event("run.browser_surface_lost", surfaceFailed, d)})
+	bs.questions.closeQuestion(a)
+	bs.surfaceChanged(gone)
 }
 
 const surfaceFailed = "surface_failed"
@@ -160,10 +160,10 @@ func (q *hostQuestion) answer(a hostAnswer) {
 func (qs *questions) askForHost(q *hostQuestion) {
 	switch {
 	case qs.deps.Owner == nil || !qs.plan.Interactive:
-		q.answer(hostAnswer{err: ErrNotInteractive})
+		q.answer(hostAnswer{err: binding.ErrNotInteractive})
 		return
 	case !qs.outcome.ready(), qs.outcome.left() != nil, qs.outcome.proposal() != nil, qs.asking != nil:
-		q.answer(hostAnswer{err: ErrEnding})
+		q.answer(hostAnswer{err: binding.ErrEnding})
 		return
 	}
 	m := &abi.InteractionMessage{RequestID: hexID("host_", 8), Kind: abi.KindManualAction, Message: q.message}
@@ -193,29 +193,29 @@ func (qs *questions) tellHost(q *asking, status string) {
 }
 
 // browserAsked tells the binding of a question that is open.
-func (br *browsing) browserAsked(q *asking) {
-	if b := br.open(); b != nil {
+func (bs *bindings) browserAsked(q *asking) {
+	if b := bs.screen(); b != nil {
 		b.Asked(q.id, q.message.Kind, q.deadline)
 	}
 }
 
 // browserAnswered tells it that the question is closed.
-func (br *browsing) browserAnswered(q *asking) {
-	if b := br.open(); b != nil {
+func (bs *bindings) browserAnswered(q *asking) {
+	if b := bs.screen(); b != nil {
 		b.Answered(q.id)
 	}
 }
 
 // browserAssisted tells the binding of an assistance that is open, and remembers
 // what it says of the surface.
-func (br *browsing) browserAssisted(m *abi.AssistanceMessage) {
-	b := br.open()
+func (bs *bindings) browserAssisted(m *abi.AssistanceMessage) {
+	b := bs.screen()
 	if b == nil {
 		return
 	}
-	for _, a := range br.assistances.attachments(m.Attachments) {
+	for _, a := range bs.assistances.attachments(m.Attachments) {
 		if a.Kind == surfaceKind {
-			br.surfaces[m.ID] = a
+			bs.surfaces[m.ID] = a
 		}
 	}
 	copied := *m
@@ -223,9 +223,9 @@ func (br *browsing) browserAssisted(m *abi.AssistanceMessage) {
 }
 
 // browserReleased tells it that an assistance is over.
-func (br *browsing) browserReleased(id string) {
-	delete(br.surfaces, id)
-	if b := br.open(); b != nil {
+func (bs *bindings) browserReleased(id string) {
+	delete(bs.surfaces, id)
+	if b := bs.screen(); b != nil {
 		b.Assisted(id, nil)
 	}
 }
