@@ -41,7 +41,7 @@ var rooms = map[string]room{
 	"host/patience":        {},
 	"host/scope":           {imports: []string{"abi"}},
 	"host/grant":           {imports: []string{"abi"}},
-	"host/run":             {imports: []string{"abi", "store", "host/binding", "host/run/redact", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
+	"host/run":             {imports: []string{"abi", "store", "host", "host/binding", "host/run/redact", "host/sandbox", "host/scope"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/binding":         {imports: []string{"abi"}},
 	"host/run/redact":      {imports: []string{"abi"}},
 	"host/filesystem":      {imports: []string{"abi"}, owns: []string{"golang.org/x/sys"}},
@@ -52,7 +52,7 @@ var rooms = map[string]room{
 	"host/vault":           {imports: []string{"abi"}, owns: []string{"filippo.io/age", "github.com/zalando/go-keyring"}},
 	"host/signature":       {owns: []string{"aead.dev/minisign"}},
 	"host/backup":          {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
-	"host/interaction":     {imports: []string{"abi", "store", "host/run"}},
+	"host/interaction":     {imports: []string{"abi", "store", "host", "host/run"}},
 	"host/controller":      {imports: []string{"abi", "store", "host/run"}},
 	"host/schedule":        {imports: []string{"abi", "store", "host"}, owns: []string{"github.com/robfig/cron/v3"}},
 	"host/browser/page":    {},

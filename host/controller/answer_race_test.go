@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
@@ -40,7 +41,7 @@ func TestAnswerOrCancel(t *testing.T) {
 			all.Go(func() {
 				pause(delays[i])
 				data := map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}
-				answers[i] = code(desk.Answer(t.Context(), rec.ID, "login", "success", data, "key:k"))
+				answers[i] = code(desk.Answer(t.Context(), host.Answer{RunID: rec.ID, InteractionID: "login", Status: "success", Data: data, By: "key:k"}))
 			})
 		}
 		all.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
@@ -341,7 +342,7 @@ func TestManyParked(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			err := desk.Answer(t.Context(), id, "login", "success", map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, "key:k")
+			err := desk.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, By: "key:k"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -357,7 +358,7 @@ func TestManyParked(t *testing.T) {
 		desk.Forget(id)
 	}
 	c.Shutdown(t.Context())
-	if err := desk.Answer(t.Context(), ids[0], "login", "success", nil, ""); code(err) != "no_pending_interaction" {
+	if err := desk.Answer(t.Context(), host.Answer{RunID: ids[0], InteractionID: "login", Status: "success"}); code(err) != "no_pending_interaction" {
 		t.Error(err)
 	}
 }

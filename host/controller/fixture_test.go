@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/run"
@@ -135,9 +136,9 @@ func newStage(t *testing.T, st store.Store) *stage {
 
 type nobody struct{}
 
-func (nobody) Ask(ctx context.Context, _ run.Question) (run.Answer, error) {
+func (nobody) Ask(ctx context.Context, _ run.Question) (host.Answer, error) {
 	<-ctx.Done()
-	return run.Answer{}, ctx.Err()
+	return host.Answer{}, ctx.Err()
 }
 
 // job is a run of a connection of its own.

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// Answer submits what an owner says to a question. It makes the checks of §16.3
-// in their order and returns once the end of the question is durable. data has
-// the names that the question showed; it belongs to the desk, which wipes it
-// whatever becomes of it. by is the principal, "" for the owner.
+// Answer submits what an owner says to a question, and returns once the end of the
+// question is durable. The checks are made here and nowhere else, in the order of
+// docs/spec/runtime.md, "Interactions". Data belongs to the desk, which wipes it whatever
+// becomes of it.
 //
 // A *run.Refusal says why it was not taken: invalid_request with details.field,
 // invalid_status, not_found, no_pending_interaction, conflict, or
@@ -23,9 +24,10 @@ import (
 // delivered, and what is pending stays pending. Of any number of answers
 // to one question, one is taken. With ctx's error the answer may have
 // been.
-func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status string, data map[string]json.RawMessage, by string) error {
-	defer wipe(data)
-	if err := checkShape(interactionID, status, data); err != nil {
+func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
+	defer wipe(a.Data)
+	id, interactionID := a.RunID, a.InteractionID
+	if err := run.CheckAnswer(a); err != nil {
 		return err
 	}
 	if err := d.checkRun(ctx, id, interactionID); err != nil {
@@ -36,7 +38,7 @@ func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status
 		if err != nil {
 			return err
 		}
-		b, err := enclose(asked, status, data, by)
+		b, err := enclose(asked, a)
 		if err != nil {
 			return err
 		}
@@ -191,7 +193,7 @@ func (d *Desk) expect(id store.RunID) (arrival <-chan struct{}, leave func()) {
 func (d *Desk) tidy(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.asked == nil && len(s.answered) == 0 && len(s.live) == 0 {
+	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 {
 		if s.arrival != nil {
 			close(s.arrival) // others look again, and make a seat of their own
 		}
@@ -201,12 +203,12 @@ func (d *Desk) tidy(id store.RunID) {
 
 // enclose is check 8, and the box. Nothing of the answer is left outside of it
 // but data itself, which is the caller's to wipe.
-func enclose(asked *question, status string, data map[string]json.RawMessage, by string) (boxed, error) {
-	b := boxed{status: status, by: by}
-	if status != abi.AnswerSuccess {
+func enclose(asked *question, a host.Answer) (boxed, error) {
+	b := boxed{status: a.Status, by: a.By}
+	if a.Status != abi.AnswerSuccess {
 		return b, nil
 	}
-	own, err := checkData(asked.Question, data)
+	own, err := asked.Check(a.Data)
 	if err != nil {
 		return b, err
 	}

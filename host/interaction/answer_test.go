@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -23,7 +24,7 @@ func TestAnswer(t *testing.T) {
 	value := json.RawMessage(`"424242"`)
 	done := make(chan error, 1)
 	go func() {
-		done <- d.Answer(t.Context(), runID, "login", "success", map[string]json.RawMessage{"field_1": value}, "key:k1")
+		done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"field_1": value}, By: "key:k1"})
 	}()
 	got := a.take()
 	if err := <-done; err != nil {
@@ -48,7 +49,7 @@ func TestChecksInOrder(t *testing.T) {
 	d := interaction.New(st)
 	first := ask(t, d, st, otp(runID, "login"))
 	go func() { first.take() }()
-	if err := d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	second := ask(t, d, st, otp(runID, "login#2"))
@@ -78,7 +79,7 @@ func TestChecksInOrder(t *testing.T) {
 		{"8: no JSON", runID, "login#2", "success", values("field_1", `"1`), "invalid_request", "field", "field_1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := d.Answer(t.Context(), c.run, c.id, c.status, c.data, "")
+			err := d.Answer(t.Context(), host.Answer{RunID: c.run, InteractionID: c.id, Status: c.status, Data: c.data})
 			if code(err) != c.code {
 				t.Fatalf("%v, want %s", err, c.code)
 			}
@@ -94,7 +95,7 @@ func TestChecksInOrder(t *testing.T) {
 		t.Error("a refusal closed the question")
 	}
 	go func() { second.take() }()
-	if err := d.Answer(t.Context(), runID, "login#2", "cancelled", nil, ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login#2", Status: "cancelled"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -124,25 +125,25 @@ func TestLimits(t *testing.T) {
 	d := interaction.New(st)
 	a := ask(t, d, st, q)
 	over := map[string]json.RawMessage{"a": json.RawMessage(strings.Repeat("1", 8<<10+1))}
-	if err := d.Answer(t.Context(), runID, "q", "success", over, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: over}); code(err) != "invalid_request" {
 		t.Errorf("a value of 8 KiB and a byte: %v", err)
 	}
 	many := map[string]json.RawMessage{}
 	for i := range 33 {
 		many[strings.Repeat("n", i+1)] = json.RawMessage("1")
 	}
-	if err := d.Answer(t.Context(), runID, "q", "success", many, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: many}); code(err) != "invalid_request" {
 		t.Errorf("33 fields: %v", err)
 	}
 	large := map[string]json.RawMessage{}
 	for i := range 9 {
 		large[q.Fields[i].Shown] = json.RawMessage(`"` + strings.Repeat("x", 8<<10-2) + `"`)
 	}
-	if err := d.Answer(t.Context(), runID, "q", "success", large, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: large}); code(err) != "invalid_request" {
 		t.Errorf("72 KiB: %v", err)
 	}
 	go func() { a.take() }()
-	if err := d.Answer(t.Context(), runID, "q", "success", data, ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: data}); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
 }
@@ -157,7 +158,7 @@ func TestQuestionOnItsWay(t *testing.T) {
 		st.commit(runID, store.Interaction{ID: q.InteractionID, RunID: runID}) // durable, and not asked yet
 		done := make(chan error, 1)
 		go func() {
-			done <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+			done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		select {
@@ -183,7 +184,7 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 			st.commit(runID, store.Interaction{ID: "login", RunID: runID})
 			done := make(chan error, 1)
 			go func() {
-				done <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+				done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 			}()
 			synctest.Wait()
 			gone()
@@ -212,7 +213,7 @@ func TestSecondAnswer(t *testing.T) {
 				answers := make(chan error, 2)
 				for range 2 {
 					go func() {
-						answers <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+						answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 					}()
 				}
 				synctest.Wait()
@@ -238,10 +239,12 @@ func TestForgotten(t *testing.T) {
 		a := ask(t, d, st, otp(runID, "login"))
 		ctx, cancel := context.WithCancel(t.Context())
 		answers := make(chan error, 2)
-		go func() { answers <- d.Answer(ctx, runID, "login", "success", values("field_1", `"1"`), "") }()
+		go func() {
+			answers <- d.Answer(ctx, host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+		}()
 		synctest.Wait()
 		go func() {
-			answers <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+			answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		cancel()
@@ -254,7 +257,7 @@ func TestForgotten(t *testing.T) {
 			t.Error(err)
 		}
 		late := <-a.got
-		late.Settled(nil) // changes nothing
+		d.Settled(late.RunID, late.InteractionID, nil) // changes nothing
 		if d.Waiting() != 0 {
 			t.Error("a question of a forgotten run is open")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -26,7 +27,10 @@ type Desk struct {
 	runs map[store.RunID]*seat
 }
 
-var _ run.Desk = (*Desk)(nil)
+var (
+	_ run.Desk    = (*Desk)(nil)
+	_ run.Settler = (*Desk)(nil)
+)
 
 // New makes a desk.
 func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}} }
@@ -35,6 +39,9 @@ func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}
 // assistance to Forget.
 type seat struct {
 	asked *question // what it asks; nil for nothing
+	// unsettled are questions whose fate is not known, by id: the one that is asked, and
+	// any before it whose answer is on its way to the disk.
+	unsettled map[string]*question
 	// answered are the ids of questions that an owner answered.
 	//
 	// Invariant: no more than a run may ask (limits.interactions_per_run).
@@ -67,7 +74,7 @@ type boxed struct {
 func (d *Desk) at(id store.RunID) *seat {
 	s := d.runs[id]
 	if s == nil {
-		s = &seat{}
+		s = &seat{unsettled: map[string]*question{}}
 		d.runs[id] = s
 	}
 	return s
@@ -75,10 +82,10 @@ func (d *Desk) at(id store.RunID) *seat {
 
 // Ask implements run.Owner. The key that opens the answer is made here and does
 // not outlive the call.
-func (d *Desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	k, err := newKey()
 	if err != nil {
-		return run.Answer{}, err
+		return host.Answer{}, err
 	}
 	defer k.erase()
 	asked := d.open(q, k.public)
@@ -87,7 +94,7 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
 		return d.deliver(asked, k, b)
 	case <-ctx.Done():
 		d.withdraw(asked)
-		return run.Answer{}, ctx.Err()
+		return host.Answer{}, ctx.Err()
 	}
 }
 
@@ -98,7 +105,7 @@ func (d *Desk) open(q run.Question, public []byte) *question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.at(store.RunID(q.RunID))
-	s.asked = asked
+	s.asked, s.unsettled[q.InteractionID] = asked, asked
 	if s.arrival != nil {
 		close(s.arrival)
 		s.arrival = nil
@@ -106,9 +113,22 @@ func (d *Desk) open(q run.Question, public []byte) *question {
 	return asked
 }
 
+// Settled implements run.Settler. Only the first call for a question counts.
+func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	if s == nil {
+		return
+	}
+	if asked := s.unsettled[interactionID]; asked != nil {
+		d.close(s, asked, err == nil)
+	}
+}
+
 // deliver opens the box. What becomes of the answer is told through Settled.
-func (d *Desk) deliver(asked *question, k *key, b boxed) (run.Answer, error) {
-	a := run.Answer{InteractionID: asked.InteractionID, Status: b.status, By: b.by}
+func (d *Desk) deliver(asked *question, k *key, b boxed) (host.Answer, error) {
+	a := host.Answer{RunID: store.RunID(asked.RunID), InteractionID: asked.InteractionID, Status: b.status, By: b.by}
 	if b.box != nil {
 		plain, err := k.open(b.box, asked.Question)
 		if err == nil {
@@ -116,10 +136,9 @@ func (d *Desk) deliver(asked *question, k *key, b boxed) (run.Answer, error) {
 		}
 		if err != nil {
 			d.settle(asked, err)
-			return run.Answer{}, err
+			return host.Answer{}, err
 		}
 	}
-	a.Settled = func(err error) { d.settle(asked, err) }
 	return a, nil
 }
 
@@ -150,6 +169,9 @@ func (d *Desk) close(s *seat, asked *question, won bool) {
 	if s.asked == asked {
 		s.asked = nil
 	}
+	if s.unsettled[asked.InteractionID] == asked {
+		delete(s.unsettled, asked.InteractionID)
+	}
 	if won {
 		if s.answered == nil {
 			s.answered = map[string]struct{}{}
@@ -167,8 +189,8 @@ func (d *Desk) Forget(id store.RunID) {
 	if s == nil {
 		return
 	}
-	if s.asked != nil {
-		d.close(s, s.asked, false)
+	for _, asked := range s.unsettled {
+		d.close(s, asked, false)
 	}
 	if s.arrival != nil {
 		close(s.arrival)

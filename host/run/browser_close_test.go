@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -69,6 +70,6 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 // prompt is an owner who agrees at once.
 type prompt struct{}
 
-func (prompt) Ask(_ context.Context, q run.Question) (run.Answer, error) {
-	return run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}, nil
+func (prompt) Ask(_ context.Context, q run.Question) (host.Answer, error) {
+	return host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -55,7 +56,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	if n%2 == 1 {
 		kind = abi.KindManualAction
 	}
-	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})}, &raceDesk{make(chan run.Answer), make(chan (<-chan struct{}), 1)}
+	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})}, &raceDesk{make(chan host.Answer), make(chan (<-chan struct{}), 1), make(chan error, 2)}
 	plan, err := run.Prepare(context.Background(), log, run.Input{
 		Connector:  store.Connector{ID: "racer", Name: "racer"},
 		Connection: store.Connection{ID: "racer", Enabled: true, Approved: store.Approved{Browser: true}},
@@ -69,18 +70,16 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		Store: log, Owner: desk, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
 		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 	})
-	settled := make(chan error, 2)
 	var both sync.WaitGroup
 	start := make(chan struct{})
 	both.Go(func() {
 		<-start
-		a := run.Answer{InteractionID: "q", Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)},
-			Settled: func(err error) { settled <- err }}
+		a := host.Answer{InteractionID: "q", Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)}}
 		closed := <-desk.asked
 		select {
 		case desk.answers <- a:
 		case <-closed: // it was before anybody said a word
-			a.Settled(run.ErrTooLate)
+			desk.settled <- run.ErrTooLate
 		}
 	})
 	both.Go(func() {
@@ -103,7 +102,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	if page.closes != 1 || !log.terminated {
 		t.Errorf("closed %d times, terminal event %v (B171)", page.closes, log.terminated)
 	}
-	return judge(t, guest, log, <-settled, code)
+	return judge(t, guest, log, <-desk.settled, code)
 }
 
 // judge checks that everybody saw the same winner.
@@ -216,17 +215,20 @@ func (p *racePage) Close(context.Context) error                              { p
 
 // A raceDesk answers when it is told to.
 type raceDesk struct {
-	answers chan run.Answer
+	answers chan host.Answer
 	asked   chan (<-chan struct{}) // capacity 1: when the question is closed
+	settled chan error             // capacity 2
 }
 
-func (d *raceDesk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (d *raceDesk) Settled(_ store.RunID, _ string, err error) { d.settled <- err }
+
+func (d *raceDesk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	d.asked <- ctx.Done()
 	select {
 	case a := <-d.answers:
 		return a, nil
 	case <-ctx.Done():
-		return run.Answer{InteractionID: q.InteractionID}, ctx.Err()
+		return host.Answer{InteractionID: q.InteractionID}, ctx.Err()
 	}
 }
 

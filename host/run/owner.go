@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -52,33 +53,14 @@ type Field struct {
 	Accept   string // of a file: what a page's chooser shows, such as .csv,text/csv
 }
 
-// An Answer is what the owner said. Data has the connector's field names.
-type Answer struct {
-	InteractionID string
-	Status        string // success, cancelled or timeout
-	Data          map[string]json.RawMessage
-	By            string // principal, "" is owner (A149)
-	// Settled is nil, or called exactly once, by the run or when Ask returned too
-	// late: with nil once the end of the question by this answer is durable, with
-	// ErrTooLate when something else closed it first, or with why it could not be
-	// written. It must not block.
-	Settled func(error)
-}
-
 // ErrTooLate: the question was closed by something else.
 var ErrTooLate = errors.New("the question was closed before")
-
-func (a Answer) settle(err error) {
-	if a.Settled != nil {
-		a.Settled(err)
-	}
-}
 
 // An Owner answers questions. Ask blocks until there is an answer or ctx ends;
 // an error counts as cancelled. Ask is never called concurrently by one
 // run, and has returned when the run has.
 type Owner interface {
-	Ask(ctx context.Context, q Question) (Answer, error)
+	Ask(ctx context.Context, q Question) (host.Answer, error)
 }
 
 // A Desk is an Owner that also shows what is in no event: targets of url and qr
@@ -97,4 +79,12 @@ type LiveAssistance struct {
 	Message     string // the connector's own words
 	Schema      json.RawMessage
 	Attachments []abi.Attachment
+}
+
+// A Settler is an Owner that is told what became of its answers.
+type Settler interface {
+	// Settled tells what became of an answer that Ask returned, once: nil when the end
+	// of the question by this answer is durable, ErrTooLate when something else closed
+	// it first, or why it could not be written.
+	Settled(run store.RunID, interaction string, err error)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -94,7 +95,7 @@ type asking struct {
 
 // answer closes an interaction; by is the principal that did, or byHost.
 type answer struct {
-	Answer
+	host.Answer
 	to     *asking
 	by     string
 	err    error
@@ -103,7 +104,7 @@ type answer struct {
 }
 
 func answerOf(a *asking, status, by string) answer {
-	return answer{Answer: Answer{InteractionID: a.id, Status: status}, to: a, by: by}
+	return answer{Answer: host.Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
 // interact is INTERACTION.
@@ -166,7 +167,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		select {
 		case qs.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
 		case <-qs.ctx.Done():
-			got.settle(ErrTooLate)
+			qs.settled(answer{to: a, err: err}, ErrTooLate)
 		}
 	})
 }
@@ -262,20 +263,26 @@ func (qs *questions) shown(a *asking) Question {
 // that was not asked.
 const badChannel = "interaction_handler_invalid_response"
 
+// settled tells the owner's channel what became of an answer that it gave.
+func (qs *questions) settled(a answer, err error) {
+	if owner, ok := qs.deps.Owner.(Settler); ok && a.err == nil && a.by != byHost {
+		owner.Settled(qs.id, a.to.id, err)
+	}
+}
+
 // take takes an answer of the owner's channel.
 func (qs *questions) take(a answer) {
 	q := qs.asking
 	if q == nil || a.to != q || qs.outcome.over() {
-		a.settle(ErrTooLate) // the question was closed before
+		qs.settled(a, ErrTooLate) // the question was closed before
 		return
 	}
 	if a.err != nil {
-		a.settle(ErrTooLate)
 		a = answerOf(q, abi.AnswerCancelled, byHost)
 	}
 	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
 	if a.InteractionID != q.id || !known {
-		a.settle(ErrTooLate)
+		qs.settled(a, ErrTooLate)
 		qs.outcome.latch(&cause{reason: badChannel, origin: "runtime",
 			message: "The owner's channel answered another question or with an unknown status."})
 		return
@@ -305,7 +312,9 @@ func (qs *questions) closeQuestion(a answer) {
 	response := qs.response(q, a) // registers the canary before anything is recorded
 	qs.loop.stage("running")
 	events := append(a.lead, qs.answerEvents(q, a)...)
-	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) { a.settle(err) })
+	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) {
+		qs.settled(a, err)
+	})
 	qs.asking = nil
 	q.span.end(nil)
 	qs.bindings.browserAnswered(q)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -143,7 +144,7 @@ func TestBrowserAsks(t *testing.T) {
 			b.told(t, "probe")
 			b.told(t, "asked manual_action")
 			d.quiet()
-			owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: status}
+			owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: status}
 			b.told(t, "answered")
 			d.heard("reply 2 OK")
 			d.guest.does(done)
@@ -259,7 +260,7 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	if got, want := member(t, updated, "attachments"), `[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`; got != want || updated.InteractionID != "q1" {
 		t.Errorf("attachments %s of %q, want %s", got, updated.InteractionID, want)
 	}
-	owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
+	owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
 	d.heard("reply 2 OK")
 	d.guest.leaves(1)
 	p := d.end()
@@ -283,7 +284,7 @@ func TestSurfaceOfCode(t *testing.T) {
 			t.Errorf("attachments %s, want %s", got, want)
 		}
 		q := <-owner.asked
-		owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: codeData("48151623")}
+		owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: codeData("48151623")}
 		d.heard("reply 2 OK")
 		d.guest.leaves(1)
 		d.end()
@@ -344,7 +345,7 @@ func TestBrowserPaused(t *testing.T) {
 	d.pause("")
 	d.heard("suspend")
 	b.told(t, "paused true")
-	owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
+	owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
 	b.told(t, "answered")
 	d.until("run.assistance_resolved")
 	if len(answered) != 0 {

@@ -1,4 +1,4 @@
-package interaction
+package run
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host"
 )
 
 // The limits of response data.
@@ -19,35 +19,38 @@ const (
 	maxFiles = maxAnswer + abi.MaxAnswerFile/3*4
 )
 
-func invalid(field, message string) error {
-	return &run.Refusal{Code: "invalid_request", Message: message, Details: map[string]any{"field": field}}
+func badAnswer(field, message string) error {
+	return refuse("invalid_request", "%s", message).with("field", field)
 }
 
-// checkShape is checks 1 and 2. It echoes nothing of what it was given.
-func checkShape(interactionID, status string, data map[string]json.RawMessage) error {
+// CheckAnswer makes the checks of an answer that need no question: its size and its
+// status. The error is a *Refusal that echoes nothing of what it was given:
+// invalid_request with details.field, or invalid_status.
+func CheckAnswer(a host.Answer) error {
+	interactionID, status, data := a.InteractionID, a.Status, a.Data
 	if strings.TrimSpace(interactionID) == "" || len(interactionID) > 2*maxName {
-		return invalid("interactionId", "the id of a question is missing, or none")
+		return badAnswer("interactionId", "the id of a question is missing, or none")
 	}
 	if len(data) > maxFields {
-		return invalid("data", "an answer has at most 32 fields")
+		return badAnswer("data", "an answer has at most 32 fields")
 	}
 	total := 0
 	for name, value := range data {
 		total += len(name) + len(value)
 	}
 	if total > maxFiles {
-		return invalid("data", "an answer has at most 64 KiB, and 512 KiB of files")
+		return badAnswer("data", "an answer has at most 64 KiB, and 512 KiB of files")
 	}
 	if status != abi.AnswerSuccess && status != abi.AnswerCancelled {
-		return &run.Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
+		return &Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
 	}
 	return nil
 }
 
-// checkData is check 8: every value belongs to a field, is of its type and one
+// Check is what the guest may get of the data of an answer that succeeded: every value belongs to a field, is of its type and one
 // of its choices, and none that is required is missing. It returns the data by
 // the connector's own names; the values are still the caller's. null is no value.
-func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+func (q Question) Check(data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := make(map[string]json.RawMessage, len(data))
 	known, total := 0, 0
 	for _, f := range q.Fields {
@@ -58,31 +61,31 @@ func checkData(q run.Question, data map[string]json.RawMessage) (map[string]json
 		v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
 		switch {
 		case given && err != nil:
-			return nil, invalid(f.Shown, "this field is no JSON value")
+			return nil, badAnswer(f.Shown, "this field is no JSON value")
 		case v.Absent() && f.Required:
-			return nil, invalid(f.Shown, "this field is required")
+			return nil, badAnswer(f.Shown, "this field is required")
 		case v.Absent():
 			continue
 		case f.File && !isFile(v):
-			return nil, invalid(f.Shown, abi.ErrAnswerFile.Error())
+			return nil, badAnswer(f.Shown, abi.ErrAnswerFile.Error())
 		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // a letter has its line breaks
-			return nil, invalid(f.Shown, "a value of an answer has at most 8 KiB")
+			return nil, badAnswer(f.Shown, "a value of an answer has at most 8 KiB")
 		case !admits(f.Type, v):
-			return nil, invalid(f.Shown, "this field has another type: want "+f.Type)
+			return nil, badAnswer(f.Shown, "this field has another type: want "+f.Type)
 		}
 		chosen, ok := choose(q, f, v)
 		if !ok {
-			return nil, invalid(f.Shown, "this field takes one of the choices that were offered")
+			return nil, badAnswer(f.Shown, "this field takes one of the choices that were offered")
 		}
 		if own[f.Name] = chosen; !f.File {
 			total += len(f.Shown) + len(raw)
 		}
 	}
 	if known != len(data) {
-		return nil, invalid("data", "the question has no such field")
+		return nil, badAnswer("data", "the question has no such field")
 	}
 	if total > maxAnswer {
-		return nil, invalid("data", "an answer has at most 64 KiB, but for files")
+		return nil, badAnswer("data", "an answer has at most 64 KiB, but for files")
 	}
 	if q.Kind == abi.KindApproval {
 		return own, checkDecision(own)
@@ -104,11 +107,11 @@ func checkDecision(data map[string]json.RawMessage) error {
 	_, edited := data["edited"]
 	switch {
 	case action == abi.DecisionRefine && blank("comment"):
-		return invalid("comment", "to refine, say what should be different")
+		return badAnswer("comment", "to refine, say what should be different")
 	case action == abi.DecisionEdit && blank("edited"):
-		return invalid("edited", "to accept an edited text, give the text")
+		return badAnswer("edited", "to accept an edited text, give the text")
 	case action != abi.DecisionEdit && edited:
-		return invalid("edited", "an edited text goes with the decision edit-accept")
+		return badAnswer("edited", "an edited text goes with the decision edit-accept")
 	}
 	return nil
 }
@@ -137,7 +140,7 @@ func admits(typ string, v abi.Value) bool {
 // choose is the value that the connector gets for v. Where its schema lists
 // choices, only they will do, as the connector spells them; an owner may have
 // been shown a text with something taken out of it.
-func choose(q run.Question, f run.Field, v abi.Value) (json.RawMessage, bool) {
+func choose(q Question, f Field, v abi.Value) (json.RawMessage, bool) {
 	schema, _ := abi.Parse(q.RawSchema, abi.ParseOptions{})
 	props, _ := schema.Member("properties")
 	spec, _ := props.Member(f.Name)
