@@ -1,3 +1,10 @@
+// Package controller has the active runs of a process: it admits them, performs
+// each in a goroutine of its own, finds them by id for who wants to cancel, pause
+// or resume one, ends them when the host stops, and closes those that nobody
+// performs any more.
+//
+// It knows neither modules nor connections: what is to be run comes from a
+// function, ready to go.
 package controller
 
 import (
@@ -15,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The limits of security.md §17 and A253.
+// The limits of a host (docs/spec/security.md, "Limits").
 const (
 	DefaultRuns     = 8  // host.runs
 	MaxRuns         = 64 // more than this is not set

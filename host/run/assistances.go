@@ -64,7 +64,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 
 var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
-// attachments is R119: no URL, no payload.
+// attachments are those of a request as events may show them: no URL, no payload.
 func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 	out := []abi.Attachment{}
 	for _, a := range in {
@@ -105,7 +105,7 @@ func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, messa
 	return as.journal.streamEvent("run.assistance_"+status, status, o.Stream, d)
 }
 
-// escalate is R125: open requests to the owner give way to a question.
+// escalate closes open requests to the owner, which give way to a question.
 func (as *assistances) escalate(stream string) []store.Event {
 	var events []store.Event
 	for _, o := range as.proto.OpenAssistances() {
@@ -117,8 +117,8 @@ func (as *assistances) escalate(stream string) []store.Event {
 	return events
 }
 
-// assistanceTimeouts is R126: a connector that did not decide in time is
-// stopped.
+// assistanceTimeouts stops a connector whose request for assistance ran out of
+// time.
 func (as *assistances) assistanceTimeouts(now time.Time) {
 	if as.outcome.proposal() != nil {
 		return

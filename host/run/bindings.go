@@ -371,7 +371,7 @@ func cloneData(d data) data {
 	return out
 }
 
-// sealedTyped is R164 for values that were typed into a page.
+// sealedTyped records, once each, where values were typed into a page.
 func (bs *bindings) sealedTyped(field, origin, placement string) {
 	key := field + "\x00" + origin + "\x00" + placement
 	if bs.used[key] {

@@ -85,7 +85,7 @@ func (cp *checkpoints) checkpoint(m *abi.StateMessage) bool {
 	return cp.loop.barrier()
 }
 
-// shortfalls is §12.2: the checkpoint streams whose coverage is not complete.
+// shortfalls are the checkpoint streams whose coverage is not complete.
 // Each adds a known gap and an event.
 func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event) {
 	short = map[string]bool{}
@@ -150,7 +150,7 @@ func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.
 	})
 }
 
-// eligible is §12.3: which staged streams may commit, in staging order.
+// eligible are the staged streams that may commit, in staging order.
 func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) []string {
 	var out []string
 	for _, p := range cp.order {
@@ -162,7 +162,7 @@ func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) 
 	return out
 }
 
-// failedParent is R89: p governs a data stream that failed.
+// failedParent reports whether p governs a data stream that failed.
 func (gs *gaps) failedParent(p string) bool {
 	for stream := range gs.failed {
 		parents := gs.plan.manifest.Parents(stream)
@@ -173,7 +173,8 @@ func (gs *gaps) failedParent(p string) bool {
 	return false
 }
 
-// droppedChild is R90.
+// droppedChild reports whether records of a stream that p governs were dropped: a cursor
+// behind them would lose them.
 func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 	for stream := range dropped {
 		if slices.Contains(cp.plan.manifest.Stream(stream).ParentStreams, p) {
@@ -183,13 +184,13 @@ func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 	return false
 }
 
-// certified is R88: a failure that says, with structure, which streams failed.
+// certified reports a failure that says, with structure, which streams failed.
 func (o *outcome) certified() bool {
 	return o.done != nil && o.done.Status == abi.Failed && o.done.Error != nil &&
 		o.done.Error.Code == abi.CodeStreamFailed && o.gaps.streamFailed()
 }
 
-// commitStatus is R83.
+// commitStatus says in one word what became of the staged cursors.
 func (cp *checkpoints) commitStatus(status string) string {
 	staged, committed := len(cp.order), len(cp.committed)
 	switch {
@@ -205,7 +206,7 @@ func (cp *checkpoints) commitStatus(status string) string {
 	return CommitDone
 }
 
-// checkpointFact is R112.
+// checkpointFact says what became of the cursors that govern a stream.
 func (cp *checkpoints) checkpointFact(stream string) string {
 	if !cp.plan.persist {
 		return CommitDisabled

@@ -20,7 +20,7 @@ type Budgets struct {
 	Drain       time.Duration // from a pause request to where the guest stands
 }
 
-// DefaultBudgets returns the defaults of §19.1.
+// DefaultBudgets returns the budgets of a run whose manifest lowers none.
 func DefaultBudgets() Budgets {
 	return Budgets{
 		Compute: 10 * time.Minute, Active: 6 * time.Hour, Stall: 30 * time.Minute,
@@ -30,7 +30,7 @@ func DefaultBudgets() Budgets {
 }
 
 // Lower applies the budgets of a manifest, which may only lower. Keys
-// are those of §19.1; unknown ones are ignored.
+// end in _ms; unknown ones are ignored.
 func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	for key, field := range map[string]*time.Duration{
 		"compute_ms": &b.Compute, "active_ms": &b.Active, "stall_ms": &b.Stall,

@@ -234,7 +234,7 @@ func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 	return true
 }
 
-// closedGaps is R99 at the terminal commit: pending gaps whose record was
+// closedGaps are closed by the terminal commit: pending gaps whose record was
 // stored, however the run ends, or whose key a report says is hydrated. A report
 // counts when the run succeeded: otherwise the records it speaks of may have been
 // dropped.
@@ -359,7 +359,7 @@ func (gs *gaps) skipScope(m *abi.SkipMessage) *GapScope {
 
 // mostRemembered bounds what a run's guest can make the host keep until the end
 // of the run: cursors, keys of gaps, lists of coverage. The limits of
-// runtime.md §23 count messages, and a thousand of the largest would fill the
+// the protocol count messages, and a thousand of the largest would fill the
 // host's memory.
 const mostRemembered = 16 * abi.MiB
 

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// NewRunID makes an id of R9.
+// NewRunID makes an id that sorts by time.
 func NewRunID(now time.Time) store.RunID {
 	return store.RunID(newULID("run_", now))
 }

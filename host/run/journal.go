@@ -67,8 +67,8 @@ func truncated(raw []byte) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
 }
 
-// shownCursor is R179. A cursor with a protected value, which only an owner who
-// switched the canary off lets pass, is not shown either.
+// shownCursor is a cursor as events show it: a large one as its digest. So is one with a
+// protected value, which only an owner who switched the canary off lets pass.
 func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
 	if len(c) > 4*abi.KiB || j.canary.Armed() && j.canary.Find(c) {
 		return truncated(c)

@@ -52,7 +52,7 @@ const (
 	gapRejected    = "records_rejected"
 )
 
-// hintOf is R62 and R63: a declared hint is final, otherwise words decide.
+// hintOf is what may help: a declared hint is final, otherwise words decide.
 func hintOf(declared *abi.RecoveryHint, retryable *bool, words ...string) Hint {
 	if declared != nil {
 		return Hint{declared.Action, declared.WillRetry()}
@@ -69,7 +69,7 @@ func word(list string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_])(?:` + list + `)(?:[^A-Za-z0-9_]|$)`)
 }
 
-// inference is R109; the first row that matches wins.
+// inference tells from words what may help; the first row that matches wins.
 var inference = []struct {
 	words  *regexp.Regexp
 	action string
@@ -91,13 +91,13 @@ func inferAction(text string) string {
 	return abi.UnknownAction
 }
 
-// transientReasons is a row of R108.
+// transientReasons are those of gaps that pass by themselves.
 var transientReasons = map[string]bool{
 	"http_429": true, "manifest_stream_unresolved": true, "rate_limited": true, "retry_exhausted": true,
 	"temporary_unavailable": true, "upstream_pressure": true, "upstream_pressure_deferred": true,
 }
 
-// severity is R108. named says that an explicit scope names the stream.
+// severity says how much a gap matters. named: an explicit scope names the stream.
 func severity(kind, reason string, named, unsupported bool, declared *abi.RecoveryHint) string {
 	switch {
 	case kind == gapDetail:

@@ -163,7 +163,7 @@ func hostFault(doing string, err error) *cause {
 	return &cause{reason: "runtime_error", origin: "runtime", message: abi.Cut(fmt.Sprintf("%s: %v", doing, err), 500)}
 }
 
-// launchCause is R187. What is not ready in time fails in many ways, all of
+// launchCause is why a guest could not be launched. What is not ready in time fails in many ways, all of
 // which are the budget's.
 func (o *outcome) launchCause(err error, deadline error) *cause {
 	c := &cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: abi.Cut(err.Error(), 500)}
@@ -208,7 +208,7 @@ type cancelling struct {
 	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end
 }
 
-// cancelRequested is §19.3. Cancellation wins over any DONE until the terminal
+// cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
 // commit begins.
 func (r *run) cancelRequested(c CancelRequest) {
 	if !r.outcome.ready() {

@@ -193,7 +193,7 @@ func ownerOr(principal string) string {
 // that is gone is none.
 func reachable(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
 
-// Slots are the places of runs that execute (host.runs of security.md §17). One
+// Slots are the places of runs that execute (host.runs of the limits). One
 // value serves one run, and is called by that run's goroutine alone.
 //
 // A run takes a place before its guest is started and has it to the end, but not

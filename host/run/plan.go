@@ -24,7 +24,7 @@ type Input struct {
 	Transport  string        // abi or stdio
 	UsesABI    bool          // the module imports a sluice_v1* function
 
-	Mode  string          // full_refresh, incremental or "" for the default (R24)
+	Mode  string          // full_refresh, incremental or "" for the default
 	Scope json.RawMessage // explicit scope; nil for none
 	// Narrow says that stored records may lose fields that Scope leaves out.
 	Narrow bool
@@ -38,7 +38,7 @@ type Input struct {
 	// is no branch.
 	StateFrom map[string]store.RunID
 
-	Secrets     map[string]string // by declared name; delivered as §18.1 says
+	Secrets     map[string]string // by declared name
 	Tokens      map[string]Token  // of the secrets that the host obtains itself
 	Interactive bool              // an owner channel is attached
 	Mounts      []abi.GuestMount  // approved directories and /tmp
@@ -57,7 +57,8 @@ type Input struct {
 	Budgets Budgets
 }
 
-// A Plan is a start that passed every check of §6.1 but the lock.
+// A Plan is a start that passed every check but the lock
+// (docs/spec/runtime.md, "Pre-start checks").
 type Plan struct {
 	Input
 	manifest  *abi.Manifest
@@ -75,7 +76,7 @@ type Plan struct {
 	delivered deliveredSecrets
 }
 
-// Prepare makes the checks of §6.1 from the grant on, in order. The error is a
+// Prepare makes the checks before a start from the grant on, in order. The error is a
 // *Refusal. Checks 1, 2 and 4 are the caller's: they decide what Input holds.
 func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 	p := &Plan{Input: in, manifest: in.Manifest}
@@ -97,7 +98,7 @@ func asRefusal(err error) error {
 	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
 }
 
-// checkGrant is R5.
+// checkGrant refuses a grant that is not usable. One for a single use keeps no state.
 func (p *Plan) checkGrant(context.Context, store.Store) error {
 	g := p.Connection.Grant
 	p.persist = !p.NoPersist
@@ -122,7 +123,7 @@ func (p *Plan) checkMode(context.Context, store.Store) error {
 	return nil
 }
 
-// checkScope is §6.2.
+// checkScope narrows what the manifest declares to what was asked for and granted.
 func (p *Plan) checkScope(context.Context, store.Store) error {
 	var granted json.RawMessage
 	if p.Connection.Grant != nil {
@@ -140,7 +141,7 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 	return nil
 }
 
-// checkState is row 7, and R24.
+// checkState chooses the cursors that are handed over, and the mode that follows from them.
 func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 	p.states, p.from = map[string]json.RawMessage{}, map[string]store.RunID{}
 	switch {
@@ -201,7 +202,7 @@ func (p *Plan) suppliedState() error {
 // rawBindings are never provided.
 var rawBindings = []string{"browser_automation", "browser_profile", "loopback_listen"}
 
-// checkBindings is R20 and §5.
+// checkBindings refuses a start without a required binding, and says what is lent.
 func (p *Plan) checkBindings(context.Context, store.Store) error {
 	for _, name := range sortedKeys(p.manifest.Bindings) {
 		if b := p.manifest.Bindings[name]; b.Required {
@@ -296,7 +297,7 @@ func (p *Plan) requireBinding(name string, b abi.Binding) error {
 	return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
 }
 
-// checkSettings is R219.
+// checkSettings checks the owner's settings against the manifest.
 func (p *Plan) checkSettings(context.Context, store.Store) error {
 	config := p.Connection.Settings
 	if len(config) == 0 {
@@ -320,7 +321,8 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 	return nil
 }
 
-// checkSecrets is R25, and R155 for a secret that the connector would see.
+// checkSecrets refuses a start without a required secret, or with one that the connector
+// would see without its owner's consent.
 func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
 		_, ok := p.Secrets[f.Name]
@@ -386,8 +388,7 @@ func (p *Plan) Given() abi.Start {
 	return s
 }
 
-// start builds the START envelope of §6.3. R31: it holds no token, host path
-// or address.
+// start builds the START envelope. It holds no token, host path or address.
 func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	s := p.Given()
 	s.RunID, s.Secrets = string(runID), p.delivered.values

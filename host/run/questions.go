@@ -77,7 +77,7 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 
 // asking is the open interaction of a run.
 type asking struct {
-	id          string // R136
+	id          string // as events name it
 	interruptID string
 	message     *abi.InteractionMessage
 	schema      *reducedSchema
@@ -186,7 +186,7 @@ func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
 	return a
 }
 
-// interactionID is R136: the connector's own id, and a number from its second
+// interactionID is the connector's own id, and a number from its second
 // use on. No two questions of a run share one.
 func (qs *questions) interactionID(request string) string {
 	request = qs.canary.Text(request)
@@ -298,7 +298,8 @@ func (qs *questions) interactionTimeout(now time.Time) {
 }
 
 // closeQuestion records the end of the open interaction, then hands the
-// response over: the answer itself is in no event but for R222.
+// response over: the answer itself is in no event, but for decisions and what is
+// not secret of a clarification.
 func (qs *questions) closeQuestion(a answer) {
 	q := qs.asking
 	if q.cancel != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // records holds what was admitted and not flushed yet, one buffer per stream,
-// and the counts of R80 and R51.
+// and the counts of the run.
 type records struct {
 	*parts
 	buffers  []buffer
@@ -150,7 +150,7 @@ func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
 	return nil
 }
 
-// leak is R166: a protected value in a cursor, progress or gap.
+// leak ends the run for a protected value in a cursor, progress or gap.
 func (o *outcome) leak(typ, stream, at string, raw []byte) {
 	o.violate(o.leaked(typ, stream, at, raw))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Refusal says why a run was not started: a code of runtime.md §6.1, or of
-// §21 for a run that could not be launched. No guest ran.
+// A Refusal says why a run was not started, by one of the codes of
+// docs/spec/runtime.md, "Pre-start checks". No guest ran.
 type Refusal struct {
 	Code    string
 	Message string

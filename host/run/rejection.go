@@ -106,7 +106,7 @@ func countOf(n int64, word string) string {
 	return strconv.FormatInt(n, 10) + " " + word + "s"
 }
 
-// reject is R78: why a record can never be stored, nil for one that can.
+// reject says why a record can never be stored, nil for one that can.
 func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
 	if m.Rejected != "" {
 		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}

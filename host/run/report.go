@@ -28,7 +28,7 @@ func (e ending) timedOut() string {
 	return e.cause.timedOut
 }
 
-// closingGaps appends the gaps of R107.
+// closingGaps appends what the end of the run itself leaves open.
 func (rp *report) closingGaps(end ending) {
 	if end.status == abi.Failed {
 		g := KnownGap{Kind: gapRunFailed, Reason: end.cause.reason, Severity: "actionable"}
@@ -53,7 +53,7 @@ func (rp *report) connectorError(end ending) *abi.DoneError {
 	}
 	e := *rp.outcome.proposal().Error
 	e.Message = abi.Cut(redact.Log(rp.canary.Text(abi.Clean(e.Message))), 500)
-	if rp.bindings.wasted() { // B41
+	if rp.bindings.wasted() {
 		e.Retryable = ptr(false)
 		if e.RecoveryHint != nil {
 			h := rp.bindings.unrepeated(Hint{e.RecoveryHint.Action, false})
@@ -229,7 +229,7 @@ func (rp *report) retryable() bool {
 	return false
 }
 
-// terminalEvent is the last event of the run, with the block of §13.3.
+// terminalEvent is the last event of the run.
 func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Event {
 	n := rp.records.counts()
 	staged, committed := rp.states.counts()
@@ -330,7 +330,7 @@ func (rp *report) facts() *Facts {
 	return f
 }
 
-// covered is R113: sums over a stream's reports, never filled from counts.
+// covered are sums over a stream's reports, never filled from counts.
 func (gs *gaps) covered(stream string) (considered, covered *int64) {
 	var reports []*abi.CoverageMessage
 	for _, c := range gs.coverage {

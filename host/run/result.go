@@ -62,7 +62,7 @@ type Trap struct {
 	Kind string `json:"kind"`
 }
 
-// Checkpoints is the checkpoint_summary of §12.1.
+// Checkpoints is the checkpoint_summary of a result.
 type Checkpoints struct {
 	Mode                       string   `json:"mode"`
 	CommitStatus               string   `json:"commit_status"`
@@ -77,7 +77,7 @@ type Checkpoints struct {
 	RecordsUnresolvedRetryable int64    `json:"records_unresolved_retryable"`
 }
 
-// The commit statuses of R83.
+// What became of the staged cursors.
 const (
 	CommitDisabled  = "disabled"
 	CommitDone      = "committed"
@@ -114,7 +114,7 @@ type Usage struct {
 // cursors maps a checkpoint stream to its staged cursor.
 type cursors map[string]json.RawMessage
 
-// Facts are the collection_facts of R111: what was counted, without a verdict.
+// Facts are the collection_facts of a result: what was counted, without a verdict.
 type Facts struct {
 	ReferenceOnly bool         `json:"reference_only"`
 	SchemaVersion int          `json:"schema_version"`

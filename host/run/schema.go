@@ -32,7 +32,8 @@ func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type
 // acceptable is what the accept of a file may say: extensions and media types.
 var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
-// secretLooking is R130.
+// secretLooking reports whether a field is to be treated as a secret, whatever the
+// connector says of it.
 func secretLooking(kind, name string, spec abi.Value) bool {
 	format, _ := spec.Member("format")
 	if format.Equal("password") {
@@ -51,7 +52,7 @@ func secretLooking(kind, name string, spec abi.Value) bool {
 	return kind == abi.KindOTP && (typ.Absent() || typ.Equal("string"))
 }
 
-// deliveryOf is R155 to R157: how a field of an answer reaches the guest.
+// deliveryOf says how a field of an answer reaches the guest.
 func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 	if m.Sluice == nil {
 		return "plain"
@@ -154,7 +155,7 @@ func approvalSchema(raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-// defaultSchema is the default fields of §15.3; nil for manual_action.
+// defaultSchema has the fields of a question without a schema; nil for manual_action.
 func (qs *questions) defaultSchema(kind string) *reducedSchema {
 	field := func(name string, secret bool) schemaField {
 		f := schemaField{Type: "string", Secret: secret}

@@ -97,7 +97,7 @@ func (se *secrets) sealedUses() {
 	})
 }
 
-// environment is R33: TZ and the names the manifest declares, nothing else.
+// environment is TZ and the names the manifest declares, nothing else.
 func (p *Plan) environment() []string {
 	env := append([]string{"TZ=UTC"}, p.delivered.env...)
 	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
@@ -126,7 +126,7 @@ func (p *Plan) environment() []string {
 	return env
 }
 
-// newHandle makes a handle of R158: 128 random bits, no padding.
+// newHandle makes a handle: 128 random bits, no padding.
 func newHandle(random io.Reader) string {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -168,7 +168,7 @@ type Token interface {
 	Tell(f func(secret string))
 }
 
-// checkToken is R25 for a secret that the host obtains.
+// checkToken is checkSecrets for a secret that the host obtains.
 func (p *Plan) checkToken(f abi.SecretField) error {
 	if !f.Required || p.Tokens[f.Name] != nil {
 		return nil

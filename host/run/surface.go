@@ -20,8 +20,7 @@ const (
 // probeTime bounds the probe before a question.
 const probeTime = 5 * time.Second
 
-// surfaceOf is what a question of that kind says of a browser surface (R122, and
-// §15.3 for otp), and of its page. A surface is probed first, while
+// surfaceOf is what a question of that kind says of a browser surface, and of its page. A surface is probed first, while
 // cancellation is heard; its page is asked meanwhile.
 func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	b := bs.screen()
@@ -107,7 +106,7 @@ func (q *asking) watched() bool {
 	return q != nil && (q.message.Kind == abi.KindManualAction || q.message.Kind == abi.KindOTP)
 }
 
-// surfaceLost is R148. The loop decides who was first: a question that an answer
+// surfaceLost closes a question that needs the surface. The loop decides who was first: a question that an answer
 // closed before is open no more, and one that is closed here takes none.
 func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 	if bs.lost {

@@ -147,8 +147,8 @@ func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*s
 	return c, result
 }
 
-// refused is R93: stream X could not be committed, so the run failed. Without a
-// stream it is R5: the sink refused the success itself.
+// refused is the end of a run whose cursor of a stream could not be committed: it
+// failed. Without a stream the sink refused the success itself.
 func (te *terminal) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	if stream != "" {

@@ -63,7 +63,7 @@ func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
 
 func (s *Scheduler) decide(id store.ConnectionID, d document, now time.Time) (*open, error) {
 	missed := now.Sub(d.DueAt) > late || d.DueAt.Before(s.began())
-	if missed && !d.Definition.CatchUp { // R199
+	if missed && !d.Definition.CatchUp {
 		return nil, errors.Join(s.advance(&d, now), s.save(id, d))
 	}
 	v, err := s.judged(id, d, now)
@@ -138,12 +138,12 @@ func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time
 	var no *Refused
 	switch {
 	case errors.As(err, &no) && no.Code == "run_already_active":
-		return nil, s.refused(id, d, v.refuse(gateActive, "", ""), now, missed) // R200
+		return nil, s.refused(id, d, v.refuse(gateActive, "", ""), now, missed)
 	case errors.As(err, &no) && grantCode(no.Code):
 		v.reason = no.Code
-		return nil, s.refused(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed) // R205
+		return nil, s.refused(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed)
 	case errors.As(err, &no):
-		run, err = s.d.Starter.RecordRefused(s.ctx, start, no) // R186
+		run, err = s.d.Starter.RecordRefused(s.ctx, start, no)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start run of %s: %w", id, err)

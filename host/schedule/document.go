@@ -35,7 +35,7 @@ type document struct {
 	LastSuccessful time.Time   `json:"last_successful,omitzero"`
 	LastError      string      `json:"last_error,omitempty"` // code
 	Seen           store.RunID `json:"seen,omitempty"`       // the newest run that the above is about, and that is over
-	Overlaps       int64       `json:"overlaps,omitempty"`   // R200
+	Overlaps       int64       `json:"overlaps,omitempty"`
 
 	// Open is the tick whose run is not over, or waits to be tried again.
 	Open   *open  `json:"open,omitempty"`
@@ -43,7 +43,7 @@ type document struct {
 	// Silent is why the last due time was skipped; it is not said again.
 	Silent   string    `json:"silent,omitempty"`
 	Grant    *disabled `json:"grant,omitempty"`
-	Poisoned bool      `json:"poisoned,omitempty"` // S113
+	Poisoned bool      `json:"poisoned,omitempty"` // evaluating it failed; paused until its owner resumes it
 
 	stored uint64 // the store's revision, 0 when it is not there
 }

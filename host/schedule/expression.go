@@ -17,7 +17,7 @@ const (
 	maxEvery      = 366 * 24 * time.Hour
 )
 
-// descriptors are the names of R194, with whether they follow the wall clock.
+// descriptors are the names that stand for expressions, with whether they follow the wall clock.
 var descriptors = map[string]bool{
 	"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true, "@hourly": false,
 }
@@ -37,7 +37,7 @@ type Expression struct {
 // looks ahead.
 var ErrNever = errors.New("never fires")
 
-// Parse checks and reads an expression in the syntax of R194. Its errors are
+// Parse checks and reads an expression of five fields, or a descriptor. Its errors are
 // sentences that name what to change, and never what was given.
 func Parse(text string) (Expression, error) {
 	if err := characters(text); err != nil {

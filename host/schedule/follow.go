@@ -72,7 +72,7 @@ func (s *Scheduler) ended(o *open) (store.Run, result, error) {
 // errLater: the tick stays open, for the next start of the host.
 var errLater = errors.New("the host is stopping")
 
-// again waits as long as the table of §22.6 says and starts another attempt. nil
+// again waits before the next attempt and starts another attempt. nil
 // when there is to be none: then the last failure stands. errLater for a
 // run that ended only because this host does.
 func (s *Scheduler) again(id store.ConnectionID, o open, run store.Run, res result) (*open, error) {
@@ -255,7 +255,8 @@ func retryWait(attempt int) time.Duration {
 	return min(first<<(max(attempt, 1)-1), longest)
 }
 
-// retryable is the table of §22.6, row by row; the first match wins.
+// retryable says whether another attempt may help; the first case that matches wins
+// (docs/spec/runtime.md, "Scheduler").
 func (r result) retryable() bool {
 	switch {
 	case r.Status != abi.Failed: // 1

@@ -13,14 +13,14 @@ import (
 
 // A verdict is what the gates say of a due tick.
 type verdict struct {
-	gate    int    // of §22.3, 0 for go
+	gate    int    // that refuses, 0 for none
 	cause   string // what is not said twice in a row
 	message string // error of the skip record
 	reason  string // terminal_reason of the skip record
 	conn    Connection
 }
 
-// The gates of §22.3, in order. The first that refuses decides.
+// The gates of a due time, in order (docs/spec/runtime.md, "Scheduler"). The first that refuses decides.
 const (
 	gateConsumed = 1 + iota
 	gateGrant
@@ -121,10 +121,10 @@ func grantCode(code string) bool {
 	return false
 }
 
-// errWedged: the gates took longer than R203 gives them.
+// errWedged: the gates took longer than Scheduler.gates.
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
-// judged asks the gates and waits no longer than R203 says. What answers later is
+// judged asks the gates and waits no longer than Scheduler.gates. What answers later is
 // not heard; what it panicked with is passed on.
 func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {

@@ -62,7 +62,7 @@ type Start struct {
 	With func(store.Run) []store.Write
 }
 
-// Refused is why a run was not started: a code of runtime.md §6.1.
+// Refused is why a run was not started: by a code of run.Refusal.
 type Refused struct {
 	Code    string
 	Message string
@@ -83,7 +83,7 @@ type Connection struct {
 	ConnectorID store.ConnectorID
 	Grant       *store.Grant // nil is the owner's own
 	Policy      Policy
-	// NotReady is the first code of runtime.md §6.1 that refuses a start now, apart
+	// NotReady is the first code of run.Refusal that refuses a start now, apart
 	// from those of grant and active run; "" when none does.
 	NotReady string
 }
@@ -110,10 +110,10 @@ const DefaultShortest = 10 * time.Second
 // Times of the loop.
 const (
 	lookEvery    = 30 * time.Second // at least, for jumps of the clock
-	jump         = 60 * time.Second // S112
+	jump         = 60 * time.Second // of the clock: all schedules are looked at again
 	late         = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
-	defaultGates = 30 * time.Minute // R203
+	defaultGates = 30 * time.Minute // that the gates of a due time may take
 )
 
 // A Scheduler runs the schedules of one store. Start and Stop are called once
@@ -246,7 +246,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 			s.poison(id, err)
 			return nil
 		}
-		if doc.Grant != nil { // R205: a host start is a restart
+		if doc.Grant != nil { // a host start is a restart
 			if doc, err = s.change(ctx, id, func(d *document) ([]store.Write, error) {
 				if d.Grant == nil {
 					return nil, errUnchanged

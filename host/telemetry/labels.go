@@ -12,7 +12,7 @@ const other = "other"
 // The values that labels may have.
 var (
 	outcomes = []string{"succeeded", "partial", "failed", "cancelled"}
-	// reasons are the terminal reasons of runtime.md §13.2 and §11.2, "none" for
+	// reasons are the terminal reasons of runs, "none" for
 	// success.
 	reasons = []string{
 		"none", "connector_reported_failed", "connector_reported_cancelled", "connector_protocol_violation",

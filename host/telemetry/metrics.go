@@ -5,7 +5,7 @@
 // read; nobody waits for either. Labels are taken from short fixed lists, and
 // anything else is counted as "other": no label holds a record, a message, a
 // name that somebody chose, or an id. The same is true of spans but for the
-// attributes of A251.
+// attributes listed in trace.go.
 package telemetry
 
 import (

@@ -124,13 +124,13 @@ var (
 	stepEnds   = []string{"success", "failure"}
 )
 
-// A browserCounter is a counter of B64 with what its labels may say.
+// A browserCounter is a counter of browsers with what its labels may say.
 type browserCounter struct {
 	*prometheus.CounterVec
 	labels map[string][]string
 }
 
-// browserCounters are those of B64, by the names that the browser has for them.
+// browserCounters makes them, by the names that the browser has for them.
 func (m *Metrics) browserCounters() {
 	m.browser = map[string]browserCounter{}
 	add := func(name, help string, labels map[string][]string, order ...string) {
@@ -154,8 +154,8 @@ func (m *Metrics) browserCounters() {
 	m.browser["network_inspections_total"].WithLabelValues("local_state") // shown as 0
 }
 
-// Browser raises a counter of B64; labels are pairs of name and value. A name that
-// is none of B64 counts nothing.
+// Browser raises a counter of browsers; labels are pairs of name and value. A name that
+// is none of them counts nothing.
 func (m *Metrics) Browser(name string, labels ...string) {
 	if m == nil {
 		return

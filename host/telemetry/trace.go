@@ -93,9 +93,9 @@ func (s *Spans) Close(ctx context.Context) error {
 }
 
 // Start begins a span below that of ctx, or below the trace that ctx was given
-// by WithParent. The name is one of A251; what follows openwop.activity. or
-// openwop.node. is a name that the host chose or checked. Attributes that A251
-// does not list are left out. The returned function ends the span; what it says
+// by WithParent. The name is one of openwop's; what follows openwop.activity. or
+// openwop.node. is a name that the host chose or checked. Attributes that are
+// not in spanAttributes are left out. The returned function ends the span; what it says
 // of err is its kind, never its text.
 func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error)) {
 	tracer := s.tracer
@@ -201,7 +201,7 @@ func parse(traceparent, tracestate string) (trace.SpanContext, bool) {
 // maxText bounds names and attribute values, in bytes.
 const maxText = 256
 
-// spanAttributes are those of A251, with and without their prefix the same.
+// spanAttributes are those that spans may have, with and without their prefix the same.
 var spanAttributes = map[string]bool{
 	"run_id": true, "workflow_id": true, "node_id": true, "node_type": true, "node_attempt": true,
 	"event_type": true, "event_seq": true, "interrupt_kind": true, "interrupt_id": true,
@@ -210,7 +210,7 @@ var spanAttributes = map[string]bool{
 
 const prefix = "openwop."
 
-// attributes keeps what A251 lists, if it is a string, a bool or a whole number.
+// attributes keeps what spanAttributes lists, if it is a string, a bool or a whole number.
 func attributes(attrs map[string]any) []attribute.KeyValue {
 	var out []attribute.KeyValue
 	for name, value := range attrs {

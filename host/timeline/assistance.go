@@ -147,7 +147,7 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 // maxAttachments is more than a request may have.
 const maxAttachments = 16
 
-// attachmentsOf keeps the members of R119: live extras are dropped even if a
+// attachmentsOf keeps what an attachment may show: live extras are dropped even if a
 // log should have them.
 func attachmentsOf(m members) []abi.Attachment {
 	var raw []json.RawMessage

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Vocabulary says whose word a type is (column V of A100).
+// A Vocabulary says whose word a type is.
 type Vocabulary byte
 
 const (
@@ -13,7 +13,7 @@ const (
 	RunProtocol Vocabulary = 'R'
 )
 
-// An Effect is what a type does to a values stream (column S of A100, A121).
+// An Effect is what a type does to a values stream.
 type Effect uint8
 
 const (
@@ -34,7 +34,7 @@ type Entry struct {
 	Snapshot           Effect // in values
 }
 
-// Catalogue returns every event type, in the order of A100.
+// Catalogue returns every event type, in the order of docs/spec/run-api.md.
 func Catalogue() []Entry { return slices.Clone(catalogue) }
 
 // Lookup returns the row of a type. A type that is not in the catalogue, which

@@ -1,7 +1,6 @@
 // Package timeline says what a run's log means: the catalogue of event types,
 // an event as a document, the log as a snapshot, its questions and requests for
-// assistance, and what an owner is shown of them (run-api.md sections 6 to 9,
-// runtime.md §15).
+// assistance, and what an owner is shown of them.
 //
 // The package is pure: no I/O, no clock, no goroutine. Everything is derived
 // from events and the run row, so that API, streams, webhooks and pages agree.

@@ -211,7 +211,7 @@ const (
 	Cancelled       Status = "cancelled"
 )
 
-// Statuses are all of them, in the order of A69.
+// Statuses are all of them, in the order of a run's life.
 func Statuses() []Status {
 	return []Status{Pending, Running, Paused, WaitingApproval, WaitingInput, WaitingExternal, Completed, Failed, Cancelled}
 }

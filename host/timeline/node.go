@@ -176,7 +176,7 @@ func (f *Fold) progress(n *node, stream string, e store.Event, m members) {
 	n.Progress[stream] = p
 }
 
-// Metrics are the record counts of R80, as far as they are known. Emitted and
+// Metrics are the record counts of a run, as far as they are known. Emitted and
 // DurationMs are known once the run is over.
 type Metrics struct {
 	RecordsEmitted             *int64 `json:"recordsEmitted,omitempty"`

@@ -183,7 +183,7 @@ func base(row store.Run, a About) Snapshot {
 	return s
 }
 
-// phase is that of §21.4; from the log alone it is as exact as that is.
+// phase is where an active run is; from the log alone it is as exact as that is.
 func (f *Fold) phase(s Status, live *Live) *string {
 	switch {
 	case f.ended != nil:
@@ -221,7 +221,7 @@ func (f *Fold) over(s *Snapshot) {
 	}
 }
 
-// checkpointsOf is the checkpoint_summary of §12.1, which a terminal block
+// checkpointsOf is the checkpoint_summary of a result, which a terminal block
 // holds member by member.
 func checkpointsOf(m members) json.RawMessage {
 	out := members{}
