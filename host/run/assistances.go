@@ -53,7 +53,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	}
 	e := as.journal.streamEvent("run.assistance_requested", "started", m.Stream, d)
 	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
-	as.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	as.commits.record(e)
 	as.bindings.browserAssisted(m)
 	if desk, ok := as.deps.Owner.(Desk); ok {
 		desk.AssistanceOpened(as.id, LiveAssistance{
@@ -86,7 +86,7 @@ func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 // assistStatus is ASSISTANCE_STATUS.
 func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
 	o, _ := as.proto.CloseAssistance(m.ID)
-	as.commits.submit(&store.Commit{Events: []store.Event{as.assistanceEnd(o, m.Status, "", m.Message)}}, nil)
+	as.commits.record(as.assistanceEnd(o, m.Status, "", m.Message))
 }
 
 // assistanceEnd is the event that closes one assistance.
@@ -187,7 +187,7 @@ func (as *assistances) takeTurn(t *turn) {
 	}
 	if as.turn != nil {
 		if end := as.closeTurn("resolved", ""); end != nil {
-			as.commits.submit(&store.Commit{Events: end}, nil)
+			as.commits.record(end...)
 		}
 		as.turn = nil
 		as.clocks.begin(time.Now(), false)
@@ -201,13 +201,7 @@ func (as *assistances) takeTurn(t *turn) {
 		return
 	}
 	t.shown = hexID("asst_", 8)
-	o := as.waitingFor(t)
-	d := data{
-		"assistance_request_id": t.shown, "message": o.Message.Message, "progress_posture": o.Message.ProgressPosture,
-		"owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation, "sensitivity": o.Message.Sensitivity,
-		"stream": nil, "attachments": []abi.Attachment{},
-	}
-	as.commits.submit(&store.Commit{Events: []store.Event{as.journal.event("run.assistance_requested", "started", d)}}, nil)
+	as.commits.record(as.hostAssistance(as.waitingFor(t)))
 }
 
 // closeTurn ends the assistance of a wait that the owner was told of.
@@ -221,8 +215,22 @@ func (as *assistances) closeTurn(status, reason string) []store.Event {
 // waitingFor is a wait as an assistance of the host's own. The guest chose the
 // origin, so it may hold a secret.
 func (as *assistances) waitingFor(t *turn) abi.OpenAssistance {
-	return abi.OpenAssistance{ID: t.shown, Message: &abi.AssistanceMessage{
-		ID: t.shown, Message: abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200),
-		ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone, ResponseObligation: abi.ObligationNone, Sensitivity: "none",
+	return waitOf(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
+}
+
+// waitOf is a wait as an assistance of the host's own: nothing to do for the owner.
+func waitOf(id, message string) abi.OpenAssistance {
+	return abi.OpenAssistance{ID: id, Message: &abi.AssistanceMessage{
+		ID: id, Message: message, ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone,
+		ResponseObligation: abi.ObligationNone, Sensitivity: "none",
 	}}
+}
+
+// hostAssistance is the event that begins one.
+func (as *assistances) hostAssistance(o abi.OpenAssistance) store.Event {
+	m := o.Message
+	return as.journal.event("run.assistance_requested", "started", data{
+		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nil, "attachments": []abi.Attachment{},
+	})
 }

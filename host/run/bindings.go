@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
-	"github.com/sluicehost/sluice/store"
 )
 
 // bindings are those that the run was lent, and what they say. Only the loop touches
@@ -359,7 +358,7 @@ func (bs *bindings) browserEvent(typ, status string, d data) {
 func (bs *bindings) recordBrowser(typ, status string, d data) {
 	e := bs.journal.event(typ, status, cloneData(d))
 	e.Data = bs.canary.JSON(e.Data)
-	bs.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	bs.commits.record(e)
 }
 
 // cloneData copies a payload that somebody else made.
@@ -379,21 +378,21 @@ func (bs *bindings) sealedTyped(field, origin, placement string) {
 	}
 	bs.used[key] = true
 	e := bs.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-	bs.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	bs.commits.record(e)
 }
 
 // leftArtifact registers a file that the run leaves to its owner. What
 // it is and how to know it again stands in the log, which alone says what there is;
 // the file lies where its type has its files.
 func (bs *bindings) leftArtifact(a binding.Artifact) {
-	bs.commits.submit(&store.Commit{Events: []store.Event{bs.journal.event("artifact.created", "succeeded", data{
+	bs.commits.record(bs.journal.event("artifact.created", "succeeded", data{
 		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": bs.plan.manifest.Node(), "version": 1,
 		"summary": a.Summary, "mediaType": a.MediaType, "size": a.Size, "digest": a.Digest,
-	})}}, nil)
+	}))
 }
 
 // hostProgress is progress that no connector reported.
 func (bs *bindings) hostProgress(message string) {
 	e := bs.journal.event("run.progress_reported", "in_progress", data{"message": redact.Progress(bs.canary.Text(message)), "origin": "host"})
-	bs.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	bs.commits.record(e)
 }

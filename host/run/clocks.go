@@ -144,8 +144,8 @@ func (c *clocks) active() time.Duration { return c.compute + c.work }
 
 func (c *clocks) touch() { c.activity = c.active() }
 
-// over names the first budget that has ended, "" for none.
-func (c *clocks) over(b Budgets, now time.Time) string {
+// over is the end of a run whose budget has ended, nil while none has.
+func (c *clocks) over(b Budgets, now time.Time) *cause {
 	for _, x := range []struct {
 		name          string
 		spent, budget time.Duration
@@ -157,10 +157,14 @@ func (c *clocks) over(b Budgets, now time.Time) string {
 		{"pause", c.pausedBy(now), b.Pause},
 	} {
 		if x.budget > 0 && x.spent >= x.budget {
-			return x.name
+			return timedOut(x.name, x.budget)
 		}
 	}
-	return ""
+	return nil
+}
+
+func timedOut(deadline string, budget time.Duration) *cause {
+	return &cause{reason: "run_timed_out", origin: "runtime", deadline: deadline, message: fmt.Sprintf("The run used up its %s budget of %s.", deadline, budget)}
 }
 
 // ownerLeft is how long the owner may still be waited for; ok is false when
@@ -170,9 +174,4 @@ func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 		return 0, false
 	}
 	return max(0, b.OwnerWait-c.owner), true
-}
-
-func overText(deadline string, b Budgets) string {
-	limit := map[string]time.Duration{"compute": b.Compute, "active": b.Active, "stall": b.Stall, "total": b.Total, "pause": b.Pause}[deadline]
-	return fmt.Sprintf("The run used up its %s budget of %s.", deadline, limit)
 }

@@ -57,6 +57,9 @@ func (cs *commits) submit(c *store.Commit, done func(store.Ack, error)) {
 	cs.submitNow(c, done)
 }
 
+// record submits events alone.
+func (cs *commits) record(events ...store.Event) { cs.submit(&store.Commit{Events: events}, nil) }
+
 func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
 		cs.journal.note(c.Events[n-1])
@@ -206,7 +209,7 @@ func (cs *commits) stalls(now time.Time) {
 		cs.tellStall("")
 		if said := cs.said; said != nil && !cs.terminal.writing() {
 			cs.said = nil
-			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(said.open(), "resolved", "", "")}}, nil)
+			cs.record(cs.assistances.assistanceEnd(said.open(), "resolved", "", ""))
 		}
 		cs.sendNext()
 		return
@@ -229,22 +232,13 @@ func (cs *commits) tellStall(message string) {
 // yet: records may wait there for as long as the stall lasts.
 func (cs *commits) showStall() {
 	cs.stall.shown, cs.said = hexID("asst_", 8), cs.stall
-	m := cs.stall.open().Message
-	c := &store.Commit{Events: []store.Event{cs.journal.event("run.assistance_requested", "started", data{
-		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
-		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nil, "attachments": []abi.Attachment{},
-	})}}
+	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.open())}}
 	cs.unsent = append([]*pendingCommit{cs.pend(c, nil)}, cs.unsent...)
 	cs.sendNext()
 }
 
 // open is a stall as an assistance of the host's own.
-func (s *stall) open() abi.OpenAssistance {
-	return abi.OpenAssistance{ID: s.shown, Message: &abi.AssistanceMessage{
-		ID: s.shown, Message: s.message, ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone,
-		ResponseObligation: abi.ObligationNone, Sensitivity: "none",
-	}}
-}
+func (s *stall) open() abi.OpenAssistance { return waitOf(s.shown, s.message) }
 
 // closeStall ends the assistance of a stall that is not over when the run is.
 func (cs *commits) closeStall() []store.Event {

@@ -224,7 +224,7 @@ func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 		e := gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, data{
 			"gap_id": redact.Gap(gs.canary.Text(m.GapID), maxGapText), "stream": m.Stream, "matched": false, "status": "unknown",
 		})
-		gs.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+		gs.commits.record(e)
 		return true
 	}
 	gs.details.healed[g.ID] = true
@@ -283,7 +283,7 @@ func (gs *gaps) coverageDeclared(m *abi.CoverageMessage) {
 	if m.Covered != nil {
 		d["covered"] = *m.Covered
 	}
-	gs.commits.submit(&store.Commit{Events: []store.Event{gs.journal.streamEvent("run.detail_coverage_declared", abi.Succeeded, m.Stream, d)}}, nil)
+	gs.commits.record(gs.journal.streamEvent("run.detail_coverage_declared", abi.Succeeded, m.Stream, d))
 }
 
 // skip is SKIP_RESULT.
@@ -325,7 +325,7 @@ func (gs *gaps) skip(m *abi.SkipMessage) {
 	if whole {
 		events = append(events, gs.stepSkipped(m.Stream, reason))
 	}
-	gs.commits.submit(&store.Commit{Events: events}, nil)
+	gs.commits.record(events...)
 }
 
 // stepSkipped is a skipped stream as openwop sees it: a step of the connector's

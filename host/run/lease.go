@@ -60,7 +60,7 @@ func (l *lease) renewal() {
 		case n.err == nil:
 			l.current = n.lease
 			if lapsed && l.guest != nil {
-				l.commits.submit(&store.Commit{Events: []store.Event{l.journal.event("lease.renewed", "in_progress", l.held())}}, nil)
+				l.commits.record(l.journal.event("lease.renewed", "in_progress", l.held()))
 			}
 		case errors.Is(n.err, store.ErrFenced):
 			lost := hostFault("renew lease", n.err)

@@ -232,8 +232,8 @@ func (r *run) tick(now time.Time) {
 // goes on.
 func (r *run) inTime(now time.Time) bool {
 	r.commits.stalls(now)
-	if name := r.clocks.over(r.plan.Budgets, now); name != "" {
-		r.outcome.latch(&cause{reason: "run_timed_out", origin: "runtime", deadline: name, message: overText(name, r.plan.Budgets)})
+	if c := r.clocks.over(r.plan.Budgets, now); c != nil {
+		r.outcome.latch(c)
 		return false
 	}
 	r.lease.renew(now)

@@ -184,7 +184,7 @@ func (o *outcome) exitCause(e sandbox.Exit) *cause {
 	case sandbox.ExitMemory:
 		return &cause{reason: "memory_limit_exceeded", origin: "connector", message: "The guest's worker passed its memory limit."}
 	case sandbox.ExitCPU:
-		return &cause{reason: "run_timed_out", origin: "runtime", deadline: "compute", message: overText("compute", o.plan.Budgets)}
+		return timedOut("compute", o.plan.Budgets.Compute)
 	case sandbox.ExitProtocol:
 		return &cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker broke its protocol: " + e.Detail}
 	case sandbox.ExitViolation, sandbox.ExitCrashed, sandbox.ExitKilled:
@@ -232,7 +232,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 		cancel.event = &e
 		return
 	}
-	r.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	r.commits.record(e)
 	r.control.resumed()
 	r.pause.letRun() // a paused worker gets its grace too
 	r.calls.dropHeld()

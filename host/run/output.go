@@ -148,7 +148,7 @@ func (op *output) logEvent(level, message string, fields abi.Value) {
 	}
 	e := op.journal.nodeEvent("log.appended", "in_progress", d)
 	e.ActorType, e.ActorID = "connector", string(op.plan.Connector.ID)
-	op.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	op.commits.record(e)
 }
 
 // messageText holds back the end of streamed text while a protected value
@@ -202,7 +202,7 @@ func (op *output) chunk(part string, last bool, meta abi.Value) {
 	}
 	e := op.journal.nodeEvent("output.chunk", "in_progress", d)
 	e.ActorType, e.ActorID = "connector", string(op.plan.Connector.ID)
-	op.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+	op.commits.record(e)
 }
 
 // messageMeta keeps the known members; others move into providerExtensions.

@@ -109,7 +109,7 @@ func (ps *pause) pause() {
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
 	d.set("reason", redact.Gap(q.Reason, 200))
 	ps.paused = &pausing{since: time.Now()}
-	ps.commits.submit(&store.Commit{Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
+	ps.commits.record(by(q.By, ps.journal.event("run.paused", "paused", d)))
 	if !ps.loop.barrier() {
 		return
 	}

@@ -143,42 +143,31 @@ func spellsArray(key []byte) bool {
 // identity compares the primary-key fields that data has with their parts of
 // the key, and names the one that differs.
 func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
-	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
-		v := memberOf(m.Members, b.spec.PrimaryKey[0])
-		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, m.Key)
+	names := b.spec.PrimaryKey
+	agrees := func(name string, part []byte) bool {
+		v := memberOf(m.Members, name)
+		return v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, part)
 	}
-	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
-		return b.singlePart(m)
+	switch {
+	case len(names) == 0 || !m.Compound && len(names) > 1:
+		return "", false
+	case !m.Compound:
+		return names[0], agrees(names[0], m.Key)
 	}
 	i := 0
 	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
 	for part := range key.Items() {
-		if i < len(b.spec.PrimaryKey) {
-			v := memberOf(m.Members, b.spec.PrimaryKey[i])
-			text, _ := part.Text()
-			if v.Kind != 0 && v.Kind != abi.KindNull && !textEquals(v, []byte(text)) {
-				return b.spec.PrimaryKey[i], false
+		if i < len(names) {
+			if text, _ := part.Text(); !agrees(names[i], []byte(text)) {
+				return names[i], false
 			}
 		}
 		i++
 	}
-	return "", i == len(b.spec.PrimaryKey)
-}
-
-// singlePart handles a key whose form differs from the declaration's: an array
-// of one for one field. Anything else has the wrong number of parts.
-func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
-	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
-		return "", false
+	if len(names) == 1 { // an array of one stands for one field
+		return names[0], i == 1
 	}
-	key := abi.Member{Value: m.Key, Kind: abi.KindArray}.Tree()
-	n, text := 0, ""
-	for part := range key.Items() {
-		text, _ = part.Text()
-		n++
-	}
-	v := memberOf(m.Members, b.spec.PrimaryKey[0])
-	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == abi.KindNull || textEquals(v, []byte(text)))
+	return "", i == len(names)
 }
 
 func memberOf(members []abi.Member, name string) abi.Member {

@@ -97,18 +97,12 @@ func (qs *questions) reduce(kind string, raw json.RawMessage) *reducedSchema {
 
 func (qs *questions) reduceField(kind, name string, spec abi.Value) schemaField {
 	f := schemaField{Secret: secretLooking(kind, name, spec)}
-	if t, _ := spec.Member("type"); t.Is(abi.KindString) {
-		text, _ := t.Text()
-		f.Type = qs.canary.Assistance(text, 20)
+	text := func(name string, most int) string {
+		m, _ := spec.Member(name)
+		s, _ := m.Text()
+		return qs.canary.Assistance(s, most)
 	}
-	if t, _ := spec.Member("format"); t.Is(abi.KindString) {
-		text, _ := t.Text()
-		f.Format = qs.canary.Assistance(text, 40)
-	}
-	if t, _ := spec.Member("title"); t.Is(abi.KindString) {
-		text, _ := t.Text()
-		f.Title = qs.canary.Assistance(text, 80)
-	}
+	f.Type, f.Format, f.Title = text("type", 20), text("format", 40), text("title", 80)
 	if accept, _ := spec.Member("accept"); f.isFile() {
 		f.Secret = false // its content is in no event anyway
 		if text, ok := accept.Text(); ok && acceptable.MatchString(text) {

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run/redact"
-	"github.com/sluicehost/sluice/store"
 )
 
 // SecretFields lists the secrets a manifest declares. A manifest without a
@@ -92,7 +91,7 @@ func (se *secrets) sealedUses() {
 	each(se.bindings, func(b binding.Keeper) {
 		b.Uses(func(field, origin, placement string) {
 			e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-			se.commits.submit(&store.Commit{Events: []store.Event{e}}, nil)
+			se.commits.record(e)
 		})
 	})
 }

@@ -84,7 +84,7 @@ func (bs *bindings) surfaceChanged(a abi.Attachment) {
 		}
 		bs.surfaces[o.ID] = now
 		d := data{"assistance_request_id": bs.canary.Text(o.ID), "attachments": attachments}
-		bs.commits.submit(&store.Commit{Events: []store.Event{bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d)}}, nil)
+		bs.commits.record(bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d))
 	}
 }
 
@@ -118,7 +118,7 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 	gone := abi.Attachment{Status: unavailable, Reason: p.Code}
 	q := bs.questions.watched()
 	if q == nil || bs.outcome.left() != nil || bs.outcome.over() {
-		bs.commits.submit(&store.Commit{Events: []store.Event{bs.journal.event("run.browser_surface_failed", surfaceFailed, d)}}, nil)
+		bs.commits.record(bs.journal.event("run.browser_surface_failed", surfaceFailed, d))
 		bs.surfaceChanged(gone)
 		return
 	}

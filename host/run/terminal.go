@@ -270,6 +270,6 @@ func (te *terminal) breach(c *cause) {
 		return
 	}
 	defer te.outcome.unchanged()()
-	te.commits.submit(&store.Commit{Events: []store.Event{te.journal.nodeEvent("cap.breached", "failed", d)}}, nil)
+	te.commits.record(te.journal.nodeEvent("cap.breached", "failed", d))
 	te.loop.settled()
 }
