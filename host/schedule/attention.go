@@ -77,12 +77,11 @@ func (s *Scheduler) changeMark(ctx context.Context, id store.ConnectionID, edit 
 			return fmt.Errorf("encode mark of %s: %w", id, err)
 		}
 		err = s.d.Store.Write(ctx, store.Write{Kind: store.Attention, ID: string(id), Data: data, If: &revision})
-		var conflict *store.ConflictError
 		switch {
 		case err == nil:
 			s.d.Changed(id)
 			return nil
-		case !errors.As(err, &conflict) || try == attempts:
+		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return fmt.Errorf("save mark of %s: %w", id, err)
 		}
 	}

@@ -15,8 +15,7 @@ import (
 func (s *Scheduler) dispatch(id store.ConnectionID) (*open, error) {
 	for try := 1; ; try++ {
 		o, err := s.try(id)
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || try == attempts {
+		if !errors.As(err, new(*store.ConflictError)) || try == attempts {
 			return o, err
 		}
 	}

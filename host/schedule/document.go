@@ -143,9 +143,14 @@ const attempts = 16
 // until nothing comes between. edit returns what to write beside the schedule;
 // errUnchanged ends it without a write.
 func (s *Scheduler) change(ctx context.Context, id store.ConnectionID, edit func(*document) ([]store.Write, error)) (document, error) {
+	return s.edit(ctx, id, false, edit)
+}
+
+// edit is change that also makes a schedule, if create says so.
+func (s *Scheduler) edit(ctx context.Context, id store.ConnectionID, create bool, edit func(*document) ([]store.Write, error)) (document, error) {
 	for try := 1; ; try++ {
 		doc, err := s.load(ctx, id)
-		if err != nil && !errors.Is(err, errUnreadable) {
+		if err != nil && !errors.Is(err, errUnreadable) && !(create && errors.As(err, new(*host.Refusal))) {
 			return doc, err
 		}
 		with, err := edit(&doc)
@@ -156,13 +161,12 @@ func (s *Scheduler) change(ctx context.Context, id store.ConnectionID, edit func
 			return doc, err
 		}
 		err = s.d.Store.Write(ctx, append(with, doc.write(id))...)
-		var conflict *store.ConflictError
 		switch {
 		case err == nil:
 			doc.stored++
 			s.plan(id, doc)
 			return doc, nil
-		case !errors.As(err, &conflict) || try == attempts:
+		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return doc, fmt.Errorf("save schedule of %s: %w", id, err)
 		}
 	}

@@ -128,8 +128,7 @@ func (s *Scheduler) retry(id store.ConnectionID, o open, failed store.Run) (*ope
 			return nil, nil // paused, replaced or recorded meanwhile
 		}
 		next, err := s.attempt(id, d, o, failed, conn.Policy.Automation())
-		var conflict *store.ConflictError
-		if errors.As(err, &conflict) && try < attempts {
+		if errors.As(err, new(*store.ConflictError)) && try < attempts {
 			continue
 		}
 		return next, err
@@ -181,14 +180,13 @@ func (s *Scheduler) finish(id store.ConnectionID, o open, run store.Run, res res
 	}
 	for try := 1; ; try++ {
 		err := s.close(id, o, run, res, t)
-		var conflict *store.ConflictError
 		switch {
 		case err == nil:
 			s.d.Done(t)
 			return nil
 		case errors.Is(err, errRecorded):
 			return nil
-		case !errors.As(err, &conflict) || try == attempts:
+		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return err
 		}
 	}

@@ -44,34 +44,18 @@ func once(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use"
 var errOnce = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
 
 func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host.ScheduleTerms, revision *uint64) (document, error) {
-	for try := 1; ; try++ {
-		d, err := s.load(ctx, id)
-		if err != nil && !errors.As(err, new(*host.Refusal)) && !errors.Is(err, errUnreadable) {
-			return d, err
-		}
+	return s.edit(ctx, id, true, func(d *document) ([]store.Write, error) {
 		if revision != nil && *revision != d.Revision {
-			return d, revised(d.Revision)
+			return nil, revised(d.Revision)
 		}
-		if err := s.observe(ctx, id, &d); err != nil {
-			return d, err
+		if err := s.observe(ctx, id, d); err != nil {
+			return nil, err
 		}
 		d.Definition = def
 		d.restart()
 		d.Revision++
-		if err := s.begin(&d, s.now()); err != nil {
-			return d, err
-		}
-		err = s.d.Store.Write(ctx, d.write(id))
-		var conflict *store.ConflictError
-		switch {
-		case err == nil:
-			d.stored++
-			s.plan(id, d)
-			return d, nil
-		case !errors.As(err, &conflict) || try == attempts:
-			return d, fmt.Errorf("save schedule of %s: %w", id, err)
-		}
-	}
+		return nil, s.begin(d, s.now())
+	})
 }
 
 // restart is what replacing and resuming do to a schedule besides.
