@@ -41,7 +41,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// §16.3: the checks come in their order, each with its code, and a refusal
+// The checks come in their order, each with its code, and a refusal
 // leaves the question open.
 func TestChecksInOrder(t *testing.T) {
 	st := newMemory(runID, "run_idle")
@@ -100,7 +100,7 @@ func TestChecksInOrder(t *testing.T) {
 	}
 }
 
-// §23: 64 KiB, 32 fields, 8 KiB per value; each limit itself is allowed.
+// 64 KiB, 32 fields, 8 KiB per value; each limit itself is allowed.
 func TestLimits(t *testing.T) {
 	q := run.Question{RunID: string(runID), ConnectionID: "c", InteractionID: "q", Kind: "clarification"}
 	data := map[string]json.RawMessage{}
@@ -174,7 +174,7 @@ func TestQuestionOnItsWay(t *testing.T) {
 	})
 }
 
-// §16.3 check 6: a question that the store has and nobody asks any more is not
+// A question that the store has and nobody asks any more is not
 // waited for longer than it is there.
 func TestQuestionOnItsWayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// §16.3 check 8, A145: types and choices.
+// Types and choices.
 func TestValues(t *testing.T) {
 	field := func(typ string) run.Question {
 		return run.Question{Kind: "clarification", Fields: []run.Field{{Name: "f", Shown: "f", Type: typ}}}

@@ -100,7 +100,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		t.Errorf("the run ended as %s %v", result.Status, result.Failure)
 	}
 	if page.closes != 1 || !log.terminated {
-		t.Errorf("closed %d times, terminal event %v (B171)", page.closes, log.terminated)
+		t.Errorf("closed %d times, terminal event %v", page.closes, log.terminated)
 	}
 	return judge(t, guest, log, <-desk.settled, code)
 }
@@ -110,14 +110,14 @@ func judge(t *testing.T, guest *racer, log *memory, settled error, code string) 
 	events := strings.Join(log.types, " ")
 	lost := strings.Contains(events, "run.browser_surface_lost")
 	if strings.Contains(log.data.String(), code) {
-		t.Error("the code is in an event (R131)")
+		t.Error("the code is in an event")
 	}
 	if !lost {
 		if settled != nil || guest.response.Status != abi.AnswerSuccess || !strings.Contains(string(guest.response.Data["code"]), code) {
 			t.Errorf("the answer won: settled %v, guest %+v", settled, guest.response)
 		}
 		if strings.Contains(events, "run.assistance_cancelled") || !strings.Contains(events, "run.browser_surface_failed") {
-			t.Errorf("the answer won: %s (B205)", events)
+			t.Errorf("the answer won: %s", events)
 		}
 		return "answer"
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestCrashAtEveryCommit: S112, R197. Whatever commit the power is cut at, each
+// TestCrashAtEveryCommit: Whatever commit the power is cut at, each
 // slot starts once and is recorded once, and no attempt is made twice.
 func TestCrashAtEveryCommit(t *testing.T) {
 	const hours = 4
@@ -102,7 +102,7 @@ func crash(t *testing.T, n int, after bool, hours int) {
 	}
 }
 
-// TestStopLeavesRuns: R190. A run that is still active when nobody waits any
+// TestStopLeavesRuns: A run that is still active when nobody waits any
 // longer is recorded by the next start.
 func TestStopLeavesRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStopLeavesRuns(t *testing.T) {
 	})
 }
 
-// TestStoppedRunGoesOn: R188, R190. A run that ended because its host stopped is
+// TestStoppedRunGoesOn: A run that ended because its host stopped is
 // tried again by the next one; its tick is recorded once.
 func TestStoppedRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	})
 }
 
-// TestRecordedOnce: R208. A record whose commit seemed to fail is not written
+// TestRecordedOnce: A record whose commit seemed to fail is not written
 // again.
 func TestRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestRecordedOnce(t *testing.T) {
 	})
 }
 
-// TestMissedByLittle: R199. What passed while the host was down was missed, however
+// TestMissedByLittle: What passed while the host was down was missed, however
 // short that was.
 func TestMissedByLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestMissedByLittle(t *testing.T) {
 	})
 }
 
-// TestPausedMeanwhile: S112. A schedule that its owner pauses while its gates are
+// TestPausedMeanwhile: A schedule that its owner pauses while its gates are
 // asked starts nothing.
 func TestPausedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -396,7 +396,7 @@ func (w *world) asked(id store.RunID, p play) {
 	}
 }
 
-// end makes a run terminal, as its host or R188 does.
+// end makes a run terminal, as its host or a reconciliation does.
 func (w *world) end(id store.RunID, result string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 const hourly = "0 * * * *"
 
-// TestGates: §22.3. Each refuses with its words, is silent while its cause stays
+// TestGates: Each refuses with its words, is silent while its cause stays
 // the same, and speaks again after a run. hours is how many due times pass.
 func TestGates(t *testing.T) {
 	soon := time.Date(2000, 1, 1, 0, 30, 0, 0, time.UTC)
@@ -70,7 +70,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestGrantEnds: R205. A run that a grant ended, one record, silence, and what
+// TestGrantEnds: A run that a grant ended, one record, silence, and what
 // ends it.
 func TestGrantEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestGrantEnds(t *testing.T) {
 	})
 }
 
-// TestGrantRefusesStart: R186, R205. A grant that ran out between gates and start.
+// TestGrantRefusesStart: A grant that ran out between gates and start.
 func TestGrantRefusesStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -120,7 +120,7 @@ func TestGrantRefusesStart(t *testing.T) {
 	})
 }
 
-// TestRefusedStart: R186. Any other refusal is a run of one event, and is not
+// TestRefusedStart: Any other refusal is a run of one event, and is not
 // tried again; one that a moment heals is.
 func TestRefusedStart(t *testing.T) {
 	for code, want := range map[string]int{"quota_exceeded": 1, "host_resources": 3} {
@@ -142,7 +142,7 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// TestActiveAtStart: R186, R200. A run that began between gates and start.
+// TestActiveAtStart: A run that began between gates and start.
 func TestActiveAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -156,7 +156,7 @@ func TestActiveAtStart(t *testing.T) {
 	})
 }
 
-// TestAttention: R202, gate 4.
+// TestAttention: a question that nobody answered keeps automatic runs from starting.
 func TestAttention(t *testing.T) {
 	clears := map[string]func(*world, *schedule.Scheduler){
 		"dismissed": func(w *world, s *schedule.Scheduler) { w.must(s.DismissAttention(w.t.Context(), conn)) },
@@ -196,7 +196,7 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestDismissedStays: R202. A question that was dismissed is not asked anew by
+// TestDismissedStays: A question that was dismissed is not asked anew by
 // reading the same run again after a crash.
 func TestDismissedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestDismissedStays(t *testing.T) {
 	})
 }
 
-// TestWedged: R203. Gates that give no answer in time start nothing, also when it
+// TestWedged: Gates that give no answer in time start nothing, also when it
 // comes later.
 func TestWedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestWedged(t *testing.T) {
 	})
 }
 
-// TestBackoff: R209, R210. Hourly failures of one class: three pass, then the
+// TestBackoff: Hourly failures of one class: three pass, then the
 // wait doubles up to a day, and after seven nothing starts.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestResumeUnblocks: R210.
+// TestResumeUnblocks: resuming ends a back-off.
 func TestResumeUnblocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestHistory: R197, R211, R212, A201. The last 500 are kept, the sums are of all,
+// TestHistory: The last 500 are kept, the sums are of all,
 // and pages go on where they ended.
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestPartialCounted(t *testing.T) {
 	})
 }
 
-// TestRecord: R211. The values of the runtime, unchanged; a state that is too
+// TestRecord: The values of the runtime, unchanged; a state that is too
 // large as its digest.
 func TestRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,14 +142,14 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// TestRetryWait: R206.
+// TestRetryWait: waits double up to a bound.
 func TestRetryWait(t *testing.T) {
 	for attempt, want := range []time.Duration{1, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30} {
 		equal(t, fmt.Sprint("after attempt ", attempt), schedule.RetryWait(attempt), want*time.Second)
 	}
 }
 
-// TestTenYearsOfSchedules: R195 to R197. A schedule in each zone for ten years,
+// TestTenYearsOfSchedules: A schedule in each zone for ten years,
 // every start at the minute that the clock on the wall says.
 func TestTenYearsOfSchedules(t *testing.T) {
 	if testing.Short() {

@@ -16,7 +16,7 @@ import (
 
 // The bubble of synctest begins on 2000-01-01 at midnight UTC.
 
-// TestInterval: R196. Never run: at once; then from start to start, also from one
+// TestInterval: Never run: at once; then from start to start, also from one
 // by hand.
 func TestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// TestCronAndJitter: R196. The jitter is drawn once per due time, and lasts.
+// TestCronAndJitter: The jitter is drawn once per due time, and lasts.
 func TestCronAndJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -66,7 +66,7 @@ func TestCronAndJitter(t *testing.T) {
 	})
 }
 
-// TestCatchUp: R199. What passed while nobody was there is one run, or none.
+// TestCatchUp: What passed while nobody was there is one run, or none.
 func TestCatchUp(t *testing.T) {
 	for _, catchUp := range []bool{true, false} {
 		t.Run(fmt.Sprint(catchUp), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestPause: R201. What passes while it is paused is not made up for.
+// TestPause: What passes while it is paused is not made up for.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -121,7 +121,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestResumeInterval: R201. Not before the last start and the interval.
+// TestResumeInterval: Not before the last start and the interval.
 func TestResumeInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -144,7 +144,7 @@ func TestResumeInterval(t *testing.T) {
 	})
 }
 
-// TestOverlap: R200.
+// TestOverlap: a due time that finds a run active is skipped and counted.
 func TestOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -163,7 +163,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestClock: R198, S112. A clock that goes ahead makes up once, one that goes
+// TestClock: A clock that goes ahead makes up once, one that goes
 // back repeats nothing, and one that was wrong for long is not believed.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestRestartOfStarted: R198.
+// TestRestartOfStarted: a tick that an earlier host left open is followed on.
 func TestRestartOfStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -213,7 +213,7 @@ func TestRestartOfStarted(t *testing.T) {
 	})
 }
 
-// TestRetries: R206, R208.
+// TestRetries: a failed run is tried again, and recorded once.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -238,7 +238,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestRetriesEnd: R206; max_retries, and what one more does not help.
+// TestRetriesEnd: max_retries, and what one more does not help.
 func TestRetriesEnd(t *testing.T) {
 	for reason, want := range map[string]int{"worker_lost": 5, "run_timed_out": 1, "owner_cancelled": 1} {
 		t.Run(reason, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-// TestRetryWaitEnds: R207, A199. A stop, a pause and a deletion end the wait, and
+// TestRetryWaitEnds: A stop, a pause and a deletion end the wait, and
 // the last failure is what is recorded.
 func TestRetryWaitEnds(t *testing.T) {
 	ends := map[string]func(*world, *schedule.Scheduler){
@@ -283,7 +283,7 @@ func TestRetryWaitEnds(t *testing.T) {
 	}
 }
 
-// TestDeleteKeepsHistory: R201, A200. An active run goes on and is recorded.
+// TestDeleteKeepsHistory: An active run goes on and is recorded.
 func TestDeleteKeepsHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -306,7 +306,7 @@ func TestDeleteKeepsHistory(t *testing.T) {
 	})
 }
 
-// TestPoisoned: S113. One schedule that makes its evaluation panic disables
+// TestPoisoned: One schedule that makes its evaluation panic disables
 // itself and says so; the others go on.
 func TestPoisoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestPoisoned(t *testing.T) {
 	})
 }
 
-// TestUnreadable: S113. A stored schedule that is none is said, not run, and
+// TestUnreadable: A stored schedule that is none is said, not run, and
 // replaced like any other.
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestStoreFault(t *testing.T) {
 	})
 }
 
-// TestPut: R191, A196.
+// TestPut: what may be saved, and what is refused.
 func TestPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -55,7 +55,7 @@ var (
 	dense = []string{"*/5 * * * *", "* * * * *", "7-59/13 * * * *", "@hourly", "*/20 0-3 * * *"}
 )
 
-// TestEveryInstantOfTenYears: R195, S111. The expected instants come from
+// TestEveryInstantOfTenYears: The expected instants come from
 // walking every minute of ten years and reading the clock on the wall.
 func TestEveryInstantOfTenYears(t *testing.T) {
 	began := time.Now()
@@ -171,7 +171,7 @@ func compare(t *testing.T, text string, zone *time.Location, walk []minute, from
 	return n
 }
 
-// An oracle says by the rule of R195 whether an expression fires at a minute. It
+// An oracle says by the rule for clock changes whether an expression fires at a minute. It
 // knows nothing of the library.
 type oracle struct {
 	fixed                  bool

@@ -231,7 +231,7 @@ func TestMeasure(t *testing.T) {
 	inner := &committing{ack: store.Ack{Changed: 4, Unchanged: 1}}
 	st := telemetry.Measure(inner, m)
 	if !st.PerStream() {
-		t.Error("PerStream of the store below is hidden (R95)")
+		t.Error("PerStream of the store below is hidden")
 	}
 	if _, err := st.Acquire(t.Context(), store.Run{TriggerKind: "scheduled"}, "", "", 0); err != nil {
 		t.Fatal(err)
