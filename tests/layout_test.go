@@ -53,7 +53,7 @@ var rooms = map[string]room{
 	"host/signature":       {owns: []string{"aead.dev/minisign"}},
 	"host/backup":          {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
 	"host/interaction":     {imports: []string{"abi", "store", "host", "host/run"}},
-	"host/controller":      {imports: []string{"abi", "store", "host/run"}},
+	"host/controller":      {imports: []string{"abi", "store", "host/run", "host/timeline"}},
 	"host/schedule":        {imports: []string{"abi", "store", "host"}, owns: []string{"github.com/robfig/cron/v3"}},
 	"host/browser/page":    {},
 	"host/browser/action":  {imports: []string{"abi", "host/browser/page"}},

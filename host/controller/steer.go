@@ -2,12 +2,12 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -121,20 +121,8 @@ func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, err
 
 // Status is how the API calls the end of a run, "" for one that is active.
 func Status(r store.Run) string {
-	switch r.Status {
-	case "succeeded":
-		return "completed"
-	case "failed":
-		return "failed"
-	case "cancelled":
-		var result struct {
-			Reason string `json:"terminal_reason"`
-			Cause  string `json:"cancel_cause"`
-		}
-		if json.Unmarshal(r.Result, &result) == nil && result.Reason == "connector_reported_cancelled" && result.Cause == "" {
-			return "failed" // an older host said so on its timeline
-		}
-		return "cancelled"
+	if s := timeline.RowStatus(r); s.Terminal() {
+		return string(s)
 	}
 	return ""
 }
