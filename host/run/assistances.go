@@ -171,14 +171,6 @@ type turn struct {
 // shownWait is the shortest wait that an owner is told of.
 const shownWait = 2 * time.Second
 
-// waits hands a wait of the call in progress to the loop, in order with its end.
-func (cl *calls) waits(origin string, until time.Time) {
-	select {
-	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
-	case <-cl.ctx.Done():
-	}
-}
-
 // takeTurn counts a wait for a rate as such, and shows a long one as state D:
 // nothing to do.
 func (as *assistances) takeTurn(t *turn) {

@@ -321,32 +321,6 @@ func (cl *calls) deny(id uint32, code, message string) {
 	cl.replyError(id, abi.EDENIED, code, message)
 }
 
-// denied tells the owner of a denial that a binding decided.
-func (op *output) denied(reply []byte) {
-	v, err := abi.Parse(reply, abi.ParseOptions{})
-	if err != nil {
-		return
-	}
-	if m, ok := v.Member("message"); ok {
-		text, _ := m.Text()
-		op.logged("warn", "denied: "+text, abi.Value{})
-	}
-}
-
-// deniedOf tells the owner of the denials among the answers of an exchange.
-func (op *output) deniedOf(answers []byte) {
-	for len(answers) > 0 {
-		a, rest, err := abi.NextAnswer(answers)
-		if err != nil {
-			return
-		}
-		if a.Errno == abi.EDENIED {
-			op.denied(a.Reply)
-		}
-		answers = rest
-	}
-}
-
 // fault is a request the worker refused before copying it.
 func (cl *calls) fault(payload []byte) {
 	f, err := abi.ParseRequestFault(payload)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
@@ -19,11 +20,11 @@ type checkpoints struct {
 	withheld  []string
 }
 
-func (s *checkpoints) stage(stream string, cursor json.RawMessage) {
-	if !slices.Contains(s.order, stream) {
-		s.order = append(s.order, stream)
+func (cp *checkpoints) stage(stream string, cursor json.RawMessage) {
+	if !slices.Contains(cp.order, stream) {
+		cp.order = append(cp.order, stream)
 	}
-	s.cursors[stream] = cursor
+	cp.cursors[stream] = cursor
 }
 
 // staged are the cursors by stream.
@@ -112,31 +113,6 @@ func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event
 	return short, events
 }
 
-func (gs *gaps) report(stream, parent string) *abi.CoverageMessage {
-	for _, c := range gs.coverage {
-		if c.Stream == stream && c.StateStream == parent {
-			return c
-		}
-	}
-	return nil
-}
-
-// unaccounted counts the required keys that were neither hydrated nor reported
-// as a gap that counts for the report's parent.
-func (gs *gaps) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
-	have := make(map[string]bool, len(report.HydratedKeys))
-	for _, k := range report.HydratedKeys {
-		have[k] = true
-	}
-	missing := 0
-	for _, k := range report.RequiredKeys {
-		if !have[k] && !gs.details.accounts(report.Stream, report.StateStream, k, len(spec.ParentStreams) <= 1) {
-			missing++
-		}
-	}
-	return missing
-}
-
 func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.Event {
 	raw, _ := marshal(diagnostics)
 	g := KnownGap{
@@ -162,17 +138,6 @@ func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) 
 	return out
 }
 
-// failedParent reports whether p governs a data stream that failed.
-func (gs *gaps) failedParent(p string) bool {
-	for stream := range gs.failed {
-		parents := gs.plan.manifest.Parents(stream)
-		if stream == p && len(parents) == 0 || slices.Contains(parents, p) {
-			return true
-		}
-	}
-	return false
-}
-
 // droppedChild reports whether records of a stream that p governs were dropped: a cursor
 // behind them would lose them.
 func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
@@ -182,12 +147,6 @@ func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 		}
 	}
 	return false
-}
-
-// certified reports a failure that says, with structure, which streams failed.
-func (o *outcome) certified() bool {
-	return o.done != nil && o.done.Status == abi.Failed && o.done.Error != nil &&
-		o.done.Error.Code == abi.CodeStreamFailed && o.gaps.streamFailed()
 }
 
 // commitStatus says in one word what became of the staged cursors.
@@ -227,4 +186,16 @@ func (cp *checkpoints) checkpointFact(stream string) string {
 		return CommitDone
 	}
 	return CommitNone
+}
+
+func (cp *checkpoints) state(stream string) store.State {
+	return store.State{Stream: store.Stream(stream), Cursor: cp.cursors[stream], CommittedAt: time.Now(), RunID: cp.id}
+}
+
+// advanced is run.state_advanced for the next committed stream.
+func (cp *checkpoints) advanced(stream string) store.Event {
+	return cp.journal.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
+		"cursor": cp.journal.shownCursor(cp.cursors[stream]), "checkpoint_mode": checkpointMode,
+		"grant_id": nullable(string(cp.plan.grant)), "state_streams_committed": len(cp.committed) + 1,
+	})
 }

@@ -18,18 +18,6 @@ const (
 	gapRecovered = "recovered"
 )
 
-// details keeps the detail gaps of the connection's namespace and what this
-// run learnt about them.
-type details struct {
-	byRef   map[gapRef]*store.DetailGap
-	byID    map[string]*store.DetailGap
-	pending map[string]map[string][]*store.DetailGap // stream -> record key -> gaps
-	touched []*store.DetailGap                       // reported by this run, in order
-	fresh   map[gapRef]bool                          // reported by this run
-	healed  map[string]bool                          // ids recovered by this run's message
-	met     []*store.DetailGap                       // pending gaps whose record was flushed
-}
-
 // gaps is what a run knows to be missing: known gaps, and the details that are.
 type gaps struct {
 	*parts
@@ -87,55 +75,6 @@ func (gs *gaps) skipOf(stream string) *KnownGap { return gs.skips[stream] }
 // streamFailed reports whether the connector named a stream that failed.
 func (gs *gaps) streamFailed() bool { return len(gs.failed) > 0 }
 
-// gapRef is the identity of a gap inside of its namespace.
-type gapRef struct{ stream, parent, ref string }
-
-func newDetails(gaps []store.DetailGap) details {
-	d := details{
-		byRef: map[gapRef]*store.DetailGap{}, byID: map[string]*store.DetailGap{},
-		pending: map[string]map[string][]*store.DetailGap{}, fresh: map[gapRef]bool{}, healed: map[string]bool{},
-	}
-	for i := range gaps {
-		d.keep(&gaps[i])
-	}
-	return d
-}
-
-// keep remembers a gap, without what only the store needs to know of it: there
-// may be many.
-func (d *details) keep(g *store.DetailGap) {
-	g.Locator, g.ListCursor = nil, nil
-	d.byRef[gapRef{string(g.Stream), string(g.ParentStream), g.Ref}] = g
-	d.byID[g.ID] = g
-	if g.Status != gapPending || g.RecordKey == "" {
-		return
-	}
-	keys := d.pending[string(g.Stream)]
-	if keys == nil {
-		keys = map[string][]*store.DetailGap{}
-		d.pending[string(g.Stream)] = keys
-	}
-	if !slices.Contains(keys[g.RecordKey], g) {
-		keys[g.RecordKey] = append(keys[g.RecordKey], g)
-	}
-}
-
-// seen takes the pending gaps that a record closes once it is flushed.
-func (d *details) seen(stream string, key []byte) []*store.DetailGap {
-	gaps := d.pending[stream][string(key)]
-	if gaps != nil {
-		delete(d.pending[stream], string(key))
-	}
-	return gaps
-}
-
-// accounts reports whether a gap of this run stands for a required key.
-func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
-	return d.fresh[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.fresh[gapRef{stream, "", keyRef(key)}]
-}
-
-func keyRef(key string) string { return "k:" + key }
-
 // detailGap is DETAIL_GAP.
 func (gs *gaps) detailGap(m *abi.GapMessage) {
 	for _, part := range []struct {
@@ -186,13 +125,6 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 		commit.Events = []store.Event{gs.journal.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream, gapData(g, data{"known_gap": note}))}
 	}
 	gs.commits.submit(commit, nil)
-}
-
-func gapData(g *store.DetailGap, d data) data {
-	d["gap_id"], d["stream"], d["status"], d["attempt_count"] = g.ID, g.Stream, g.Status, g.AttemptCount
-	d["parent_stream"] = nullable(string(g.ParentStream))
-	d["reason"] = nullable(g.Reason)
-	return d
 }
 
 func (gs *gaps) gapNote(g *store.DetailGap) KnownGap {
@@ -373,28 +305,96 @@ func (gs *gaps) remember(n int, typ string) bool {
 	return false
 }
 
-// gapBytes is what is remembered of a gap: its names, not where its details are.
-func gapBytes(g *store.DetailGap) int { return len(g.RecordKey) + len(g.Ref) + len(g.Reason) }
-
-// coverageBytes counts keys as they are and a little for each.
-func coverageBytes(m *abi.CoverageMessage) int {
-	const each = 16
-	n := 0
-	for _, keys := range [][]string{m.RequiredKeys, m.HydratedKeys, m.GapKeys, m.OptionalSkipKeys} {
-		for _, k := range keys {
-			n += len(k) + each
+func (gs *gaps) report(stream, parent string) *abi.CoverageMessage {
+	for _, c := range gs.coverage {
+		if c.Stream == stream && c.StateStream == parent {
+			return c
 		}
 	}
-	return n
+	return nil
 }
 
-// missing reports whether a detail is pending that this run should have got: one
-// it reported itself, or one that START served it.
-func (d *details) missing(inScope func(string) bool) bool {
-	for ref, g := range d.byRef {
-		if g.Status == gapPending && (d.fresh[ref] || g.Retryable && inScope(ref.stream)) {
+// unaccounted counts the required keys that were neither hydrated nor reported
+// as a gap that counts for the report's parent.
+func (gs *gaps) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
+	have := make(map[string]bool, len(report.HydratedKeys))
+	for _, k := range report.HydratedKeys {
+		have[k] = true
+	}
+	missing := 0
+	for _, k := range report.RequiredKeys {
+		if !have[k] && !gs.details.accounts(report.Stream, report.StateStream, k, len(spec.ParentStreams) <= 1) {
+			missing++
+		}
+	}
+	return missing
+}
+
+// failedParent reports whether p governs a data stream that failed.
+func (gs *gaps) failedParent(p string) bool {
+	for stream := range gs.failed {
+		parents := gs.plan.manifest.Parents(stream)
+		if stream == p && len(parents) == 0 || slices.Contains(parents, p) {
 			return true
 		}
 	}
 	return false
+}
+
+const maxGapNotes = 1000
+
+func (gs *gaps) gapNotes() []GapNote {
+	out := []GapNote{}
+	for _, g := range gs.details.touched {
+		if len(out) == maxGapNotes {
+			break
+		}
+		out = append(out, GapNote{g.ID, string(g.Stream), string(g.ParentStream), g.Reason, g.Status, g.AttemptCount})
+	}
+	return out
+}
+
+// covered are sums over a stream's reports, never filled from counts.
+func (gs *gaps) covered(stream string) (considered, covered *int64) {
+	var reports []*abi.CoverageMessage
+	for _, c := range gs.coverage {
+		if c.Stream == stream {
+			reports = append(reports, c)
+		}
+	}
+	if len(reports) == 0 {
+		return nil, nil
+	}
+	for _, p := range gs.plan.manifest.Parents(stream) {
+		if gs.plan.inScope(p) && gs.report(stream, p) == nil {
+			return nil, nil
+		}
+	}
+	var con, cov int64
+	declared := true
+	for _, c := range reports {
+		if c.Considered != nil {
+			con += *c.Considered
+		} else {
+			con += int64(len(c.RequiredKeys))
+		}
+		if c.Covered != nil {
+			cov += *c.Covered
+		} else {
+			declared = false
+		}
+	}
+	if declared {
+		covered = &cov
+	}
+	return &con, covered
+}
+
+// reopen takes back gaps whose closing was not committed.
+func (gs *gaps) reopen(gaps []store.DetailGap) {
+	for _, g := range gaps {
+		if kept := gs.details.byID[g.ID]; kept != nil {
+			kept.Status = gapPending
+		}
+	}
 }

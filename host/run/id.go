@@ -47,3 +47,10 @@ func marshal(v any) ([]byte, error) {
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -233,14 +232,6 @@ func (j *journal) appended(events []store.Event) span {
 	}
 	_, s := j.traced("event.append", "event_type", events[0].Type, "event_seq", first)
 	return s
-}
-
-// err is why a run failed, for its span; its text is a code.
-func (r *Result) err() error {
-	if r.Status == abi.Succeeded || r.TerminalReason == nil {
-		return nil
-	}
-	return errors.New(*r.TerminalReason)
 }
 
 // workflow is what the run is called where it was asked for.

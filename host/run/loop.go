@@ -385,3 +385,47 @@ func (r *run) stage(phase string) {
 	r.rec.Phase = phase
 	r.control.phase(phase)
 }
+
+// revoked takes the request that comes with a revocation: it ends a run as its
+// owner's cancellation, also when the store refuses a flush first.
+func (r *run) revoked() bool {
+	select {
+	case c := <-r.cancels:
+		r.cancelRequested(c)
+	default:
+	}
+	return r.outcome.cancelled()
+}
+
+// cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
+// commit begins.
+func (r *run) cancelRequested(c CancelRequest) {
+	if !r.outcome.ready() {
+		return
+	}
+	if c.Cause == CauseShutdown {
+		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		return
+	}
+	r.control.change(func(l *Live) { l.CancelRequested = true })
+	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
+	d.set("requested_by", c.By)
+	d.set("reason", redact.Gap(c.Reason, 200))
+	e := r.journal.event("run.cancel_requested", "cancel_requested", d)
+	if c.Cause == "owner" {
+		e = by(c.By, e)
+	}
+	cancel := r.outcome.cancelBy(c)
+	r.commits.stopRecords()
+	if r.guest == nil {
+		cancel.event = &e
+		return
+	}
+	r.commits.record(e)
+	r.control.resumed()
+	r.pause.letRun() // a paused worker gets its grace too
+	r.calls.dropHeld()
+	r.questions.cancel()
+	r.proto.End()
+	r.calls.cancelCalls()
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
@@ -129,17 +128,6 @@ func (o *outcome) latch(c *cause) {
 	}
 }
 
-// revoked takes the request that comes with a revocation: it ends a run as its
-// owner's cancellation, also when the store refuses a flush first.
-func (r *run) revoked() bool {
-	select {
-	case c := <-r.cancels:
-		r.cancelRequested(c)
-	default:
-	}
-	return r.outcome.cancelled()
-}
-
 // violate latches a protocol violation.
 func (o *outcome) violate(v *abi.Violation) {
 	if o.latched != nil {
@@ -206,39 +194,6 @@ type cancelling struct {
 	until   time.Time
 	forced  bool
 	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end
-}
-
-// cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
-// commit begins.
-func (r *run) cancelRequested(c CancelRequest) {
-	if !r.outcome.ready() {
-		return
-	}
-	if c.Cause == CauseShutdown {
-		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
-		return
-	}
-	r.control.change(func(l *Live) { l.CancelRequested = true })
-	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
-	d.set("requested_by", c.By)
-	d.set("reason", redact.Gap(c.Reason, 200))
-	e := r.journal.event("run.cancel_requested", "cancel_requested", d)
-	if c.Cause == "owner" {
-		e = by(c.By, e)
-	}
-	cancel := r.outcome.cancelBy(c)
-	r.commits.stopRecords()
-	if r.guest == nil {
-		cancel.event = &e
-		return
-	}
-	r.commits.record(e)
-	r.control.resumed()
-	r.pause.letRun() // a paused worker gets its grace too
-	r.calls.dropHeld()
-	r.questions.cancel()
-	r.proto.End()
-	r.calls.cancelCalls()
 }
 
 // byHost closes a question that nobody answered.
@@ -349,4 +304,23 @@ func (o *outcome) latchStore(c *cause) {
 	if o.cancel == nil {
 		o.latch(c)
 	}
+}
+
+// certified reports a failure that says, with structure, which streams failed.
+func (o *outcome) certified() bool {
+	return o.done != nil && o.done.Status == abi.Failed && o.done.Error != nil &&
+		o.done.Error.Code == abi.CodeStreamFailed && o.gaps.streamFailed()
+}
+
+// leak ends the run for a protected value in a cursor, progress or gap.
+func (o *outcome) leak(typ, stream, at string, raw []byte) {
+	o.violate(o.leaked(typ, stream, at, raw))
+}
+
+// leaked says where in a message a protected value is, never the value.
+func (o *outcome) leaked(typ, stream, at string, raw []byte) *abi.Violation {
+	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
+		at += o.canary.Locate(v)
+	}
+	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
 }

@@ -326,3 +326,29 @@ func (op *output) endText() {
 		op.message("", true, abi.Value{})
 	}
 }
+
+// denied tells the owner of a denial that a binding decided.
+func (op *output) denied(reply []byte) {
+	v, err := abi.Parse(reply, abi.ParseOptions{})
+	if err != nil {
+		return
+	}
+	if m, ok := v.Member("message"); ok {
+		text, _ := m.Text()
+		op.logged("warn", "denied: "+text, abi.Value{})
+	}
+}
+
+// deniedOf tells the owner of the denials among the answers of an exchange.
+func (op *output) deniedOf(answers []byte) {
+	for len(answers) > 0 {
+		a, rest, err := abi.NextAnswer(answers)
+		if err != nil {
+			return
+		}
+		if a.Errno == abi.EDENIED {
+			op.denied(a.Reply)
+		}
+		answers = rest
+	}
+}

@@ -59,15 +59,6 @@ func (qs *questions) questionEvents(a *asking) []store.Event {
 	return a.mark(events)
 }
 
-// mark names the interaction and its stream on the events of one fact.
-func (a *asking) mark(events []store.Event) []store.Event {
-	for i := range events {
-		events[i].InteractionID = a.id
-		events[i].Stream = store.Stream(a.message.Stream)
-	}
-	return events
-}
-
 // interruptData is the mapping of an interaction to an interrupt.
 func (qs *questions) interruptData(a *asking, message string) (kind string, payload map[string]any) {
 	switch a.message.Kind {
@@ -91,35 +82,6 @@ func (qs *questions) interruptData(a *asking, message string) (kind string, payl
 		questions = append(questions, map[string]any{"id": name, "question": text, "schema": f})
 	}
 	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
-}
-
-// decisions are those that are offered; edit is what openwop calls the editing one
-// there.
-func (a *asking) decisions(edit string) []string {
-	if a.schema == nil { // a manual action
-		return []string{abi.DecisionAccept, abi.DecisionReject}
-	}
-	var out []string
-	for _, e := range a.schema.Properties["action"].Enum {
-		if d := abi.String(e); d == abi.DecisionEdit {
-			out = append(out, edit)
-		} else {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-func (a *asking) sensitivity() string {
-	switch a.message.Kind {
-	case abi.KindCredentials, abi.KindOTP:
-		return abi.SensitivitySecret
-	case abi.KindClarification:
-		if a.schema.secret() {
-			return abi.SensitivitySecret
-		}
-	}
-	return abi.SensitivityNonSecret
 }
 
 // answerEvents is row 16: how the question ended, for every kind of reader.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -73,38 +72,6 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 	moved.ExpiresAt = ptr(a.deadline.Add(by))
 	a.pending = &moved
 	return &moved
-}
-
-// asking is the open interaction of a run.
-type asking struct {
-	id          string // as events name it
-	interruptID string
-	message     *abi.InteractionMessage
-	schema      *reducedSchema
-	fields      []Field
-	call        uint32 // the ABI call that waits; 0 on stdio
-	deadline    time.Time
-	timed       bool
-	pending     *store.Interaction
-	cancel      context.CancelFunc
-	span        span
-	attachments []abi.Attachment
-	page        Page
-	host        *hostQuestion // who asks, when that is not the guest; nil else
-}
-
-// answer closes an interaction; by is the principal that did, or byHost.
-type answer struct {
-	host.Answer
-	to     *asking
-	by     string
-	err    error
-	reason string        // why the host closed it; "" for none
-	lead   []store.Event // what is recorded before its end
-}
-
-func answerOf(a *asking, status, by string) answer {
-	return answer{Answer: host.Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
 // interact is INTERACTION.
@@ -201,11 +168,6 @@ func (qs *questions) interactionID(request string) string {
 	id := request + "#" + itoa(n)
 	qs.asked[id]++
 	return id
-}
-
-// seconds bounds a duration that a guest chose.
-func seconds(s float64) time.Duration {
-	return time.Duration(min(s, 10*365*24*3600) * float64(time.Second))
 }
 
 // fields is the form of a question, sorted by name.
@@ -386,28 +348,6 @@ func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 	return qs.secrets.seal(field, answerText(raw), to)
 }
 
-// answerText is the text of a string, or a number as it is written.
-func answerText(raw json.RawMessage) string {
-	v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true})
-	if err != nil {
-		return ""
-	}
-	if v.Is(abi.KindNumber) {
-		return string(raw)
-	}
-	text, _ := v.Text()
-	return text
-}
-
-func fieldNamed(fields []Field, name string) Field {
-	for _, f := range fields {
-		if f.Name == name {
-			return f
-		}
-	}
-	return Field{}
-}
-
 // respond hands a response to the guest: the reply of its call, or a line.
 func (qs *questions) respond(q *asking, response abi.Response) {
 	if qs.plan.Transport == "stdio" {
@@ -449,4 +389,38 @@ func (qs *questions) leftWaiting() {
 	qs.bindings.browserAnswered(q)
 	qs.commits.submit(&store.Commit{Answered: q.id, Events: events}, nil)
 	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
+}
+
+// surfaceChanged tells what open items say of the surface from now on.
+func (bs *bindings) surfaceChanged(a abi.Attachment) {
+	bs.questions.surfaceChanged(a)
+	for _, o := range bs.proto.OpenAssistances() {
+		before, ok := bs.surfaces[o.ID]
+		now := bs.shown(a, before)
+		if !ok || now == before {
+			continue
+		}
+		attachments := bs.assistances.attachments(o.Message.Attachments)
+		for i := range attachments {
+			if attachments[i].Kind == surfaceKind {
+				attachments[i] = bs.shown(a, attachments[i])
+			}
+		}
+		bs.surfaces[o.ID] = now
+		d := data{"assistance_request_id": bs.canary.Text(o.ID), "attachments": attachments}
+		bs.commits.record(bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d))
+	}
+}
+
+// surfaceChanged tells what the open question says of the surface from now on.
+func (qs *questions) surfaceChanged(a abi.Attachment) {
+	q := qs.asking
+	if q == nil || len(q.attachments) != 1 {
+		return
+	}
+	if now := qs.bindings.shown(a, q.attachments[0]); now != q.attachments[0] {
+		q.attachments = []abi.Attachment{now}
+		e := qs.journal.event("run.assistance_updated", "in_progress", data{"assistance_request_id": q.id, "attachments": q.attachments})
+		qs.commits.submit(&store.Commit{Events: q.mark([]store.Event{e})}, nil)
+	}
 }

@@ -150,19 +150,6 @@ func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
 	return nil
 }
 
-// leak ends the run for a protected value in a cursor, progress or gap.
-func (o *outcome) leak(typ, stream, at string, raw []byte) {
-	o.violate(o.leaked(typ, stream, at, raw))
-}
-
-// leaked says where in a message a protected value is, never the value.
-func (o *outcome) leaked(typ, stream, at string, raw []byte) *abi.Violation {
-	if v, err := abi.Parse(raw, abi.ParseOptions{AnyKind: true}); err == nil {
-		at += o.canary.Locate(v)
-	}
-	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
-}
-
 // refusedAll reports whether the run got records for a stream that a checkpoint
 // stream governs and could store none of them. A cursor behind them would lose
 // them for good.
@@ -349,11 +336,4 @@ func (rs *records) dropBuffers() (dropped map[string]bool) {
 	}
 	rs.order, rs.buffered = nil, 0
 	return dropped
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

@@ -201,3 +201,11 @@ func (cl *calls) again() bool {
 func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
 	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
 }
+
+// waits hands a wait of the call in progress to the loop, in order with its end.
+func (cl *calls) waits(origin string, until time.Time) {
+	select {
+	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
+	case <-cl.ctx.Done():
+	}
+}

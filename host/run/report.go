@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -167,19 +168,6 @@ func (rp *report) usage(now time.Time) Usage {
 	return u
 }
 
-const maxGapNotes = 1000
-
-func (gs *gaps) gapNotes() []GapNote {
-	out := []GapNote{}
-	for _, g := range gs.details.touched {
-		if len(out) == maxGapNotes {
-			break
-		}
-		out = append(out, GapNote{g.ID, string(g.Stream), string(g.ParentStream), g.Reason, g.Status, g.AttemptCount})
-	}
-	return out
-}
-
 // nodeEnd is the openwop view of the run's end.
 func (rp *report) nodeEnd(end ending, out *Result, now time.Time) store.Event {
 	duration := now.Sub(rp.loop.row().StartedAt).Milliseconds()
@@ -330,42 +318,6 @@ func (rp *report) facts() *Facts {
 	return f
 }
 
-// covered are sums over a stream's reports, never filled from counts.
-func (gs *gaps) covered(stream string) (considered, covered *int64) {
-	var reports []*abi.CoverageMessage
-	for _, c := range gs.coverage {
-		if c.Stream == stream {
-			reports = append(reports, c)
-		}
-	}
-	if len(reports) == 0 {
-		return nil, nil
-	}
-	for _, p := range gs.plan.manifest.Parents(stream) {
-		if gs.plan.inScope(p) && gs.report(stream, p) == nil {
-			return nil, nil
-		}
-	}
-	var con, cov int64
-	declared := true
-	for _, c := range reports {
-		if c.Considered != nil {
-			con += *c.Considered
-		} else {
-			con += int64(len(c.RequiredKeys))
-		}
-		if c.Covered != nil {
-			cov += *c.Covered
-		} else {
-			declared = false
-		}
-	}
-	if declared {
-		covered = &cov
-	}
-	return &con, covered
-}
-
 // The outcomes of a run. A status says how the run ended; the outcome also
 // tells a success that has everything from one that left data out.
 const (
@@ -394,4 +346,12 @@ func (rp *report) outcomeOf(status string, facts *Facts) string {
 // short says that the connector itself counted more than it covered.
 func (f StreamFact) short() bool {
 	return f.Considered != nil && f.Covered != nil && *f.Covered < *f.Considered
+}
+
+// err is why a run failed, for its span; its text is a code.
+func (r *Result) err() error {
+	if r.Status == abi.Succeeded || r.TerminalReason == nil {
+		return nil
+	}
+	return errors.New(*r.TerminalReason)
 }

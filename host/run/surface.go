@@ -67,45 +67,6 @@ func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	return out
 }
 
-// surfaceChanged tells what open items say of the surface from now on.
-func (bs *bindings) surfaceChanged(a abi.Attachment) {
-	bs.questions.surfaceChanged(a)
-	for _, o := range bs.proto.OpenAssistances() {
-		before, ok := bs.surfaces[o.ID]
-		now := bs.shown(a, before)
-		if !ok || now == before {
-			continue
-		}
-		attachments := bs.assistances.attachments(o.Message.Attachments)
-		for i := range attachments {
-			if attachments[i].Kind == surfaceKind {
-				attachments[i] = bs.shown(a, attachments[i])
-			}
-		}
-		bs.surfaces[o.ID] = now
-		d := data{"assistance_request_id": bs.canary.Text(o.ID), "attachments": attachments}
-		bs.commits.record(bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d))
-	}
-}
-
-// surfaceChanged tells what the open question says of the surface from now on.
-func (qs *questions) surfaceChanged(a abi.Attachment) {
-	q := qs.asking
-	if q == nil || len(q.attachments) != 1 {
-		return
-	}
-	if now := qs.bindings.shown(a, q.attachments[0]); now != q.attachments[0] {
-		q.attachments = []abi.Attachment{now}
-		e := qs.journal.event("run.assistance_updated", "in_progress", data{"assistance_request_id": q.id, "attachments": q.attachments})
-		qs.commits.submit(&store.Commit{Events: q.mark([]store.Event{e})}, nil)
-	}
-}
-
-// watched reports whether the loss of a surface ends a question.
-func (q *asking) watched() bool {
-	return q != nil && (q.message.Kind == abi.KindManualAction || q.message.Kind == abi.KindOTP)
-}
-
 // surfaceLost closes a question that needs the surface. The loop decides who was first: a question that an answer
 // closed before is open no more, and one that is closed here takes none.
 func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
@@ -130,66 +91,6 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 }
 
 const surfaceFailed = "surface_failed"
-
-// A hostQuestion is what the browser asks the owner for itself.
-type hostQuestion struct {
-	message string
-	timeout time.Duration
-	reply   chan hostAnswer // capacity 1
-}
-
-type hostAnswer struct {
-	id, status string
-	err        error
-}
-
-// answer replies once; to nobody it does nothing.
-func (q *hostQuestion) answer(a hostAnswer) {
-	if q == nil {
-		return
-	}
-	select {
-	case q.reply <- a:
-	default:
-	}
-}
-
-// askForHost opens a question of the host's own: an interaction of the run like
-// any other, but the guest neither asked nor hears of it.
-func (qs *questions) askForHost(q *hostQuestion) {
-	switch {
-	case qs.deps.Owner == nil || !qs.plan.Interactive:
-		q.answer(hostAnswer{err: binding.ErrNotInteractive})
-		return
-	case !qs.outcome.ready(), qs.outcome.left() != nil, qs.outcome.proposal() != nil, qs.asking != nil:
-		q.answer(hostAnswer{err: binding.ErrEnding})
-		return
-	}
-	m := &abi.InteractionMessage{RequestID: hexID("host_", 8), Kind: abi.KindManualAction, Message: q.message}
-	if q.timeout > 0 {
-		m.TimeoutSeconds = ptr(q.timeout.Seconds())
-	}
-	qs.ask(m, 0, q)
-}
-
-// withdraw closes a question that nobody waits for any more.
-func (qs *questions) withdraw(q *hostQuestion) {
-	if a := qs.asking; a != nil && a.host == q && !qs.outcome.over() {
-		qs.closeQuestion(answerOf(a, abi.AnswerCancelled, byHost))
-	}
-}
-
-// tellHost gives the browser the end of its question. While the run stands still
-// it waits, as a guest's answer does.
-func (qs *questions) tellHost(q *asking, status string) {
-	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
-	if qs.calls.outsideLoop() { // the call goes on
-		qs.clocks.begin(time.Now(), false)
-	} else {
-		qs.calls.rest(time.Now())
-	}
-	qs.pause.afterwards(tell)
-}
 
 // browserAsked tells the binding of a question that is open.
 func (bs *bindings) browserAsked(q *asking) {

@@ -84,18 +84,6 @@ func (te *terminal) checkpoints(end ending, dropped map[string]bool) (eligible [
 	return eligible, events
 }
 
-func (cp *checkpoints) state(stream string) store.State {
-	return store.State{Stream: store.Stream(stream), Cursor: cp.cursors[stream], CommittedAt: time.Now(), RunID: cp.id}
-}
-
-// advanced is run.state_advanced for the next committed stream.
-func (cp *checkpoints) advanced(stream string) store.Event {
-	return cp.journal.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
-		"cursor": cp.journal.shownCursor(cp.cursors[stream]), "checkpoint_mode": checkpointMode,
-		"grant_id": nullable(string(cp.plan.grant)), "state_streams_committed": len(cp.committed) + 1,
-	})
-}
-
 // advance commits one cursor behind lead, in a store that cannot commit them
 // together.
 func (te *terminal) advance(lead []store.Event, stream string) error {
@@ -183,15 +171,6 @@ func refusedStream(err error, eligible []string) string {
 // gone says that the run may write nothing more.
 func gone(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errLeft)
-}
-
-// reopen takes back gaps whose closing was not committed.
-func (gs *gaps) reopen(gaps []store.DetailGap) {
-	for _, g := range gaps {
-		if kept := gs.details.byID[g.ID]; kept != nil {
-			kept.Status = gapPending
-		}
-	}
 }
 
 // unwritten is a result whose terminal event is not durable: never a success.
