@@ -31,9 +31,6 @@ type records struct {
 // recordCounts are those of the whole run.
 type recordCounts struct{ attempted, accepted, rejected, dropped int64 }
 
-// open is how many are neither stored nor refused for good.
-func (n recordCounts) open() int64 { return n.attempted - n.accepted - n.rejected }
-
 func (rs *records) counts() recordCounts { return rs.perRun }
 
 // streams are what is known of each stream, in the order of the scope.

@@ -73,8 +73,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 	out := &Result{
 		RunID: rp.id, TraceID: rp.trace, ConnectorID: rp.plan.Connector.ID, ConnectionID: rp.plan.Connection.ID,
 		ConnectorDigest: rp.plan.Connector.Digest, Status: end.status,
-		RecordsEmitted: rp.proto.Records(), RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
-		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: n.open(),
+		RecordsEmitted: rp.proto.Records(), RecordCounts: countsOf(n.attempted, n.accepted, n.rejected),
 		State: rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
 		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now),
 	}
@@ -86,8 +85,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		Mode: checkpointMode, CommitStatus: rp.states.commitStatus(end.status),
 		StateStreamsStaged: staged, StateStreamsCommitted: committed,
 		StateStreamsWithheld: append([]string{}, rp.states.kept()...), BufferedRecordsDropped: n.dropped,
-		RecordsAttempted: n.attempted, RecordsAccepted: n.accepted, RecordsFlushed: n.accepted,
-		RecordsPermanentlyRejected: n.rejected, RecordsUnresolvedRetryable: out.RecordsUnresolvedRetryable,
+		RecordCounts: out.RecordCounts,
 	}
 	out.Isolation = noWalls
 	if rp.guest != nil {
@@ -222,14 +220,13 @@ func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Ev
 	n := rp.records.counts()
 	staged, committed := rp.states.counts()
 	d := data{
-		"outcome": out.Outcome, "records_emitted": out.RecordsEmitted, "records_attempted": n.attempted, "records_accepted": n.accepted,
-		"records_flushed": n.accepted, "records_permanently_rejected": n.rejected,
-		"records_unresolved_retryable": out.RecordsUnresolvedRetryable, "buffered_records_dropped": n.dropped,
+		"outcome": out.Outcome, "records_emitted": out.RecordsEmitted, "buffered_records_dropped": n.dropped,
 		"checkpoint_mode": checkpointMode, "checkpoint_commit_status": out.CheckpointSummary.CommitStatus,
 		"state_streams_staged": staged, "state_streams_committed": committed,
 		"persist_state": rp.plan.persist, "grant_id": nullable(string(rp.plan.grant)), "trigger_kind": rp.plan.Trigger,
 		"durationMs": now.Sub(rp.loop.row().StartedAt).Milliseconds(), "usage": out.Usage,
 	}
+	out.RecordCounts.in(d)
 	if withheld := rp.states.kept(); len(withheld) > 0 {
 		d["state_streams_withheld"] = withheld
 	}

@@ -24,27 +24,43 @@ type Result struct {
 	ExitCode        *int               `json:"exit_code"`
 	Trap            *Trap              `json:"trap,omitempty"`
 
-	RecordsEmitted             int64             `json:"records_emitted"`
-	ReportedRecordsEmitted     json.RawMessage   `json:"reported_records_emitted,omitempty"`
-	RecordsAttempted           int64             `json:"records_attempted"`
-	RecordsAccepted            int64             `json:"records_accepted"`
-	RecordsFlushed             int64             `json:"records_flushed"`
-	RecordsPermanentlyRejected int64             `json:"records_permanently_rejected"`
-	RecordsUnresolvedRetryable int64             `json:"records_unresolved_retryable"`
-	State                      cursors           `json:"state"`
-	CheckpointSummary          Checkpoints       `json:"checkpoint_summary"`
-	KnownGaps                  []KnownGap        `json:"known_gaps"`
-	DetailGaps                 []GapNote         `json:"detail_gaps"`
-	CollectionFacts            *Facts            `json:"collection_facts"`
-	ConnectorError             *abi.DoneError    `json:"connector_error"`
-	ConnectorDiagnostics       *Diagnostics      `json:"connector_diagnostics,omitempty"`
-	Deadline                   string            `json:"deadline,omitempty"`
-	CancelCause                string            `json:"cancel_cause,omitempty"`
-	StdinClosedAtPhase         string            `json:"stdin_closed_at_phase,omitempty"`
-	TriggerKind                string            `json:"trigger_kind"`
-	AutomationMode             string            `json:"automation_mode,omitempty"`
-	Usage                      Usage             `json:"usage"`
-	Isolation                  sandbox.Isolation `json:"isolation"`
+	RecordsEmitted         int64           `json:"records_emitted"`
+	ReportedRecordsEmitted json.RawMessage `json:"reported_records_emitted,omitempty"`
+	RecordCounts
+	State                cursors           `json:"state"`
+	CheckpointSummary    Checkpoints       `json:"checkpoint_summary"`
+	KnownGaps            []KnownGap        `json:"known_gaps"`
+	DetailGaps           []GapNote         `json:"detail_gaps"`
+	CollectionFacts      *Facts            `json:"collection_facts"`
+	ConnectorError       *abi.DoneError    `json:"connector_error"`
+	ConnectorDiagnostics *Diagnostics      `json:"connector_diagnostics,omitempty"`
+	Deadline             string            `json:"deadline,omitempty"`
+	CancelCause          string            `json:"cancel_cause,omitempty"`
+	StdinClosedAtPhase   string            `json:"stdin_closed_at_phase,omitempty"`
+	TriggerKind          string            `json:"trigger_kind"`
+	AutomationMode       string            `json:"automation_mode,omitempty"`
+	Usage                Usage             `json:"usage"`
+	Isolation            sandbox.Isolation `json:"isolation"`
+}
+
+// RecordCounts are what became of the records that a guest emitted.
+type RecordCounts struct {
+	RecordsAttempted           int64 `json:"records_attempted"`
+	RecordsAccepted            int64 `json:"records_accepted"`
+	RecordsFlushed             int64 `json:"records_flushed"`
+	RecordsPermanentlyRejected int64 `json:"records_permanently_rejected"`
+	RecordsUnresolvedRetryable int64 `json:"records_unresolved_retryable"`
+}
+
+// countsOf are those of so many records that were attempted, accepted and rejected.
+func countsOf(attempted, accepted, rejected int64) RecordCounts {
+	return RecordCounts{attempted, accepted, accepted, rejected, attempted - accepted - rejected}
+}
+
+// in adds the counts to an event.
+func (n RecordCounts) in(d data) {
+	d["records_attempted"], d["records_accepted"], d["records_flushed"] = n.RecordsAttempted, n.RecordsAccepted, n.RecordsFlushed
+	d["records_permanently_rejected"], d["records_unresolved_retryable"] = n.RecordsPermanentlyRejected, n.RecordsUnresolvedRetryable
 }
 
 // A Failure says what ended a failed run.
@@ -64,17 +80,13 @@ type Trap struct {
 
 // Checkpoints is the checkpoint_summary of a result.
 type Checkpoints struct {
-	Mode                       string   `json:"mode"`
-	CommitStatus               string   `json:"commit_status"`
-	StateStreamsStaged         int      `json:"state_streams_staged"`
-	StateStreamsCommitted      int      `json:"state_streams_committed"`
-	StateStreamsWithheld       []string `json:"state_streams_withheld"`
-	BufferedRecordsDropped     int64    `json:"buffered_records_dropped"`
-	RecordsAttempted           int64    `json:"records_attempted"`
-	RecordsAccepted            int64    `json:"records_accepted"`
-	RecordsFlushed             int64    `json:"records_flushed"`
-	RecordsPermanentlyRejected int64    `json:"records_permanently_rejected"`
-	RecordsUnresolvedRetryable int64    `json:"records_unresolved_retryable"`
+	Mode                   string   `json:"mode"`
+	CommitStatus           string   `json:"commit_status"`
+	StateStreamsStaged     int      `json:"state_streams_staged"`
+	StateStreamsCommitted  int      `json:"state_streams_committed"`
+	StateStreamsWithheld   []string `json:"state_streams_withheld"`
+	BufferedRecordsDropped int64    `json:"buffered_records_dropped"`
+	RecordCounts
 }
 
 // What became of the staged cursors.
