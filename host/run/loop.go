@@ -246,21 +246,12 @@ func (r *run) inTime(now time.Time) bool {
 // wait. The caller then leaves its call alone.
 func (r *run) barrier() bool {
 	for r.commits.underway() > 0 && r.outcome.ready() {
-		select {
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
-			r.commits.settle()
-		case c := <-r.cancels:
-			r.cancelRequested(c)
-		case <-r.interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
+		r.await(true, func(now time.Time) {
 			if r.guest != nil {
 				r.clocks.sample(now, r.guest.Usage().CPU)
 			}
 			r.inTime(now)
-		}
+		})
 	}
 	return r.outcome.ready()
 }
@@ -270,26 +261,33 @@ func (r *run) barrier() bool {
 // given up when nobody is there any more.
 func (r *run) settled() {
 	for r.commits.underway() > 0 {
-		var cancels <-chan CancelRequest
-		var interrupted <-chan struct{}
-		if r.commits.stalled() {
-			cancels, interrupted = r.cancels, r.interrupted
-		}
-		select {
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
-			r.commits.settle()
-		case c := <-cancels:
-			r.cancelRequested(c)
-		case <-interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
+		r.await(r.commits.stalled(), func(now time.Time) {
 			r.commits.stalls(now)
 			if r.leaves() {
 				r.commits.forsake()
 			}
-		}
+		})
+	}
+}
+
+// await handles one thing that the store says or, when ends is set, that asks for the
+// run's end, or a tick.
+func (r *run) await(ends bool, tick func(now time.Time)) {
+	cancels, interrupted := r.cancels, r.interrupted
+	if !ends {
+		cancels, interrupted = nil, nil
+	}
+	select {
+	case <-r.commits.sent():
+		r.commits.took()
+	case <-r.commits.head():
+		r.commits.settle()
+	case c := <-cancels:
+		r.cancelRequested(c)
+	case <-interrupted:
+		r.interrupt()
+	case now := <-r.ticks:
+		tick(now)
 	}
 }
 
