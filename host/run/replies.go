@@ -209,3 +209,41 @@ func (cl *calls) waits(origin string, until time.Time) {
 	case <-cl.ctx.Done():
 	}
 }
+
+// ended are calls that were handled outside of the loop.
+func (cl *calls) ended() <-chan finishedCall { return cl.finished }
+
+// standing reports whether the guest waits, or is between a STATE and what follows it.
+func (cl *calls) standing() bool {
+	return cl.sleeping != nil || cl.stdio.wants || cl.hold.done != nil || cl.stated
+}
+
+// underway reports whether a call has no reply yet.
+func (cl *calls) underway() bool { return cl.open != 0 || cl.hold.on }
+
+// holdBack keeps what would let the guest go on, until goOn.
+func (cl *calls) holdBack() { cl.hold.on = true }
+
+// outsideLoop reports whether the call in progress is handled beside the loop.
+func (cl *calls) outsideLoop() bool { return cl.beside }
+
+// last handles what a worker that is gone had sent during a pause.
+func (cl *calls) last() {
+	held := cl.hold.calls
+	cl.hold = hold{}
+	for _, in := range held {
+		cl.call(in)
+	}
+}
+
+// begin keeps START until the guest asks for it.
+func (cl *calls) begin(start []byte) { cl.start = start }
+
+// started gives a stdio guest its START line.
+func (cl *calls) started() {
+	cl.stdio.feed(append(cl.start, '\n'), "start")
+	cl.start = nil
+}
+
+// abortCall ends the call that is handled beside the loop.
+func (cl *calls) abortCall() { cl.abort() }
