@@ -98,7 +98,7 @@ func TestScheduleShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seconds, want := range map[int64][2]string{5430: {"5430", "seconds"}, 5400: {"90", "minutes"}, 7200: {"2", "hours"}, 172800: {"2", "days"}} {
-		s.host.connections[0].Schedule = &host.Schedule{IntervalSeconds: seconds}
+		s.host.connections[0].Schedule = &host.Schedule{ScheduleTerms: host.ScheduleTerms{IntervalSeconds: seconds}}
 		a := s.get("/ui/connections/mail")
 		if a.status != 200 || !strings.Contains(a.body, `value="`+want[0]+`" class="narrow"`) || !strings.Contains(a.body, "<option selected>"+want[1]) {
 			t.Errorf("%d seconds are not shown as %v: %d", seconds, want, a.status)

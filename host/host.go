@@ -112,12 +112,15 @@ type Questions interface {
 	RawAssistance(ctx context.Context, run store.RunID, requestID string) (RawAssistance, error)
 }
 
-// Answer is what an owner says to a question.
+// Answer is what an owner says to a question, from whoever brings it to the run that asked.
 type Answer struct {
 	RunID         store.RunID
 	InteractionID string
-	Status        string                     // success or cancelled
-	Data          map[string]json.RawMessage // by the names that the question showed
+	Status        string // success or cancelled; of an owner at the terminal also timeout
+	// Data is by the names that the question showed, and by the connector's own once it
+	// was checked (run.Question.Check).
+	Data map[string]json.RawMessage
+	By   string // principal, "" is the owner
 }
 
 // RawAssistance is the pending record of an item (R144).

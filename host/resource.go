@@ -256,21 +256,28 @@ type ScheduleDefinition struct {
 	MaxRetries      *int64 `json:"maxRetries,omitempty"`
 }
 
-// Schedule is A202.
-type Schedule struct {
-	ConnectionID    string `json:"connectionId"`
-	Revision        uint64 `json:"revision"`
+// ScheduleTerms are a ScheduleDefinition that was checked and completed.
+//
+// Invariant: exactly one of Cron and IntervalSeconds is set.
+type ScheduleTerms struct {
 	Cron            string `json:"cron,omitempty"`
 	IntervalSeconds int64  `json:"intervalSeconds,omitempty"`
-	Timezone        string `json:"timezone,omitempty"`
+	Timezone        string `json:"timezone,omitempty"` // "" for an interval
 	JitterSeconds   int64  `json:"jitterSeconds"`
 	Enabled         bool   `json:"enabled"`
 	CatchUp         bool   `json:"catchUp"`
 	MaxRetries      int64  `json:"maxRetries"`
+}
+
+// Schedule is the terms of a schedule with its status.
+type Schedule struct {
+	ConnectionID string `json:"connectionId"`
+	Revision     uint64 `json:"revision"`
+	ScheduleTerms
 
 	EffectiveMode          string     `json:"effectiveMode"` // automatic, manual or paused
 	HumanAttentionNeeded   bool       `json:"humanAttentionNeeded"`
-	IneligibilityReason    string     `json:"ineligibilityReason,omitempty"`
+	IneligibilityReason    string     `json:"ineligibilityReason,omitempty"` // the gate that would refuse now
 	LastErrorCode          string     `json:"lastErrorCode,omitempty"`
 	LastStartedAt          *time.Time `json:"lastStartedAt,omitempty"`
 	LastFinishedAt         *time.Time `json:"lastFinishedAt,omitempty"`
@@ -284,16 +291,16 @@ type Schedule struct {
 	AutomationMode         string     `json:"automationMode"` // unattended, assisted or ask_before_run
 }
 
-// Backoff is what a streak of failures did to a schedule (R210).
+// Backoff is what a streak of failures does to a schedule.
 type Backoff struct {
-	Applied                bool       `json:"backoffApplied"`
+	Applied                bool       `json:"backoffApplied"` // the next due time would be skipped
 	ConsecutiveFailures    int        `json:"consecutiveFailures"`
 	ReasonClass            string     `json:"reasonClass"`
-	NextRunAt              *time.Time `json:"nextRunAt,omitempty"`
+	NextRunAt              *time.Time `json:"nextRunAt,omitempty"`    // nil while it is blocked
 	RecommendedHealthState string     `json:"recommendedHealthState"` // cooling_off or blocked
 }
 
-// Tick is a history record (R211).
+// Tick is a history record: one due time, or why it was skipped.
 type Tick struct {
 	Attempt                int             `json:"attempt"`
 	Status                 string          `json:"status"`            // succeeded, failed, cancelled, skipped
@@ -305,7 +312,7 @@ type Tick struct {
 	TraceID                string          `json:"traceId,omitempty"`
 	StartedAt              time.Time       `json:"startedAt"`
 	CompletedAt            time.Time       `json:"completedAt"`
-	RecordsEmitted         *int64          `json:"recordsEmitted"`
+	RecordsEmitted         *int64          `json:"recordsEmitted"` // nil: nobody knows any more
 	ReportedRecordsEmitted *int64          `json:"reportedRecordsEmitted,omitempty"`
 	CheckpointSummary      json.RawMessage `json:"checkpointSummary,omitempty"`
 	KnownGaps              json.RawMessage `json:"knownGaps,omitempty"`
@@ -318,7 +325,7 @@ type Tick struct {
 	CatchUp                bool            `json:"catchUp,omitempty"`
 }
 
-// Statistics is R212.
+// Statistics sum up the ticks of a connection. Skipped ones are no runs.
 type Statistics struct {
 	TotalRuns    int64 `json:"totalRuns"`
 	Succeeded    int64 `json:"succeeded"`
@@ -327,7 +334,7 @@ type Statistics struct {
 	Cancelled    int64 `json:"cancelled"`
 	Skipped      int64 `json:"skipped"`
 	TotalRecords int64 `json:"totalRecords"`
-	LastRun      *Tick `json:"lastRun"`
+	LastRun      *Tick `json:"lastRun"` // the newest record
 }
 
 // Info is A230.

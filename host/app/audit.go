@@ -1,13 +1,15 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
@@ -141,19 +143,39 @@ func (t *tracer) hop(n network.Hop) {
 	}
 }
 
+// A replayed session is a network binding as it is: nobody else is told of it.
+type replayed struct{ *network.Session }
+
+// Takes implements binding.Binding: whatever handle is nobody else's.
+func (replayed) Takes(call abi.Call, _ []byte) bool {
+	switch call {
+	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallRead, abi.CallClose:
+		return true
+	}
+	return false
+}
+
+// Close implements binding.Binding.
+func (s replayed) Close(context.Context) error { return s.Session.Close() }
+
+var _ interface {
+	binding.Binding
+	binding.Sealer
+	binding.Keeper
+	binding.Requester
+} = replayed{}
+
 // An ownSession is the network of one run: it has tokens, and leaves its lines
 // where readers find them.
 type ownSession struct {
-	*network.Session
+	replayed
 	tokens   *tokens
 	requests *audit.Requests
 }
 
-var _ run.Network = ownSession{}
-
-// Close implements run.Network.
-func (s ownSession) Close() error {
-	err := s.Session.Close() // first what waits for a token
+// Close implements binding.Binding.
+func (s ownSession) Close(ctx context.Context) error {
+	err := s.replayed.Close(ctx) // first what waits for a token
 	s.tokens.Close()
 	if s.requests != nil {
 		err = errors.Join(err, s.requests.Flush())

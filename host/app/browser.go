@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
@@ -26,10 +27,20 @@ type Browsers interface {
 	// Facts says what there is, and why there is nothing.
 	Facts(ctx context.Context) BrowserFacts
 	// Lend makes the binding of one run, which closes it. It starts nothing.
-	Lend(l Lease) (run.Browser, error)
+	Lend(l Lease) (Browser, error)
 	// Forget removes the profiles of a connection that has no run (B185).
 	Forget(ctx context.Context, id store.ConnectionID) error
 	Close(ctx context.Context) error
+}
+
+// A Browser is the browser binding of one run.
+type Browser interface {
+	binding.Binding
+	binding.Speaker
+	binding.Screen
+	binding.Sealer
+	binding.Pauser
+	binding.Spender
 }
 
 // BrowserFacts are what a check-up says of browsers.
@@ -152,7 +163,7 @@ func (h *Host) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) stri
 }
 
 // browser is the browser of one run, nil when it has none or cannot use it.
-func (h *Host) browser(q RunRequest, plan *run.Plan, session run.Network, files *atomic.Pointer[filesystem.FS]) (run.Browser, error) {
+func (h *Host) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
 	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
@@ -187,13 +198,12 @@ func (h *Host) browser(q RunRequest, plan *run.Plan, session run.Network, files 
 func untrusted(c store.Connector) bool { return !c.Bundled && c.Signer == nil }
 
 // unused closes the bindings of a run that was not accepted.
-func unused(session run.Network, b run.Browser) error {
+func unused(lent ...binding.Binding) error {
 	var errs []error
-	if session != nil {
-		errs = append(errs, session.Close())
-	}
-	if b != nil {
-		errs = append(errs, b.Close(context.Background()))
+	for _, b := range lent {
+		if b != nil {
+			errs = append(errs, b.Close(context.Background()))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -44,7 +45,7 @@ func (l *lender) Facts(context.Context) app.BrowserFacts {
 	return app.BrowserFacts{Browser: "Chromium 150", Problem: l.problem, Egress: "namespace", UID: "own", Max: 4}
 }
 
-func (l *lender) Lend(q app.Lease) (run.Browser, error) {
+func (l *lender) Lend(q app.Lease) (app.Browser, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.problem != "" {
@@ -65,14 +66,14 @@ func (l *lender) Close(context.Context) error { return nil }
 
 type lent struct{ l *lender }
 
-func (b lent) Begin(string, run.BrowserRun) {}
+func (b lent) Begin(string, binding.Run) {}
 func (b lent) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
 	b.l.mu.Lock()
 	defer b.l.mu.Unlock()
 	b.l.calls++
 	return nil, abi.EINVAL
 }
-func (b lent) Owns(uint32) bool                                         { return false }
+func (b lent) Takes(call abi.Call, _ []byte) bool                       { return call == abi.CallBrowser }
 func (b lent) Seal(string, string, string, [][]byte, []abi.Destination) {}
 func (b lent) Surface() abi.Attachment                                  { return abi.Attachment{} }
 func (b lent) Probe(context.Context) abi.Attachment                     { return abi.Attachment{} }

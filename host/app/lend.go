@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/surface"
 	liveview "github.com/sluicehost/sluice/host/browser/view"
-	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -103,7 +104,7 @@ func (b *browsers) Facts(ctx context.Context) BrowserFacts {
 }
 
 // Lend implements Browsers.
-func (b *browsers) Lend(l Lease) (run.Browser, error) {
+func (b *browsers) Lend(l Lease) (Browser, error) {
 	h, err := b.open()
 	if err != nil {
 		return nil, err
@@ -150,34 +151,40 @@ const browsersClose = 15 * time.Second
 // A lentSession is the binding of one run, in the run's words.
 type lentSession struct{ *browser.Session }
 
-var _ run.Browser = lentSession{}
+var _ Browser = lentSession{}
 
-// Begin implements run.Browser.
-func (s lentSession) Begin(runID string, back run.BrowserRun) {
+// Takes implements binding.Binding.
+func (s lentSession) Takes(call abi.Call, payload []byte) bool {
+	handle, named := binding.Handle(call, payload)
+	return call == abi.CallBrowser || named && handle >= binding.HandlesOf && s.Owns(handle)
+}
+
+// Begin implements binding.Speaker.
+func (s lentSession) Begin(runID string, back binding.Run) {
 	s.Session.Begin(runID, runOfBrowser{back})
 }
 
 // A runOfBrowser is the run as package browser knows it.
-type runOfBrowser struct{ run.BrowserRun }
+type runOfBrowser struct{ binding.Run }
 
 var _ browser.Run = runOfBrowser{}
 
 // Lost implements browser.Run.
 func (r runOfBrowser) Lost(surfaceID string, p surface.Probe) {
-	r.BrowserRun.Lost(surfaceID, run.BrowserProbe(p))
+	r.Run.Lost(surfaceID, binding.Probe(p))
 }
 
 // Ask implements browser.Run.
 func (r runOfBrowser) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
-	id, status, err = r.BrowserRun.Ask(ctx, message, timeout)
-	if errors.Is(err, run.ErrNotInteractive) {
+	id, status, err = r.Run.Ask(ctx, message, timeout)
+	if errors.Is(err, binding.ErrNotInteractive) {
 		err = browser.ErrNotInteractive
 	}
 	return id, status, err
 }
 
 // Artifact implements browser.Run.
-func (r runOfBrowser) Artifact(a browser.Artifact) { r.BrowserRun.Artifact(run.BrowserArtifact(a)) }
+func (r runOfBrowser) Artifact(a browser.Artifact) { r.Run.Artifact(binding.Artifact(a)) }
 
 // End implements browser.Run.
-func (r runOfBrowser) End(f browser.Failure) { r.BrowserRun.End(run.BrowserFailure(f)) }
+func (r runOfBrowser) End(f browser.Failure) { r.Run.End(binding.Failure(f)) }

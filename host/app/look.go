@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	liveview "github.com/sluicehost/sluice/host/browser/view"
-	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
@@ -39,8 +39,8 @@ func liveViews(h *Host) *liveview.Views {
 	return liveview.New()
 }
 
-// Begin implements run.Browser.
-func (l *lookedAt) Begin(runID string, back run.BrowserRun) {
+// Begin implements binding.Speaker.
+func (l *lookedAt) Begin(runID string, back binding.Run) {
 	l.lentSession.Begin(runID, back)
 	r := l.views.Begin(runID, l.Session, back.Event)
 	l.mu.Lock()
@@ -55,7 +55,7 @@ func (l *lookedAt) notice(code, name string) {
 	}
 }
 
-// Handle implements run.Browser. A verb that comes while a lease is about to end
+// Handle implements binding.Binding. A verb that comes while a lease is about to end
 // waits for that, and a surface that it opened can be looked at from then on.
 func (l *lookedAt) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if r := l.shown(); r != nil {
@@ -104,7 +104,7 @@ func (l *lookedAt) reason() string {
 	return liveview.ReasonEnded
 }
 
-// Asked implements run.Browser.
+// Asked implements binding.Screen.
 func (l *lookedAt) Asked(id, kind string, until time.Time) {
 	l.look() // a session flow asks while its surface is being opened (B186)
 	if r := l.shown(); r != nil {
@@ -113,7 +113,7 @@ func (l *lookedAt) Asked(id, kind string, until time.Time) {
 	l.lentSession.Asked(id, kind, until)
 }
 
-// Answered implements run.Browser.
+// Answered implements binding.Screen.
 func (l *lookedAt) Answered(id string) {
 	if r := l.shown(); r != nil {
 		r.Answered(id, l.reason())
@@ -121,7 +121,7 @@ func (l *lookedAt) Answered(id string) {
 	l.lentSession.Answered(id)
 }
 
-// Assisted implements run.Browser. Owners know an assistance by the name that the
+// Assisted implements binding.Screen. Owners know an assistance by the name that the
 // API has for it.
 func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
 	l.look()
@@ -131,7 +131,7 @@ func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
 	l.lentSession.Assisted(id, a)
 }
 
-// Close implements run.Browser: views end before the browser does.
+// Close implements binding.Binding: views end before the browser does.
 func (l *lookedAt) Close(ctx context.Context) error {
 	if r := l.shown(); r != nil {
 		r.End()
@@ -140,6 +140,6 @@ func (l *lookedAt) Close(ctx context.Context) error {
 }
 
 var (
-	_ run.Browser      = (*lookedAt)(nil)
+	_ Browser          = (*lookedAt)(nil)
 	_ liveview.Surface = (*browser.Session)(nil)
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -71,9 +72,9 @@ func requestedHosts(m *abi.Manifest) []string {
 
 // network is the network of one run, nil when the module cannot use any.
 // reserved is what only the host reaches, for tokens.
-func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (run.Network, error) {
+func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (binding.Binding, error) {
 	if q.Replay != nil {
-		return network.NewReplay(q.Replay.recording), nil
+		return replayed{network.NewReplay(q.Replay.recording)}, nil
 	}
 	if q.Record == nil && !q.Connector.networked() {
 		return nil, nil
@@ -96,7 +97,7 @@ func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, o
 			return nil, err
 		}
 	}
-	return ownSession{session, obtained, h.requests}, nil
+	return ownSession{replayed{session}, obtained, h.requests}, nil
 }
 
 // OwnerDestinations are where a secret may go at the server that an owner

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
@@ -174,20 +174,21 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	var opened atomic.Pointer[filesystem.FS] // the run's files, once it has some
 	pages, err := h.browser(q, plan, session, &opened)
 	if err != nil {
-		return nil, errors.Join(err, unused(session, nil))
+		return nil, errors.Join(err, unused(session))
 	}
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
-		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls, Network: session, Browser: pages,
-		Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
-		Launch: func(ctx context.Context, n run.Launch) (run.Guest, run.Files, error) {
+		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls,
+		Bindings: []binding.Binding{pages, session}, // a handle that is not the browser's is the network's
+		Handles:  q.handles(), Slots: q.Slots, Spans: q.Spans,
+		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			h.began(ctx, conn, p.run)
 			guest, files, err := h.launch(ctx, q, code, roots, budgets, n)
 			if err == nil {
 				p.guest.Store(&guest)
 			}
-			if fs, ok := files.(*filesystem.FS); ok {
-				opened.Store(fs)
+			if fs, ok := files.(directories); ok {
+				opened.Store(fs.FS)
 			}
 			q = RunRequest{} // a run may wait for days, and needs its module no more
 			return guest, files, err
@@ -384,12 +385,23 @@ func (h *Host) code(ctx context.Context, l *Loaded, interpreter bool) (sandbox.C
 	return code, nil
 }
 
-func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, roots []filesystem.Root, b run.Budgets, n run.Launch) (run.Guest, run.Files, error) {
+// directories are the file binding of one run.
+type directories struct{ *filesystem.FS }
+
+// Takes implements binding.Binding.
+func (directories) Takes(call abi.Call, _ []byte) bool {
+	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
+}
+
+// Close implements binding.Binding: scratch space is removed.
+func (d directories) Close(context.Context) error { return d.FS.Close() }
+
+func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, roots []filesystem.Root, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
 	l, memory := q.Connector, q.MemoryBytes
 	if memory == 0 {
 		memory = h.Options.MemoryBytes
 	}
-	var files run.Files
+	var files binding.Binding
 	var mounts []abi.Mount
 	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
 		fs, err := filesystem.Open(roots, filepath.Join(h.scratchDir(), string(n.RunID)), h.Options.Quotas)
@@ -400,7 +412,7 @@ func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, root
 			}
 			return nil, nil, &run.LaunchError{Code: code, Err: err}
 		}
-		files = fs
+		files = directories{fs}
 		for i, m := range fs.Mounts() {
 			mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
 		}
@@ -411,9 +423,7 @@ func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, root
 		Fixed: q.fixed,
 	})
 	if err != nil {
-		if c, ok := files.(io.Closer); ok {
-			err = errors.Join(err, c.Close())
-		}
+		err = errors.Join(err, unused(files))
 		return nil, nil, launchError(err)
 	}
 	if q.Launched != nil {

@@ -22,22 +22,12 @@ func (s *Service) Answer(ctx context.Context, a host.Answer) error {
 	}()
 	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
 	return asked(s.host.audited(by(ctx, e), func() error {
-		return s.desk.Answer(ctx, a.RunID, a.InteractionID, strings.Clone(a.Status), a.Data, host.Who(ctx).ID)
+		a.Status, a.By = strings.Clone(a.Status), host.Who(ctx).ID
+		return s.desk.Answer(ctx, a)
 	}))
 }
 
 // RawAssistance implements host.Questions.
 func (s *Service) RawAssistance(ctx context.Context, id store.RunID, requestID string) (host.RawAssistance, error) {
-	r, err := s.desk.Raw(ctx, id, requestID)
-	if err != nil {
-		return host.RawAssistance{}, err
-	}
-	out := host.RawAssistance{Message: r.Message, Schema: r.Schema, Fields: r.Fields, Attachments: make([]host.LiveAttachment, 0, len(r.Attachments))}
-	if r.Page.Host != "" {
-		out.Page = &host.OpenPage{Title: r.Page.Title, URLHost: r.Page.Host}
-	}
-	for _, a := range r.Attachments {
-		out.Attachments = append(out.Attachments, host.LiveAttachment(a))
-	}
-	return out, nil
+	return s.desk.Raw(ctx, id, requestID)
 }

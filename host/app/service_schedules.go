@@ -30,9 +30,7 @@ func (s *Service) startSchedules(ctx context.Context, o ServiceOptions) error {
 
 func (s *Service) scheduler(o ServiceOptions) *schedule.Scheduler {
 	d := schedule.Deps{Store: s.host.Store, Starter: automatic{s}, Source: automatic{s}, Log: s.log, Shortest: o.ShortestInterval}
-	if o.Ticked != nil {
-		d.Done = func(t schedule.Tick) { o.Ticked(host.Tick(t)) }
-	}
+	d.Done = o.Ticked
 	return schedule.New(d)
 }
 
@@ -130,9 +128,8 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 // PutSchedule implements host.Schedules (A196).
 func (s *Service) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
-		var one schedule.Schedule
-		one, created, err = s.schedules.Put(ctx, id, schedule.Request(d), revision)
-		out = s.shownSchedule(one)
+		out, created, err = s.schedules.Put(ctx, id, d, revision)
+		out.HeldUp = s.heldUp(out)
 		return err
 	})
 	return out, created, err
@@ -141,7 +138,8 @@ func (s *Service) PutSchedule(ctx context.Context, id store.ConnectionID, d host
 // Schedule implements host.Schedules (A197).
 func (s *Service) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
 	one, err := s.schedules.Schedule(ctx, id)
-	return s.shownSchedule(one), scheduleError(err)
+	one.HeldUp = s.heldUp(one)
+	return one, err
 }
 
 // Schedules implements host.Schedules (A198, R192).
@@ -151,14 +149,10 @@ func (s *Service) Schedules(ctx context.Context) ([]host.Schedule, error) {
 		return nil, err
 	}
 	all, err := s.schedules.Schedules(context.WithValue(ctx, surveyed{}, v))
-	if err != nil {
-		return nil, scheduleError(err)
+	for i := range all {
+		all[i].HeldUp = s.heldUp(all[i])
 	}
-	out := make([]host.Schedule, 0, len(all))
-	for _, one := range all {
-		out = append(out, s.shownSchedule(one))
-	}
-	return out, nil
+	return all, err
 }
 
 // PauseSchedule implements host.Schedules (A199).
@@ -171,10 +165,11 @@ func (s *Service) ResumeSchedule(ctx context.Context, id store.ConnectionID) (ho
 	return s.switched(ctx, id, s.schedules.Resume, "resumed")
 }
 
-func (s *Service) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (schedule.Schedule, bool, error), code string) (out host.Schedule, err error) {
+func (s *Service) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (host.Schedule, bool, error), code string) (out host.Schedule, err error) {
 	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
-		one, changed, err := to(ctx, id)
-		if out = s.shownSchedule(one); err == nil && !changed {
+		changed := false
+		out, changed, err = to(ctx, id)
+		if out.HeldUp = s.heldUp(out); err == nil && !changed {
 			return errNoChange
 		}
 		return err
@@ -199,15 +194,7 @@ func (s *Service) ScheduleHistory(ctx context.Context, id store.ConnectionID, be
 	if _, err := s.named(ctx, string(id)); err != nil {
 		return nil, "", err
 	}
-	page, next, err := s.schedules.History(ctx, id, before, limit)
-	if err != nil {
-		return nil, "", scheduleError(err)
-	}
-	out := make([]host.Tick, 0, len(page))
-	for _, t := range page {
-		out = append(out, host.Tick(t))
-	}
-	return out, next, nil
+	return s.schedules.History(ctx, id, before, limit)
 }
 
 // ScheduleStatistics implements host.Schedules (R212).
@@ -215,60 +202,26 @@ func (s *Service) ScheduleStatistics(ctx context.Context, id store.ConnectionID)
 	if _, err := s.named(ctx, string(id)); err != nil {
 		return host.Statistics{}, err
 	}
-	sums, err := s.schedules.Statistics(ctx, id)
-	out := host.Statistics{TotalRuns: sums.TotalRuns, Succeeded: sums.Succeeded, Partial: sums.Partial, Failed: sums.Failed, Cancelled: sums.Cancelled,
-		Skipped: sums.Skipped, TotalRecords: sums.TotalRecords}
-	if sums.LastRun != nil {
-		last := host.Tick(*sums.LastRun)
-		out.LastRun = &last
-	}
-	return out, err
+	return s.schedules.Statistics(ctx, id)
 }
 
 // scheduled makes a change and writes it down (A168). What is refused leaves no
 // entry.
 func (s *Service) scheduled(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
-	return scheduleError(s.host.audited(e, change))
-}
-
-// scheduleError is what an operation that was refused is for the dashboard.
-func scheduleError(err error) error {
-	var no *schedule.Error
-	if !errors.As(err, &no) {
-		return err
-	}
-	return &host.Refusal{Code: no.Code, Message: no.Message, Details: no.Details}
+	return s.host.audited(e, change)
 }
 
 // heldUp says what keeps the run of a schedule from starting or going on.
-func (s *Service) heldUp(one schedule.Schedule) string {
+func (s *Service) heldUp(one host.Schedule) string {
 	if one.ActiveRunID != "" {
-		live, _ := s.LiveRun(one.ActiveRunID)
+		live, _ := s.LiveRun(store.RunID(one.ActiveRunID))
 		return live.HeldUp
 	}
 	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(time.Now()) {
 		return ""
 	}
-	why, _ := s.putOff.Load(one.ConnectionID)
+	why, _ := s.putOff.Load(store.ConnectionID(one.ConnectionID))
 	text, _ := why.(string)
 	return text
-}
-
-func (s *Service) shownSchedule(one schedule.Schedule) host.Schedule {
-	out := scheduleOf(one)
-	out.HeldUp = s.heldUp(one)
-	return out
-}
-
-func scheduleOf(s schedule.Schedule) host.Schedule {
-	return host.Schedule{
-		ConnectionID: string(s.ConnectionID), Revision: s.Revision,
-		Cron: s.Cron, IntervalSeconds: s.IntervalSeconds, Timezone: s.Timezone, JitterSeconds: s.JitterSeconds,
-		Enabled: s.Enabled, CatchUp: s.CatchUp, MaxRetries: s.MaxRetries,
-		EffectiveMode: s.EffectiveMode, HumanAttentionNeeded: s.HumanAttentionNeeded, IneligibilityReason: s.IneligibilityReason,
-		LastErrorCode: s.LastErrorCode, LastStartedAt: s.LastStartedAt, LastFinishedAt: s.LastFinishedAt, LastSuccessfulAt: s.LastSuccessfulAt,
-		NextDueAt: s.NextDueAt, ActiveRunID: string(s.ActiveRunID), TicksSkippedOverlap: s.TicksSkippedOverlap,
-		MinimumIntervalWarning: s.MinimumIntervalWarning, SchedulerBackoff: (*host.Backoff)(s.SchedulerBackoff), AutomationMode: s.AutomationMode,
-	}
 }

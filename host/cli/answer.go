@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -153,7 +154,7 @@ func questionFrom(a client.Assistance) *run.Question {
 }
 
 // give asks the owner and hands the answer over. A timeout is left to the run.
-func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (run.Answer, error) {
+func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
 	if q.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, q.Timeout)

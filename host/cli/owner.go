@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 )
@@ -97,28 +98,28 @@ func isObject(s string) bool {
 
 // Ask takes the next scripted answer if it is of the question's kind and
 // complete (§16.3).
-func (s *scripted) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (s *scripted) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	if a, ok := s.take(q); ok {
 		return a, nil
 	}
 	if s.next != nil {
 		return s.next.Ask(ctx, q)
 	}
-	return run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}, nil
+	return host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}, nil
 }
 
-func (s *scripted) take(q run.Question) (run.Answer, bool) {
+func (s *scripted) take(q run.Question) (host.Answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.answers) == 0 || s.answers[0].kind != q.Kind {
-		return run.Answer{}, false
+		return host.Answer{}, false
 	}
 	a := s.answers[0].answer(q)
 	s.answers = s.answers[1:]
 	for _, f := range q.Fields {
 		if _, ok := a.Data[f.Name]; f.Required && !ok && a.Status == abi.AnswerSuccess {
 			s.warn("--answer %s was not used: it lacks %s, which the question requires", q.Kind, abi.Clean(f.Name))
-			return run.Answer{}, false
+			return host.Answer{}, false
 		}
 	}
 	return a, s.withFiles(q, a)
@@ -160,7 +161,7 @@ func fileAnswer(path string) (json.RawMessage, error) {
 }
 
 // withFiles reads the files that are meant by @PATH.
-func (s *scripted) withFiles(q run.Question, a run.Answer) bool {
+func (s *scripted) withFiles(q run.Question, a host.Answer) bool {
 	for _, f := range q.Fields {
 		path, named := strings.CutPrefix(strictjson.String(a.Data[f.Name]), "@")
 		if !f.File || !named {
@@ -176,8 +177,8 @@ func (s *scripted) withFiles(q run.Question, a run.Answer) bool {
 	return true
 }
 
-func (s scriptedAnswer) answer(q run.Question) run.Answer {
-	out := run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{}}
+func (s scriptedAnswer) answer(q run.Question) host.Answer {
+	out := host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{}}
 	switch {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
 		out.Status, out.Data = s.value, nil

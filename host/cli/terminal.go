@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -32,9 +33,9 @@ func (c *command) terminal() (terminal, bool) {
 }
 
 // Ask draws the question and reads an answer per field.
-func (t terminal) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (t terminal) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	defer t.screen.hold()()
-	return awaited(ctx, t, func() (run.Answer, error) { return t.ask(q), nil })
+	return awaited(ctx, t, func() (host.Answer, error) { return t.ask(q), nil })
 }
 
 // awaited reads from the terminal until ctx ends. A read of a terminal cannot
@@ -76,8 +77,8 @@ func (t terminal) askSecret(ctx context.Context, prompt string) ([]byte, error) 
 	})
 }
 
-func (t terminal) ask(q run.Question) run.Answer {
-	out := run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}
+func (t terminal) ask(q run.Question) host.Answer {
+	out := host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}
 	t.say("")
 	t.say("── %s asks you: %s", abi.Clean(q.DisplayName), kindText[q.Kind])
 	if q.Undeclared {

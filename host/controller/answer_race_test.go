@@ -7,13 +7,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// A148: whatever comes first, two answers or a cancel, at least one of them
+// Whatever comes first, two answers or a cancel, at least one of them
 // succeeds, at most one answer does, the timeline tells the same, and the run
 // ends.
 func TestAnswerOrCancel(t *testing.T) {
@@ -40,7 +41,7 @@ func TestAnswerOrCancel(t *testing.T) {
 			all.Go(func() {
 				pause(delays[i])
 				data := map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}
-				answers[i] = code(desk.Answer(t.Context(), rec.ID, "login", "success", data, "key:k"))
+				answers[i] = code(desk.Answer(t.Context(), host.Answer{RunID: rec.ID, InteractionID: "login", Status: "success", Data: data, By: "key:k"}))
 			})
 		}
 		all.Go(func() {

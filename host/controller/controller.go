@@ -1,3 +1,10 @@
+// Package controller has the active runs of a process: it admits them, performs
+// each in a goroutine of its own, finds them by id for who wants to cancel, pause
+// or resume one, ends them when the host stops, and closes those that nobody
+// performs any more.
+//
+// It knows neither modules nor connections: what is to be run comes from a
+// function, ready to go.
 package controller
 
 import (
@@ -15,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The limits of security.md §17 and A253.
+// The limits of a host (docs/spec/security.md, "Limits").
 const (
 	DefaultRuns     = 8  // host.runs
 	MaxRuns         = 64 // more than this is not set
@@ -38,9 +45,9 @@ type Options struct {
 	// Share is how many runs of one key may be active, whatever they do; 0 is a
 	// quarter of Accepted.
 	Share int
-	// Grace is how long a shutdown waits for active runs (R190); 0 is 30 s.
+	// Grace is how long a shutdown waits for active runs; 0 is 30 s.
 	Grace time.Duration
-	// Reconcile closes runs that stand in the store as active and are none (R188);
+	// Reconcile closes runs that stand in the store as active and are none;
 	// live tells those that are. It is called every Every, 15 s for 0, and when a
 	// run came to no end of its own. Nil for never.
 	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
@@ -135,7 +142,7 @@ func (c *Controller) Start(ctx context.Context, prepare func(context.Context, ru
 }
 
 // StartFor admits a run that by asked for, has it made and accepts it. It returns once the run is
-// durable, without waiting for the guest (A68). prepare gets the run's place
+// durable, without waiting for the guest. prepare gets the run's place
 // among those that execute. The error is prepare's, Accept's, or a *run.Refusal:
 // unavailable while the host stops, rate_limited above the limit of accepted
 // runs, or of those of one key.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
@@ -25,7 +27,7 @@ func refused(err error) (code string, details map[string]any) {
 	return "", nil
 }
 
-// A68, R184: a start answers once the run is durable, and who waits for it gets
+// A start answers once the run is durable, and who waits for it gets
 // its result.
 func TestStart(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -69,7 +71,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// host.runs (security.md §17): runs above the limit stay pending, in order, and
+// host.runs: runs above the limit stay pending, in order, and
 // a run that waits for its owner makes room.
 func TestSlots(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -123,7 +125,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A68, A253: above the limit of accepted runs a start is rate_limited, and the
+// Above the limit of accepted runs a start is rate_limited, and the
 // place of one that was refused or is over is free again.
 func TestAcceptedLimit(t *testing.T) {
 	s := newStage(t, memoryStore(t))
@@ -153,14 +155,14 @@ func second(c *controller.Controller, job func(context.Context, run.Slots) (cont
 	return err
 }
 
-// R185: a connection that is being collected is refused, and what was prepared
+// A connection that is being collected is refused, and what was prepared
 // is told.
 func TestActiveConnection(t *testing.T) {
 	s := newStage(t, memoryStore(t))
 	c := controller.New(s.store, controller.Options{})
 	first := newGuest(make(chan struct{}), done)
 	rec := s.start(c, first)
-	launch := func(context.Context, run.Launch) (run.Guest, run.Files, error) {
+	launch := func(context.Context, run.Launch) (run.Guest, binding.Binding, error) {
 		return nil, nil, errors.New("never")
 	}
 	code, details := refused(second(c, s.jobOf("c1", launch, newGuest(nil))))
@@ -177,7 +179,7 @@ func TestActiveConnection(t *testing.T) {
 	c.Shutdown(t.Context())
 }
 
-// A72, R172, A73, A76: what steering answers for runs of every kind.
+// What steering answers for runs of every kind.
 func TestSteer(t *testing.T) {
 	s := newStage(t, memoryStore(t))
 	c := controller.New(s.store, controller.Options{})
@@ -231,7 +233,7 @@ func TestSteer(t *testing.T) {
 func code(err error) string { c, _ := refused(err); return c }
 
 // A panic in a run's goroutine ends that run and not the host; its place and its
-// guest go, and it is closed as one that nobody performs (R188).
+// guest go, and it is closed as one that nobody performs.
 func TestPanic(t *testing.T) {
 	s := newStage(t, memoryStore(t))
 	closed := make(chan struct{}, 1)
@@ -245,7 +247,7 @@ func TestPanic(t *testing.T) {
 	}})
 	close(ready)
 	g := newGuest(nil)
-	rec, err := c.Start(t.Context(), s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, run.Files, error) { return panicking{g}, nil, nil }, g))
+	rec, err := c.Start(t.Context(), s.jobOf("c0", func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return panicking{g}, nil, nil }, g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +271,7 @@ type panicking struct{ *guest }
 
 func (panicking) Isolation() sandbox.Isolation { panic("a fault of the host") }
 
-// R190: a shutdown refuses starts, waits for active runs for the grace, and
+// A shutdown refuses starts, waits for active runs for the grace, and
 // stops the rest, which say controller_restarted.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -340,7 +342,7 @@ func TestManyParked(t *testing.T) {
 	var all sync.WaitGroup
 	for _, id := range ids {
 		all.Go(func() {
-			err := desk.Answer(t.Context(), id, "login", "success", map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, "key:k")
+			err := desk.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}, By: "key:k"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -356,7 +358,7 @@ func TestManyParked(t *testing.T) {
 		desk.Forget(id)
 	}
 	c.Shutdown(t.Context())
-	if err := desk.Answer(t.Context(), ids[0], "login", "success", nil, ""); code(err) != "no_pending_interaction" {
+	if err := desk.Answer(t.Context(), host.Answer{RunID: ids[0], InteractionID: "login", Status: "success"}); code(err) != "no_pending_interaction" {
 		t.Error(err)
 	}
 }

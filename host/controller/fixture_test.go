@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -134,19 +136,19 @@ func newStage(t *testing.T, st store.Store) *stage {
 
 type nobody struct{}
 
-func (nobody) Ask(ctx context.Context, _ run.Question) (run.Answer, error) {
+func (nobody) Ask(ctx context.Context, _ run.Question) (host.Answer, error) {
 	<-ctx.Done()
-	return run.Answer{}, ctx.Err()
+	return host.Answer{}, ctx.Err()
 }
 
 // job is a run of a connection of its own.
 func (s *stage) job(g *guest) func(context.Context, run.Slots) (controller.Job, error) {
 	s.made++
 	connection := store.ConnectionID("c" + strconv.Itoa(s.made))
-	return s.jobOf(connection, func(context.Context, run.Launch) (run.Guest, run.Files, error) { return g, nil, nil }, g)
+	return s.jobOf(connection, func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return g, nil, nil }, g)
 }
 
-func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context, run.Launch) (run.Guest, run.Files, error), g *guest,
+func (s *stage) jobOf(connection store.ConnectionID, launch func(context.Context, run.Launch) (run.Guest, binding.Binding, error), g *guest,
 ) func(context.Context, run.Slots) (controller.Job, error) {
 	s.t.Helper()
 	m, err := abi.ReadManifest([]byte(manifest))

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Shutdown ends the controller (R190): it refuses new starts, waits for active
+// Shutdown ends the controller: it refuses new starts, waits for active
 // runs for the grace or until ctx ends, then stops the rest, which fail with
 // controller_restarted, and returns when all are over. Runs that stand still are
 // not waited for: nobody can answer or resume them any more. Only the first call
@@ -83,7 +83,7 @@ func (c *Controller) live(id store.RunID) bool {
 	return c.active[id] != nil
 }
 
-// reconcile closes runs that nobody performs (R188).
+// reconcile closes runs that nobody performs.
 func (c *Controller) reconcile(ctx context.Context) {
 	defer close(c.watched)
 	if c.options.Reconcile == nil {

@@ -2,12 +2,12 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -28,9 +28,9 @@ func (c *Controller) entry(id store.RunID) *entry {
 	return nil
 }
 
-// Cancel asks a run to end (A72). It returns cancelling while the guest is being
+// Cancel asks a run to end. It returns cancelling while the guest is being
 // stopped, cancelled, or the status of a run that had ended otherwise. Repeating
-// it changes nothing (R172). The error is a *run.Refusal: not_found, or
+// it changes nothing. The error is a *run.Refusal: not_found, or
 // unavailable for a run that nobody performs and that is about to be closed.
 func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelRequest) (status string, err error) {
 	e := c.entry(id)
@@ -65,7 +65,7 @@ func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, erro
 	return rec, nil
 }
 
-// Pause asks a run to stand still (A73). The error is a *run.Refusal: not_found,
+// Pause asks a run to stand still. The error is a *run.Refusal: not_found,
 // or conflict with details.runStatus.
 func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseRequest) (time.Time, error) {
 	e := c.entry(id)
@@ -75,7 +75,7 @@ func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseReque
 	return e.Run.Pause(q)
 }
 
-// Resume lets a paused run go on (A76). The errors are those of Pause.
+// Resume lets a paused run go on. The errors are those of Pause.
 func (c *Controller) Resume(ctx context.Context, id store.RunID, q run.ResumeRequest) (time.Time, error) {
 	e := c.entry(id)
 	if e == nil {
@@ -119,22 +119,10 @@ func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, err
 	return e.result, nil
 }
 
-// Status is how the API calls the end of a run (A69), "" for one that is active.
+// Status is how the API calls the end of a run, "" for one that is active.
 func Status(r store.Run) string {
-	switch r.Status {
-	case "succeeded":
-		return "completed"
-	case "failed":
-		return "failed"
-	case "cancelled":
-		var result struct {
-			Reason string `json:"terminal_reason"`
-			Cause  string `json:"cancel_cause"`
-		}
-		if json.Unmarshal(r.Result, &result) == nil && result.Reason == "connector_reported_cancelled" && result.Cause == "" {
-			return "failed" // an older host said so on its timeline
-		}
-		return "cancelled"
+	if s := timeline.RowStatus(r); s.Terminal() {
+		return string(s)
 	}
 	return ""
 }

@@ -8,24 +8,26 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// Answer submits what an owner says to a question. It makes the checks of §16.3
-// in their order and returns once the end of the question is durable. data has
-// the names that the question showed; it belongs to the desk, which wipes it
-// whatever becomes of it. by is the principal, "" for the owner.
+// Answer submits what an owner says to a question, and returns once the end of the
+// question is durable. The checks are made here and nowhere else, in the order of
+// docs/spec/runtime.md, "Submitting a response". Data belongs to the desk, which wipes it whatever
+// becomes of it.
 //
 // A *run.Refusal says why it was not taken: invalid_request with details.field,
 // invalid_status, not_found, no_pending_interaction, conflict, or
 // interaction_id_mismatch with details.currentInteractionId. Then nothing was
-// delivered, and what is pending stays pending (R142). Of any number of answers
-// to one question, one is taken (A148). With ctx's error the answer may have
+// delivered, and what is pending stays pending. Of any number of answers
+// to one question, one is taken. With ctx's error the answer may have
 // been.
-func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status string, data map[string]json.RawMessage, by string) error {
-	defer wipe(data)
-	if err := checkShape(interactionID, status, data); err != nil {
+func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
+	defer wipe(a.Data)
+	id, interactionID := a.RunID, a.InteractionID
+	if err := run.CheckAnswer(a); err != nil {
 		return err
 	}
 	if err := d.checkRun(ctx, id, interactionID); err != nil {
@@ -36,7 +38,7 @@ func (d *Desk) Answer(ctx context.Context, id store.RunID, interactionID, status
 		if err != nil {
 			return err
 		}
-		b, err := enclose(asked, status, data, by)
+		b, err := enclose(asked, a)
 		if err != nil {
 			return err
 		}
@@ -57,7 +59,7 @@ func wipe(data map[string]json.RawMessage) {
 
 // checkRun is checks 3 and 4: the run exists and is active. details.outcome of a
 // run that is over says how the question ended, for those whose codes tell it
-// apart (A146).
+// apart.
 func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
 	rec, err := d.store.Run(ctx, id)
 	switch {
@@ -191,7 +193,7 @@ func (d *Desk) expect(id store.RunID) (arrival <-chan struct{}, leave func()) {
 func (d *Desk) tidy(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.asked == nil && len(s.answered) == 0 && len(s.live) == 0 {
+	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 {
 		if s.arrival != nil {
 			close(s.arrival) // others look again, and make a seat of their own
 		}
@@ -201,12 +203,12 @@ func (d *Desk) tidy(id store.RunID) {
 
 // enclose is check 8, and the box. Nothing of the answer is left outside of it
 // but data itself, which is the caller's to wipe.
-func enclose(asked *question, status string, data map[string]json.RawMessage, by string) (boxed, error) {
-	b := boxed{status: status, by: by}
-	if status != abi.AnswerSuccess {
+func enclose(asked *question, a host.Answer) (boxed, error) {
+	b := boxed{status: a.Status, by: a.By}
+	if a.Status != abi.AnswerSuccess {
 		return b, nil
 	}
-	own, err := checkData(asked.Question, data)
+	own, err := asked.Check(a.Data)
 	if err != nil {
 		return b, err
 	}
@@ -258,4 +260,58 @@ func (d *Desk) won(asked *question) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return asked.won
+}
+
+// An Outcome is what became of a question, as the timeline tells it.
+type Outcome string
+
+const (
+	NeverAsked Outcome = "never_asked"
+	Answered   Outcome = "answered"   // by an owner, with a value or with cancelled
+	Closed     Outcome = "closed"     // by its time-out, or by the host
+	StillOpen  Outcome = "still_open" // of a run that is over: it ended with the run
+)
+
+// Lookup reads from the timeline what became of a question. It answers for runs
+// that are over, and for those of another start of the host; the desk itself
+// knows the active ones.
+func Lookup(ctx context.Context, st Store, id store.RunID, interactionID string) (Outcome, error) {
+	const page = 1000
+	outcome := NeverAsked
+	for from := uint64(0); ; {
+		events, err := st.Events(ctx, id, from, page)
+		if err != nil {
+			return "", fmt.Errorf("read timeline of %s: %w", id, err)
+		}
+		for _, e := range events {
+			from = e.Sequence + 1
+			if e.InteractionID != interactionID {
+				continue
+			}
+			switch e.Type {
+			case "run.interaction_required":
+				outcome = StillOpen
+			case "interrupt.resolved":
+				return closedBy(e)
+			}
+		}
+		if len(events) < page {
+			return outcome, nil
+		}
+	}
+}
+
+// closedBy tells an owner's answer from any other end.
+func closedBy(e store.Event) (Outcome, error) {
+	var d struct {
+		Status string `json:"status"`
+		By     string `json:"resolvedBy"`
+	}
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return "", fmt.Errorf("event %d: %w", e.Sequence, err)
+	}
+	if d.Status == abi.AnswerTimeout || d.By == "host" {
+		return Closed, nil
+	}
+	return Answered, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -14,7 +15,7 @@ import (
 
 const runID store.RunID = "run_1"
 
-// S87, R143: an answer reaches the asker under the connector's own names, and
+// An answer reaches the asker under the connector's own names, and
 // the memory it came in is wiped.
 func TestAnswer(t *testing.T) {
 	st := newMemory(runID)
@@ -23,7 +24,7 @@ func TestAnswer(t *testing.T) {
 	value := json.RawMessage(`"424242"`)
 	done := make(chan error, 1)
 	go func() {
-		done <- d.Answer(t.Context(), runID, "login", "success", map[string]json.RawMessage{"field_1": value}, "key:k1")
+		done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: map[string]json.RawMessage{"field_1": value}, By: "key:k1"})
 	}()
 	got := a.take()
 	if err := <-done; err != nil {
@@ -40,15 +41,15 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// §16.3: the checks come in their order, each with its code, and a refusal
-// leaves the question open (R142).
+// The checks come in their order, each with its code, and a refusal
+// leaves the question open.
 func TestChecksInOrder(t *testing.T) {
 	st := newMemory(runID, "run_idle")
 	st.runs["run_over"] = store.Run{ID: "run_over", Status: "failed"}
 	d := interaction.New(st)
 	first := ask(t, d, st, otp(runID, "login"))
 	go func() { first.take() }()
-	if err := d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	second := ask(t, d, st, otp(runID, "login#2"))
@@ -78,7 +79,7 @@ func TestChecksInOrder(t *testing.T) {
 		{"8: no JSON", runID, "login#2", "success", values("field_1", `"1`), "invalid_request", "field", "field_1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := d.Answer(t.Context(), c.run, c.id, c.status, c.data, "")
+			err := d.Answer(t.Context(), host.Answer{RunID: c.run, InteractionID: c.id, Status: c.status, Data: c.data})
 			if code(err) != c.code {
 				t.Fatalf("%v, want %s", err, c.code)
 			}
@@ -94,12 +95,12 @@ func TestChecksInOrder(t *testing.T) {
 		t.Error("a refusal closed the question")
 	}
 	go func() { second.take() }()
-	if err := d.Answer(t.Context(), runID, "login#2", "cancelled", nil, ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login#2", Status: "cancelled"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// §23: 64 KiB, 32 fields, 8 KiB per value; each limit itself is allowed.
+// 64 KiB, 32 fields, 8 KiB per value; each limit itself is allowed.
 func TestLimits(t *testing.T) {
 	q := run.Question{RunID: string(runID), ConnectionID: "c", InteractionID: "q", Kind: "clarification"}
 	data := map[string]json.RawMessage{}
@@ -124,30 +125,30 @@ func TestLimits(t *testing.T) {
 	d := interaction.New(st)
 	a := ask(t, d, st, q)
 	over := map[string]json.RawMessage{"a": json.RawMessage(strings.Repeat("1", 8<<10+1))}
-	if err := d.Answer(t.Context(), runID, "q", "success", over, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: over}); code(err) != "invalid_request" {
 		t.Errorf("a value of 8 KiB and a byte: %v", err)
 	}
 	many := map[string]json.RawMessage{}
 	for i := range 33 {
 		many[strings.Repeat("n", i+1)] = json.RawMessage("1")
 	}
-	if err := d.Answer(t.Context(), runID, "q", "success", many, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: many}); code(err) != "invalid_request" {
 		t.Errorf("33 fields: %v", err)
 	}
 	large := map[string]json.RawMessage{}
 	for i := range 9 {
 		large[q.Fields[i].Shown] = json.RawMessage(`"` + strings.Repeat("x", 8<<10-2) + `"`)
 	}
-	if err := d.Answer(t.Context(), runID, "q", "success", large, ""); code(err) != "invalid_request" {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: large}); code(err) != "invalid_request" {
 		t.Errorf("72 KiB: %v", err)
 	}
 	go func() { a.take() }()
-	if err := d.Answer(t.Context(), runID, "q", "success", data, ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: data}); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
 }
 
-// R135, A165: who saw the event of a question may answer it before the run has
+// Who saw the event of a question may answer it before the run has
 // laid it on the desk.
 func TestQuestionOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestQuestionOnItsWay(t *testing.T) {
 		st.commit(runID, store.Interaction{ID: q.InteractionID, RunID: runID}) // durable, and not asked yet
 		done := make(chan error, 1)
 		go func() {
-			done <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+			done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		select {
@@ -173,7 +174,7 @@ func TestQuestionOnItsWay(t *testing.T) {
 	})
 }
 
-// §16.3 check 6: a question that the store has and nobody asks any more is not
+// A question that the store has and nobody asks any more is not
 // waited for longer than it is there.
 func TestQuestionOnItsWayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +184,7 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 			st.commit(runID, store.Interaction{ID: "login", RunID: runID})
 			done := make(chan error, 1)
 			go func() {
-				done <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+				done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 			}()
 			synctest.Wait()
 			gone()
@@ -194,7 +195,7 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 	})
 }
 
-// A148: a second answer waits for the fate of the first: it is a conflict only
+// A second answer waits for the fate of the first: it is a conflict only
 // if that one was the end of the question.
 func TestSecondAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -212,7 +213,7 @@ func TestSecondAnswer(t *testing.T) {
 				answers := make(chan error, 2)
 				for range 2 {
 					go func() {
-						answers <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+						answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 					}()
 				}
 				synctest.Wait()
@@ -238,10 +239,12 @@ func TestForgotten(t *testing.T) {
 		a := ask(t, d, st, otp(runID, "login"))
 		ctx, cancel := context.WithCancel(t.Context())
 		answers := make(chan error, 2)
-		go func() { answers <- d.Answer(ctx, runID, "login", "success", values("field_1", `"1"`), "") }()
+		go func() {
+			answers <- d.Answer(ctx, host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+		}()
 		synctest.Wait()
 		go func() {
-			answers <- d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), "")
+			answers <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
 		}()
 		synctest.Wait()
 		cancel()
@@ -254,7 +257,7 @@ func TestForgotten(t *testing.T) {
 			t.Error(err)
 		}
 		late := <-a.got
-		late.Settled(nil) // changes nothing
+		d.Settled(late.RunID, late.InteractionID, nil) // changes nothing
 		if d.Waiting() != 0 {
 			t.Error("a question of a forgotten run is open")
 		}

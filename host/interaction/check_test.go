@@ -7,11 +7,12 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// §16.3 check 8, A145: types and choices.
+// Types and choices.
 func TestValues(t *testing.T) {
 	field := func(typ string) run.Question {
 		return run.Question{Kind: "clarification", Fields: []run.Field{{Name: "f", Shown: "f", Type: typ}}}
@@ -54,7 +55,9 @@ func TestValues(t *testing.T) {
 			c.q.RunID, c.q.InteractionID = string(runID), "q"
 			a := ask(t, d, st, c.q)
 			done := make(chan error, 1)
-			go func() { done <- d.Answer(t.Context(), runID, "q", "success", values("f", c.value), "") }()
+			go func() {
+				done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: values("f", c.value)})
+			}()
 			if c.got == "" {
 				if err := <-done; code(err) != "invalid_request" || detail(err, "field") != "f" {
 					t.Errorf("%s was taken, or refused as something else: %v", c.value, err)
@@ -66,7 +69,7 @@ func TestValues(t *testing.T) {
 				t.Fatalf("%s was refused: %v", c.value, err)
 			case got := <-a.got:
 				st.commit(runID)
-				got.Settled(nil)
+				d.Settled(got.RunID, got.InteractionID, nil)
 				if string(got.Data[c.q.Fields[0].Name]) != c.got {
 					t.Errorf("the run got %s", got.Data)
 				}
@@ -78,7 +81,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// R221: a decision comes with what it needs, and is one that was offered.
+// A decision comes with what it needs, and is one that was offered.
 func TestDecisions(t *testing.T) {
 	text := func(name string) run.Field { return run.Field{Name: name, Shown: name, Type: "string"} }
 	offered := func(enum ...string) run.Question {
@@ -112,7 +115,9 @@ func answered(t *testing.T, q run.Question, data map[string]json.RawMessage, wro
 	d := interaction.New(st)
 	a := ask(t, d, st, q)
 	done := make(chan error, 1)
-	go func() { done <- d.Answer(t.Context(), runID, "q", "success", data, "") }()
+	go func() {
+		done <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "q", Status: "success", Data: data})
+	}()
 	if wrong != "" {
 		if err := <-done; code(err) != "invalid_request" || detail(err, "field") != wrong {
 			t.Errorf("%.60s: %v", data, err)
@@ -124,7 +129,7 @@ func answered(t *testing.T, q run.Question, data map[string]json.RawMessage, wro
 		t.Errorf("%.60s: %v", data, err)
 	case got := <-a.got:
 		st.commit(runID)
-		got.Settled(nil)
+		d.Settled(got.RunID, got.InteractionID, nil)
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

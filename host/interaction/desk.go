@@ -1,9 +1,24 @@
+// Package interaction is the desk where the questions of runs meet the answers
+// of their owner.
+//
+// A run asks through Desk.Ask and an owner answers through Desk.Answer, however
+// the answer was brought. Between the two an answer is a box that only the asking
+// run can open: the desk itself keeps no answer, and nothing of one is in
+// the store, a log or an error.
+//
+// Trust: questions are a connector's words, already bounded by the protocol;
+// answers are a stranger's until they passed the checks of run.Question.
 package interaction
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -26,7 +41,10 @@ type Desk struct {
 	runs map[store.RunID]*seat
 }
 
-var _ run.Desk = (*Desk)(nil)
+var (
+	_ run.Desk    = (*Desk)(nil)
+	_ run.Settler = (*Desk)(nil)
+)
 
 // New makes a desk.
 func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}} }
@@ -35,6 +53,9 @@ func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}
 // assistance to Forget.
 type seat struct {
 	asked *question // what it asks; nil for nothing
+	// unsettled are questions whose fate is not known, by id: the one that is asked, and
+	// any before it whose answer is on its way to the disk.
+	unsettled map[string]*question
 	// answered are the ids of questions that an owner answered.
 	//
 	// Invariant: no more than a run may ask (limits.interactions_per_run).
@@ -67,18 +88,18 @@ type boxed struct {
 func (d *Desk) at(id store.RunID) *seat {
 	s := d.runs[id]
 	if s == nil {
-		s = &seat{}
+		s = &seat{unsettled: map[string]*question{}}
 		d.runs[id] = s
 	}
 	return s
 }
 
 // Ask implements run.Owner. The key that opens the answer is made here and does
-// not outlive the call (S87).
-func (d *Desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+// not outlive the call.
+func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	k, err := newKey()
 	if err != nil {
-		return run.Answer{}, err
+		return host.Answer{}, err
 	}
 	defer k.erase()
 	asked := d.open(q, k.public)
@@ -87,7 +108,7 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
 		return d.deliver(asked, k, b)
 	case <-ctx.Done():
 		d.withdraw(asked)
-		return run.Answer{}, ctx.Err()
+		return host.Answer{}, ctx.Err()
 	}
 }
 
@@ -98,7 +119,7 @@ func (d *Desk) open(q run.Question, public []byte) *question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.at(store.RunID(q.RunID))
-	s.asked = asked
+	s.asked, s.unsettled[q.InteractionID] = asked, asked
 	if s.arrival != nil {
 		close(s.arrival)
 		s.arrival = nil
@@ -106,9 +127,22 @@ func (d *Desk) open(q run.Question, public []byte) *question {
 	return asked
 }
 
+// Settled implements run.Settler. Only the first call for a question counts.
+func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	if s == nil {
+		return
+	}
+	if asked := s.unsettled[interactionID]; asked != nil {
+		d.close(s, asked, err == nil)
+	}
+}
+
 // deliver opens the box. What becomes of the answer is told through Settled.
-func (d *Desk) deliver(asked *question, k *key, b boxed) (run.Answer, error) {
-	a := run.Answer{InteractionID: asked.InteractionID, Status: b.status, By: b.by}
+func (d *Desk) deliver(asked *question, k *key, b boxed) (host.Answer, error) {
+	a := host.Answer{RunID: store.RunID(asked.RunID), InteractionID: asked.InteractionID, Status: b.status, By: b.by}
 	if b.box != nil {
 		plain, err := k.open(b.box, asked.Question)
 		if err == nil {
@@ -116,10 +150,9 @@ func (d *Desk) deliver(asked *question, k *key, b boxed) (run.Answer, error) {
 		}
 		if err != nil {
 			d.settle(asked, err)
-			return run.Answer{}, err
+			return host.Answer{}, err
 		}
 	}
-	a.Settled = func(err error) { d.settle(asked, err) }
 	return a, nil
 }
 
@@ -150,6 +183,9 @@ func (d *Desk) close(s *seat, asked *question, won bool) {
 	if s.asked == asked {
 		s.asked = nil
 	}
+	if s.unsettled[asked.InteractionID] == asked {
+		delete(s.unsettled, asked.InteractionID)
+	}
 	if won {
 		if s.answered == nil {
 			s.answered = map[string]struct{}{}
@@ -167,8 +203,8 @@ func (d *Desk) Forget(id store.RunID) {
 	if s == nil {
 		return
 	}
-	if s.asked != nil {
-		d.close(s, s.asked, false)
+	for _, asked := range s.unsettled {
+		d.close(s, asked, false)
 	}
 	if s.arrival != nil {
 		close(s.arrival)
@@ -187,4 +223,80 @@ func (d *Desk) Waiting() int {
 		}
 	}
 	return n
+}
+
+// AssistanceOpened implements run.Desk. A run has few open at once.
+func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
+	a.Schema, a.Attachments = bytes.Clone(a.Schema), slices.Clone(a.Attachments)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.at(id)
+	if s.live == nil {
+		s.live = map[string]run.LiveAssistance{}
+	}
+	s.live[a.ID] = a
+}
+
+// AssistanceClosed implements run.Desk. What was live of it is gone.
+func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.runs[id]; s != nil {
+		delete(s.live, assistance)
+	}
+}
+
+// Raw returns the words of an open question or assistance; store.ErrNotFound
+// when there is none of that id.
+func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAssistance, error) {
+	if r, ok := d.held(id, item); ok {
+		return r, nil
+	}
+	open, err := d.store.Pending(ctx, id) // it may be on its way here
+	if err != nil {
+		return host.RawAssistance{}, fmt.Errorf("list open questions of %s: %w", id, err)
+	}
+	for _, q := range open {
+		if q.ID == item {
+			return host.RawAssistance{Message: abi.CleanLines(q.Message), Schema: q.Schema, Attachments: []host.LiveAttachment{}}, nil
+		}
+	}
+	return host.RawAssistance{}, store.ErrNotFound
+}
+
+// held is what lies on the desk.
+func (d *Desk) held(id store.RunID, item string) (host.RawAssistance, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	if s == nil {
+		return host.RawAssistance{}, false
+	}
+	if q := s.asked; q != nil && q.InteractionID == item {
+		names := make(map[string]string, len(q.Fields))
+		for _, f := range q.Fields {
+			names[f.Shown] = f.Name
+		}
+		return host.RawAssistance{Message: q.RawMessage, Schema: bytes.Clone(q.RawSchema), Attachments: []host.LiveAttachment{}, Fields: names, Page: pageOf(q.Page)}, true
+	}
+	if a, ok := s.live[item]; ok {
+		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: attachments(a.Attachments)}, true
+	}
+	return host.RawAssistance{}, false
+}
+
+func pageOf(p run.Page) *host.OpenPage {
+	if p.Host == "" {
+		return nil
+	}
+	return &host.OpenPage{Title: p.Title, URLHost: p.Host}
+}
+
+// attachments are those of an item, with their targets.
+func attachments(in []abi.Attachment) []host.LiveAttachment {
+	out := make([]host.LiveAttachment, 0, len(in))
+	for _, a := range in {
+		out = append(out, host.LiveAttachment(a))
+	}
+	return out
 }

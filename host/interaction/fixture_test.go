@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -117,13 +118,13 @@ type asker struct {
 	q    run.Question
 
 	cancel context.CancelFunc
-	got    chan run.Answer // of Ask; closed without one
+	got    chan host.Answer // of Ask; closed without one
 }
 
 // ask commits the question and asks it, as a run does.
 func ask(t *testing.T, d *interaction.Desk, st *memory, q run.Question) *asker {
 	ctx, cancel := context.WithCancel(t.Context())
-	a := &asker{t: t, desk: d, st: st, q: q, cancel: cancel, got: make(chan run.Answer, 1)}
+	a := &asker{t: t, desk: d, st: st, q: q, cancel: cancel, got: make(chan host.Answer, 1)}
 	st.commit(store.RunID(q.RunID), store.Interaction{ID: q.InteractionID, RunID: store.RunID(q.RunID), Message: q.RawMessage})
 	go func() {
 		defer close(a.got)
@@ -137,14 +138,14 @@ func ask(t *testing.T, d *interaction.Desk, st *memory, q run.Question) *asker {
 }
 
 // take closes the question with the answer that came.
-func (a *asker) take() run.Answer {
+func (a *asker) take() host.Answer {
 	got, ok := <-a.got
 	if !ok {
 		a.t.Error("asked in vain")
 		return got
 	}
 	a.st.commit(store.RunID(a.q.RunID))
-	got.Settled(nil)
+	a.desk.Settled(got.RunID, got.InteractionID, nil)
 	return got
 }
 
@@ -153,7 +154,7 @@ func (a *asker) close() {
 	a.cancel()
 	a.st.commit(store.RunID(a.q.RunID))
 	if late, ok := <-a.got; ok {
-		late.Settled(run.ErrTooLate)
+		a.desk.Settled(late.RunID, late.InteractionID, run.ErrTooLate)
 	}
 }
 

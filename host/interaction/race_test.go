@@ -8,12 +8,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// A148, R138: of any number of answers, a cancel and a time-out exactly one ends
+// Of any number of answers, a cancel and a time-out exactly one ends
 // the question, and everybody is told which it was.
 func TestOneWinner(t *testing.T) {
 	rounds := 10_000
@@ -51,7 +52,7 @@ func race(t *testing.T, random *rand.Rand, n int) (winner string) {
 	for i := range codes {
 		all.Go(func() {
 			yield(delays[i])
-			codes[i] = code(d.Answer(t.Context(), id, "login", "success", values("field_1", `"1"`), ""))
+			codes[i] = code(d.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}))
 		})
 	}
 	for i, end := range []string{"cancel", "timeout"} {
@@ -92,7 +93,7 @@ func asked(t *testing.T, d *interaction.Desk, st *memory, q run.Question, ends <
 	id := store.RunID(q.RunID)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	answers := make(chan run.Answer, 1)
+	answers := make(chan host.Answer, 1)
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		if a, err := d.Ask(ctx, q); err == nil {
@@ -103,7 +104,7 @@ func asked(t *testing.T, d *interaction.Desk, st *memory, q run.Question, ends <
 	select {
 	case a := <-answers:
 		st.commit(id)
-		a.Settled(nil)
+		d.Settled(a.RunID, a.InteractionID, nil)
 		return "answer"
 	case end := <-ends:
 		cancel()
@@ -111,7 +112,7 @@ func asked(t *testing.T, d *interaction.Desk, st *memory, q run.Question, ends <
 		asking.Wait()
 		select {
 		case a := <-answers:
-			a.Settled(run.ErrTooLate)
+			d.Settled(a.RunID, a.InteractionID, run.ErrTooLate)
 		default:
 		}
 		return end

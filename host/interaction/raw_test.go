@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// R144, A163: the connector's own words are there while an item is open, and
+// The connector's own words are there while an item is open, and
 // erased with it.
 func TestRaw(t *testing.T) {
 	st := newMemory(runID)
@@ -24,7 +25,7 @@ func TestRaw(t *testing.T) {
 	d.AssistanceOpened(runID, run.LiveAssistance{ID: "asst", Message: "Approve", Schema: schema, Attachments: []abi.Attachment{link}})
 	schema[1] = 'X' // the run's memory is its own
 	got, err := d.Raw(t.Context(), runID, "asst")
-	if err != nil || got.Message != "Approve" || string(got.Schema) != `{"a":1}` || len(got.Attachments) != 1 || got.Attachments[0] != link || got.Fields != nil {
+	if err != nil || got.Message != "Approve" || string(got.Schema) != `{"a":1}` || len(got.Attachments) != 1 || got.Attachments[0] != host.LiveAttachment(link) || got.Fields != nil {
 		t.Errorf("%+v %v", got, err)
 	}
 	d.AssistanceClosed(runID, "asst")
@@ -40,14 +41,14 @@ func TestRaw(t *testing.T) {
 	q.Page = run.Page{Title: "Sign in", Host: "bank.example"}
 	a := ask(t, d, st, q)
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
-		if got, err := d.Raw(t.Context(), runID, "login"); err == nil && got.Page == q.Page { // B193
+		if got, err := d.Raw(t.Context(), runID, "login"); err == nil && got.Page != nil && *got.Page == (host.OpenPage{Title: "Sign in", URLHost: "bank.example"}) {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("%+v %v", got, err)
 		}
 	}
 	go func() { a.take() }()
-	if err := d.Answer(t.Context(), runID, "login", "success", values("field_1", `"1"`), ""); err != nil {
+	if err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := d.Raw(t.Context(), runID, "login"); !errors.Is(err, store.ErrNotFound) {
@@ -61,7 +62,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// A146: the timeline tells what became of a question once its run is over.
+// The timeline tells what became of a question once its run is over.
 func TestLookup(t *testing.T) {
 	st := newMemory(runID)
 	required := func(id string) store.Event {
@@ -81,7 +82,7 @@ func TestLookup(t *testing.T) {
 		"a": interaction.Answered, "b": interaction.Answered, "c": interaction.Closed, "d": interaction.Closed,
 		"e": interaction.StillOpen, "f": interaction.NeverAsked,
 	} {
-		err := d.Answer(t.Context(), runID, id, "cancelled", nil, "")
+		err := d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: id, Status: "cancelled"})
 		if code(err) != "no_pending_interaction" || detail(err, "outcome") != string(want) {
 			t.Errorf("%s: %v with %v, want %s", id, err, detail(err, "outcome"), want)
 		}
@@ -116,7 +117,7 @@ func TestManyQuestions(t *testing.T) {
 	for i := range askers {
 		go askers[i].take()
 		id := store.RunID("run_" + strconv.Itoa(i))
-		if err := d.Answer(t.Context(), id, "login", "success", values("field_1", `"1"`), ""); err != nil {
+		if err := d.Answer(t.Context(), host.Answer{RunID: id, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)}); err != nil {
 			t.Fatal(err)
 		}
 	}

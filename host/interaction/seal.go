@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// The suite of S87. A box is 48 bytes longer than what is in it.
+// The suite of HPKE. A box is 48 bytes longer than what is in it.
 var (
 	kem  = hpke.DHKEM(ecdh.X25519())
 	kdf  = hpke.HKDFSHA256()

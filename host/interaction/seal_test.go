@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// S87: a box is 48 bytes longer than the answer, only its asker opens it, and
+// A box is 48 bytes longer than the answer, only its asker opens it, and
 // only for the question it was sealed for.
 func TestBox(t *testing.T) {
 	q := run.Question{RunID: "run_1", ConnectionID: "mail", InteractionID: "login"}

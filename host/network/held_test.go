@@ -21,7 +21,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // long is a sealed value of which no two parts are the same.
@@ -149,7 +149,7 @@ func TestNoPartOfAValue(t *testing.T) {
 						if s = network.NewSession(c); way == "recorded" {
 							s, _ = network.NewRecorder(c)
 						}
-						s.Seal("key", handle, long, run.Forms(long), []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
+						s.Seal("key", handle, long, redact.Forms(long), []abi.Destination{{Origin: base, Placements: []string{"header:x-key"}}})
 						for _, cut := range []int{20, len(long) - 1} {
 							if end == "stall" && pad != 32<<10-20 {
 								continue // they take their time

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // sessionOf records what do makes a guest do, and returns the file.
@@ -189,7 +189,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	const token = "tok.9Qx7LmZ2"
 	spellings := func(v string) []string {
 		out := []string{base64.StdEncoding.EncodeToString([]byte("sam:" + v)), base64.URLEncoding.EncodeToString([]byte("x" + v + "y"))}
-		for _, f := range run.Forms(v) {
+		for _, f := range redact.Forms(v) {
 			out = append(out, string(f))
 		}
 		return out
@@ -209,13 +209,13 @@ func TestSecretsAreScrubbed(t *testing.T) {
 		}
 	})
 	do := func(s *network.Session, plain, otp, token string) (seen string) {
-		s.Seal("token", handle, sealed, run.Forms(sealed), []abi.Destination{{Origin: base, Placements: []string{"header:X-Key", "body"}}})
-		s.Protect("pass", plain, run.Forms(plain))
+		s.Seal("token", handle, sealed, redact.Forms(sealed), []abi.Destination{{Origin: base, Placements: []string{"header:X-Key", "body"}}})
+		s.Protect("pass", plain, redact.Forms(plain))
 		for _, v := range spellings(plain) {
 			seen += fetch(t, s, "POST", base+"/all?q="+url.QueryEscape(v), map[string]string{"X-Key": handle}, "it is "+v+".")
 		}
 		seen += fetch(t, s, "POST", base+"/login", map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("sam:"+plain))}, "otp="+otp)
-		s.Protect("otp.code", otp, run.Forms(otp)) // known after it was sent
+		s.Protect("otp.code", otp, redact.Forms(otp)) // known after it was sent
 		seen += fetch(t, s, "GET", base+"/all", map[string]string{"Authorization": "Bearer " + token}, "")
 		seen += fetch(t, s, "GET", base+"/binary", nil, "")
 		return seen
@@ -263,7 +263,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	const other = "quite/another+\"value\""
 	s := network.NewReplay(r)
 	s.Seal("token", handle, "nothing", nil, nil)
-	s.Protect("pass", other, run.Forms(other))
+	s.Protect("pass", other, redact.Forms(other))
 	for i, v := range spellings(other) {
 		got := fetch(t, s, "POST", base+"/all?q="+url.QueryEscape(v), map[string]string{"X-Key": handle}, "it is "+v+".")
 		if code, text := s.Fault(false); code != "" {
@@ -351,7 +351,7 @@ func FuzzPlaceholders(f *testing.F) {
 		"corcorrect horserect horse", `{"a":"c\u006frrect horse \n {{secret:"}`, base64.StdEncoding.EncodeToString([]byte("sam:correct horse"))} {
 		f.Add(text)
 	}
-	forms := run.Forms(value)
+	forms := redact.Forms(value)
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, shown := network.Hidden(text, "", "", nil); shown != text {
 			t.Fatalf("%q became %q", text, shown)
@@ -402,7 +402,7 @@ func TestBasicPasswordIsScrubbed(t *testing.T) {
 // A value that looks like the rest of a placeholder is found behind a brace.
 func TestValuesThatLookLikePlaceholders(t *testing.T) {
 	const value = "secret:of-the-house}}"
-	hidden, shown := network.Hidden("{{"+value+" {{{{literal:"+value, value, value, run.Forms(value))
+	hidden, shown := network.Hidden("{{"+value+" {{{{literal:"+value, value, value, redact.Forms(value))
 	if strings.Contains(hidden, "of-the-house") || shown != "{{"+value+" {{{{literal:"+value {
 		t.Errorf("%q, %q", hidden, shown)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // logins are answers of a server that gives a session for a password.
@@ -101,7 +101,7 @@ func minting(field string, n int, value string) (string, [][]byte) {
 	if value == "" {
 		return handle, nil
 	}
-	return handle, run.Forms(value)
+	return handle, redact.Forms(value)
 }
 
 // TestSessionToken: whatever a login answers, in whatever form and by whatever request,
@@ -259,7 +259,7 @@ func TestSessionTokenUsed(t *testing.T) {
 	n := 0
 	s.SealTokens(tokensAt(base)[:1], func(field string, k int, value string) (string, [][]byte) {
 		n++
-		return fmt.Sprintf("sluice-sealed-v1-%s", strings.ToLower(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%019d", n)))[:26]), run.Forms(value)
+		return fmt.Sprintf("sluice-sealed-v1-%s", strings.ToLower(base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%019d", n)))[:26]), redact.Forms(value)
 	})
 	var handles []string
 	for k := range 17 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -23,7 +25,7 @@ func (p *stubbornPage) Close(context.Context) error {
 	return nil
 }
 
-// B171, B197: a browser that does not close keeps no run from ending; what it says
+// A browser that does not close keeps no run from ending; what it says
 // once it was given up is not recorded, for the terminal event is the last.
 func TestBrowserThatDoesNotClose(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",
@@ -45,8 +47,8 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		current := run.New(plan, run.Deps{
-			Store: log, Owner: prompt{}, Browser: page, HostID: "host", BootEpoch: "boot",
-			Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+			Store: log, Owner: prompt{}, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+			Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 		})
 		began := time.Now()
 		result, err := current.Do(t.Context())
@@ -68,6 +70,6 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 // prompt is an owner who agrees at once.
 type prompt struct{}
 
-func (prompt) Ask(_ context.Context, q run.Question) (run.Answer, error) {
-	return run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}, nil
+func (prompt) Ask(_ context.Context, q run.Question) (host.Answer, error) {
+	return host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -24,7 +25,7 @@ func (p *talkativePage) Close(context.Context) error {
 	return nil
 }
 
-// B34, B162: what a guest can have told without end does not fill the timeline, and
+// What a guest can have told without end does not fill the timeline, and
 // nothing but events of browsers is told.
 func TestBrowserFloodsTimeline(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",
@@ -46,8 +47,8 @@ func TestBrowserFloodsTimeline(t *testing.T) {
 			t.Fatal(err)
 		}
 		current := run.New(plan, run.Deps{
-			Store: log, Owner: prompt{}, Browser: page, HostID: "host", BootEpoch: "boot",
-			Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+			Store: log, Owner: prompt{}, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+			Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 		})
 		if result, err := current.Do(t.Context()); err != nil || result.Status != abi.Succeeded {
 			t.Errorf("%+v, %v", result, err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -24,8 +26,8 @@ func races() int {
 	return 10_000
 }
 
-// TestLossRacesAnswer lets the loss of a surface and the owner's answer meet
-// (B204, R148, R149). Exactly one of them closes the question, the other one is
+// TestLossRacesAnswer lets the loss of a surface and the owner's answer meet.
+// Exactly one of them closes the question, the other one is
 // told so, and the guest hears of the winner only: never a code that was given to
 // a page that is gone.
 func TestLossRacesAnswer(t *testing.T) {
@@ -54,7 +56,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 	if n%2 == 1 {
 		kind = abi.KindManualAction
 	}
-	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})}, &raceDesk{make(chan run.Answer), make(chan (<-chan struct{}), 1)}
+	log, guest, page, desk := &memory{}, newRacer(kind), &racePage{asked: make(chan struct{})}, &raceDesk{make(chan host.Answer), make(chan (<-chan struct{}), 1), make(chan error, 2)}
 	plan, err := run.Prepare(context.Background(), log, run.Input{
 		Connector:  store.Connector{ID: "racer", Name: "racer"},
 		Connection: store.Connection{ID: "racer", Enabled: true, Approved: store.Approved{Browser: true}},
@@ -65,27 +67,25 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		t.Fatal(err)
 	}
 	current := run.New(plan, run.Deps{
-		Store: log, Owner: desk, Browser: page, HostID: "host", BootEpoch: "boot",
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, nil },
+		Store: log, Owner: desk, Bindings: []binding.Binding{page}, HostID: "host", BootEpoch: "boot",
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, nil },
 	})
-	settled := make(chan error, 2)
 	var both sync.WaitGroup
 	start := make(chan struct{})
 	both.Go(func() {
 		<-start
-		a := run.Answer{InteractionID: "q", Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)},
-			Settled: func(err error) { settled <- err }}
+		a := host.Answer{InteractionID: "q", Status: abi.AnswerSuccess, Data: map[string]json.RawMessage{"code": json.RawMessage(`"` + code + `"`)}}
 		closed := <-desk.asked
 		select {
 		case desk.answers <- a:
 		case <-closed: // it was before anybody said a word
-			a.Settled(run.ErrTooLate)
+			desk.settled <- run.ErrTooLate
 		}
 	})
 	both.Go(func() {
 		<-start
 		defer close(guest.until)
-		page.back.Lost("sf_1", run.BrowserProbe{Code: "browser_surface_page_stale", Detail: "the page crashed"})
+		page.back.Lost("sf_1", binding.Probe{Code: "browser_surface_page_stale", Detail: "the page crashed"})
 	})
 	go func() {
 		<-page.asked
@@ -100,9 +100,9 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		t.Errorf("the run ended as %s %v", result.Status, result.Failure)
 	}
 	if page.closes != 1 || !log.terminated {
-		t.Errorf("closed %d times, terminal event %v (B171)", page.closes, log.terminated)
+		t.Errorf("closed %d times, terminal event %v", page.closes, log.terminated)
 	}
-	return judge(t, guest, log, <-settled, code)
+	return judge(t, guest, log, <-desk.settled, code)
 }
 
 // judge checks that everybody saw the same winner.
@@ -110,14 +110,14 @@ func judge(t *testing.T, guest *racer, log *memory, settled error, code string) 
 	events := strings.Join(log.types, " ")
 	lost := strings.Contains(events, "run.browser_surface_lost")
 	if strings.Contains(log.data.String(), code) {
-		t.Error("the code is in an event (R131)")
+		t.Error("the code is in an event")
 	}
 	if !lost {
 		if settled != nil || guest.response.Status != abi.AnswerSuccess || !strings.Contains(string(guest.response.Data["code"]), code) {
 			t.Errorf("the answer won: settled %v, guest %+v", settled, guest.response)
 		}
 		if strings.Contains(events, "run.assistance_cancelled") || !strings.Contains(events, "run.browser_surface_failed") {
-			t.Errorf("the answer won: %s (B205)", events)
+			t.Errorf("the answer won: %s", events)
 		}
 		return "answer"
 	}
@@ -189,18 +189,18 @@ func (g *racer) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
 // A racePage is a browser with a surface that somebody else loses.
 type racePage struct {
-	back   run.BrowserRun
+	back   binding.Run
 	asked  chan struct{}
 	closes int
 }
 
 var surface = abi.Attachment{Kind: "browser_surface", Ref: "sf_1", Status: "available"}
 
-func (p *racePage) Begin(_ string, back run.BrowserRun) { p.back = back }
+func (p *racePage) Begin(_ string, back binding.Run) { p.back = back }
 func (p *racePage) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
 	return nil, abi.ENOTSUP
 }
-func (p *racePage) Owns(uint32) bool                                         { return false }
+func (p *racePage) Takes(call abi.Call, _ []byte) bool                       { return call == abi.CallBrowser }
 func (p *racePage) Seal(string, string, string, [][]byte, []abi.Destination) {}
 func (p *racePage) Page(context.Context) (string, string)                    { return "", "" }
 func (p *racePage) Surface() abi.Attachment                                  { return surface }
@@ -215,17 +215,20 @@ func (p *racePage) Close(context.Context) error                              { p
 
 // A raceDesk answers when it is told to.
 type raceDesk struct {
-	answers chan run.Answer
+	answers chan host.Answer
 	asked   chan (<-chan struct{}) // capacity 1: when the question is closed
+	settled chan error             // capacity 2
 }
 
-func (d *raceDesk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (d *raceDesk) Settled(_ store.RunID, _ string, err error) { d.settled <- err }
+
+func (d *raceDesk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	d.asked <- ctx.Done()
 	select {
 	case a := <-d.answers:
 		return a, nil
 	case <-ctx.Done():
-		return run.Answer{InteractionID: q.InteractionID}, ctx.Err()
+		return host.Answer{InteractionID: q.InteractionID}, ctx.Err()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -25,7 +26,7 @@ type failer struct{ *racer }
 
 func (failer) Exit() sandbox.Exit { return sandbox.Exit{Kind: sandbox.ExitExited, Code: 1} }
 
-// B41: a session that failed after a stored password was sent is not made again by
+// A session that failed after a stored password was sent is not made again by
 // itself, whatever the connector says of its failure.
 func TestSpentIsNotRetried(t *testing.T) {
 	m, err := abi.ReadManifest([]byte(`{"protocol_version":"0.1.0","connector_id":"racer","version":"1","display_name":"Racer",
@@ -61,8 +62,8 @@ func TestSpentIsNotRetried(t *testing.T) {
 					t.Fatal(err)
 				}
 				result, err := run.New(plan, run.Deps{
-					Store: log, Owner: prompt{}, Browser: &spender{racePage{asked: make(chan struct{})}, c.spent}, HostID: "host", BootEpoch: "boot",
-					Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return failer{guest}, nil, nil },
+					Store: log, Owner: prompt{}, Bindings: []binding.Binding{&spender{racePage{asked: make(chan struct{})}, c.spent}}, HostID: "host", BootEpoch: "boot",
+					Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return failer{guest}, nil, nil },
 				}).Do(t.Context())
 				if err != nil || result.Status != abi.Failed || result.ConnectorError == nil {
 					t.Fatalf("%+v, %v", result, err)

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -10,190 +9,204 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// call is everything a guest can ask of the host, in the order of the contract
-// (invariant 10). Each case ends with a reply, a credit, or a latched cause.
-func (r *run) call(in sandbox.Inbound) {
-	if r.latched != nil {
+// calls is the conversation with the guest: at most one call waits for a reply.
+type calls struct {
+	*parts
+	start    []byte             // START, until it is asked for
+	open     uint32             // the call that waits for its reply; 0 is none
+	beside   bool               // it is being handled outside of the loop
+	abort    context.CancelFunc // ends that; nil before the first
+	finished chan finishedCall
+	stated   bool // the call in progress was an accepted STATE
+	stdio    stdio
+	sleeping *sleeper
+	hold     hold
+}
+
+// call is everything a guest can ask of the host, in the order of the contract.
+// Each case ends with a reply, a credit, or a latched cause.
+func (cl *calls) call(in sandbox.Inbound) {
+	if cl.outcome.over() {
 		in.Release()
 		return
 	}
-	if r.paused != nil {
-		r.hold.calls = append(r.hold.calls, in)
+	if cl.pause.on() {
+		cl.hold.calls = append(cl.hold.calls, in)
 		return
 	}
-	r.clocks.begin(time.Now(), r.asking != nil)
+	cl.clocks.begin(time.Now(), cl.questions.open())
 	if !in.Call.Pipelined() {
-		r.open = in.ID
+		cl.open = in.ID
 	}
-	if r.cancel != nil {
-		r.callCancelled(in)
+	if cl.outcome.cancelled() {
+		cl.callCancelled(in)
 		in.Release()
 		return
 	}
-	r.stated, r.hold.on = false, r.control.wants.Load()
-	if !r.dispatch(in) {
+	cl.stated, cl.hold.on = false, cl.control.wanted()
+	if !cl.dispatch(in) {
 		in.Release()
 	}
-	if r.hold.on && r.ready() {
-		r.drain()
+	if cl.hold.on && cl.outcome.ready() {
+		cl.pause.drain()
 	}
 }
 
 // dispatch is the switch; it reports whether the payload is still needed.
-func (r *run) dispatch(in sandbox.Inbound) (kept bool) {
+func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 	switch c := in.Call; c {
 	case abi.CallStart:
-		if v := r.proto.Step(abi.StepStart); v != nil {
-			r.violate(v)
+		if v := cl.proto.Step(abi.StepStart); v != nil {
+			cl.outcome.violate(v)
 			break
 		}
-		r.reply(in.ID, r.start)
-		r.start = nil // it is asked for once
+		cl.reply(in.ID, cl.start)
+		cl.start = nil // it is asked for once
 	case abi.CallEmit:
-		r.emit(in.Payload)
-		r.credit(1, len(in.Payload))
+		cl.emit(in.Payload)
+		cl.credit(1, len(in.Payload))
 	case abi.CallMessage, abi.CallLog:
-		r.sideMessage(c, in)
+		cl.sideMessage(c, in)
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
-		kept = r.sideCall(in)
+		kept = cl.sideCall(in)
 	case abi.CallStdout:
-		kept = r.lines(in, in.Payload)
+		kept = cl.lines(in, in.Payload)
 	case abi.CallStdin:
-		r.stdin(in)
+		cl.stdin(in)
 	case abi.CallStdinEnd:
-		r.stdio.closed = true
-		r.reply(in.ID, nil)
+		cl.stdio.closed = true
+		cl.reply(in.ID, nil)
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			r.diagnosed(in.Payload[1:])
+			cl.output.diagnosed(in.Payload[1:])
 		}
-		r.reply(in.ID, nil)
+		cl.reply(in.ID, nil)
 	case abi.CallSleep:
-		r.sleep(in)
+		cl.sleep(in)
 	case abi.CallFault:
-		r.fault(in.Payload)
+		cl.fault(in.Payload)
 	default:
 		if abi.MessageType(c) == "" {
-			return r.fileCall(in)
+			return cl.fileCall(in)
 		}
-		m, v := r.proto.Message(c, in.Payload)
+		m, v := cl.proto.Message(c, in.Payload)
 		if v != nil {
-			r.violate(v)
+			cl.outcome.violate(v)
 			break
 		}
-		r.handle(m, in.ID)
+		cl.handle(m, in.ID)
 	}
 	return kept
 }
 
 // handle acts on a valid message. call is 0 on stdio, where a write is
 // answered by its own call.
-func (r *run) handle(m abi.Message, call uint32) {
-	r.clocks.touch()
+func (cl *calls) handle(m abi.Message, call uint32) {
+	cl.clocks.touch()
 	switch m := m.(type) {
 	case *abi.RecordMessage:
-		r.admit(m)
+		cl.records.admit(m)
 		return
 	case *abi.StateMessage:
-		if !r.checkpoint(m) {
+		if !cl.states.checkpoint(m) {
 			return
 		}
-		r.stated = true
+		cl.stated = true
 	case *abi.ProgressMessage:
-		r.progressed(m)
+		cl.output.progressed(m)
 	case *abi.SkipMessage:
-		r.skip(m)
+		cl.gaps.skip(m)
 	case *abi.GapMessage:
-		r.detailGap(m)
+		cl.gaps.detailGap(m)
 	case *abi.RecoveredMessage:
-		if !r.detailRecovered(m) {
+		if !cl.gaps.detailRecovered(m) {
 			return
 		}
 	case *abi.CoverageMessage:
-		r.coverageDeclared(m)
+		cl.gaps.coverageDeclared(m)
 	case *abi.InteractionMessage:
-		r.interact(m, call)
+		cl.questions.interact(m, call)
 		return // answered by closeQuestion
 	case *abi.AssistanceMessage:
-		r.assist(m)
+		cl.assistances.assist(m)
 		if call != 0 {
-			r.reply(call, []byte(`{"assistance_request_id":`+string(strictjson.AppendQuote(nil, m.ID))+`}`))
+			cl.reply(call, []byte(`{"assistance_request_id":`+string(strictjson.AppendQuote(nil, m.ID))+`}`))
 		}
 		return
 	case *abi.AssistanceStatusMessage:
-		r.assistStatus(m)
+		cl.assistances.assistStatus(m)
 	case *abi.TextMessage:
-		r.message(m.Chunk, m.Last, m.Meta)
+		cl.output.message(m.Chunk, m.Last, m.Meta)
 	case *abi.RequestMessage, *abi.ReadMessage:
-		r.stdio.exchange.line = m // its turn is when the line is done with
+		cl.stdio.exchange.line = m // its turn is when the line is done with
 	case *abi.DoneMessage:
-		if r.hold.on { // a drain point, unprocessed until resume (R223)
-			r.hold.done, r.hold.doneCall = m, call
+		if cl.hold.on { // a drain point, unprocessed until resume
+			cl.hold.done, cl.hold.doneCall = m, call
 			return
 		}
-		if !r.doneReceived(m) {
+		if !cl.doneReceived(m) {
 			return
 		}
 	}
 	if call != 0 {
-		r.reply(call, nil)
+		cl.reply(call, nil)
 	}
 }
 
-// emit takes a frame, record by record; those before a fault stand (R45).
-func (r *run) emit(frame []byte) {
-	fr, v := r.proto.Frame(frame)
+// emit takes a frame, record by record; those before a fault stand.
+func (cl *calls) emit(frame []byte) {
+	fr, v := cl.proto.Frame(frame)
 	if v != nil {
-		r.violate(v)
+		cl.outcome.violate(v)
 		return
 	}
 	var rec abi.FrameRecord
 	now := time.Now().UnixMicro() // one look at the clock for the whole frame
 	for fr.Next(&rec) {
-		m, v := r.proto.Record(&rec)
+		m, v := cl.proto.Record(&rec)
 		if v != nil {
-			r.violate(v)
+			cl.outcome.violate(v)
 			return
 		}
 		if m.EmittedAt == 0 {
 			m.EmittedAt = now
 		}
-		if r.admit(m); !r.ready() {
+		if cl.records.admit(m); !cl.outcome.ready() {
 			return
 		}
 	}
 	if err := fr.Err(); err != nil {
-		r.violate(r.proto.FrameFault(err))
+		cl.outcome.violate(cl.proto.FrameFault(err))
 	}
-	r.clocks.touch()
+	cl.clocks.touch()
 }
 
-// doneReceived is DONE on receipt (R100): a proposal, not a latch (R105).
-func (r *run) doneReceived(m *abi.DoneMessage) bool {
-	r.done = m
+// doneReceived is DONE on receipt: a proposal, not a latch.
+func (cl *calls) doneReceived(m *abi.DoneMessage) bool {
+	cl.outcome.propose(m)
 	if m.Status == abi.Succeeded {
-		r.flushAll()
+		cl.records.flushAll()
 	}
-	if !r.barrier() {
+	if !cl.loop.barrier() {
 		return false
 	}
-	r.control.phase("finishing")
-	r.stdio.eof = true
-	r.serveStdin()
-	r.doneAt = time.Now()
+	cl.control.phase("finishing")
+	cl.stdio.eof = true
+	cl.serveStdin()
+	cl.outcome.acknowledged(time.Now())
 	return true
 }
 
 // sideMessage is message and log: allowed in any phase before DONE, never able
-// to change state (R215).
-func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
+// to change state.
+func (cl *calls) sideMessage(c abi.Call, in sandbox.Inbound) {
 	typ := "MESSAGE"
 	if c == abi.CallLog {
 		typ = "LOG"
 	}
-	v, bad := r.proto.Side(typ, in.Payload)
+	v, bad := cl.proto.Side(typ, in.Payload)
 	if bad != nil {
-		r.violate(bad)
+		cl.outcome.violate(bad)
 		return
 	}
 	if c == abi.CallLog {
@@ -207,12 +220,12 @@ func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
 		default:
 			okLevel = false
 		}
-		if !okLevel || !okText || len(text) > r.plan.Limits.TextBytes {
-			r.replyError(in.ID, abi.EINVAL, "invalid_request", "log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
+		if !okLevel || !okText || len(text) > cl.plan.Limits.TextBytes {
+			cl.replyError(in.ID, abi.EINVAL, "invalid_request", "log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
 			return
 		}
-		r.logged(name, text, fields)
-		r.reply(in.ID, nil)
+		cl.output.logged(name, text, fields)
+		cl.reply(in.ID, nil)
 		return
 	}
 	chunk, _ := v.Member("chunk")
@@ -220,98 +233,69 @@ func (r *run) sideMessage(c abi.Call, in sandbox.Inbound) {
 	last, _ := v.Member("is_last")
 	isLast, isBool := last.Bool()
 	if !ok || !isBool && !last.Absent() {
-		r.replyError(in.ID, abi.EINVAL, "invalid_request", "message wants a chunk text and is_last true or false")
+		cl.replyError(in.ID, abi.EINVAL, "invalid_request", "message wants a chunk text and is_last true or false")
 		return
 	}
 	meta, _ := v.Member("meta")
-	r.message(text, isLast, meta)
-	r.reply(in.ID, nil)
+	cl.output.message(text, isLast, meta)
+	cl.reply(in.ID, nil)
 }
 
-// sideCall takes calls of bindings and of handles, which are no messages (R220).
-func (r *run) sideCall(in sandbox.Inbound) (kept bool) {
-	if v := r.proto.Step(abi.StepSide); v != nil {
-		r.violate(v)
+// sideCall takes calls of bindings and of handles, which are no messages.
+func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
+	if v := cl.proto.Step(abi.StepSide); v != nil {
+		cl.outcome.violate(v)
 		return false
 	}
-	switch network := r.deps.Network; {
-	case r.browser.takes(in):
-		r.browser.calling = true
-		r.outside(in, r.deps.Browser.Handle)
+	if b := cl.bindings.taking(in.Call, in.Payload); b != nil {
+		cl.outside(in, cl.bindings.serve(b))
 		return true
-	case in.Call == abi.CallBrowser:
-		r.deny(in.ID, "browser_not_granted", "the browser binding is not offered to this run")
-	case network != nil:
-		r.outside(in, network.Handle)
-		return true
-	case in.Call == abi.CallNetworkRequest, in.Call == abi.CallNetworkExchange:
-		r.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
+	}
+	switch in.Call {
+	case abi.CallBrowser:
+		cl.deny(in.ID, "browser_not_granted", "the browser binding is not offered to this run")
+	case abi.CallNetworkRequest, abi.CallNetworkExchange:
+		cl.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
 	default:
-		r.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
+		cl.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
 	return false
 }
 
 // outside has a call handled beside the loop: it may wait for a disk or a
 // server. The payload is released when it is finished.
-func (r *run) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
-	ctx, cancel := context.WithCancel(r.ctx)
-	r.abort, r.beside = cancel, true
-	span := r.tracedActivity(in.Call)
+func (cl *calls) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
+	ctx, cancel := context.WithCancel(cl.ctx)
+	cl.abort, cl.beside = cancel, true
+	span := cl.journal.tracedActivity(in.Call)
 	go func() {
 		reply, errno := handle(ctx, in.Call, in.Payload)
 		span.errno(errno)
 		select {
-		case r.finished <- finishedCall{in: in, reply: reply, errno: errno}:
-		case <-r.ctx.Done():
+		case cl.finished <- finishedCall{in: in, reply: reply, errno: errno}:
+		case <-cl.ctx.Done():
 		}
 	}()
 }
 
-// deny is a denial: an errno for the guest and a line for the owner (S8).
-func (r *run) deny(id uint32, code, message string) {
-	r.logged("warn", "denied: "+message, strictjson.Value{})
-	r.replyError(id, abi.EDENIED, code, message)
+// deny is a denial: an errno for the guest and a line for the owner.
+func (cl *calls) deny(id uint32, code, message string) {
+	cl.output.logged("warn", "denied: "+message, strictjson.Value{})
+	cl.replyError(id, abi.EDENIED, code, message)
 }
 
-// denied tells the owner of a denial that a binding decided (S8).
-func (r *run) denied(reply []byte) {
-	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
-	if err != nil {
-		return
-	}
-	if m, ok := v.Member("message"); ok {
-		text, _ := m.Text()
-		r.logged("warn", "denied: "+text, strictjson.Value{})
-	}
-}
-
-// deniedOf tells the owner of the denials among the answers of an exchange.
-func (r *run) deniedOf(answers []byte) {
-	for len(answers) > 0 {
-		a, rest, err := abi.NextAnswer(answers)
-		if err != nil {
-			return
-		}
-		if a.Errno == abi.EDENIED {
-			r.denied(a.Reply)
-		}
-		answers = rest
-	}
-}
-
-// fault is a request the worker refused before copying it (G9).
-func (r *run) fault(payload []byte) {
+// fault is a request the worker refused before copying it.
+func (cl *calls) fault(payload []byte) {
 	f, err := abi.ParseRequestFault(payload)
 	if err != nil {
-		r.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker reported a malformed fault."})
+		cl.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker reported a malformed fault."})
 		return
 	}
 	if f.Kind == abi.FaultTooBig {
-		r.violate(r.proto.Fault(abi.VFrameTooLarge, abi.MessageType(f.Call), "limit "+itoa(r.plan.Limits.FrameBytes)))
+		cl.outcome.violate(cl.proto.Fault(abi.VFrameTooLarge, abi.MessageType(f.Call), "limit "+itoa(cl.plan.Limits.FrameBytes)))
 		return
 	}
-	r.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
+	cl.outcome.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
 }
 
 // A finishedCall is a call that was handled outside of the loop, or with a turn
@@ -324,197 +308,81 @@ type finishedCall struct {
 }
 
 // taped ends a run that is recorded or replayed when that failed.
-func (r *run) taped(gone bool) {
-	if r.deps.Network == nil || r.cancel != nil {
+func (cl *calls) taped(gone bool) {
+	if cl.outcome.cancelled() {
 		return
 	}
-	if code, message := r.deps.Network.Fault(gone); code != "" {
-		r.latch(&cause{reason: code, origin: "connector", message: r.canary.redact(message)})
+	if code, message := cl.bindings.fault(gone); code != "" {
+		cl.outcome.latch(&cause{reason: code, origin: "connector", message: cl.canary.Text(message)})
 	}
 }
 
 // fileCall hands a call to the file guard, which may wait for a disk. It keeps
 // the payload until then.
-func (r *run) fileCall(in sandbox.Inbound) (kept bool) {
-	if in.Call < abi.CallFileOpen || in.Call > abi.CallFileTimes || r.files == nil {
-		r.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
+func (cl *calls) fileCall(in sandbox.Inbound) (kept bool) {
+	b := cl.bindings.taking(in.Call, in.Payload)
+	if b == nil {
+		cl.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
 		return false
 	}
-	r.outside(in, r.files.Handle)
+	cl.outside(in, cl.bindings.serve(b))
 	return true
 }
 
-func (r *run) finishCall(f finishedCall) {
+func (cl *calls) finishCall(f finishedCall) {
 	if f.turn != nil {
-		r.takeTurn(f.turn)
+		cl.assistances.takeTurn(f.turn)
 		return
 	}
-	r.takeTurn(&turn{})
+	cl.assistances.takeTurn(&turn{})
 	f.in.Release()
-	r.abort()
-	r.beside, r.browser.calling = false, false
-	r.listen() // what a binding said in a call comes before its reply
+	cl.abort()
+	cl.beside = false
+	cl.bindings.served()
+	cl.bindings.listen() // what a binding said in a call comes before its reply
 	switch f.in.Call {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange:
-		r.taped(false)
-		r.learned.each(r.canary.protect)
-		r.sealedUses()
+		cl.taped(false)
+		cl.secrets.learn()
+		cl.secrets.sealedUses()
 		switch {
 		case f.errno == abi.EDENIED:
-			r.denied(f.reply)
+			cl.output.denied(f.reply)
 		case f.errno == abi.OK && f.in.Call == abi.CallNetworkExchange:
-			r.deniedOf(f.reply)
+			cl.output.deniedOf(f.reply)
 		}
 	case abi.CallBrowser:
 		if f.errno == abi.EDENIED {
-			r.denied(f.reply)
+			cl.output.denied(f.reply)
 		}
 	}
-	if r.stdio.exchange.id != "" {
-		r.lineAnswered(f)
+	if cl.stdio.exchange.id != "" {
+		cl.lineAnswered(f)
 		return
 	}
-	if r.cancel != nil {
+	if cl.outcome.cancelled() {
 		f.errno = abi.ECANCELED
 		f.reply = nil
 	}
-	r.send(f.in.ID, f.errno, f.reply)
+	cl.send(f.in.ID, f.errno, f.reply)
 }
 
 // callCancelled answers a call after a cancel request: everything fails, and
-// what the guest says goes unread (R173).
-func (r *run) callCancelled(in sandbox.Inbound) {
+// what the guest says goes unread.
+func (cl *calls) callCancelled(in sandbox.Inbound) {
 	switch in.Call {
 	case abi.CallEmit:
-		r.credit(1, len(in.Payload))
+		cl.credit(1, len(in.Payload))
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			r.diagnosed(in.Payload[1:])
+			cl.output.diagnosed(in.Payload[1:])
 		}
-		r.reply(in.ID, nil)
+		cl.reply(in.ID, nil)
 	case abi.CallStdin:
-		r.stdin(in)
+		cl.stdin(in)
 	case abi.CallSleep:
-		r.sleep(in) // for as long as it says: a runtime that wakes early only asks again
+		cl.sleep(in) // for as long as it says: a runtime that wakes early only asks again
 	default:
-		r.replyError(in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
-	}
-}
-
-// cancelCalls ends whatever the guest waits for when a cancel arrives: requests
-// in progress, its input, a sleep, and its emits, which wait for no reply that
-// could tell it. A runtime that only sleeps again does so in its own time, or is
-// stopped after the grace.
-func (r *run) cancelCalls() {
-	if r.abort != nil {
-		r.abort()
-	}
-	if r.deps.Network != nil {
-		r.deps.Network.Abort()
-	}
-	r.stdio.eof = true
-	r.serveStdin()
-	if s := r.sleeping; s != nil {
-		s.timer.Stop()
-		r.sleeping = nil
-	}
-	if g, ok := r.guest.(interface{ EndEmit(abi.Errno) error }); ok {
-		if err := g.EndEmit(abi.ECANCELED); reachable(err) {
-			r.latch(hostFault("end emits", err))
-		}
-	}
-	if r.open != 0 && !r.beside {
-		r.replyError(r.open, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
-	}
-}
-
-// A sleeper is a guest that sleeps.
-type sleeper struct {
-	id    uint32
-	until time.Time
-	timer *time.Timer
-}
-
-const maxSleep = 365 * 24 * time.Hour
-
-// sleep lets the guest wait. While an assistance waits for the owner, the time
-// is the owner's (§19.1).
-func (r *run) sleep(in sandbox.Inbound) {
-	if len(in.Payload) != 8 {
-		r.replyError(in.ID, abi.EINVAL, "invalid_request", "sleep wants a duration")
-		return
-	}
-	d := time.Duration(min(binary.LittleEndian.Uint64(in.Payload), uint64(maxSleep)))
-	left, bounded := r.clocks.ownerLeft(r.plan.Budgets)
-	now := time.Now()
-	r.clocks.begin(now, r.ownerInvolved() && (!bounded || left > 0))
-	r.sleeping = &sleeper{in.ID, now.Add(d), time.NewTimer(d)}
-}
-
-// woken is the end of a sleep; nil when the guest does not sleep, or stands still.
-func (r *run) woken() <-chan time.Time {
-	if r.sleeping == nil || r.paused != nil {
-		return nil
-	}
-	return r.sleeping.timer.C
-}
-
-func (r *run) wake() {
-	id := r.sleeping.id
-	r.sleeping = nil
-	r.reply(id, nil)
-}
-
-// reply answers a call with success.
-func (r *run) reply(id uint32, payload []byte) { r.send(id, abi.OK, payload) }
-
-// replyError answers a call with an errno and its text (G7).
-func (r *run) replyError(id uint32, errno abi.Errno, code, message string) {
-	b, err := marshal(map[string]string{"code": code, "message": message})
-	if err != nil {
-		b = nil
-	}
-	r.send(id, errno, b)
-}
-
-// send answers the call that is open; one that was answered meanwhile, by a
-// cancel, is left alone.
-func (r *run) send(id uint32, errno abi.Errno, payload []byte) {
-	if r.latched != nil || id != r.open {
-		return
-	}
-	if r.hold.on {
-		r.hold.keep(id, errno, payload)
-		return
-	}
-	r.open = 0
-	r.rest(time.Now())
-	r.clocks.touch()
-	if err := r.guest.Reply(id, errno, payload); reachable(err) {
-		r.latch(hostFault("answer the guest", err))
-	}
-}
-
-// rest ends the span of a call. While a question is open the time is the
-// owner's, on stdio too, where the guest goes on and waits at its input (R169).
-func (r *run) rest(now time.Time) {
-	if r.asking != nil {
-		r.clocks.begin(now, true)
-		return
-	}
-	r.clocks.end(now)
-}
-
-func (r *run) credit(frames, bytes int) {
-	if r.latched != nil {
-		return
-	}
-	if r.hold.on {
-		r.hold.frames, r.hold.bytes = r.hold.frames+frames, r.hold.bytes+bytes
-		return
-	}
-	r.rest(time.Now())
-	if err := r.guest.Credit(frames, bytes); reachable(err) {
-		r.latch(hostFault("give credit", err))
+		cl.replyError(in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// Live is the state of a run that is in memory only (A70).
+// Live is the state of a run that is in memory only.
 type Live struct {
 	Phase           string // preparing, running, waiting, finishing, committing; "" once it is over
 	Queued          bool   // it waits for a slot of host.runs
@@ -19,13 +19,13 @@ type Live struct {
 	Usage           sandbox.Usage
 }
 
-// The drain policies of a pause (A74).
+// The drain policies of a pause.
 const (
 	DrainCurrentNode = "drain-current-node"
 	DrainImmediate   = "immediate"
 )
 
-// A PauseRequest asks a run to stand still (R223).
+// A PauseRequest asks a run to stand still.
 type PauseRequest struct {
 	Policy string // "" is DrainCurrentNode
 	Reason string
@@ -54,6 +54,21 @@ type control struct {
 	resuming *resumeAsked
 }
 
+func newControl() *control {
+	return &control{wake: make(chan struct{}, 1), live: Live{Phase: "preparing"}}
+}
+
+// stop says that the host stops and waits for the run's end.
+func (c *control) stop() { c.stopping.Store(true) }
+
+func (c *control) stopped() bool { return c.stopping.Load() }
+
+// woken is signalled when somebody asked for something.
+func (c *control) woken() <-chan struct{} { return c.wake }
+
+// wanted reports whether a pause is asked for and not in effect.
+func (c *control) wanted() bool { return c.wants.Load() }
+
 type pauseAsked struct {
 	PauseRequest
 	at time.Time
@@ -67,18 +82,18 @@ type resumeAsked struct {
 // Pause asks the run to stand still at its next drain point and returns when it
 // was asked to, without waiting. Asking again before that changes nothing. The
 // error is a *Refusal with code conflict and details.runStatus for a run that is
-// preparing, paused, past DONE, being cancelled or over (R227). Any goroutine
+// preparing, paused, past DONE, being cancelled or over. Any goroutine
 // may call it.
 func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.pause(q) }
 
 // Resume lets a paused run go on, or takes back a pause that has not taken
-// effect (R227). It does not wait. The error is a *Refusal with code conflict and
+// effect. It does not wait. The error is a *Refusal with code conflict and
 // details.runStatus. Any goroutine may call it.
 func (r *Run) Resume(q ResumeRequest) (time.Time, error) { return r.r.control.resume(q) }
 
 // Live tells where the run is. Any goroutine may call it.
 func (r *Run) Live() Live {
-	c := &r.r.control
+	c := r.r.control
 	c.mu.Lock()
 	live, guest := c.live, c.guest
 	live.PauseRequested = c.pausing != nil
@@ -166,7 +181,7 @@ func (c *control) change(f func(*Live)) {
 	defer c.mu.Unlock()
 	f(&c.live)
 	if c.live.Phase != "running" && c.live.Phase != "waiting" {
-		c.drop() // the end came first: the request lapses (R223)
+		c.drop() // the end came first: the request lapses
 	}
 }
 

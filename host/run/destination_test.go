@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R157: an answer that the manifest sends to the owner's server goes where the owner
+// An answer that the manifest sends to the owner's server goes where the owner
 // sent a secret of the connection, with the manifest's placements, and nowhere
 // without one.
 func TestAtOwners(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// NewRunID makes an id of R9.
+// NewRunID makes an id that sorts by time.
 func NewRunID(now time.Time) store.RunID {
 	return store.RunID(newULID("run_", now))
 }
@@ -46,4 +46,11 @@ func marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }

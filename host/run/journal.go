@@ -1,11 +1,12 @@
 package run
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,10 +24,10 @@ func (d data) set(name, value string) {
 	}
 }
 
-// maxEventData bounds one event's data (R180, A94).
+// maxEventData bounds one event's data.
 const maxEventData = 64 * abi.KiB
 
-// source is the member that says which connector an event is of (§20.1).
+// source is the member that says which connector an event is of.
 func source(connector store.ConnectorID) map[string]any {
 	return map[string]any{"kind": "connector", "id": connector}
 }
@@ -61,53 +62,80 @@ func (d data) encode() (json.RawMessage, error) {
 	return marshal(members)
 }
 
-// truncated stands for a value that is too large to show (R179, A94).
+// truncated stands for a value that is too large to show.
 func truncated(raw []byte) json.RawMessage {
 	sum := sha256.Sum256(raw)
 	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
 }
 
-// shownCursor is R179. A cursor with a protected value, which only an owner who
-// switched the canary off lets pass, is not shown either (R168, A103).
-func (r *run) shownCursor(c json.RawMessage) json.RawMessage {
-	if len(c) > 4*abi.KiB || r.canary.armed() && r.canary.find(c) {
+// shownCursor is a cursor as events show it: a large one as its digest. So is one with a
+// protected value, which only an owner who switched the canary off lets pass.
+func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
+	if len(c) > 4*abi.KiB || j.canary.Armed() && j.canary.Find(c) {
 		return truncated(c)
 	}
 	return c
 }
 
-// journal remembers the last event a run submitted, for violations (R70).
+// journal remembers the last event a run submitted, for violations.
 type journal struct {
-	last store.Event
-	at   time.Time // of the newest event
+	*parts
+	last     store.Event     // submitted, maybe not durable
+	at       time.Time       // of the newest event
+	sequence uint64          // of the next event
+	spanned  context.Context // of the run's span, or its node's
+	node     span            // of the guest
 }
 
+// note remembers the last event.
+func (j *journal) note(e store.Event) { j.last = e }
+
+// latest is the last event that was submitted.
+func (j *journal) latest() store.Event { return j.last }
+
+// refused takes back the numbers of events that did not become durable.
+func (j *journal) refused(events []store.Event) { j.sequence -= uint64(len(events)) }
+
+// begin starts the span of the run, and returns it.
+func (j *journal) begin() (whole span) {
+	j.spanned = j.ctx
+	j.spanned, whole = j.traced("run")
+	return whole
+}
+
+// beginNode starts the span of the guest, which all others are below of from now on.
+func (j *journal) beginNode(name string, attempt int) {
+	j.spanned, j.node = j.traced("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
+}
+
+func (j *journal) endNode(err error) { j.node.end(err) }
+
 // event builds an event of this run. The runtime is its actor.
-func (r *run) event(typ, status string, d data) store.Event {
-	d["source"] = source(r.plan.Connector.ID)
-	return r.bare(typ, status, d)
+func (j *journal) event(typ, status string, d data) store.Event {
+	d["source"] = source(j.plan.Connector.ID)
+	return j.bare(typ, status, d)
 }
 
 // bare is an event whose data is closed: it has no source.
-func (r *run) bare(typ, status string, d data) store.Event {
+func (j *journal) bare(typ, status string, d data) store.Event {
 	raw, err := d.encode()
 	if err != nil {
 		raw = json.RawMessage(`{}`)
-		r.latch(hostFault("encode "+typ, err))
+		j.outcome.latch(hostFault("encode "+typ, err))
 	}
 	e := store.Event{
 		ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: time.Now(),
-		RunID: r.id, TraceID: r.trace, ConnectorID: r.plan.Connector.ID, ConnectionID: r.plan.Connection.ID,
-		GrantID: r.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
+		RunID: j.id, TraceID: j.trace, ConnectorID: j.plan.Connector.ID, ConnectionID: j.plan.Connection.ID,
+		GrantID: j.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
 	}
 	if !ofRun(typ) {
-		e.NodeID = r.plan.manifest.Node()
+		e.NodeID = j.plan.manifest.Node()
 	}
 	return e
 }
 
 // ofRun reports whether an event is about the run as a whole. All others are of
-// the node that works (A86).
+// the node that works.
 func ofRun(typ string) bool {
 	switch typ {
 	case "run.started", "run.paused", "run.resumed", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
@@ -117,173 +145,33 @@ func ofRun(typ string) bool {
 }
 
 // streamEvent is an event about one stream.
-func (r *run) streamEvent(typ, status, stream string, d data) store.Event {
-	e := r.event(typ, status, d)
+func (j *journal) streamEvent(typ, status, stream string, d data) store.Event {
+	e := j.event(typ, status, d)
 	e.Stream = store.Stream(stream)
 	return e
 }
 
 // nodeEvent is an event of the connector's one node.
-func (r *run) nodeEvent(typ, status string, d data) store.Event {
-	d["nodeId"] = r.plan.manifest.Node()
-	return r.event(typ, status, d)
+func (j *journal) nodeEvent(typ, status string, d data) store.Event {
+	d["nodeId"] = j.plan.manifest.Node()
+	return j.event(typ, status, d)
 }
 
-// A pendingCommit is on its way to the disk. done runs once its fate is known.
-type pendingCommit struct {
-	commit  *store.Commit
-	taken   chan struct{} // closed once the store took it, or refused: then what follows is set
-	receipt *store.Receipt
-	refused error
-	span    span
-	bytes   int // of its batches
-	done    func(store.Ack, error)
-}
-
-func (r *run) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
-	if done == nil {
-		done = func(store.Ack, error) {}
-	}
-	p := &pendingCommit{commit: c, taken: make(chan struct{}), done: done}
-	for _, b := range c.Batches {
-		p.bytes += b.Size()
-	}
-	r.pendingBytes += p.bytes
-	return p
-}
-
-// submit queues a commit behind all earlier ones. Waiting progress goes first,
-// so that it stays in order (R181).
-func (r *run) submit(c *store.Commit, done func(store.Ack, error)) {
-	if len(r.progress.waiting) > 0 {
-		r.flushProgress(time.Now(), true)
-	}
-	r.submitNow(c, done)
-}
-
-func (r *run) submitNow(c *store.Commit, done func(store.Ack, error)) {
-	if n := len(c.Events); n > 0 {
-		r.journal.last = c.Events[n-1]
-	}
-	r.unsent = append(r.unsent, r.pend(c, done))
-	r.sendNext()
-}
-
-// sendNext hands the store the next commit. A store whose disk is full keeps
-// whoever submits records waiting, so nobody of the run waits for that: records
-// stay here meanwhile, and the loop goes on.
-func (r *run) sendNext() {
-	if r.sending == nil && len(r.unsent) > 0 && len(r.unsent[0].commit.Batches) > 0 {
-		r.stalls(time.Now()) // which may send what says so
-	}
-	if r.sending != nil || len(r.unsent) == 0 {
-		return
-	}
-	p := r.unsent[0]
-	ctx := r.ctx
-	if len(p.commit.Batches) > 0 {
-		if r.stall != nil && r.ready() {
-			return
-		}
-		ctx = r.collecting
-	}
-	r.unsent, r.sending = r.unsent[1:], p
-	c := p.commit
-	c.Lease, c.Grant = r.lease, r.plan.grant
-	r.inOrder(c.Events)
-	p.span = r.appended(c.Events)
-	go func() {
-		p.receipt, p.refused = r.deps.Store.Submit(ctx, c)
-		close(p.taken)
-	}()
-}
-
-// sent is closed when the store took the commit that was handed to it; nil when
-// there is none.
-func (r *run) sent() <-chan struct{} {
-	if r.sending == nil {
-		return nil
-	}
-	return r.sending.taken
-}
-
-// took is what follows.
-func (r *run) took() {
-	p := r.sending
-	r.sending = nil
-	if p.refused != nil {
-		r.fail(p, p.refused)
-	} else {
-		r.pending = append(r.pending, p)
-	}
-	r.sendNext()
-}
-
-// underway counts the commits that are not settled.
-func (r *run) underway() int {
-	n := len(r.pending) + len(r.unsent)
-	if r.sending != nil {
-		n++
-	}
-	return n
-}
-
-// inOrder keeps the times of a run's events from decreasing (A88): events of one
+// inOrder keeps the times of a run's events from decreasing: events of one
 // commit are not made in the order they stand in, and a clock may be set back.
-func (r *run) inOrder(events []store.Event) {
+func (j *journal) inOrder(events []store.Event) {
 	for i := range events {
 		at := events[i].OccurredAt.Round(0) // the wall clock: that is what is stored
-		if at.Before(r.journal.at) {
-			at = r.journal.at
+		if at.Before(j.at) {
+			at = j.at
 		}
-		events[i].OccurredAt, r.journal.at = at, at
+		events[i].OccurredAt, j.at = at, at
 	}
-}
-
-// latchStore is latch for a failure of the store. One that comes while the guest
-// has its grace ends nothing: the cancel came first (R105).
-func (r *run) latchStore(c *cause) {
-	if r.cancel == nil {
-		r.latch(c)
-	}
-}
-
-// head is closed when the oldest pending commit has settled; nil when there is
-// none.
-func (r *run) head() <-chan struct{} {
-	if len(r.pending) == 0 {
-		return nil
-	}
-	return r.pending[0].receipt.Done()
-}
-
-// settle takes the oldest pending commit's outcome.
-func (r *run) settle() {
-	p := r.pending[0]
-	r.pending = r.pending[1:]
-	ack, err := p.receipt.Result()
-	if err != nil {
-		r.fail(p, err)
-		return
-	}
-	r.pendingBytes -= p.bytes
-	p.span.end(nil)
-	p.done(ack, nil)
-	r.announce(p.commit.Events, ack)
-}
-
-// fail is the end of a commit that the store refused.
-func (r *run) fail(p *pendingCommit, err error) {
-	r.pendingBytes -= p.bytes
-	p.span.end(err)
-	p.done(store.Ack{}, err)
-	r.sequence -= uint64(len(p.commit.Events))
-	r.latchStore(storeCause(err))
 }
 
 // announce shows durable events to whoever watches the run.
-func (r *run) announce(events []store.Event, ack store.Ack) {
-	if r.deps.Watch == nil {
+func (j *journal) announce(events []store.Event, ack store.Ack) {
+	if j.deps.Watch == nil {
 		return
 	}
 	for i, e := range events {
@@ -291,72 +179,87 @@ func (r *run) announce(events []store.Event, ack store.Ack) {
 		if i > 0 {
 			e.CausationID = events[0].ID
 		}
-		r.deps.Watch(e)
+		j.deps.Watch(e)
 	}
 }
 
-// barrier waits until everything submitted is durable or has failed, and
-// reports whether all is well. A disk may take its time: budgets, the lease and
-// requests to end the run are looked at meanwhile, and whatever ends it ends the
-// wait. The caller then leaves its call alone.
-func (r *run) barrier() bool {
-	for r.underway() > 0 && r.ready() {
-		select {
-		case <-r.sent():
-			r.took()
-		case <-r.head():
-			r.settle()
-		case c := <-r.cancels:
-			r.cancelRequested(c)
-		case <-r.interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
-			if r.guest != nil {
-				r.clocks.sample(now, r.guest.Usage().CPU)
-			}
-			r.inTime(now)
-		}
-	}
-	return r.ready()
+// Spans is told when a part of a run begins. The function that it returns
+// is called once, at the part's end, with why it failed. It may be called from
+// several goroutines. Attributes hold ids and names, never content.
+type Spans interface {
+	Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error))
 }
 
-// settled waits for everything submitted, whatever its fate. While the disk is
-// full that may be long: a request to end the run is heard then, and the run is
-// given up when nobody is there any more.
-func (r *run) settled() {
-	for r.underway() > 0 {
-		var cancels <-chan CancelRequest
-		var interrupted <-chan struct{}
-		if r.stall != nil {
-			cancels, interrupted = r.cancels, r.interrupted
-		}
-		select {
-		case <-r.sent():
-			r.took()
-		case <-r.head():
-			r.settle()
-		case c := <-cancels:
-			r.cancelRequested(c)
-		case <-interrupted:
-			r.interrupt()
-		case now := <-r.ticks:
-			r.stalls(now)
-			if r.leaves() {
-				r.forsake()
-			}
-		}
+// A span is a part of a run that somebody traces; nil is one that nobody does.
+type span func(error)
+
+func (s span) end(err error) {
+	if s != nil {
+		s(err)
 	}
 }
 
-// storeCause maps a store's refusal to a reason (§11.2).
-func storeCause(err error) *cause {
-	c := &cause{reason: "runtime_error", origin: "storage", message: abi.Cut(err.Error(), 500)}
-	var sink *store.SinkError
-	switch {
-	case errors.As(err, &sink):
-		c.reason = sink.Code
-	case errors.Is(err, store.ErrNoSpace):
-		c.message += "; free some disk space and run again, nothing stored is lost"
+// errno ends the span of a call.
+func (s span) errno(e abi.Errno) {
+	if e == abi.OK {
+		s.end(nil)
+		return
 	}
-	return c
+	s.end(e)
+}
+
+// traced begins a span below that of the run, or of its node. more are pairs of attribute and value.
+func (j *journal) traced(name string, more ...any) (context.Context, span) {
+	ctx := j.spanned
+	if j.deps.Spans == nil {
+		return ctx, nil
+	}
+	attrs := map[string]any{"openwop.run_id": string(j.id), "openwop.workflow_id": j.workflow()}
+	for i := 0; i+1 < len(more); i += 2 {
+		attrs["openwop."+more[i].(string)] = more[i+1]
+	}
+	ctx, end := j.deps.Spans.Start(ctx, "openwop."+name, attrs)
+	return ctx, end
+}
+
+// appended begins the span of a commit's events. Nobody else appends to the
+// run's timeline, so their numbers are known.
+func (j *journal) appended(events []store.Event) span {
+	first := j.sequence
+	j.sequence += uint64(len(events))
+	if j.deps.Spans == nil || len(events) == 0 {
+		return nil
+	}
+	_, s := j.traced("event.append", "event_type", events[0].Type, "event_seq", first)
+	return s
+}
+
+// workflow is what the run is called where it was asked for.
+func (j *journal) workflow() string {
+	if id := j.plan.Request.WorkflowID; id != "" {
+		return id
+	}
+	return string(j.plan.Connection.ID)
+}
+
+// tracedActivity begins the span of a call that is handled beside the loop.
+func (j *journal) tracedActivity(c abi.Call) span {
+	if j.deps.Spans == nil {
+		return nil
+	}
+	_, s := j.traced("activity."+activity(c), "node_id", j.plan.manifest.Node())
+	return s
+}
+
+// activity names a call for a span.
+func activity(c abi.Call) string {
+	for _, f := range abi.Functions {
+		if f.Call == c {
+			return f.Name
+		}
+	}
+	if c >= abi.CallFileOpen && c <= abi.CallFileTimes {
+		return "file"
+	}
+	return strconv.Itoa(int(c))
 }

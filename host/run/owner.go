@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Question is what the owner is asked (R135). Message is sanitised; Raw holds
-// the connector's own text and schema, for the owner's eyes only (R144).
+// A Question is what the owner is asked. Message is sanitised; Raw holds
+// the connector's own text and schema, for the owner's eyes only.
 type Question struct {
 	RunID         string
 	ConnectionID  string
 	ConnectorName string
 	DisplayName   string
 	InteractionID string
-	InterruptID   string // the host's own, unique everywhere (A141)
+	InterruptID   string // the host's own, unique everywhere
 	NodeID        string
 	Kind          string
 	Stream        string
@@ -27,21 +28,21 @@ type Question struct {
 	RawSchema     json.RawMessage // nil when the connector gave none
 	Fields        []Field
 	Timeout       time.Duration // 0 is none
-	Undeclared    bool          // the manifest does not announce this kind (D18)
-	Page          Page          // that it is about; in no event (R131)
+	Undeclared    bool          // the manifest does not announce this kind
+	Page          Page          // that it is about; in no event
 }
 
-// A Page is what a browser shows while its owner is asked (B193). Both are of a
+// A Page is what a browser shows while its owner is asked. Both are of a
 // stranger's making.
 type Page struct {
 	Title string // "" is not known
 	Host  string // "" is none
 }
 
-// A Field is one value the owner is asked for, in name order (R134).
+// A Field is one value the owner is asked for, in name order.
 type Field struct {
 	Name     string // as the connector calls it
-	Shown    string // as events call it (R129)
+	Shown    string // as events call it
 	Title    string
 	Type     string
 	Secret   bool
@@ -52,38 +53,19 @@ type Field struct {
 	Accept   string // of a file: what a page's chooser shows, such as .csv,text/csv
 }
 
-// An Answer is what the owner said. Data has the connector's field names.
-type Answer struct {
-	InteractionID string
-	Status        string // success, cancelled or timeout
-	Data          map[string]json.RawMessage
-	By            string // principal, "" is owner (A149)
-	// Settled is nil, or called exactly once, by the run or when Ask returned too
-	// late: with nil once the end of the question by this answer is durable, with
-	// ErrTooLate when something else closed it first, or with why it could not be
-	// written. It must not block.
-	Settled func(error)
-}
-
-// ErrTooLate: the question was closed by something else (A148).
+// ErrTooLate: the question was closed by something else.
 var ErrTooLate = errors.New("the question was closed before")
 
-func (a Answer) settle(err error) {
-	if a.Settled != nil {
-		a.Settled(err)
-	}
-}
-
 // An Owner answers questions. Ask blocks until there is an answer or ctx ends;
-// an error counts as cancelled (§16.2). Ask is never called concurrently by one
+// an error counts as cancelled. Ask is never called concurrently by one
 // run, and has returned when the run has.
 type Owner interface {
-	Ask(ctx context.Context, q Question) (Answer, error)
+	Ask(ctx context.Context, q Question) (host.Answer, error)
 }
 
 // A Desk is an Owner that also shows what is in no event: targets of url and qr
-// attachments, and the raw text and schema of an assistance that does not block
-// (R116, R144). Both methods return at once. A run closes whatever it opened, at
+// attachments, and the raw text and schema of an assistance that does not block.
+// Both methods return at once. A run closes whatever it opened, at
 // the latest with its end, and may close an item twice.
 type Desk interface {
 	Owner
@@ -97,4 +79,12 @@ type LiveAssistance struct {
 	Message     string // the connector's own words
 	Schema      json.RawMessage
 	Attachments []abi.Attachment
+}
+
+// A Settler is an Owner that is told what became of its answers.
+type Settler interface {
+	// Settled tells what became of an answer that Ask returned, once: nil when the end
+	// of the question by this answer is durable, ErrTooLate when something else closed
+	// it first, or why it could not be written.
+	Settled(run store.RunID, interaction string, err error)
 }

@@ -1,15 +1,23 @@
 package run
 
 import (
-	"bytes"
+	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
+
+// pause is the run's standstill, and its place among those that execute.
+type pause struct {
+	*parts
+	paused *pausing // nil while the run goes on
+	placed bool     // it has a place of Slots, or away has it given away
+	away   bool
+}
 
 // pausing is a pause in effect.
 type pausing struct {
@@ -19,209 +27,153 @@ type pausing struct {
 	told     func()        // tells the browser of an answer of meanwhile; nil for none
 }
 
-// hold keeps back what would let the guest go on: from before the call that a
-// pause may take effect at, to its end (R224).
-//
-// Invariant: calls is bounded by the credit of the guest, none of which is
-// returned meanwhile.
-type hold struct {
-	on            bool
-	reply         *heldReply
-	frames, bytes int              // credit
-	done          *abi.DoneMessage // a DONE that was the drain point, unprocessed
-	doneCall      uint32
-	calls         []sandbox.Inbound // what arrived since, in order
-}
-
-type heldReply struct {
-	id      uint32
-	errno   abi.Errno
-	payload []byte
-}
-
 // A suspender is a Guest whose worker can be stopped where it stands.
 type suspender interface {
 	Suspend() error
 	Resume() error
 }
 
-// steer looks at what was asked of the run: to pause or to go on.
-func (r *run) steer(now time.Time) {
-	if !r.ready() {
-		return
-	}
-	if r.paused != nil {
-		if q := r.control.resumes(); q != nil {
-			r.resume(q)
-		}
-		return
-	}
-	if q := r.control.asked(); q != nil && r.drained(q, now) {
-		r.pause()
+func (ps *pause) on() bool { return ps.paused != nil }
+
+// end is that of a run whose worker is gone.
+func (ps *pause) end() { ps.paused = nil }
+
+// answered remembers a question that was answered during a pause: node.resumed follows run.resumed.
+func (ps *pause) answered(interrupt string) {
+	if ps.paused != nil {
+		ps.paused.resolved = interrupt
 	}
 }
 
-// drained reports whether the run is at a drain point of q (R223, A74): a guest
+// afterwards calls f now, or after the pause.
+func (ps *pause) afterwards(f func()) {
+	if ps.paused != nil {
+		ps.paused.told = f
+		return
+	}
+	f()
+}
+
+// steer looks at what was asked of the run: to pause or to go on.
+func (ps *pause) steer(now time.Time) {
+	if !ps.outcome.ready() {
+		return
+	}
+	if ps.paused != nil {
+		if q := ps.control.resumes(); q != nil {
+			ps.resume(q)
+		}
+		return
+	}
+	if q := ps.control.asked(); q != nil && ps.drained(q, now) {
+		ps.pause()
+	}
+}
+
+// drained reports whether the run is at a drain point of q: a guest
 // call that reached the host, or better a STATE, a wait or DONE. After the time
 // for that it is wherever the guest stands.
-func (r *run) drained(q *pauseAsked, now time.Time) bool {
+func (ps *pause) drained(q *pauseAsked, now time.Time) bool {
 	switch {
-	case r.asking != nil, r.sleeping != nil, r.turn != nil, r.stdio.wants, r.hold.done != nil, r.stated:
+	case ps.questions.open(), ps.assistances.waiting(), ps.calls.standing():
 		return true
-	case q.Policy == DrainImmediate && (r.open != 0 || r.hold.on):
+	case q.Policy == DrainImmediate && ps.calls.underway():
 		return true
 	}
-	return now.Sub(q.at) >= r.plan.Budgets.Drain
+	return now.Sub(q.at) >= ps.plan.Budgets.Drain
 }
 
 // drain ends a call that came while a pause is wanted: either it takes effect, or
 // the guest goes on.
-func (r *run) drain() {
-	if q := r.control.asked(); q != nil && r.drained(q, time.Now()) {
-		r.pause()
+func (ps *pause) drain() {
+	if q := ps.control.asked(); q != nil && ps.drained(q, time.Now()) {
+		ps.pause()
 		return
 	}
-	r.goOn()
+	ps.calls.goOn()
 }
 
-// pause takes effect (R224): everything sent before is durable, then run.paused
+// pause takes effect: everything sent before is durable, then run.paused
 // is, then nothing of the guest moves.
-func (r *run) pause() {
-	r.hold.on = true
-	r.flushAll()
-	if !r.barrier() {
+func (ps *pause) pause() {
+	ps.calls.holdBack()
+	ps.records.flushAll()
+	if !ps.loop.barrier() {
 		return
 	}
-	q := r.control.paused()
+	q := ps.control.paused()
 	if q == nil {
-		r.goOn() // taken back
+		ps.calls.goOn() // taken back
 		return
 	}
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
-	d.set("reason", redactGap(q.Reason, 200))
-	r.paused = &pausing{since: time.Now()}
-	r.submit(&store.Commit{Events: []store.Event{by(q.By, r.event("run.paused", "paused", d))}}, nil)
-	if !r.barrier() {
+	d.set("reason", redact.Gap(q.Reason, 200))
+	ps.paused = &pausing{since: time.Now()}
+	ps.commits.record(by(q.By, ps.journal.event("run.paused", "paused", d)))
+	if !ps.loop.barrier() {
 		return
 	}
-	r.stand(time.Now())
+	ps.stand(time.Now())
 }
 
-// stand stops the worker and every clock but that of the pause (R225).
-func (r *run) stand(now time.Time) {
-	if g, ok := r.guest.(suspender); ok {
+// stand stops the worker and every clock but that of the pause.
+func (ps *pause) stand(now time.Time) {
+	if g, ok := ps.guest.(suspender); ok {
 		if err := g.Suspend(); reachable(err) {
-			r.latch(hostFault("suspend worker", err))
+			ps.outcome.latch(hostFault("suspend worker", err))
 			return
 		}
 	}
-	r.paused.since = now
-	r.clocks.pause(now)
-	if b := r.browser.open(); b != nil {
-		b.Paused(true)
-	}
-	if s := r.sleeping; s != nil {
-		s.timer.Stop()
-		r.paused.sleep = max(0, s.until.Sub(now))
-	}
-	r.place()
+	ps.paused.since = now
+	ps.clocks.pause(now)
+	each(ps.bindings, func(b binding.Pauser) { b.Paused(true) })
+	ps.paused.sleep = ps.calls.stopSleep(now)
+	ps.place()
 }
 
 // resume records that the run goes on, and lets it. Whoever answered meanwhile
-// is heard now (A75).
-func (r *run) resume(q *resumeAsked) {
+// is heard now.
+func (ps *pause) resume(q *resumeAsked) {
 	now := time.Now()
 	d := data{"cause": "owner"}
-	d.set("reason", redactGap(q.Reason, 200))
-	c := &store.Commit{Events: []store.Event{by(q.By, r.event("run.resumed", "in_progress", d))}}
-	if id := r.paused.resolved; id != "" {
-		c.Events = append(c.Events, r.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
+	d.set("reason", redact.Gap(q.Reason, 200))
+	c := &store.Commit{Events: []store.Event{by(q.By, ps.journal.event("run.resumed", "in_progress", d))}}
+	if id := ps.paused.resolved; id != "" {
+		c.Events = append(c.Events, ps.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
 	}
-	if a := r.asking; a != nil && a.timed {
-		moved := *a.pending
-		moved.ExpiresAt = ptr(a.deadline.Add(now.Sub(r.paused.since)))
-		c.Ask, a.pending = &moved, &moved
-	}
-	r.submit(c, nil)
-	if !r.barrier() {
+	c.Ask = ps.questions.postponed(now.Sub(ps.paused.since))
+	ps.commits.submit(c, nil)
+	if !ps.loop.barrier() {
 		return
 	}
-	r.control.resumed()
-	r.letRun()
-	r.goOn()
+	ps.control.resumed()
+	ps.letRun()
+	ps.calls.goOn()
 }
 
 // letRun ends the standstill: time goes on where it was.
-func (r *run) letRun() {
-	p := r.paused
+func (ps *pause) letRun() {
+	p := ps.paused
 	if p == nil {
 		return
 	}
 	now := time.Now()
 	stood := now.Sub(p.since)
-	r.paused = nil
-	r.clocks.resume(now)
-	if b := r.browser.open(); b != nil {
-		b.Paused(false)
-	}
+	ps.paused = nil
+	ps.clocks.resume(now)
+	each(ps.bindings, func(b binding.Pauser) { b.Paused(false) })
 	if p.told != nil {
 		p.told()
 	}
-	if r.asking != nil {
-		r.asking.deadline = r.asking.deadline.Add(stood)
-	}
-	for id, at := range r.assists {
-		r.assists[id] = at.Add(stood)
-	}
-	if s := r.sleeping; s != nil {
-		s.until = now.Add(p.sleep)
-		s.timer.Reset(p.sleep)
-	}
-	if g, ok := r.guest.(suspender); ok {
+	ps.questions.postpone(stood)
+	ps.assistances.postpone(stood)
+	ps.calls.sleepOn(now, p.sleep)
+	if g, ok := ps.guest.(suspender); ok {
 		if err := g.Resume(); reachable(err) {
-			r.latch(hostFault("resume worker", err))
+			ps.outcome.latch(hostFault("resume worker", err))
 		}
 	}
-	r.place()
-}
-
-// goOn gives the guest what was kept back. Calls that came meanwhile follow from
-// the loop.
-func (r *run) goOn() {
-	h := r.hold
-	r.hold = hold{calls: h.calls}
-	if h.frames > 0 {
-		r.credit(h.frames, h.bytes)
-	}
-	if h.done != nil {
-		r.handle(h.done, h.doneCall)
-	}
-	if h.reply != nil {
-		r.send(h.reply.id, h.reply.errno, h.reply.payload)
-	}
-}
-
-// dropHeld is goOn for a run that is being cancelled: every call fails (R226).
-func (r *run) dropHeld() {
-	r.hold.reply, r.hold.done = nil, nil
-	r.goOn()
-}
-
-// again handles a call that came while the run stood still; it reports whether
-// there was one.
-func (r *run) again() bool {
-	if len(r.hold.calls) == 0 || r.hold.on {
-		return false
-	}
-	in := r.hold.calls[0]
-	r.hold.calls = slices.Delete(r.hold.calls, 0, 1)
-	r.call(in)
-	return true
-}
-
-// keep holds a reply back.
-func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
-	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
+	ps.place()
 }
 
 // by names the principal that an event is due to.
@@ -240,3 +192,55 @@ func ownerOr(principal string) string {
 // reachable reports whether an error of the worker's channel is a fault: a worker
 // that is gone is none.
 func reachable(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
+
+// Slots are the places of runs that execute (host.runs of the limits). One
+// value serves one run, and is called by that run's goroutine alone.
+//
+// A run takes a place before its guest is started and has it to the end, but not
+// while it waits for its owner or is paused: then it uses no processor, and may
+// do so for days.
+type Slots interface {
+	Acquire(ctx context.Context) error // waits for a place
+	Leave()                            // the place is free for another
+	Return()                           // it goes on at once, also beyond the limit
+	Release()                          // the end; after Acquire, and not while away
+}
+
+// queue waits for a place.
+func (ps *pause) queue(ctx context.Context) bool {
+	if ps.deps.Slots == nil {
+		return true
+	}
+	ps.control.change(func(l *Live) { l.Queued = true })
+	err := ps.loop.meanwhile(ctx, ps.deps.Slots.Acquire)
+	ps.control.change(func(l *Live) { l.Queued = false })
+	ps.placed = err == nil
+	if err != nil && !ps.outcome.cancelled() {
+		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
+	}
+	return ps.outcome.ready()
+}
+
+// place gives the run's place away while it waits, and takes it back.
+func (ps *pause) place() {
+	away := ps.questions.open() || ps.paused != nil
+	if !ps.placed || away == ps.away {
+		return
+	}
+	if ps.away = away; away {
+		ps.deps.Slots.Leave()
+	} else {
+		ps.deps.Slots.Return()
+	}
+}
+
+// release gives the place up.
+func (ps *pause) release() {
+	if !ps.placed {
+		return
+	}
+	if ps.away {
+		ps.deps.Slots.Return()
+	}
+	ps.deps.Slots.Release()
+}

@@ -25,23 +25,23 @@ type Input struct {
 	Transport  string        // abi or stdio
 	UsesABI    bool          // the module imports a sluice_v1* function
 
-	Mode  string          // full_refresh, incremental or "" for the default (R24)
+	Mode  string          // full_refresh, incremental or "" for the default
 	Scope json.RawMessage // explicit scope; nil for none
 	// Narrow says that stored records may lose fields that Scope leaves out.
 	Narrow bool
 	// State replaces the stored cursors when it is not nil; ResetState ignores
-	// them; NoPersist neither hands any over nor commits any (R13).
+	// them; NoPersist neither hands any over nor commits any.
 	State      json.RawMessage
 	ResetState bool
 	NoPersist  bool
-	// StateFrom makes the run a branch (A79): the runs that committed the cursors of
-	// State, by stream. They are handed over also when none is committed (A80). nil
+	// StateFrom makes the run a branch: the runs that committed the cursors of
+	// State, by stream. They are handed over also when none is committed. nil
 	// is no branch.
 	StateFrom map[string]store.RunID
 
-	Secrets     map[string]string // by declared name; delivered as §18.1 says
+	Secrets     map[string]string // by declared name
 	Tokens      map[string]Token  // of the secrets that the host obtains itself
-	Interactive bool              // an owner channel is attached (R22)
+	Interactive bool              // an owner channel is attached
 	Mounts      []abi.GuestMount  // approved directories and /tmp
 	Offered     map[string]bool   // host extensions, by binding name
 	NoBrowser   string            // why no browser is offered, for the owner; "" says nothing of it
@@ -58,25 +58,26 @@ type Input struct {
 	Budgets Budgets
 }
 
-// A Plan is a start that passed every check of §6.1 but the lock.
+// A Plan is a start that passed every check but the lock
+// (docs/spec/runtime.md, "Pre-start checks").
 type Plan struct {
 	Input
-	manifest *abi.Manifest
-	scope    abi.Scope
-	explicit bool
-	mode     string
-	grant    store.GrantID
-	persist  bool
-	states   map[string]json.RawMessage
-	from     map[string]store.RunID // whose they are; nil when a caller supplied them
-	gaps     []store.DetailGap
-	served   []abi.ServedGap
-	bindings abi.Bindings
-	config   json.RawMessage
-	secrets  deliveredSecrets
+	manifest  *abi.Manifest
+	scope     abi.Scope
+	explicit  bool
+	mode      string
+	grant     store.GrantID
+	persist   bool
+	states    map[string]json.RawMessage
+	from      map[string]store.RunID // whose they are; nil when a caller supplied them
+	gaps      []store.DetailGap
+	served    []abi.ServedGap
+	lent      abi.Bindings
+	config    json.RawMessage
+	delivered deliveredSecrets
 }
 
-// Prepare makes the checks of §6.1 from the grant on, in order. The error is a
+// Prepare makes the checks before a start from the grant on, in order. The error is a
 // *Refusal. Checks 1, 2 and 4 are the caller's: they decide what Input holds.
 func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 	p := &Plan{Input: in, manifest: in.Manifest}
@@ -98,7 +99,7 @@ func asRefusal(err error) error {
 	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
 }
 
-// checkGrant is R5.
+// checkGrant refuses a grant that is not usable. One for a single use keeps no state.
 func (p *Plan) checkGrant(context.Context, store.Store) error {
 	g := p.Connection.Grant
 	p.persist = !p.NoPersist
@@ -123,7 +124,7 @@ func (p *Plan) checkMode(context.Context, store.Store) error {
 	return nil
 }
 
-// checkScope is §6.2.
+// checkScope narrows what the manifest declares to what was asked for and granted.
 func (p *Plan) checkScope(context.Context, store.Store) error {
 	var granted json.RawMessage
 	if p.Connection.Grant != nil {
@@ -141,7 +142,7 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 	return nil
 }
 
-// checkState is row 7, and R24.
+// checkState chooses the cursors that are handed over, and the mode that follows from them.
 func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 	p.states, p.from = map[string]json.RawMessage{}, map[string]store.RunID{}
 	switch {
@@ -199,10 +200,10 @@ func (p *Plan) suppliedState() error {
 	return nil
 }
 
-// rawBindings are never provided (R21).
+// rawBindings are never provided.
 var rawBindings = []string{"browser_automation", "browser_profile", "loopback_listen"}
 
-// checkBindings is R20 and §5.
+// checkBindings refuses a start without a required binding, and says what is lent.
 func (p *Plan) checkBindings(context.Context, store.Store) error {
 	for _, name := range sortedKeys(p.manifest.Bindings) {
 		if b := p.manifest.Bindings[name]; b.Required {
@@ -211,21 +212,21 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 			}
 		}
 	}
-	p.bindings = abi.Bindings{
+	p.lent = abi.Bindings{
 		Network:    &abi.NetworkBinding{Hosts: append([]string{}, p.Connection.Approved.Hosts...)},
 		Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{}},
 	}
 	if _, declared := p.manifest.Bindings[abi.BindingFilesystem]; declared && p.Mounts != nil {
-		p.bindings.Filesystem.Mounts = p.Mounts
+		p.lent.Filesystem.Mounts = p.Mounts
 	}
 	if p.Interactive {
-		p.bindings.Interactive = &struct{}{}
+		p.lent.Interactive = &struct{}{}
 	}
 	return p.lendBrowser()
 }
 
 // lendBrowser advertises the browser where the manifest asks for it, the host has
-// one and the owner approved it (§5).
+// one and the owner approved it.
 func (p *Plan) lendBrowser() error {
 	b, declared := p.manifest.Bindings[abi.BindingBrowser]
 	if !declared || !p.Offered[abi.BindingBrowser] || !p.Connection.Approved.Browser {
@@ -235,12 +236,12 @@ func (p *Plan) lendBrowser() error {
 	if !abi.IsProfileName(profile) {
 		return refuse("profile_name_invalid", "profile name required, must be [A-Za-z0-9_-]+")
 	}
-	p.bindings.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.bindings.Network.Hosts}
+	p.lent.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.lent.Network.Hosts}
 	return nil
 }
 
 // ProfileOf is the browser profile of a run whose connector names none when it
-// opens one (B181): the owner's choice, else the manifest's, else the connection's
+// opens one: the owner's choice, else the manifest's, else the connection's
 // id.
 func ProfileOf(c store.Connection, b abi.Binding) string {
 	switch {
@@ -297,7 +298,7 @@ func (p *Plan) requireBinding(name string, b abi.Binding) error {
 	return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
 }
 
-// checkSettings is R219.
+// checkSettings checks the owner's settings against the manifest.
 func (p *Plan) checkSettings(context.Context, store.Store) error {
 	config := p.Connection.Settings
 	if len(config) == 0 {
@@ -321,7 +322,8 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 	return nil
 }
 
-// checkSecrets is R25, and R155 for a secret that the connector would see.
+// checkSecrets refuses a start without a required secret, or with one that the connector
+// would see without its owner's consent.
 func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
 		_, ok := p.Secrets[f.Name]
@@ -341,7 +343,7 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	return nil
 }
 
-// loadGaps reads the namespace's detail gaps and chooses those to serve (R98).
+// loadGaps reads the namespace's detail gaps and chooses those to serve.
 func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
 	const maxServed = 256 * abi.KiB
 	gaps, err := st.Gaps(ctx, p.Connection.ID, p.grant, "")
@@ -379,7 +381,7 @@ func (p *Plan) inScope(stream string) bool {
 func (p *Plan) Given() abi.Start {
 	s := abi.Start{
 		ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
-		CollectionMode: p.mode, Scope: p.scope, Bindings: p.bindings, DetailGaps: p.served, Config: p.config,
+		CollectionMode: p.mode, Scope: p.scope, Bindings: p.lent, DetailGaps: p.served, Config: p.config,
 	}
 	if len(p.states) > 0 {
 		s.State = p.states
@@ -387,11 +389,10 @@ func (p *Plan) Given() abi.Start {
 	return s
 }
 
-// start builds the START envelope of §6.3. R31: it holds no token, host path
-// or address.
+// start builds the START envelope. It holds no token, host path or address.
 func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	s := p.Given()
-	s.RunID, s.Secrets = string(runID), p.secrets.values
+	s.RunID, s.Secrets = string(runID), p.delivered.values
 	if p.Transport == "stdio" {
 		s.Type = "START"
 	}
@@ -408,10 +409,20 @@ func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	return b, nil
 }
 
-// intent is state_commit_intent (R13).
+// intent is state_commit_intent.
 func (p *Plan) intent() string {
 	if p.persist {
 		return intentOnSuccess
 	}
 	return intentNone
+}
+
+// grantFault is the end of a run whose grant has run out, nil while it is
+// usable. What changes it meanwhile the store knows.
+func (p *Plan) grantFault() *cause {
+	code := p.Connection.Grant.Fault(time.Now())
+	if code == "" {
+		return nil
+	}
+	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Reconcile closes the runs that nobody lives to end (R188): each gets run.failed
+// Reconcile closes the runs that nobody lives to end: each gets run.failed
 // with controller_restarted and counts rebuilt from its timeline, its pending
 // question is erased, and its connection is free again. hostID and bootEpoch are
 // the caller's. A run of this boot is never touched, one of an earlier boot of
@@ -96,19 +96,19 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string
 	const message = "The host stopped while the run was active."
 	d := data{
 		"reason": reason, "failure_origin": "runtime", "failure_message": message, "counts_source": "reconstructed",
-		"records_emitted": nil, "records_attempted": seen.attempted, "records_accepted": seen.accepted, "records_flushed": seen.accepted,
-		"records_permanently_rejected": seen.rejected, "records_unresolved_retryable": seen.attempted - seen.accepted - seen.rejected,
+		"records_emitted":          nil,
 		"buffered_records_dropped": 0, "checkpoint_mode": checkpointMode, "checkpoint_commit_status": status,
 		"state_streams_staged": seen.staged, "state_streams_committed": 0, "persist_state": seen.persist,
 		"grant_id": nullable(string(rec.GrantID)), "trigger_kind": rec.TriggerKind,
 		"known_gaps": gaps.shown(), "known_gaps_summary": gaps.summary(),
 		"error": map[string]any{"code": reason, "message": message, "details": map[string]any{"failure_origin": "runtime"}, "retryable": true},
 	}
+	countsOf(seen.attempted, seen.accepted, seen.rejected).in(d)
 	if len(pending) > 0 {
 		d["open_interaction_id"] = pending[0].ID
 	}
 	now := time.Now().Round(0)
-	if now.Before(seen.last) { // the clock was set back (A88)
+	if now.Before(seen.last) { // the clock was set back
 		now = seen.last
 	}
 	event := func(typ, status string, d data) (store.Event, error) {
@@ -166,26 +166,24 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	return []store.Event{lost, acquired}, err
 }
 
-// reasonRestarted ends a run that its host did not live to end (R188).
+// reasonRestarted ends a run that its host did not live to end.
 const reasonRestarted = "controller_restarted"
 
-// result is the result value of a run that was cut off (R10). What its guest
+// result is the result value of a run that was cut off. What its guest
 // had emitted, used and staged is not known any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
-	open := s.attempted - s.accepted - s.rejected
+	counts := countsOf(s.attempted, s.accepted, s.rejected)
 	return marshal(struct {
 		Result
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
 		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: ptr(reasonRestarted),
-		Failure:          &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
-		RecordsAttempted: s.attempted, RecordsAccepted: s.accepted, RecordsFlushed: s.accepted,
-		RecordsPermanentlyRejected: s.rejected, RecordsUnresolvedRetryable: open, State: cursors{},
+		Failure:      &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
+		RecordCounts: counts, State: cursors{},
 		CheckpointSummary: Checkpoints{
 			Mode: checkpointMode, CommitStatus: status, StateStreamsStaged: s.staged, StateStreamsWithheld: []string{},
-			RecordsAttempted: s.attempted, RecordsAccepted: s.accepted, RecordsFlushed: s.accepted,
-			RecordsPermanentlyRejected: s.rejected, RecordsUnresolvedRetryable: open,
+			RecordCounts: counts,
 		},
 		KnownGaps: gaps.shown(), DetailGaps: []GapNote{}, TriggerKind: rec.TriggerKind,
 	}})

@@ -1,45 +1,56 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// records holds what was admitted and not flushed yet, one buffer per stream
-// (R73), and the counts of R80 and R51.
+// records holds what was admitted and not flushed yet, one buffer per stream,
+// and the counts of the run.
 type records struct {
+	*parts
 	buffers  []buffer
 	order    []int // streams with a buffer, by first buffered record
 	buffered int   // bytes in all buffers
-	perRun   struct{ attempted, accepted, rejected, dropped int64 }
+	perRun   recordCounts
 	// submitted is what accepted will be once all pending flushes are durable.
 	submitted int64
 	free      []*store.Batch
 	freeBytes int // that free holds on to
 }
 
+// recordCounts are those of the whole run.
+type recordCounts struct{ attempted, accepted, rejected, dropped int64 }
+
+func (rs *records) counts() recordCounts { return rs.perRun }
+
+// streams are what is known of each stream, in the order of the scope.
+func (rs *records) streams() []buffer { return rs.buffers }
+
 type buffer struct {
 	stream   string
 	spec     abi.StreamSpec
 	batch    *store.Batch
-	met      []*store.DetailGap // pending gaps whose records are in batch (R99)
-	rejected rejections         // records rejected alone (R78) since the last flush
+	met      []*store.DetailGap // pending gaps whose records are in batch
+	rejected rejections         // records rejected alone since the last flush
 	refused  rejections         // those of all flushes
 	emitted  int64
 	flushed  int64
 }
 
-func newRecords(p *Plan) records {
-	var rs records
-	for _, s := range p.scope.Streams {
-		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: p.manifest.Stream(s.Name)})
+func newRecords(all *parts) *records {
+	rs := &records{parts: all}
+	for _, s := range all.plan.scope.Streams {
+		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: all.plan.manifest.Stream(s.Name)})
 	}
 	return rs
 }
@@ -59,26 +70,26 @@ func (b *buffer) size() int {
 }
 
 // admit takes a record that passed the protocol: identity, buffer.
-func (r *run) admit(m *abi.RecordMessage) {
-	b := &r.records.buffers[m.Stream]
+func (rs *records) admit(m *abi.RecordMessage) {
+	b := &rs.buffers[m.Stream]
 	if b.len() == 0 {
-		r.records.order = append(r.records.order, m.Stream)
+		rs.order = append(rs.order, m.Stream)
 	}
 	b.emitted++
 	if bad := b.reject(m); bad != nil {
 		if len(b.rejected.first) < maxRejections {
-			bad.Key = redactGap(r.canary.redact(string(m.Key)), maxGapText)
+			bad.Key = redact.Gap(rs.canary.Text(string(m.Key)), maxGapText)
 		}
 		b.rejected.add(*bad)
 	} else {
-		b.met = append(b.met, r.details.seen(b.stream, m.Key)...)
-		r.buffer(b, m)
+		b.met = append(b.met, rs.gaps.seen(b.stream, m.Key)...)
+		rs.buffer(b, m)
 	}
 	switch {
-	case b.len() >= r.plan.Limits.FlushRecords || b.size() >= r.plan.Limits.FlushBytes:
-		r.flush(m.Stream)
-	case r.records.buffered >= 2*r.plan.Limits.FlushBytes: // of many streams (S54)
-		r.flush(r.records.fullest())
+	case b.len() >= rs.plan.Limits.FlushRecords || b.size() >= rs.plan.Limits.FlushBytes:
+		rs.flush(m.Stream)
+	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // of many streams
+		rs.flush(rs.fullest())
 	}
 }
 
@@ -87,9 +98,9 @@ func (rs *records) fullest() int {
 	return slices.MaxFunc(rs.order, func(a, b int) int { return cmp.Compare(rs.buffers[a].size(), rs.buffers[b].size()) })
 }
 
-func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
+func (rs *records) buffer(b *buffer, m *abi.RecordMessage) {
 	if b.batch == nil {
-		b.batch = r.newBatch(b.stream)
+		b.batch = rs.newBatch(b.stream)
 	}
 	c := store.Change{Compound: m.Compound, Key: m.Key, Data: m.Data, EmittedAt: m.EmittedAt}
 	if m.Delete {
@@ -98,16 +109,16 @@ func (r *run) buffer(b *buffer, m *abi.RecordMessage) {
 	if c.EmittedAt == 0 {
 		c.EmittedAt = time.Now().UnixMicro()
 	}
-	r.records.buffered -= b.batch.Size()
+	rs.buffered -= b.batch.Size()
 	b.batch.Append(c)
-	r.records.buffered += b.batch.Size()
+	rs.buffered += b.batch.Size()
 }
 
-func (r *run) newBatch(stream string) *store.Batch {
-	if n := len(r.records.free); n > 0 {
-		b := r.records.free[n-1]
-		r.records.free = r.records.free[:n-1]
-		r.records.freeBytes -= cap(b.Packed())
+func (rs *records) newBatch(stream string) *store.Batch {
+	if n := len(rs.free); n > 0 {
+		b := rs.free[n-1]
+		rs.free = rs.free[:n-1]
+		rs.freeBytes -= cap(b.Packed())
 		b.Reset(store.Stream(stream))
 		return b
 	}
@@ -122,175 +133,204 @@ func (rs *records) recycle(b *store.Batch) {
 	}
 }
 
-// protected is check 10 of RECORD, before the record counts (R51, R166).
-func (r *run) protected(m *abi.RecordMessage) *abi.Violation {
-	if !r.canary.armed() {
+// protected is check 10 of RECORD, before the record counts.
+func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
+	if !rs.canary.Armed() {
 		return nil
 	}
-	if r.canary.leaksText(m.Key) {
-		return r.leaked("RECORD", "", "/key", nil)
+	if rs.canary.LeaksText(m.Key) {
+		return rs.outcome.leaked("RECORD", "", "/key", nil)
 	}
-	if r.canary.leaks(m.Data) {
-		return r.leaked("RECORD", "", "/data", m.Data)
-	}
-	return nil
-}
-
-// leak is R166: a protected value in a cursor, progress or gap.
-func (r *run) leak(typ, stream, at string, raw []byte) {
-	r.violate(r.leaked(typ, stream, at, raw))
-}
-
-// leaked says where in a message a protected value is, never the value.
-func (r *run) leaked(typ, stream, at string, raw []byte) *abi.Violation {
-	if v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true}); err == nil {
-		at += r.canary.locate(v)
-	}
-	return &abi.Violation{Subtype: abi.VSecretLeak, MessageType: typ, Stream: stream, Field: at}
-}
-
-// reject is R78: why a record can never be stored, nil for one that can.
-func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
-	if m.Rejected != "" {
-		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}
-	}
-	if !m.Compound && spellsArray(m.Key) {
-		return &Rejection{Code: rejectKeyForm}
-	}
-	if len(m.Data) == 0 {
-		return nil
-	}
-	if field, ok := b.identity(m); !ok {
-		return &Rejection{Code: rejectIdentity, Field: field}
-	}
-	if b.spec.CheckSchema {
-		return mismatch(b.spec, m)
+	if rs.canary.Leaks(m.Data) {
+		return rs.outcome.leaked("RECORD", "", "/data", m.Data)
 	}
 	return nil
 }
 
-// spellsArray reports whether a key that is a text spells what a compound key is
-// kept as (R46): the two would be one record.
-func spellsArray(key []byte) bool {
-	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
-		return false
-	}
-	var s strictjson.Scanner
-	if kind, err := s.Valid(key); err != nil || kind != strictjson.KindArray {
-		return false
-	}
-	canonical, _, ok := abi.CanonicalKey(nil, key)
-	return ok && bytes.Equal(canonical, key)
+// refusedAll reports whether the run got records for a stream that a checkpoint
+// stream governs and could store none of them. A cursor behind them would lose
+// them for good.
+func (rs *records) refusedAll(p string) bool {
+	return slices.ContainsFunc(rs.buffers, func(b buffer) bool {
+		parents := rs.plan.manifest.Parents(b.stream)
+		governed := slices.Contains(parents, p) || len(parents) == 0 && b.stream == p
+		return governed && b.refused.count > 0 && b.flushed == 0
+	})
 }
 
-// identity compares the primary-key fields that data has with their parts of
-// the key, and names the one that differs.
-func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
-	if len(b.spec.PrimaryKey) == 1 && !m.Compound {
-		v := memberOf(m.Members, b.spec.PrimaryKey[0])
-		return b.spec.PrimaryKey[0], v.Kind == 0 || v.Kind == strictjson.KindNull || textEquals(v, m.Key)
-	}
-	if !m.Compound || len(b.spec.PrimaryKey) < 2 {
-		return b.singlePart(m)
-	}
-	i := 0
-	key := strictjson.Member{Value: m.Key, Kind: strictjson.KindArray}.Tree()
-	for part := range key.Items() {
-		if i < len(b.spec.PrimaryKey) {
-			v := memberOf(m.Members, b.spec.PrimaryKey[i])
-			text, _ := part.Text()
-			if v.Kind != 0 && v.Kind != strictjson.KindNull && !textEquals(v, []byte(text)) {
-				return b.spec.PrimaryKey[i], false
-			}
+// refusedRecords adds a known gap for every stream with rejected records, and
+// the event that a stream of which nothing could be stored was left out.
+func (rs *records) refusedRecords() (events []store.Event) {
+	for i := range rs.buffers {
+		b := &rs.buffers[i]
+		if b.refused.count == 0 {
+			continue
 		}
-		i++
+		n := int64(b.refused.count)
+		all := n + b.flushed
+		message := fmt.Sprintf("%s of %s of %s could not be stored, for example %s.", strconv.FormatInt(n, 10),
+			countOf(all, "record"), b.stream, b.refused.first[0])
+		if b.flushed == 0 {
+			message += " The cursor stays where it was."
+		}
+		raw, _ := marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
+		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream, Message: message, Count: n,
+			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
+		rs.gaps.add(g)
+		if b.flushed > 0 {
+			continue // run.batch_ingested told it
+		}
+		events = append(events, rs.journal.streamEvent("run.stream_skipped", "skipped", b.stream, data{
+			"stream": b.stream, "reason": g.Reason, "message": message, "known_gap": g, "diagnostics": g.Diagnostics,
+		}))
 	}
-	return "", i == len(b.spec.PrimaryKey)
+	return events
 }
 
-// singlePart handles a key whose form differs from the declaration's: an array
-// of one for one field. Anything else has the wrong number of parts.
-func (b *buffer) singlePart(m *abi.RecordMessage) (field string, ok bool) {
-	if !m.Compound || len(b.spec.PrimaryKey) != 1 {
-		return "", false
-	}
-	key := strictjson.Member{Value: m.Key, Kind: strictjson.KindArray}.Tree()
-	n, text := 0, ""
-	for part := range key.Items() {
-		text, _ = part.Text()
-		n++
-	}
-	v := memberOf(m.Members, b.spec.PrimaryKey[0])
-	return b.spec.PrimaryKey[0], n == 1 && (v.Kind == 0 || v.Kind == strictjson.KindNull || textEquals(v, []byte(text)))
+// ingestFailure is what the terminal event says of a flush that failed.
+type ingestFailure struct {
+	Stream    string `json:"stream"`
+	BatchSize int    `json:"batch_size"`
+	Phase     string `json:"phase"`
 }
 
-func memberOf(members []strictjson.Member, name string) strictjson.Member {
-	for _, m := range members {
-		if string(m.Name) == name {
-			return m
-		}
+// flush hands one stream's buffer to the store: its records and the event that
+// announces them, in one commit. It does not wait.
+func (rs *records) flush(stream int) {
+	n := rs.buffers[stream].len()
+	if n == 0 || !rs.outcome.ready() {
+		return
 	}
-	return strictjson.Member{}
+	if c := rs.plan.grantFault(); c != nil {
+		c.ingest = &ingestFailure{rs.buffers[stream].stream, n, rs.loop.phase()}
+		rs.outcome.latch(c)
+		return
+	}
+	rs.commits.submit(rs.taken(stream))
 }
 
-// textEquals compares a value as text with a part of a key.
-func textEquals(v strictjson.Member, key []byte) bool {
-	switch v.Kind {
-	case strictjson.KindString:
-		if inner := v.Value[1 : len(v.Value)-1]; bytes.Equal(inner, key) && bytes.IndexByte(inner, '\\') < 0 {
-			return true
+// taken empties one stream's buffer into a commit. done counts what became of it.
+func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, error)) {
+	b := &rs.buffers[stream]
+	n := b.len()
+	batch, met, refused := b.batch, b.met, b.rejected
+	rejected := refused.count
+	accepted := n - rejected
+	rs.buffered -= b.size()
+	b.batch, b.met, b.rejected = nil, nil, rejections{}
+	rs.order = slices.DeleteFunc(rs.order, func(i int) bool { return i == stream })
+	rs.submitted += int64(accepted)
+	d := data{
+		"batch_size": n, "records_attempted": n, "records_accepted": accepted, "records_flushed": accepted,
+		"records_rejected": rejected, "records_permanently_rejected": rejected,
+		"total_records_flushed": rs.submitted, "grant_id": nullable(string(rs.plan.grant)),
+	}
+	if rejected > 0 {
+		d["rejection_codes"], d["rejections"] = refused.codes, refused.first
+	}
+	c = &store.Commit{Events: []store.Event{rs.journal.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
+	if batch != nil {
+		c.Batches = []*store.Batch{batch}
+	}
+	phase := rs.loop.phase()
+	return c, func(_ store.Ack, err error) {
+		if batch != nil {
+			rs.recycle(batch)
 		}
-		return strictjson.EqualText(v.Value, string(key))
-	case strictjson.KindNumber:
-		if bytes.Equal(v.Value, key) {
-			return true
+		p := &rs.perRun
+		p.attempted += int64(n)
+		if err != nil {
+			p.dropped += int64(n)
+			rs.outcome.latchStore(ingestCause(err, &ingestFailure{b.stream, n, phase}))
+			return
 		}
-		a, okA := strictjson.Int64(v.Value)
-		k, okK := strictjson.Int64(key)
-		return okA && okK && a == k && isInteger(key)
-	default:
-		return bytes.Equal(v.Value, key)
+		rs.gaps.stored(met)
+		p.accepted += int64(accepted)
+		p.rejected += int64(rejected)
+		b.refused.join(refused)
+		b.flushed += int64(accepted)
 	}
 }
 
-func isInteger(key []byte) bool {
-	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
+// How long the last records of a run may wait for a place on the disk: it is full,
+// or very slow. Whoever cancels waits with them.
+const (
+	keepWithin          = 10 * time.Second
+	keepWithinCancelled = time.Second
+)
+
+// keepEmitted stores what the guest had sent before the run ended, however it
+// ended: records are facts, and only a cursor is a promise. A store that refuses
+// them, or a grant that is over, leaves them dropped, and changes nothing about
+// how the run ends. Beside a protected value nothing is kept that is not yet.
+func (rs *records) keepEmitted() {
+	if len(rs.order) == 0 || rs.outcome.unkept() || rs.plan.grantFault() != nil {
+		return
+	}
+	within := keepWithin
+	if rs.outcome.cancelled() || rs.commits.stalled() {
+		within = keepWithinCancelled
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(rs.ctx), within)
+	defer stop()
+	rs.output.flushProgress(time.Now(), true)
+	rs.loop.settled()
+	defer rs.outcome.unchanged()()
+	for _, stream := range slices.Clone(rs.order) {
+		c, done := rs.taken(stream)
+		p := rs.commits.pend(c, done)
+		rs.lease.sign(c)
+		rs.journal.inOrder(c.Events)
+		p.span = rs.journal.appended(c.Events)
+		if p.receipt, p.refused = rs.deps.Store.Submit(ctx, c); p.refused != nil {
+			rs.commits.fail(p, p.refused)
+			continue
+		}
+		rs.commits.adopt(p)
+	}
+	rs.loop.settled()
 }
 
-// mismatch checks required members and the types of those present, and says
-// what does not match.
-func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
-	for _, name := range spec.Required {
-		if memberOf(m.Members, name).Kind == 0 {
-			return &Rejection{Code: rejectSchema, Field: name, Received: "missing"}
-		}
+// ingestCause maps what the sink said of a flush.
+func ingestCause(err error, f *ingestFailure) *cause {
+	c := storeCause(err)
+	c.ingest = f
+	var sink *store.SinkError
+	if !errors.As(err, &sink) && !errors.Is(err, store.ErrFenced) {
+		c.reason = "ingest_storage_error"
 	}
-	for _, v := range m.Members {
-		if p, ok := spec.Properties[string(v.Name)]; ok && !hasType(p.Types, v) {
-			return &Rejection{Code: rejectSchema, Field: string(v.Name), Expected: strings.Join(p.Types, " or "), Received: v.Kind.String()}
-		}
-	}
-	return nil
+	return c
 }
 
-func hasType(types []string, v strictjson.Member) bool {
-	if len(types) == 0 {
-		return true
+// flushAll flushes every buffer, in the order of their first record.
+func (rs *records) flushAll() {
+	for _, stream := range slices.Clone(rs.order) {
+		rs.flush(stream)
 	}
-	for _, t := range types {
-		switch {
-		case t == "string" && v.Kind == strictjson.KindString,
-			t == "number" && v.Kind == strictjson.KindNumber,
-			t == "boolean" && v.Kind == strictjson.KindBool,
-			t == "object" && v.Kind == strictjson.KindObject,
-			t == "array" && v.Kind == strictjson.KindArray,
-			t == "null" && v.Kind == strictjson.KindNull:
-			return true
-		case t == "integer" && v.Kind == strictjson.KindNumber:
-			if _, ok := strictjson.Int64(v.Value); ok {
-				return true
-			}
+}
+
+// flushFor flushes what a cursor of stream covers: its own buffer and those of
+// the streams that declare it as a parent.
+func (rs *records) flushFor(stream string) {
+	children := rs.plan.manifest.Children(stream)
+	for _, i := range slices.Clone(rs.order) {
+		if name := rs.buffers[i].stream; name == stream || slices.Contains(children, name) {
+			rs.flush(i)
 		}
 	}
-	return false
+}
+
+// dropBuffers counts what will never be flushed.
+func (rs *records) dropBuffers() (dropped map[string]bool) {
+	dropped = map[string]bool{}
+	for i := range rs.buffers {
+		b := &rs.buffers[i]
+		if n := b.len(); n > 0 {
+			rs.perRun.dropped += int64(n)
+			dropped[b.stream] = true
+			b.batch, b.rejected = nil, rejections{}
+		}
+	}
+	rs.order, rs.buffered = nil, 0
+	return dropped
 }

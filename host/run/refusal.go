@@ -1,9 +1,16 @@
 package run
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-// A Refusal says why a run was not started: a code of runtime.md §6.1, or of
-// §21 for a run that could not be launched. No guest ran.
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Refusal says why a run was not started, by one of the codes of
+// docs/spec/runtime.md, "Pre-start checks". No guest ran.
 type Refusal struct {
 	Code    string
 	Message string
@@ -26,7 +33,7 @@ func (e *Refusal) with(key string, value any) *Refusal {
 	return e
 }
 
-// A LaunchError is a failure between acceptance and run.started (R187).
+// A LaunchError is a failure between acceptance and run.started.
 type LaunchError struct {
 	Code string // failure_code: module_invalid, isolation_unavailable, …
 	Err  error
@@ -34,3 +41,49 @@ type LaunchError struct {
 
 func (e *LaunchError) Error() string { return e.Code + ": " + e.Err.Error() }
 func (e *LaunchError) Unwrap() error { return e.Err }
+
+// RecordRefusal keeps a scheduled start that was refused as a run of one event,
+// run.failed with launch_failed and the code of refused, and returns its
+// row. What with returns is written in the same commit as the row. The manifest
+// of in may be nil; its secrets are not used. The error is a *Refusal with run_already_active
+// when the connection is being collected: then nothing was recorded.
+func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEpoch string, refused *Refusal, with func(store.Run) []store.Write) (store.Run, error) {
+	in.Secrets, in.Tokens = nil, nil
+	if in.Manifest == nil {
+		in.Manifest = &abi.Manifest{}
+	}
+	p := &Plan{Input: in, manifest: in.Manifest, persist: !in.NoPersist}
+	if g := in.Connection.Grant; g != nil {
+		p.grant = g.ID
+	}
+	r := New(p, Deps{Store: st, HostID: hostID, BootEpoch: bootEpoch}).r
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	defer r.stop()
+	if err := r.acquire(ctx, with); err != nil {
+		return store.Run{}, err
+	}
+	r.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: refused.Code, message: abi.Cut(refused.Message, 500)})
+	r.finish()
+	if lost := r.terminal.failure(); lost != nil {
+		return store.Run{}, fmt.Errorf("record refused start: %w", lost)
+	}
+	return r.rec, nil
+}
+
+// Faults makes the checks of Prepare that need no secret and no state, all of
+// them and not only up to the first that fails, and returns what each says. Of
+// Input.Secrets and Input.Tokens it looks at which are there.
+func Faults(ctx context.Context, st store.Store, in Input) []*Refusal {
+	p := &Plan{Input: in, manifest: in.Manifest}
+	var out []*Refusal
+	for _, check := range []func(context.Context, store.Store) error{p.checkGrant, p.checkScope, p.checkBindings, p.checkSettings, p.checkSecrets} {
+		err := check(ctx, st)
+		if err == nil {
+			continue
+		}
+		if r := (*Refusal)(nil); errors.As(asRefusal(err), &r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Result is what every run yields, however it ends (R10). There is no second
+// A Result is what every run yields, however it ends. There is no second
 // channel.
 type Result struct {
 	RunID           store.RunID        `json:"run_id"`
@@ -24,27 +24,43 @@ type Result struct {
 	ExitCode        *int               `json:"exit_code"`
 	Trap            *Trap              `json:"trap,omitempty"`
 
-	RecordsEmitted             int64             `json:"records_emitted"`
-	ReportedRecordsEmitted     json.RawMessage   `json:"reported_records_emitted,omitempty"`
-	RecordsAttempted           int64             `json:"records_attempted"`
-	RecordsAccepted            int64             `json:"records_accepted"`
-	RecordsFlushed             int64             `json:"records_flushed"`
-	RecordsPermanentlyRejected int64             `json:"records_permanently_rejected"`
-	RecordsUnresolvedRetryable int64             `json:"records_unresolved_retryable"`
-	State                      cursors           `json:"state"`
-	CheckpointSummary          Checkpoints       `json:"checkpoint_summary"`
-	KnownGaps                  []KnownGap        `json:"known_gaps"`
-	DetailGaps                 []GapNote         `json:"detail_gaps"`
-	CollectionFacts            *Facts            `json:"collection_facts"`
-	ConnectorError             *abi.DoneError    `json:"connector_error"`
-	ConnectorDiagnostics       *Diagnostics      `json:"connector_diagnostics,omitempty"`
-	Deadline                   string            `json:"deadline,omitempty"`
-	CancelCause                string            `json:"cancel_cause,omitempty"`
-	StdinClosedAtPhase         string            `json:"stdin_closed_at_phase,omitempty"`
-	TriggerKind                string            `json:"trigger_kind"`
-	AutomationMode             string            `json:"automation_mode,omitempty"`
-	Usage                      Usage             `json:"usage"`
-	Isolation                  sandbox.Isolation `json:"isolation"`
+	RecordsEmitted         int64           `json:"records_emitted"`
+	ReportedRecordsEmitted json.RawMessage `json:"reported_records_emitted,omitempty"`
+	RecordCounts
+	State                cursors           `json:"state"`
+	CheckpointSummary    Checkpoints       `json:"checkpoint_summary"`
+	KnownGaps            []KnownGap        `json:"known_gaps"`
+	DetailGaps           []GapNote         `json:"detail_gaps"`
+	CollectionFacts      *Facts            `json:"collection_facts"`
+	ConnectorError       *abi.DoneError    `json:"connector_error"`
+	ConnectorDiagnostics *Diagnostics      `json:"connector_diagnostics,omitempty"`
+	Deadline             string            `json:"deadline,omitempty"`
+	CancelCause          string            `json:"cancel_cause,omitempty"`
+	StdinClosedAtPhase   string            `json:"stdin_closed_at_phase,omitempty"`
+	TriggerKind          string            `json:"trigger_kind"`
+	AutomationMode       string            `json:"automation_mode,omitempty"`
+	Usage                Usage             `json:"usage"`
+	Isolation            sandbox.Isolation `json:"isolation"`
+}
+
+// RecordCounts are what became of the records that a guest emitted.
+type RecordCounts struct {
+	RecordsAttempted           int64 `json:"records_attempted"`
+	RecordsAccepted            int64 `json:"records_accepted"`
+	RecordsFlushed             int64 `json:"records_flushed"`
+	RecordsPermanentlyRejected int64 `json:"records_permanently_rejected"`
+	RecordsUnresolvedRetryable int64 `json:"records_unresolved_retryable"`
+}
+
+// countsOf are those of so many records that were attempted, accepted and rejected.
+func countsOf(attempted, accepted, rejected int64) RecordCounts {
+	return RecordCounts{attempted, accepted, accepted, rejected, attempted - accepted - rejected}
+}
+
+// in adds the counts to an event.
+func (n RecordCounts) in(d data) {
+	d["records_attempted"], d["records_accepted"], d["records_flushed"] = n.RecordsAttempted, n.RecordsAccepted, n.RecordsFlushed
+	d["records_permanently_rejected"], d["records_unresolved_retryable"] = n.RecordsPermanentlyRejected, n.RecordsUnresolvedRetryable
 }
 
 // A Failure says what ended a failed run.
@@ -57,27 +73,23 @@ type Failure struct {
 	Received string   `json:"received,omitempty"`
 }
 
-// A Trap is how a guest crashed (R39).
+// A Trap is how a guest crashed.
 type Trap struct {
 	Kind string `json:"kind"`
 }
 
-// Checkpoints is the checkpoint_summary of §12.1.
+// Checkpoints is the checkpoint_summary of a result.
 type Checkpoints struct {
-	Mode                       string   `json:"mode"`
-	CommitStatus               string   `json:"commit_status"`
-	StateStreamsStaged         int      `json:"state_streams_staged"`
-	StateStreamsCommitted      int      `json:"state_streams_committed"`
-	StateStreamsWithheld       []string `json:"state_streams_withheld"`
-	BufferedRecordsDropped     int64    `json:"buffered_records_dropped"`
-	RecordsAttempted           int64    `json:"records_attempted"`
-	RecordsAccepted            int64    `json:"records_accepted"`
-	RecordsFlushed             int64    `json:"records_flushed"`
-	RecordsPermanentlyRejected int64    `json:"records_permanently_rejected"`
-	RecordsUnresolvedRetryable int64    `json:"records_unresolved_retryable"`
+	Mode                   string   `json:"mode"`
+	CommitStatus           string   `json:"commit_status"`
+	StateStreamsStaged     int      `json:"state_streams_staged"`
+	StateStreamsCommitted  int      `json:"state_streams_committed"`
+	StateStreamsWithheld   []string `json:"state_streams_withheld"`
+	BufferedRecordsDropped int64    `json:"buffered_records_dropped"`
+	RecordCounts
 }
 
-// The commit statuses of R83.
+// What became of the staged cursors.
 const (
 	CommitDisabled  = "disabled"
 	CommitDone      = "committed"
@@ -98,7 +110,7 @@ type GapNote struct {
 	AttemptCount int    `json:"attempt_count"`
 }
 
-// Usage is what the run cost (S31). Times are milliseconds.
+// Usage is what the run cost. Times are milliseconds.
 type Usage struct {
 	CPU         int64 `json:"cpu_ms"`
 	PeakMemory  int64 `json:"peak_memory_bytes"`
@@ -113,3 +125,30 @@ type Usage struct {
 
 // cursors maps a checkpoint stream to its staged cursor.
 type cursors map[string]json.RawMessage
+
+// Facts are the collection_facts of a result: what was counted, without a verdict.
+type Facts struct {
+	ReferenceOnly bool         `json:"reference_only"`
+	SchemaVersion int          `json:"schema_version"`
+	Streams       []StreamFact `json:"streams"`
+}
+
+// A StreamFact is what is known of one in-scope stream.
+type StreamFact struct {
+	Stream            string       `json:"stream"`
+	Collected         int64        `json:"collected"`
+	Rejected          int64        `json:"rejected,omitempty"`
+	Considered        *int64       `json:"considered,omitempty"`
+	Covered           *int64       `json:"covered,omitempty"`
+	Checkpoint        string       `json:"checkpoint"`
+	PendingDetailGaps int          `json:"pending_detail_gaps"`
+	Skipped           *SkippedFact `json:"skipped"`
+	CollectionScope   string       `json:"collection_scope,omitempty"`
+}
+
+// A SkippedFact is the latest skip of a stream.
+type SkippedFact struct {
+	Reason         string            `json:"reason"`
+	RecoveryAction string            `json:"recovery_action,omitempty"`
+	Continuation   *abi.Continuation `json:"continuation,omitempty"`
+}

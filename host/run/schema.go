@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// A reducedSchema is what the timeline keeps of an input schema (R129).
+// A reducedSchema is what the timeline keeps of an input schema.
 type reducedSchema struct {
 	Type       string                 `json:"type"`
 	Properties map[string]schemaField `json:"properties"`
@@ -33,13 +33,8 @@ func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type
 // acceptable is what the accept of a file may say: extensions and media types.
 var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
-// secretNames are the parts of a field's name that make it secret (R130).
-var secretNames = []string{
-	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
-	"otp", "api_key", "apikey", "private_key", "qr",
-}
-
-// secretLooking is R130.
+// secretLooking reports whether a field is to be treated as a secret, whatever the
+// connector says of it.
 func secretLooking(kind, name string, spec strictjson.Value) bool {
 	format, _ := spec.Member("format")
 	if format.Equal("password") {
@@ -51,15 +46,14 @@ func secretLooking(kind, name string, spec strictjson.Value) bool {
 			return true
 		}
 	}
-	lower := strings.ToLower(name)
-	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) {
+	if redact.SecretName(name) {
 		return true
 	}
 	typ, _ := spec.Member("type")
 	return kind == abi.KindOTP && (typ.Absent() || typ.Equal("string"))
 }
 
-// deliveryOf is R155 to R157: how a field of an answer reaches the guest.
+// deliveryOf says how a field of an answer reaches the guest.
 func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 	if m.Sluice == nil {
 		return "plain"
@@ -74,15 +68,15 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 }
 
 // reduce builds the schema an owner is shown for an interaction or an
-// assistance (§15.3, R129). Names outside of the pattern become field_<n>.
-func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
+// assistance. Names outside of the pattern become field_<n>.
+func (qs *questions) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
 		return approvalSchema(raw)
 	}
 	schema, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	if err != nil || !props.Is(strictjson.KindObject) {
-		return r.defaultSchema(kind)
+		return qs.defaultSchema(kind)
 	}
 	out := &reducedSchema{Type: "object", Properties: map[string]schemaField{}}
 	renamed := shownNames(props)
@@ -90,7 +84,7 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 		if len(out.Properties) == abi.MaxSchemaFields {
 			break
 		}
-		out.Properties[renamed[name]] = r.reduceField(kind, name, spec)
+		out.Properties[renamed[name]] = qs.reduceField(kind, name, spec)
 	}
 	required, _ := schema.Member("required")
 	for item := range required.Items() {
@@ -102,20 +96,14 @@ func (r *run) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-func (r *run) reduceField(kind, name string, spec strictjson.Value) schemaField {
+func (qs *questions) reduceField(kind, name string, spec strictjson.Value) schemaField {
 	f := schemaField{Secret: secretLooking(kind, name, spec)}
-	if t, _ := spec.Member("type"); t.Is(strictjson.KindString) {
-		text, _ := t.Text()
-		f.Type = r.assistanceText(text, 20)
+	text := func(name string, most int) string {
+		m, _ := spec.Member(name)
+		s, _ := m.Text()
+		return qs.canary.Assistance(s, most)
 	}
-	if t, _ := spec.Member("format"); t.Is(strictjson.KindString) {
-		text, _ := t.Text()
-		f.Format = r.assistanceText(text, 40)
-	}
-	if t, _ := spec.Member("title"); t.Is(strictjson.KindString) {
-		text, _ := t.Text()
-		f.Title = r.assistanceText(text, 80)
-	}
+	f.Type, f.Format, f.Title = text("type", 20), text("format", 40), text("title", 80)
 	if accept, _ := spec.Member("accept"); f.isFile() {
 		f.Secret = false // its content is in no event anyway
 		if text, ok := accept.Text(); ok && acceptable.MatchString(text) {
@@ -123,12 +111,12 @@ func (r *run) reduceField(kind, name string, spec strictjson.Value) schemaField 
 		}
 	}
 	if f.Secret && kind != "" {
-		f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+		f.Delivery = deliveryOf(qs.plan.manifest, kind, name, true)
 	}
 	if enum, _ := spec.Member("enum"); !f.Secret {
 		for item := range enum.Items() {
 			if text, ok := item.Text(); ok && len(f.Enum) < 20 {
-				f.Enum = append(f.Enum, strictjson.AppendQuote(nil, r.assistanceText(text, 80)))
+				f.Enum = append(f.Enum, strictjson.AppendQuote(nil, qs.canary.Assistance(text, 80)))
 			}
 		}
 	}
@@ -136,7 +124,7 @@ func (r *run) reduceField(kind, name string, spec strictjson.Value) schemaField 
 }
 
 // approvalSchema has the decisions that the connector offers beyond accept and
-// reject, and a field for the text if its owner may edit it (R221). Nothing else
+// reject, and a field for the text if its owner may edit it. Nothing else
 // of the connector's schema counts.
 func approvalSchema(raw json.RawMessage) *reducedSchema {
 	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
@@ -162,12 +150,12 @@ func approvalSchema(raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-// defaultSchema is the default fields of §15.3; nil for manual_action.
-func (r *run) defaultSchema(kind string) *reducedSchema {
+// defaultSchema has the fields of a question without a schema; nil for manual_action.
+func (qs *questions) defaultSchema(kind string) *reducedSchema {
 	field := func(name string, secret bool) schemaField {
 		f := schemaField{Type: "string", Secret: secret}
 		if secret {
-			f.Delivery = deliveryOf(r.plan.manifest, kind, name, true)
+			f.Delivery = deliveryOf(qs.plan.manifest, kind, name, true)
 		}
 		return f
 	}

@@ -7,19 +7,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // FuzzAnswerSchema: whatever schema a guest asks with, an owner is shown at most
 // so many fields, each with a plain name and bounded text; what is required is
-// among them, and a name that looks like a secret's is one (R129, R130).
+// among them, and a name that looks like a secret's is one.
 func FuzzAnswerSchema(f *testing.F) {
 	f.Add("credentials", []byte(`{"properties":{"user":{"type":"string","title":"User"},"Pass word":{"format":"password"}},"required":["user","Pass word"]}`))
 	f.Add("otp", []byte(`{"properties":{"code":{},"n":{"type":"integer","enum":["1","2"]}},"required":["code","code","x"]}`))
 	f.Add("clarification", []byte(`{"properties":{"":{"writeOnly":true},"field_1":{"enum":["\u202e"]}}}`))
 	f.Add("approval", []byte(`7`))
 	f.Fuzz(func(t *testing.T, kind string, raw []byte) {
-		r := &run{plan: &Plan{manifest: &abi.Manifest{}}}
-		s := r.reduce(kind, raw)
+		qs := &questions{parts: &parts{plan: &Plan{manifest: &abi.Manifest{}}, canary: &redact.Canary{}}}
+		s := qs.reduce(kind, raw)
 		if s == nil {
 			return // manual_action has no fields
 		}

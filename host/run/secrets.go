@@ -1,24 +1,23 @@
 package run
 
 import (
-	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/base32"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
+	"fmt"
 	"io"
-	"iter"
-	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
 )
 
 // SecretFields lists the secrets a manifest declares. A manifest without a
-// sluice block declares them by setup.credential_capture (R156).
+// sluice block declares them by setup.credential_capture.
 func SecretFields(m *abi.Manifest) []abi.SecretField {
 	if m.Sluice != nil {
 		return m.Sluice.Secrets
@@ -27,7 +26,7 @@ func SecretFields(m *abi.Manifest) []abi.SecretField {
 }
 
 // Sealed reports whether a connector gets a handle for a secret instead of its
-// value (R155, R156).
+// value.
 func Sealed(m *abi.Manifest, f abi.SecretField) bool {
 	return m.Sluice != nil && f.Delivery != "plain"
 }
@@ -38,17 +37,17 @@ type deliveredSecrets struct {
 	env    []string
 }
 
-// deliver decides per declared secret between handle and value (R155, R156)
-// and registers both kinds with the canary (R165).
-func (r *run) deliver() {
-	p := r.plan
+// deliver decides per declared secret between handle and value
+// and registers both kinds with the canary.
+func (se *secrets) deliver() {
+	p := se.plan
 	for _, f := range SecretFields(p.manifest) {
 		value, ok := p.Secrets[f.Name]
 		switch {
 		case f.OAuth != nil:
-			value, ok = r.sealToken(f)
+			value, ok = se.sealToken(f)
 		case ok && slices.Contains(p.manifest.Sluice.ClientSecrets(), f.Name):
-			r.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
+			se.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
 			ok = false
 		}
 		if !ok {
@@ -57,70 +56,50 @@ func (r *run) deliver() {
 		switch {
 		case f.OAuth != nil: // sealed already
 		case Sealed(p.manifest, f):
-			value = r.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
+			value = se.seal(f.Name, value, slices.Concat(f.Destinations, p.Connection.Approved.Destinations[f.Name]))
 		default:
-			r.protect(f.Name, value)
+			se.protect(f.Name, value)
 		}
-		if p.secrets.values == nil {
-			p.secrets.values = map[string]string{}
+		if p.delivered.values == nil {
+			p.delivered.values = map[string]string{}
 		}
-		p.secrets.values[f.Name] = value
+		p.delivered.values[f.Name] = value
 		for _, name := range f.Env {
-			p.secrets.env = append(p.secrets.env, name+"="+value)
+			p.delivered.env = append(p.delivered.env, name+"="+value)
 		}
 	}
-	r.sealSessions()
+	se.sealSessions()
 }
 
 // protect remembers a value that the guest gets in plain.
-func (r *run) protect(field, value string) {
-	r.canary.protect(value)
-	if n := r.deps.Network; n != nil {
-		n.Protect(field, value, Forms(value))
-	}
+func (se *secrets) protect(field, value string) {
+	se.canary.Protect(value)
+	each(se.bindings, func(b binding.Keeper) { b.Protect(field, value, redact.Forms(value)) })
 }
 
 // seal returns a new handle for a value, which network and browser put where it
-// may go (§18.3).
-func (r *run) seal(field, value string, to []abi.Destination) string {
-	r.canary.protect(value)
-	r.canary.protectWord(value)
-	handle := newHandle(r.deps.Handles)
-	if n := r.deps.Network; n != nil {
-		n.Seal(field, handle, value, Forms(value), to)
-	}
-	if b := r.browser.open(); b != nil {
-		b.Seal(field, handle, value, Forms(value), to)
-	}
+// may go.
+func (se *secrets) seal(field, value string, to []abi.Destination) string {
+	se.canary.Protect(value)
+	se.canary.ProtectWord(value)
+	handle := newHandle(se.deps.Handles)
+	each(se.bindings, func(b binding.Sealer) { b.Seal(field, handle, value, redact.Forms(value), to) })
 	return handle
 }
 
-// shortest is what R167 and R163 look for: shorter values would be found in
-// everything.
-const shortest = 4
-
-// Forms are the encodings in which a value is looked for outside of records,
-// once each.
-func Forms(value string) (out [][]byte) {
-	for _, f := range append(forms(value), spellings(value)...) {
-		if len(f) >= shortest && !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, f) }) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// sealedUses reports where values were sent for the first time (R164).
-func (r *run) sealedUses() {
-	r.deps.Network.Uses(func(field, origin, placement string) {
-		e := r.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
-		r.submit(&store.Commit{Events: []store.Event{e}}, nil)
+// sealedUses reports where values were sent for the first time.
+func (se *secrets) sealedUses() {
+	each(se.bindings, func(b binding.Keeper) {
+		b.Uses(func(field, origin, placement string) {
+			e := se.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+			se.commits.record(e)
+		})
 	})
 }
 
-// environment is R33: TZ and the names the manifest declares, nothing else.
+// environment is TZ and the names the manifest declares, nothing else.
 func (p *Plan) environment() []string {
-	env := append([]string{"TZ=UTC"}, p.secrets.env...)
+	env := append([]string{"TZ=UTC"}, p.delivered.env...)
 	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
 		return env
 	}
@@ -147,7 +126,7 @@ func (p *Plan) environment() []string {
 	return env
 }
 
-// newHandle makes a handle of R158: 128 random bits, no padding.
+// newHandle makes a handle: 128 random bits, no padding.
 func newHandle(random io.Reader) string {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -161,229 +140,9 @@ func handleOf(b [16]byte) string {
 	return "sluice-sealed-v1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// A canary finds protected values in what a guest emits (R165 to R167, S93).
-// Without protected values it costs one comparison.
-type canary struct {
-	off     bool     // leak_canary: off; redaction goes on (R168)
-	within  [][]byte // forms of values of 8 bytes or more, found anywhere
-	search  *search  // for them; nil for none
-	whole   []string // values of 4 to 7 bytes, found as a whole string only
-	words   []string // those of them that texts are searched for as a word: answers and sealed values
-	longest int
-	Hits    int64 // redactions so far
-}
-
-// protectWord has texts searched for a short value that is protected: a code that
-// the owner typed is told nowhere, while a number that is a stored secret by chance stays.
-func (c *canary) protectWord(value string) {
-	if len(value) >= 4 && len(value) < 8 && !slices.Contains(c.words, value) {
-		c.words = append(c.words, value)
-	}
-}
-
-// protect remembers a value until the run ends.
-func (c *canary) protect(value string) {
-	switch {
-	case len(value) >= 8:
-		for _, form := range forms(value) {
-			if len(form) >= 8 && !slices.ContainsFunc(c.within, func(o []byte) bool { return bytes.Equal(o, form) }) {
-				c.within = append(c.within, form)
-				c.longest = max(c.longest, len(form))
-			}
-		}
-		c.search = newSearch(c.within)
-	case len(value) >= 4:
-		if !slices.Contains(c.whole, value) {
-			c.whole = append(c.whole, value)
-		}
-	}
-}
-
-// forms lists the encodings that are searched for: raw, JSON, percent, hex and
-// base64 in its three alignments.
-func forms(value string) [][]byte {
-	raw := []byte(value)
-	quoted := strictjson.AppendQuote(nil, value)
-	out := [][]byte{
-		raw, quoted[1 : len(quoted)-1],
-		[]byte(url.QueryEscape(value)), []byte(url.PathEscape(value)),
-		[]byte(hex.EncodeToString(raw)), []byte(strings.ToUpper(hex.EncodeToString(raw))),
-	}
-	for shift := range 3 {
-		padded := append(make([]byte, shift), raw...)
-		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			e := enc.EncodeToString(padded)
-			// Characters that also hold bits of the neighbours do not count.
-			from, to := []int{0, 2, 3}[shift], len(e)
-			if len(padded)%3 != 0 {
-				to--
-			}
-			out = append(out, []byte(e[from:to]))
-		}
-	}
-	return out
-}
-
-// armed reports whether there is anything to look for.
-func (c *canary) armed() bool { return len(c.within) > 0 || len(c.whole) > 0 }
-
-// leaks reports whether JSON text contains a protected value (R167).
-func (c *canary) leaks(raw []byte) bool {
-	if c.off || !c.armed() {
-		return false
-	}
-	return c.find(raw)
-}
-
-// leaksText is leaks for a text.
-func (c *canary) leaksText(text []byte) bool {
-	return !c.off && c.armed() && c.find(strictjson.AppendQuote(nil, text))
-}
-
-// find looks at raw, which is JSON, as it is spelled, and at its strings as
-// they are meant, since an escape hides a value from the first look.
-func (c *canary) find(raw []byte) bool {
-	if c.spelled(raw) {
-		return true
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return false
-	}
-	for token := range texts(raw) {
-		if c.meant(strictjson.String(token)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *canary) spelled(raw []byte) bool {
-	if c.search != nil && c.search.in(raw) {
-		return true
-	}
-	for _, w := range c.whole {
-		if bytes.Contains(raw, strictjson.AppendQuote(nil, w)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *canary) meant(text string) bool {
-	return c.search != nil && c.search.in([]byte(text)) || slices.Contains(c.whole, text)
-}
-
-// locate returns the JSON pointer of the first member that leaks, "" when only
-// the whole does. It stops above a name that is a protected value itself.
-func (c *canary) locate(v strictjson.Value) string {
-	i := 0
-	for item := range v.Items() {
-		if c.find(item.Raw) {
-			return "/" + itoa(i) + c.locate(item)
-		}
-		i++
-	}
-	for name, m := range v.Members() {
-		if c.find(strictjson.AppendQuote(nil, name)) {
-			return ""
-		}
-		if c.find(m.Raw) {
-			return "/" + pointer.Replace(abi.Cut(abi.Clean(name), 64)) + c.locate(m)
-		}
-	}
-	return ""
-}
-
-// pointer escapes a member name for a JSON pointer.
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-// redact replaces protected values in a text (R166).
-func (c *canary) redact(s string) string {
-	if !c.armed() {
-		return s
-	}
-	for _, w := range c.within {
-		if n := strings.Count(s, string(w)); n > 0 {
-			c.Hits += int64(n)
-			s = strings.ReplaceAll(s, string(w), "[REDACTED_SECRET]")
-		}
-	}
-	if slices.Contains(c.whole, s) {
-		c.Hits++
-		return "[REDACTED_SECRET]"
-	}
-	for _, w := range c.words {
-		s = c.redactWord(s, w)
-	}
-	return s
-}
-
-// redactWord replaces a short value where it is a word of its own: a code of six
-// digits within a longer number is something else.
-func (c *canary) redactWord(s, word string) string {
-	var out strings.Builder
-	for from := 0; ; {
-		at := strings.Index(s[from:], word)
-		if at < 0 {
-			return out.String() + s[from:]
-		}
-		end := from + at + len(word)
-		out.WriteString(s[from : from+at])
-		if isInWord(s, from+at, end) {
-			out.WriteString(word)
-		} else {
-			c.Hits++
-			out.WriteString("[REDACTED_SECRET]")
-		}
-		from = end
-	}
-}
-
-// redactJSON redacts every string of a JSON value, names included. A value that
-// hides elsewhere, such as in a number, takes the whole with it.
-func (c *canary) redactJSON(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || !c.armed() || !c.find(raw) {
-		return raw
-	}
-	out := make(json.RawMessage, 0, len(raw))
-	at := 0
-	for token, from := range texts(raw) {
-		if text := strictjson.String(token); c.meant(text) {
-			out = append(out, raw[at:from]...)
-			out = strictjson.AppendQuote(out, c.redact(text))
-			at = from + len(token)
-		}
-	}
-	if out = append(out, raw[at:]...); c.find(out) {
-		c.Hits++
-		return json.RawMessage(`"[REDACTED_SECRET]"`)
-	}
-	return out
-}
-
-// texts yields the strings of a JSON text, as spelled, and where they begin.
-func texts(raw []byte) iter.Seq2[[]byte, int] {
-	return func(yield func([]byte, int) bool) {
-		for i := 0; i < len(raw); i++ {
-			if raw[i] != '"' {
-				continue
-			}
-			from := i
-			for i++; raw[i] != '"'; i++ {
-				if raw[i] == '\\' {
-					i++
-				}
-			}
-			if !yield(raw[from:i+1], from) {
-				return
-			}
-		}
-	}
-}
-
 // atOwners is a destination of an answer where it really is: one that the manifest
 // leaves to the owner is at each origin that they named for a secret of this
-// connection (R157), with the placements that the manifest asks for.
+// connection, with the placements that the manifest asks for.
 func (p *Plan) atOwners(d abi.Destination) (out []abi.Destination) {
 	if d.Origin != abi.OwnerOrigin {
 		return []abi.Destination{d}
@@ -396,4 +155,127 @@ func (p *Plan) atOwners(d abi.Destination) (out []abi.Destination) {
 		}
 	}
 	return out
+}
+
+// A Token is a secret that the host obtains, such as an access token of OAuth
+// 2.0: its value changes while a run lasts.
+type Token interface {
+	// Current returns the value of the moment, another than the one that a server
+	// refused, if there is one; refused is "" for none.
+	Current(ctx context.Context, refused string) (string, error)
+	// Tell has f told of every secret that it has or gets, before Current returns
+	// what came with it. f may be called from any goroutine.
+	Tell(f func(secret string))
+}
+
+// checkToken is checkSecrets for a secret that the host obtains.
+func (p *Plan) checkToken(f abi.SecretField) error {
+	if !f.Required || p.Tokens[f.Name] != nil {
+		return nil
+	}
+	if key := f.OAuth.ClientSecret; key != "" && p.Secrets[key] == "" {
+		return refuse("secret_missing", "secret %s is required to obtain %s; store it with sluice secret set %s %s, or give it with --secret %s=@FILE",
+			key, f.Name, p.Connection.ID, key, key).with("secret", key)
+	}
+	return refuse("secret_missing", "secret %s is not authorized; do that with %s", f.Name, AuthorizeCommand(p.manifest, string(p.Connection.ID), f.Name)).
+		with("secret", f.Name)
+}
+
+// AuthorizeCommand is what an owner says to authorize a secret.
+func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
+	command := "sluice secret authorize " + m.Name() + " " + secret
+	if connection != m.Name() {
+		command += " --connection " + connection
+	}
+	return command
+}
+
+// sealToken returns a handle for whatever a token is when a request is made.
+// Everything that was used to obtain it is protected as well.
+func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
+	t := se.plan.Tokens[f.Name]
+	if t == nil || !has[binding.Keeper](se.bindings) {
+		return "", false
+	}
+	handle = newHandle(se.deps.Handles)
+	each(se.bindings, func(b binding.Keeper) { b.SealCurrent(f.Name, handle, t.Current, f.Destinations) })
+	var keepers []binding.Keeper // it may be told beside the loop
+	each(se.bindings, func(b binding.Keeper) { keepers = append(keepers, b) })
+	t.Tell(func(secret string) {
+		for _, k := range keepers {
+			k.Echo(handle, redact.Forms(secret))
+		}
+		se.learned.add(secret)
+	})
+	se.learn()
+	return handle, true
+}
+
+// sealSessions has the network keep session tokens of answers from the guest. Their
+// handles are drawn from one number, so that a replay has the same whatever comes
+// first.
+func (se *secrets) sealSessions() {
+	b := se.plan.manifest.Sluice
+	if b == nil || len(b.SessionTokens) == 0 || !has[binding.Keeper](se.bindings) {
+		return
+	}
+	var places []abi.SessionToken
+	for _, t := range b.SessionTokens {
+		at := se.plan.atOwners(abi.Destination{Origin: t.Origin})
+		if len(at) == 0 { // the owner named no server: it may be any
+			at = []abi.Destination{{}}
+		}
+		for _, d := range at {
+			t.Origin = d.Origin
+			places = append(places, t)
+		}
+	}
+	var base [16]byte
+	if _, err := io.ReadFull(se.deps.Handles, base[:]); err != nil {
+		panic("no random bytes: " + err.Error()) // as in newHandle
+	}
+	mint := func(field string, n int, value string) (string, [][]byte) {
+		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
+		handle := handleOf([16]byte(sum[:16]))
+		if value == "" { // a replay has none
+			return handle, nil
+		}
+		se.learned.add(value)
+		return handle, redact.Forms(value)
+	}
+	each(se.bindings, func(b binding.Keeper) { b.SealTokens(places, mint) })
+}
+
+// secrets gives the guest its secrets, as handles or in plain, and protects them.
+type secrets struct {
+	*parts
+	learned learned
+}
+
+// learn protects the secrets that came up in a call.
+func (se *secrets) learn() { se.learned.each(se.canary.Protect) }
+
+// learned are secrets that came up beside the loop, where the canary is not to
+// be touched. They reach it before the reply of the call that brought them up
+// reaches the guest.
+type learned struct {
+	mu     sync.Mutex // guards values
+	values []string
+}
+
+func (l *learned) add(value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.values = append(l.values, value)
+}
+
+// each takes what there is.
+func (l *learned) each(f func(string)) {
+	l.mu.Lock()
+	values := l.values
+	l.values = nil
+	l.mu.Unlock()
+	for _, v := range values {
+		f(v)
+	}
 }

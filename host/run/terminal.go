@@ -8,153 +8,151 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
-// terminalRetry bounds how long a terminal event is tried to be written (R96).
+// terminalRetry bounds how long a terminal event is tried to be written.
 const terminalRetry = 30 * time.Second
 
-// perStream reports whether the store commits cursors one by one (R92).
-func (r *run) perStream() bool {
-	s, ok := r.deps.Store.(interface{ PerStream() bool })
+// terminal makes the end of a run durable.
+type terminal struct {
+	*parts
+	ending bool  // the terminal event is being written
+	lost   error // why it is not durable
+}
+
+// writing reports whether the terminal event is on its way.
+func (te *terminal) writing() bool { return te.ending }
+
+// failure is why the terminal event is not durable, nil when it is.
+func (te *terminal) failure() error { return te.lost }
+
+// perStream reports whether the store commits cursors one by one.
+func (te *terminal) perStream() bool {
+	s, ok := te.deps.Store.(interface{ PerStream() bool })
 	return ok && s.PerStream()
 }
 
 // terminate writes what a run leaves behind: eligible cursors, closed gaps, the
-// terminal event (R92). A store that refuses a cursor makes the run a failed
-// one, told by a second commit (R93).
-func (r *run) terminate(end ending) *Result {
-	r.ending = true
-	dropped := r.dropBuffers()
-	if c := r.grantFault(); c != nil && end.commit {
+// terminal event. A store that refuses a cursor makes the run a failed
+// one, told by a second commit.
+func (te *terminal) terminate(end ending) *Result {
+	te.ending = true
+	dropped := te.records.dropBuffers()
+	if c := te.plan.grantFault(); c != nil && end.commit {
 		end = ending{status: abi.Failed, event: "run.failed", cause: c}
 	}
-	eligible, lead := r.checkpoints(end, dropped)
-	lead = append(lead, r.refusedRecords()...)
-	if r.perStream() {
+	eligible, lead := te.checkpoints(end, dropped)
+	lead = append(lead, te.records.refusedRecords()...)
+	if te.perStream() {
 		for len(eligible) > 0 {
-			if err := r.advance(lead, eligible[0]); err != nil {
-				return r.refused(lead, eligible[0], err)
+			if err := te.advance(lead, eligible[0]); err != nil {
+				return te.refused(lead, eligible[0], err)
 			}
 			eligible, lead = eligible[1:], nil
 		}
 	}
-	gaps := r.gaps.clone()
-	commit, result := r.final(end, lead, eligible)
-	err := r.write(commit)
+	gaps := te.gaps.clone()
+	commit, result := te.final(end, lead, eligible)
+	err := te.write(commit)
 	if err == nil {
 		return result
 	}
 	var sink *store.SinkError
 	if (len(eligible) > 0 || errors.As(err, &sink)) && !gone(err) {
-		r.gaps, r.states.committed = gaps, r.states.committed[:len(r.states.committed)-len(eligible)]
-		r.reopen(commit.Gaps)
-		return r.refused(lead, refusedStream(err, eligible), err)
+		te.gaps.restore(gaps)
+		te.states.takeBack(len(eligible))
+		te.gaps.reopen(commit.Gaps)
+		return te.refused(lead, refusedStream(err, eligible), err)
 	}
-	slog.Error("terminal event not written", "run", r.id, "error", err)
-	return r.unwritten(result, err)
+	slog.Error("terminal event not written", "run", te.id, "error", err)
+	return te.unwritten(result, err)
 }
 
-// checkpoints decides which staged cursors may commit (§12.2, §12.3).
-func (r *run) checkpoints(end ending, dropped map[string]bool) (eligible []string, events []store.Event) {
+// checkpoints decides which staged cursors may commit.
+func (te *terminal) checkpoints(end ending, dropped map[string]bool) (eligible []string, events []store.Event) {
 	if !end.commit {
 		return nil, nil
 	}
-	short, events := r.shortfalls()
-	eligible = r.eligible(end.status == abi.Failed, short, dropped)
-	if !r.plan.persist {
+	short, events := te.states.shortfalls()
+	eligible = te.states.eligible(end.status == abi.Failed, short, dropped)
+	if !te.plan.persist {
 		return nil, events
 	}
-	for _, s := range r.states.order {
-		if !slices.Contains(eligible, s) {
-			r.states.withheld = append(r.states.withheld, s)
-		}
-	}
+	te.states.withhold(eligible)
 	return eligible, events
-}
-
-func (r *run) state(stream string) store.State {
-	return store.State{Stream: store.Stream(stream), Cursor: r.states.cursors[stream], CommittedAt: time.Now(), RunID: r.id}
-}
-
-// advanced is run.state_advanced for the next committed stream.
-func (r *run) advanced(stream string) store.Event {
-	return r.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
-		"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode,
-		"grant_id": nullable(string(r.plan.grant)), "state_streams_committed": len(r.states.committed) + 1,
-	})
 }
 
 // advance commits one cursor behind lead, in a store that cannot commit them
 // together.
-func (r *run) advance(lead []store.Event, stream string) error {
-	events := append(slices.Clone(lead), r.advanced(stream))
-	err := r.write(&store.Commit{Advance: []store.State{r.state(stream)}, Events: events})
+func (te *terminal) advance(lead []store.Event, stream string) error {
+	events := append(slices.Clone(lead), te.states.advanced(stream))
+	err := te.write(&store.Commit{Advance: []store.State{te.states.state(stream)}, Events: events})
 	if err == nil {
-		r.states.committed = append(r.states.committed, stream)
+		te.states.commit(stream)
 	}
 	return err
 }
 
 // gapsAtOnce is how many gaps the terminal commit closes. A run may close
 // 50,000: the others go ahead of it, which is harmless, for a gap closes on the
-// strength of records that are durable already (R99).
+// strength of records that are durable already.
 const gapsAtOnce = 200
 
 // final builds the terminal commit and the result that goes with it.
-func (r *run) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
-	c := &store.Commit{End: true, Events: slices.Concat(lead, r.closeAssistances(end.status, end.reason(), end.timedOut()))}
-	if r.cancel != nil && r.cancel.event != nil {
-		c.Events = append(c.Events, *r.cancel.event)
-	}
+func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
+	c := &store.Commit{End: true, Events: slices.Concat(lead, te.assistances.closeAssistances(end.status, end.reason(), end.timedOut()))}
+	c.Events = append(c.Events, te.outcome.asked()...)
 	for _, s := range eligible {
-		c.Advance = append(c.Advance, r.state(s))
-		c.Events = append(c.Events, r.advanced(s))
-		r.states.committed = append(r.states.committed, s)
+		c.Advance = append(c.Advance, te.states.state(s))
+		c.Events = append(c.Events, te.states.advanced(s))
+		te.states.commit(s)
 	}
-	gaps, events := r.closedGaps(end.status == abi.Succeeded)
+	gaps, events := te.gaps.closedGaps(end.status == abi.Succeeded)
 	for len(gaps) > gapsAtOnce {
-		r.submit(&store.Commit{Gaps: gaps[:gapsAtOnce], Events: events[:gapsAtOnce]}, nil)
+		te.commits.submit(&store.Commit{Gaps: gaps[:gapsAtOnce], Events: events[:gapsAtOnce]}, nil)
 		gaps, events = gaps[gapsAtOnce:], events[gapsAtOnce:]
 	}
 	c.Gaps, c.Events = gaps, append(c.Events, events...)
 	if end.status == abi.Succeeded {
-		g := r.plan.Connection.Grant
+		g := te.plan.Connection.Grant
 		c.ConsumeGrant = g != nil && g.AccessMode == "single_use"
 	}
-	r.closingGaps(end)
+	te.report.closingGaps(end)
 	now := time.Now()
-	result := r.result(end, now)
-	if r.guest != nil {
-		c.Events = append(c.Events, r.nodeEnd(end, result, now))
+	result := te.report.result(end, now)
+	if te.guest != nil {
+		c.Events = append(c.Events, te.report.nodeEnd(end, result, now))
 	}
-	last := r.terminalEvent(end, result, now)
+	last := te.report.terminalEvent(end, result, now)
 	c.Events = append(c.Events, last)
-	r.rec.Status, r.rec.Phase, r.rec.FinishedAt = end.status, "", &last.OccurredAt // the log and the record say the same
-	if raw, err := marshal(result); err == nil {
-		r.rec.Result = raw
+	raw, err := marshal(result)
+	if err != nil {
+		slog.Error("encode result", "run", te.id, "error", err)
 	}
-	c.Run = ptr(r.rec)
+	c.Run = te.loop.ended(end.status, last.OccurredAt, raw)
 	return c, result
 }
 
-// refused is R93: stream X could not be committed, so the run failed. Without a
-// stream it is R5: the sink refused the success itself.
-func (r *run) refused(lead []store.Event, stream string, err error) *Result {
+// refused is the end of a run whose cursor of a stream could not be committed: it
+// failed. Without a stream the sink refused the success itself.
+func (te *terminal) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	if stream != "" {
+		staged, committed := te.states.counts()
 		c.message = abi.Cut("The state of "+stream+" could not be committed: "+c.message, 500)
-		lead = append(lead, r.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
-			"cursor": r.shownCursor(r.states.cursors[stream]), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(r.plan.grant)),
-			"error_message": redactGap(err.Error(), 200), "state_streams_staged": len(r.states.order),
-			"state_streams_committed": len(r.states.committed),
+		lead = append(lead, te.journal.streamEvent("run.state_commit_failed", abi.Failed, stream, data{
+			"cursor": te.journal.shownCursor(te.states.cursor(stream)), "checkpoint_mode": checkpointMode, "grant_id": nullable(string(te.plan.grant)),
+			"error_message": redact.Gap(err.Error(), 200), "state_streams_staged": staged,
+			"state_streams_committed": committed,
 		}))
 	}
 	end := ending{status: abi.Failed, cause: c, event: "run.failed"}
-	commit, result := r.final(end, lead, nil)
-	if err := r.write(commit); err != nil {
-		slog.Error("terminal event not written", "run", r.id, "error", err)
-		return r.unwritten(result, err)
+	commit, result := te.final(end, lead, nil)
+	if err := te.write(commit); err != nil {
+		slog.Error("terminal event not written", "run", te.id, "error", err)
+		return te.unwritten(result, err)
 	}
 	return result
 }
@@ -175,46 +173,37 @@ func gone(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errLeft)
 }
 
-// reopen takes back gaps whose closing was not committed.
-func (r *run) reopen(gaps []store.DetailGap) {
-	for _, g := range gaps {
-		if kept := r.details.byID[g.ID]; kept != nil {
-			kept.Status = gapPending
-		}
-	}
-}
-
-// unwritten is a result whose terminal event is not durable: never a success
-// (R96). The next start of the host closes the run.
-func (r *run) unwritten(result *Result, err error) *Result {
+// unwritten is a result whose terminal event is not durable: never a success.
+// The next start of the host closes the run.
+func (te *terminal) unwritten(result *Result, err error) *Result {
 	if result.Status == abi.Succeeded {
 		result.Status, result.TerminalReason = abi.Failed, ptr("runtime_error")
 		result.CheckpointSummary.CommitStatus = CommitNone
 		result.CheckpointSummary.StateStreamsCommitted = 0
 	}
 	result.Outcome = result.Status
-	r.lost = err
+	te.lost = err
 	result.Failure = &Failure{Reason: *result.TerminalReason, Origin: "storage",
 		Message: abi.Cut("The end of the run could not be written: "+err.Error(), 500)}
 	return result
 }
 
 // write makes a commit durable, with back-off while the store is unwell.
-func (r *run) write(c *store.Commit) error {
-	c.Lease, c.Grant = r.lease, r.plan.grant
-	span := r.appended(c.Events)
-	r.inOrder(c.Events)
+func (te *terminal) write(c *store.Commit) error {
+	te.lease.sign(c)
+	span := te.journal.appended(c.Events)
+	te.journal.inOrder(c.Events)
 	var ack store.Ack
-	err := r.patiently(terminalRetry, func(ctx context.Context) (err error) {
-		ack, err = persist(ctx, r.deps.Store, c)
+	err := te.loop.patiently(terminalRetry, func(ctx context.Context) (err error) {
+		ack, err = persist(ctx, te.deps.Store, c)
 		return err
 	})
 	span.end(err)
 	if err != nil {
-		r.sequence -= uint64(len(c.Events))
+		te.journal.refused(c.Events)
 		return err
 	}
-	r.announce(c.Events, ack)
+	te.journal.announce(c.Events, ack)
 	return nil
 }
 
@@ -235,4 +224,74 @@ func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ac
 		case <-time.After(wait):
 		}
 	}
+}
+
+// memoryWall is what the worker's memory was bounded by.
+func (te *terminal) memoryWall() int64 {
+	if g, ok := te.guest.(interface{ MemoryWall() uint64 }); ok {
+		return int64(g.MemoryWall())
+	}
+	return int64(te.outcome.left().Usage.PeakMemoryBytes)
+}
+
+// breach records that a limit with an openwop name was hit.
+func (te *terminal) breach(c *cause) {
+	if c == nil || te.outcome.left() == nil {
+		return
+	}
+	var d data
+	switch {
+	case c.reason == "memory_limit_exceeded":
+		d = data{"kind": "wasm-memory", "limit": te.memoryWall(), "observed": int64(te.outcome.left().Usage.PeakMemoryBytes)}
+	case c.deadline == "compute":
+		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(), "observed": te.clocks.computed().Milliseconds()}
+	default:
+		return
+	}
+	defer te.outcome.unchanged()()
+	te.commits.record(te.journal.nodeEvent("cap.breached", "failed", d))
+	te.loop.settled()
+}
+
+// finish ends a run whose guest is gone, or never was.
+func (r *run) finish() *Result {
+	r.clocks.end(time.Now())
+	r.bindings.abort() // what the guest did not wait for
+	r.calls.lastLine()
+	r.questions.leftWaiting()
+	r.output.endText()
+	if r.guest != nil {
+		r.output.endLog()
+	}
+	r.secrets.sealedUses()
+	r.output.flushProgress(time.Now(), true) // the last message is never lost
+	r.settled()
+	r.records.keepEmitted()
+	if r.outcome.ready() && r.outcome.orderly() {
+		r.outcome.checkExit()
+	}
+	if !r.outcome.over() && r.outcome.orderly() && r.outcome.proposal().Status == abi.Succeeded {
+		r.calls.taped(true)
+	}
+	r.bindings.closeSpeakers()
+	r.stop()
+	end := r.outcome.decide()
+	r.terminal.breach(end.cause)
+	r.control.phase("committing")
+	result := r.terminal.terminate(end)
+	r.journal.endNode(result.err())
+	r.control.over(statusOf(result))
+	r.bindings.close()
+	return result
+}
+
+// statusOf is how the API calls the end of a run.
+func statusOf(r *Result) string {
+	switch {
+	case r.Status == abi.Succeeded:
+		return "completed"
+	case r.CancelCause != "":
+		return "cancelled"
+	}
+	return "failed"
 }

@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
 // A keeper is a network that remembers what it is to keep from the guest.
 type keeper struct {
-	Network
+	binding.Binding
+	binding.Keeper
 	places []abi.SessionToken
 	mint   func(field string, n int, value string) (string, [][]byte)
 }
@@ -35,9 +38,10 @@ func TestSealSessions(t *testing.T) {
 		for _, origin := range named {
 			c.Approved.Destinations = map[string][]abi.Destination{"password": append(c.Approved.Destinations["password"], abi.Destination{Origin: origin})}
 		}
-		r := &run{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}}
+		r := &secrets{parts: &parts{plan: &Plan{manifest: &abi.Manifest{Sluice: &abi.SluiceBlock{SessionTokens: tokens}}}, canary: &redact.Canary{}}}
 		r.plan.Connection = c
-		r.deps.Network, r.deps.Handles = k, bytes.NewReader(bytes.Repeat([]byte("seed"), 4))
+		r.bindings = &bindings{parts: r.parts, all: []binding.Binding{k}}
+		r.deps.Handles = bytes.NewReader(bytes.Repeat([]byte("seed"), 4))
 		r.sealSessions()
 		for _, field := range []string{"session", "own"} {
 			for n := 1; n <= 2; n++ {
@@ -48,8 +52,8 @@ func TestSealSessions(t *testing.T) {
 		if _, forms := k.mint("session", 1, "value-of-a-session"); len(forms) == 0 {
 			t.Error("nothing to look for")
 		}
-		r.learned.each(r.canary.protect)
-		if got := r.canary.redact("it is value-of-a-session"); strings.Contains(got, "value") {
+		r.learn()
+		if got := r.canary.Text("it is value-of-a-session"); strings.Contains(got, "value") {
 			t.Errorf("the log has %s", got)
 		}
 		return k, all

@@ -25,7 +25,7 @@ func (m mark) covers(run store.RunID, sequence uint64) bool {
 	return m.RunID > run || m.RunID == run && m.Sequence >= sequence
 }
 
-// NeedsAttention reports whether a connection waits for its owner (R202).
+// NeedsAttention reports whether a connection waits for its owner.
 func (s *Scheduler) NeedsAttention(ctx context.Context, id store.ConnectionID) (bool, error) {
 	m, _, err := s.readMark(ctx, id)
 	if err != nil || m.RunID == "" || m.Cleared {
@@ -77,12 +77,11 @@ func (s *Scheduler) changeMark(ctx context.Context, id store.ConnectionID, edit 
 			return fmt.Errorf("encode mark of %s: %w", id, err)
 		}
 		err = s.d.Store.Write(ctx, store.Write{Kind: store.Attention, ID: string(id), Data: data, If: &revision})
-		var conflict *store.ConflictError
 		switch {
 		case err == nil:
 			s.d.Changed(id)
 			return nil
-		case !errors.As(err, &conflict) || try == attempts:
+		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return fmt.Errorf("save mark of %s: %w", id, err)
 		}
 	}
@@ -94,7 +93,7 @@ func automatic(r store.Run) bool { return r.TriggerKind != "manual" }
 const eventPage = 200
 
 // heed reads the timeline of an automatic run as far as it goes, for the
-// questions in it (R202). Reading it again changes nothing.
+// questions in it. Reading it again changes nothing.
 func (s *Scheduler) heed(ctx context.Context, run store.Run, o *open) error {
 	for {
 		events, err := s.d.Store.Events(ctx, run.ID, o.Read, eventPage)

@@ -7,11 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestCrashAtEveryCommit: S112, R197. Whatever commit the power is cut at, each
+// TestCrashAtEveryCommit: Whatever commit the power is cut at, each
 // slot starts once and is recorded once, and no attempt is made twice.
 func TestCrashAtEveryCommit(t *testing.T) {
 	const hours = 4
@@ -42,7 +43,7 @@ func commitsOf(t *testing.T, hours int) (total int) {
 		w.play = everySecond
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(time.Duration(hours)*time.Hour + 30*time.Minute)
 		w.set(func() { total = w.commits })
 	})
@@ -53,7 +54,7 @@ func crash(t *testing.T, n int, after bool, hours int) {
 	w := newWorld(t)
 	w.play = everySecond
 	s, _ := w.start()
-	w.put(s, schedule.Request{Cron: hourly})
+	w.put(s, host.ScheduleDefinition{Cron: hourly})
 	w.set(func() {
 		if w.cutBefore = n; after {
 			w.cutBefore, w.cutAfter = 0, n
@@ -101,14 +102,14 @@ func crash(t *testing.T, n int, after bool, hours int) {
 	}
 }
 
-// TestStopLeavesRuns: R190. A run that is still active when nobody waits any
+// TestStopLeavesRuns: A run that is still active when nobody waits any
 // longer is recorded by the next start.
 func TestStopLeavesRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: time.Hour} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + time.Minute)
 		stop()
 		equal(t, "records", len(w.history(s)), 0)
@@ -120,14 +121,14 @@ func TestStopLeavesRuns(t *testing.T) {
 	})
 }
 
-// TestStoppedRunGoesOn: R188, R190. A run that ended because its host stopped is
+// TestStoppedRunGoesOn: A run that ended because its host stopped is
 // tried again by the next one; its tick is recorded once.
 func TestStoppedRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(q schedule.Start) play { return play{lasts: time.Second, forever: q.Attempt == 1} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + time.Minute)
 		s.Quiesce()
 		w.end(w.begun()[0].Run, failed("controller_restarted"))
@@ -143,7 +144,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	})
 }
 
-// TestRecordedOnce: R208. A record whose commit seemed to fail is not written
+// TestRecordedOnce: A record whose commit seemed to fail is not written
 // again.
 func TestRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +152,7 @@ func TestRecordedOnce(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(time.Hour + 30*time.Second)
 		w.set(func() { w.cutAfter = w.commits + 1 })
 		pass(40 * time.Second)
@@ -162,14 +163,14 @@ func TestRecordedOnce(t *testing.T) {
 	})
 }
 
-// TestMissedByLittle: R199. What passed while the host was down was missed, however
+// TestMissedByLittle: What passed while the host was down was missed, however
 // short that was.
 func TestMissedByLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		no := false
-		w.put(s, schedule.Request{Cron: "0 1 * * *", CatchUp: &no})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *", CatchUp: &no})
 		pass(time.Hour - 5*time.Second)
 		stop()
 		pass(10 * time.Second)
@@ -181,14 +182,14 @@ func TestMissedByLittle(t *testing.T) {
 	})
 }
 
-// TestPausedMeanwhile: S112. A schedule that its owner pauses while its gates are
+// TestPausedMeanwhile: A schedule that its owner pauses while its gates are
 // asked starts nothing.
 func TestPausedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		w.set(func() {
 			w.look = func() {
 				w.set(func() { w.look = nil })

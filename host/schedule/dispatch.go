@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -14,8 +15,7 @@ import (
 func (s *Scheduler) dispatch(id store.ConnectionID) (*open, error) {
 	for try := 1; ; try++ {
 		o, err := s.try(id)
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || try == attempts {
+		if !errors.As(err, new(*store.ConflictError)) || try == attempts {
 			return o, err
 		}
 	}
@@ -24,7 +24,7 @@ func (s *Scheduler) dispatch(id store.ConnectionID) (*open, error) {
 // try is dispatch until somebody changes the schedule: *store.ConflictError.
 func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
 	d, err := s.load(s.ctx, id)
-	var gone *Error
+	var gone *host.Refusal
 	switch {
 	case errors.As(err, &gone):
 		s.unplan(id)
@@ -48,9 +48,9 @@ func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
 	return s.decide(id, d, now)
 }
 
-// moved: a run that somebody started meanwhile puts off an interval (R196).
+// moved: a run that somebody started meanwhile puts off an interval.
 func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
-	t, err := d.Definition.timetable()
+	t, err := timetableOf(d.Definition)
 	if err != nil || t.interval == 0 || d.LastStarted.IsZero() {
 		return false, err
 	}
@@ -62,7 +62,7 @@ func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
 
 func (s *Scheduler) decide(id store.ConnectionID, d document, now time.Time) (*open, error) {
 	missed := now.Sub(d.DueAt) > late || d.DueAt.Before(s.began())
-	if missed && !d.Definition.CatchUp { // R199
+	if missed && !d.Definition.CatchUp {
 		return nil, errors.Join(s.advance(&d, now), s.save(id, d))
 	}
 	v, err := s.judged(id, d, now)
@@ -80,7 +80,7 @@ func (s *Scheduler) decide(id store.ConnectionID, d document, now time.Time) (*o
 }
 
 // refused leaves a slot behind that a gate refused, with a record unless it is
-// silent (§22.3).
+// silent.
 func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) error {
 	silent := false
 	switch v.gate {
@@ -104,7 +104,7 @@ func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now ti
 	return s.saveWith(id, d, v.skip(id, now.UTC(), missed))
 }
 
-// wedged abandons a tick whose gates gave no answer (R203).
+// wedged abandons a tick whose gates gave no answer.
 func (s *Scheduler) wedged(id store.ConnectionID, d document) error {
 	now := s.now()
 	t := s.failed(id, errWedged.Error(), now.UTC())
@@ -115,7 +115,7 @@ func (s *Scheduler) wedged(id store.ConnectionID, d document) error {
 	return s.saveWith(id, d, t)
 }
 
-// begun starts the run of a tick; the schedule moves on in the same commit (S112).
+// begun starts the run of a tick; the schedule moves on in the same commit.
 func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*open, error) {
 	at := d.Slot
 	if missed {
@@ -137,12 +137,12 @@ func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time
 	var no *Refused
 	switch {
 	case errors.As(err, &no) && no.Code == "run_already_active":
-		return nil, s.refused(id, d, v.refuse(gateActive, "", ""), now, missed) // R200
+		return nil, s.refused(id, d, v.refuse(gateActive, "", ""), now, missed)
 	case errors.As(err, &no) && grantCode(no.Code):
 		v.reason = no.Code
-		return nil, s.refused(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed) // R205
+		return nil, s.refused(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed)
 	case errors.As(err, &no):
-		run, err = s.d.Starter.RecordRefused(s.ctx, start, no) // R186
+		run, err = s.d.Starter.RecordRefused(s.ctx, start, no)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start run of %s: %w", id, err)
@@ -152,7 +152,7 @@ func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time
 	return &open{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed}, nil
 }
 
-// startedAt moves an interval to the start of its run (R196), with the jitter that
+// startedAt moves an interval to the start of its run, with the jitter that
 // was drawn.
 func (d *document) startedAt(r store.Run) {
 	d.LastStarted = r.StartedAt.UTC()
@@ -181,7 +181,7 @@ func (s *Scheduler) save(id store.ConnectionID, d document) error {
 }
 
 // saveWith adds a history record in the same commit.
-func (s *Scheduler) saveWith(id store.ConnectionID, d document, t Tick) error {
+func (s *Scheduler) saveWith(id store.ConnectionID, d document, t host.Tick) error {
 	with, err := s.record(s.ctx, id, t)
 	if err != nil {
 		return err

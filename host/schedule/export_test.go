@@ -10,7 +10,7 @@ import (
 // Slow makes the loop look at the clock less often, for tests that let years pass.
 func (s *Scheduler) Slow(look time.Duration) { s.look = look }
 
-// RetryWait is R206.
+// RetryWait is how long a failed attempt waits.
 var RetryWait = retryWait
 
 // Retryable is the table of §22.6 for the result of a run.

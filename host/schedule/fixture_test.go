@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -39,7 +40,7 @@ type world struct {
 	look   func() // called when gates look at a connection
 	play   func(schedule.Start) play
 	starts []started
-	done   []schedule.Tick
+	done   []host.Tick
 	ahead  time.Duration             // of the wall clock
 	slow   time.Duration             // between looks at the clock; 0 is the default
 	fail   func([]store.Write) error // of writes; nil: none fails
@@ -82,7 +83,7 @@ func (w *world) now() time.Time {
 func (w *world) clock() time.Time { return time.Now().Add(w.ahead) }
 
 func (w *world) scheduler() *schedule.Scheduler {
-	s := schedule.New(schedule.Deps{Store: w, Starter: w, Source: w, Now: w.now, Done: func(t schedule.Tick) {
+	s := schedule.New(schedule.Deps{Store: w, Starter: w, Source: w, Now: w.now, Done: func(t host.Tick) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.done = append(w.done, t)
@@ -116,7 +117,7 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) put(s *schedule.Scheduler, q schedule.Request) schedule.Schedule {
+func (w *world) put(s *schedule.Scheduler, q host.ScheduleDefinition) host.Schedule {
 	w.t.Helper()
 	out, _, err := s.Put(w.t.Context(), conn, q, nil)
 	w.must(err)
@@ -124,14 +125,14 @@ func (w *world) put(s *schedule.Scheduler, q schedule.Request) schedule.Schedule
 	return out
 }
 
-func (w *world) get(s *schedule.Scheduler) schedule.Schedule {
+func (w *world) get(s *schedule.Scheduler) host.Schedule {
 	w.t.Helper()
 	out, err := s.Schedule(w.t.Context(), conn)
 	w.must(err)
 	return out
 }
 
-func (w *world) history(s *schedule.Scheduler) []schedule.Tick {
+func (w *world) history(s *schedule.Scheduler) []host.Tick {
 	w.t.Helper()
 	page, _, err := s.History(w.t.Context(), conn, "", 500)
 	w.must(err)
@@ -395,7 +396,7 @@ func (w *world) asked(id store.RunID, p play) {
 	}
 }
 
-// end makes a run terminal, as its host or R188 does.
+// end makes a run terminal, as its host or a reconciliation does.
 func (w *world) end(id store.RunID, result string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -404,7 +405,7 @@ func (w *world) end(id store.RunID, result string) {
 	}
 }
 
-// reboot has the power back: runs that were active are over (R188).
+// reboot has the power back: runs that were active are over.
 func (w *world) reboot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -466,7 +467,7 @@ func (w *world) manual(p play) store.RunID {
 }
 
 func code(err error) string {
-	var e *schedule.Error
+	var e *host.Refusal
 	if errors.As(err, &e) {
 		return e.Code
 	}

@@ -7,19 +7,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
 // A verdict is what the gates say of a due tick.
 type verdict struct {
-	gate    int    // of §22.3, 0 for go
+	gate    int    // that refuses, 0 for none
 	cause   string // what is not said twice in a row
 	message string // error of the skip record
 	reason  string // terminal_reason of the skip record
 	conn    Connection
 }
 
-// The gates of §22.3, in order. The first that refuses decides.
+// The gates of a due time, in order (docs/spec/runtime.md, "Gates"). The first that refuses decides.
 const (
 	gateConsumed = 1 + iota
 	gateGrant
@@ -81,7 +82,7 @@ func (s *Scheduler) backoffGate(v verdict, d document) (verdict, error) {
 	if state == Blocked {
 		return v.refuse(gateBackoff, applied+state, applied+"blocked after "+failures+"; resume the schedule, or run by hand"), nil
 	}
-	t, err := d.Definition.timetable()
+	t, err := timetableOf(d.Definition)
 	if err != nil {
 		return v, err
 	}
@@ -102,7 +103,7 @@ func spent(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable is why the grant is disabled for scheduling (R205): it is not usable
+// unusable is why the grant is disabled for scheduling: it is not usable
 // now, or was not when the schedule last began.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
@@ -120,11 +121,11 @@ func grantCode(code string) bool {
 	return false
 }
 
-// errWedged: the gates took longer than R203 gives them.
+// errWedged: the gates took longer than Scheduler.gates.
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
-// judged asks the gates and waits no longer than R203 says. What answers later is
-// not heard; what it panicked with is passed on (S113).
+// judged asks the gates and waits no longer than Scheduler.gates. What answers later is
+// not heard; what it panicked with is passed on.
 func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {
 		v        verdict
@@ -162,8 +163,8 @@ func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (ve
 }
 
 // skip is the record of a tick that a gate refused.
-func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) Tick {
-	return Tick{
+func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) host.Tick {
+	return host.Tick{
 		Status: skipped, ConnectorID: string(v.conn.ConnectorID), ConnectionID: string(id), Source: sourceOf(v.conn.ConnectorID),
 		StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64), TerminalReason: v.reason, Error: v.message,
 		TriggerKind: "scheduled", CatchUp: catchUp,
@@ -171,13 +172,72 @@ func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) Tick {
 }
 
 // failed is the record of a tick that the scheduler itself failed.
-func (s *Scheduler) failed(id store.ConnectionID, code string, now time.Time) Tick {
+func (s *Scheduler) failed(id store.ConnectionID, code string, now time.Time) host.Tick {
 	message := map[string]string{
 		"scheduler_dispatch_wedged": "the checks before the run took longer than " + s.gates.String(),
 		"schedule_poisoned":         "evaluating this schedule failed; it is paused until the owner resumes it",
 	}[code]
-	return Tick{
+	return host.Tick{
 		Status: "failed", ConnectionID: string(id), StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64),
 		FailureReason: code, Error: strings.Join([]string{code, message}, ": "), TriggerKind: "scheduled",
 	}
+}
+
+// From how many failures on, and how long at most.
+const (
+	coolingFrom  = 3
+	blockedFrom  = 7
+	longestDelay = 24 * time.Hour
+)
+
+// The states of a streak.
+const (
+	CoolingOff = "cooling_off"
+	Blocked    = "blocked"
+)
+
+// A streak is how often in a row ticks failed for one reason.
+type streak struct {
+	Class string    `json:"class"`
+	Count int       `json:"count"`
+	At    time.Time `json:"at"` // of the last of them
+}
+
+// after is the streak after one more record.
+func (k streak) after(t host.Tick, at time.Time) streak {
+	switch t.Status {
+	case "succeeded":
+		return streak{}
+	case "failed":
+		class := reasonClass(t)
+		if class != k.Class {
+			k.Count = 0
+		}
+		return streak{class, k.Count + 1, at}
+	}
+	return k
+}
+
+// state is cooling_off, blocked, or "" while a streak is short.
+func (k streak) state() string {
+	switch {
+	case k.Count >= blockedFrom:
+		return Blocked
+	case k.Count >= coolingFrom:
+		return CoolingOff
+	}
+	return ""
+}
+
+// until is when the next automatic run may start; zero is at any time.
+func (k streak) until(t timetable) (time.Time, error) {
+	if k.Count < coolingFrom {
+		return time.Time{}, nil
+	}
+	base, err := t.distance(k.At)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("back-off: %w", err)
+	}
+	wait := min(base, longestDelay) << min(k.Count-coolingFrom, 8)
+	return k.At.Add(min(wait, longestDelay)), nil
 }

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
 
 const hourly = "0 * * * *"
 
-// TestGates: §22.3. Each refuses with its words, is silent while its cause stays
+// TestGates: Each refuses with its words, is silent while its cause stays
 // the same, and speaks again after a run. hours is how many due times pass.
 func TestGates(t *testing.T) {
 	soon := time.Date(2000, 1, 1, 0, 30, 0, 0, time.UTC)
@@ -36,7 +37,7 @@ func TestGates(t *testing.T) {
 				w := newWorld(t)
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: hourly})
+				w.put(s, host.ScheduleDefinition{Cron: hourly})
 				w.connection(func(n *schedule.Connection) { *n = c.conn })
 				pass(4*time.Hour + time.Minute)
 				equal(t, "runs", len(w.begun()), 0)
@@ -57,7 +58,7 @@ func TestSilence(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		for _, code := range []string{"secret_missing", "secret_missing", "setting_missing", "secret_missing", "", "secret_missing"} {
 			w.connection(func(n *schedule.Connection) { n.NotReady = code })
 			pass(time.Hour)
@@ -69,7 +70,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestGrantEnds: R205. A run that a grant ended, one record, silence, and what
+// TestGrantEnds: A run that a grant ended, one record, silence, and what
 // ends it.
 func TestGrantEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestGrantEnds(t *testing.T) {
 		w.connection(func(n *schedule.Connection) { n.Grant = grant })
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("grant_revoked")} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(4*time.Hour + time.Minute)
 		equal(t, "history", w.statuses(s), "failed/1 skipped/0")
 		w.set(func() { w.play = func(schedule.Start) play { return play{lasts: time.Second} } }) // the grant was usable all the time
@@ -104,14 +105,14 @@ func TestGrantEnds(t *testing.T) {
 	})
 }
 
-// TestGrantRefusesStart: R186, R205. A grant that ran out between gates and start.
+// TestGrantRefusesStart: A grant that ran out between gates and start.
 func TestGrantRefusesStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: "grant_expired"}} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(3*time.Hour + time.Minute)
 		equal(t, "history", w.statuses(s), "skipped/0")
 		equal(t, "reason", w.history(s)[0].TerminalReason, "grant_expired")
@@ -119,7 +120,7 @@ func TestGrantRefusesStart(t *testing.T) {
 	})
 }
 
-// TestRefusedStart: R186. Any other refusal is a run of one event, and is not
+// TestRefusedStart: Any other refusal is a run of one event, and is not
 // tried again; one that a moment heals is.
 func TestRefusedStart(t *testing.T) {
 	for code, want := range map[string]int{"quota_exceeded": 1, "host_resources": 3} {
@@ -129,7 +130,7 @@ func TestRefusedStart(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: code, Message: "No."}} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 * * *"})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 				pass(2 * time.Hour)
 				equal(t, "rows of runs", len(w.runs), want)
 				h := w.history(s)
@@ -141,21 +142,21 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// TestActiveAtStart: R186, R200. A run that began between gates and start.
+// TestActiveAtStart: A run that began between gates and start.
 func TestActiveAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{refuse: &schedule.Refused{Code: "run_already_active"}} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly})
+		w.put(s, host.ScheduleDefinition{Cron: hourly})
 		pass(2*time.Hour + time.Minute)
 		equal(t, "skipped", w.get(s).TicksSkippedOverlap, 2)
 		equal(t, "records", len(w.history(s)), 0)
 	})
 }
 
-// TestAttention: R202, gate 4.
+// TestAttention: a question that nobody answered keeps automatic runs from starting.
 func TestAttention(t *testing.T) {
 	clears := map[string]func(*world, *schedule.Scheduler){
 		"dismissed": func(w *world, s *schedule.Scheduler) { w.must(s.DismissAttention(w.t.Context(), conn)) },
@@ -171,7 +172,7 @@ func TestAttention(t *testing.T) {
 					return play{lasts: time.Minute, asks: "timeout", result: failed("assistance_timed_out")}
 				}
 				s, stop := w.start()
-				w.put(s, schedule.Request{Cron: hourly})
+				w.put(s, host.ScheduleDefinition{Cron: hourly})
 				pass(time.Hour + 45*time.Second)
 				equal(t, "marked while it asks", w.get(s).HumanAttentionNeeded, true)
 				pass(2 * time.Hour)
@@ -195,14 +196,14 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestDismissedStays: R202. A question that was dismissed is not asked anew by
+// TestDismissedStays: A question that was dismissed is not asked anew by
 // reading the same run again after a crash.
 func TestDismissedStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: 100 * time.Hour, asks: "open"} }
 		s, stop := w.start()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(52 * time.Hour)
 		equal(t, "marked", w.get(s).HumanAttentionNeeded, true)
 		w.must(s.DismissAttention(t.Context(), conn))
@@ -216,14 +217,14 @@ func TestDismissedStays(t *testing.T) {
 	})
 }
 
-// TestWedged: R203. Gates that give no answer in time start nothing, also when it
+// TestWedged: Gates that give no answer in time start nothing, also when it
 // comes later.
 func TestWedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		wedge := make(chan struct{})
 		w.set(func() { w.look = func() { <-wedge } })
 		pass(time.Hour + 29*time.Minute)
@@ -241,7 +242,7 @@ func TestWedged(t *testing.T) {
 	})
 }
 
-// TestBackoff: R209, R210. Hourly failures of one class: three pass, then the
+// TestBackoff: Hourly failures of one class: three pass, then the
 // wait doubles up to a day, and after seven nothing starts.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestBackoff(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("run_timed_out")} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: hourly, JitterSeconds: int64p(60)})
+		w.put(s, host.ScheduleDefinition{Cron: hourly, JitterSeconds: int64p(60)})
 		pass(72 * time.Hour)
 		var at []string
 		for _, b := range w.begun() {
@@ -272,14 +273,14 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestResumeUnblocks: R210.
+// TestResumeUnblocks: resuming ends a back-off.
 func TestResumeUnblocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("run_timed_out")} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(3600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)})
 		pass(72 * time.Hour)
 		equal(t, "reason", w.get(s).IneligibilityReason, schedule.Blocked)
 		_, changed, err := s.Resume(t.Context(), conn)
@@ -315,8 +316,8 @@ func TestPolicy(t *testing.T) {
 			c.Policy = schedule.ReadPolicy([]byte(`{"minimum_interval_seconds":3601}`))
 		})
 		s := w.scheduler()
-		equal(t, "hourly", w.put(s, schedule.Request{Cron: hourly}).MinimumIntervalWarning, true)
-		equal(t, "every two hours", w.put(s, schedule.Request{Cron: "0 */2 * * *"}).MinimumIntervalWarning, false)
-		equal(t, "interval", w.put(s, schedule.Request{IntervalSeconds: int64p(3600)}).MinimumIntervalWarning, true)
+		equal(t, "hourly", w.put(s, host.ScheduleDefinition{Cron: hourly}).MinimumIntervalWarning, true)
+		equal(t, "every two hours", w.put(s, host.ScheduleDefinition{Cron: "0 */2 * * *"}).MinimumIntervalWarning, false)
+		equal(t, "interval", w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)}).MinimumIntervalWarning, true)
 	})
 }

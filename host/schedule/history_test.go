@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// TestHistory: R197, R211, R212, A201. The last 500 are kept, the sums are of all,
+// TestHistory: The last 500 are kept, the sums are of all,
 // and pages go on where they ended.
 func TestHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -21,7 +22,7 @@ func TestHistory(t *testing.T) {
 		w.slow = 24 * time.Hour
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(60)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(60)})
 		pass(520*time.Minute - 30*time.Second) // 520 runs
 		sums, err := s.Statistics(t.Context(), conn)
 		w.must(err)
@@ -62,7 +63,7 @@ func TestPartialCounted(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(49 * time.Hour)
 		sums, err := s.Statistics(t.Context(), conn)
 		w.must(err)
@@ -72,7 +73,7 @@ func TestPartialCounted(t *testing.T) {
 	})
 }
 
-// TestRecord: R211. The values of the runtime, unchanged; a state that is too
+// TestRecord: The values of the runtime, unchanged; a state that is too
 // large as its digest.
 func TestRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestRecord(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(2 * time.Hour)
 		k := w.history(s)[0]
 		equal(t, "record", fmt.Sprint(k.Attempt, k.Status, k.ConnectorID, k.ConnectionID, k.RunID, k.TraceID, *k.RecordsEmitted, *k.ReportedRecordsEmitted),
@@ -142,7 +143,7 @@ func TestRetryTable(t *testing.T) {
 	}
 }
 
-// TestRetryWait: R206.
+// TestRetryWait: waits double up to a bound.
 func TestRetryWait(t *testing.T) {
 	for attempt, want := range []time.Duration{1, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30} {
 		equal(t, fmt.Sprint("after attempt ", attempt), schedule.RetryWait(attempt), want*time.Second)
@@ -169,7 +170,7 @@ func TestTenYearsOfSchedules(t *testing.T) {
 			id := store.ConnectionID(fmt.Sprintf("c%d", i))
 			texts[id], zoneOf[id] = []string{"30 2 * * 0", "0 0 * * 0,5,6", "30 1 * * 0", "*/30 0-3 * 3,10 0"}[i%4], name
 			w.set(func() { w.conns[id] = schedule.Connection{} })
-			_, _, err := s.Put(t.Context(), id, schedule.Request{Cron: texts[id], Timezone: name}, nil)
+			_, _, err := s.Put(t.Context(), id, host.ScheduleDefinition{Cron: texts[id], Timezone: name}, nil)
 			w.must(err)
 		}
 		for range years { // a restart every year
@@ -201,5 +202,36 @@ func TestTenYearsOfSchedules(t *testing.T) {
 			compared += n
 		}
 		t.Logf("%d years, %d zones, %d starts", years, len(texts), compared)
+	})
+}
+
+// TestOldFormat: what a host wrote that named members in snake case opens, ticks and
+// goes on counting.
+func TestOldFormat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.must(w.Write(t.Context(),
+			store.Write{Kind: store.Schedules, ID: string(conn), Data: json.RawMessage(
+				`{"definition":{"interval_seconds":3600,"jitter_seconds":5,"enabled":true,"catch_up":true,"max_retries":1},"revision":4}`)},
+			store.Write{Kind: store.Ticks, ID: string(conn) + "/0000000000000001", Data: json.RawMessage(
+				`{"tick":{"attempt":1,"status":"succeeded","connector_id":"c","connection_id":"x","run_id":"run_old","started_at":"2026-01-01T00:00:00Z",
+				"completed_at":"2026-01-01T00:01:00Z","records_emitted":7,"checkpoint_summary":{"state_streams_staged":1},"trigger_kind":"scheduled"},
+				"sums":{"total_runs":41,"succeeded":40,"failed":1,"total_records":300}}`)},
+		))
+		s, stop := w.start()
+		defer stop()
+		one := w.get(s)
+		equal(t, "terms", one.ScheduleTerms, host.ScheduleTerms{IntervalSeconds: 3600, JitterSeconds: 5, Enabled: true, CatchUp: true, MaxRetries: 1})
+		page, _, err := s.History(t.Context(), conn, "", 10)
+		w.must(err)
+		old := page[len(page)-1]
+		equal(t, "run", old.RunID+" "+string(old.CheckpointSummary), `run_old {"state_streams_staged":1}`)
+		equal(t, "records", *old.RecordsEmitted, int64(7))
+		pass(2 * time.Hour)
+		sums, err := s.Statistics(t.Context(), conn)
+		w.must(err)
+		if sums.TotalRuns <= 41 || sums.TotalRecords <= 300 {
+			t.Errorf("sums %+v", sums)
+		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Automation modes (§22.5).
+// Automation modes.
 const (
 	Unattended   = "unattended"
 	Assisted     = "assisted"
@@ -19,7 +19,7 @@ const ManualOnly = "manual_only"
 
 // A Policy is capabilities.refresh_policy of a manifest: what its author says of
 // runs that nobody watches. Members of another type than they should have are as
-// absent (R14).
+// absent.
 type Policy struct {
 	Mode            string // recommended_mode: automatic, manual, paused or ""
 	Unsafe          bool   // background_safe is false

@@ -1,3 +1,14 @@
+// Package schedule decides when a connection runs by itself: which instant is
+// due, whether its run may start, whether a failure is tried again, and what is
+// written down about it.
+//
+// It starts nothing itself. A Starter makes a run durable together with the
+// schedule's own document, so that a crash repeats nothing and loses nothing;
+// how the run went is read from the store. All texts of connectors,
+// manifests and owners are data here; an expression reaches the cron library
+// only after it was checked.
+//
+// A Scheduler's methods may be called concurrently.
 package schedule
 
 import (
@@ -10,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -28,12 +40,12 @@ type Store interface {
 // A Starter starts automatic runs.
 type Starter interface {
 	// StartScheduled returns once the run is durable, without waiting for its guest;
-	// what With returns is in the same commit (S112). *Refused when a pre-start
+	// what With returns is in the same commit. *Refused when a pre-start
 	// check says no, which leaves no trace; *store.ConflictError when a document was
 	// not as With expected.
 	StartScheduled(ctx context.Context, q Start) (store.Run, error)
 	// RecordRefused makes the run of a start that was refused: one that consists of
-	// run.failed with launch_failed (R186). The run returned is over.
+	// run.failed with launch_failed. The run returned is over.
 	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
 }
 
@@ -50,7 +62,7 @@ type Start struct {
 	With func(store.Run) []store.Write
 }
 
-// Refused is why a run was not started: a code of runtime.md §6.1.
+// Refused is why a run was not started: by a code of run.Refusal.
 type Refused struct {
 	Code    string
 	Message string
@@ -71,7 +83,7 @@ type Connection struct {
 	ConnectorID store.ConnectorID
 	Grant       *store.Grant // nil is the owner's own
 	Policy      Policy
-	// NotReady is the first code of runtime.md §6.1 that refuses a start now, apart
+	// NotReady is the first code of run.Refusal that refuses a start now, apart
 	// from those of grant and active run; "" when none does.
 	NotReady string
 }
@@ -84,7 +96,7 @@ type Deps struct {
 	Now     func() time.Time         // the wall clock; nil is time.Now
 	Rand    func(n int64) int64      // 0 to n-1; nil is math/rand
 	Log     *slog.Logger             // nil: none
-	Done    func(Tick)               // after each history record is durable (R208); nil for none
+	Done    func(host.Tick)          // after each history record is durable; nil for none
 	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
 	// Shortest is the least interval of a schedule that is saved, in whole seconds
 	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
@@ -97,11 +109,11 @@ const DefaultShortest = 10 * time.Second
 
 // Times of the loop.
 const (
-	lookEvery    = 30 * time.Second // at least, for jumps of the clock (R198)
-	jump         = 60 * time.Second // S112
+	lookEvery    = 30 * time.Second // at least, for jumps of the clock
+	jump         = 60 * time.Second // of the clock: all schedules are looked at again
 	late         = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
-	defaultGates = 30 * time.Minute // R203
+	defaultGates = 30 * time.Minute // that the gates of a due time may take
 )
 
 // A Scheduler runs the schedules of one store. Start and Stop are called once
@@ -147,7 +159,7 @@ func New(d Deps) *Scheduler {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
 	if d.Done == nil {
-		d.Done = func(Tick) {}
+		d.Done = func(host.Tick) {}
 	}
 	d.Shortest = cmp.Or(d.Shortest, DefaultShortest)
 	if d.Changed == nil {
@@ -162,8 +174,8 @@ func New(d Deps) *Scheduler {
 func (s *Scheduler) now() time.Time { return s.d.Now() }
 
 // Start reads all schedules, takes over the ticks that an earlier start left open
-// and begins to dispatch. Runs of earlier starts must have been reconciled
-// (R188). Starting it again does nothing (R198).
+// and begins to dispatch. Runs of earlier starts must have been reconciled.
+// Starting it again does nothing.
 func (s *Scheduler) Start(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != fresh {
@@ -189,7 +201,7 @@ func (s *Scheduler) Running() bool {
 	return s.state == running
 }
 
-// Quiesce stops it from starting anything, also retries that wait (R190, R207).
+// Quiesce stops it from starting anything, also retries that wait.
 // What was started is still followed until Stop.
 func (s *Scheduler) Quiesce() {
 	s.mu.Lock()
@@ -224,7 +236,7 @@ func (s *Scheduler) stopped() bool {
 	}
 }
 
-// takeOver plans all schedules (R197). A due time of a clock that was wrong is
+// takeOver plans all schedules. A due time of a clock that was wrong is
 // computed again, a tick that is open followed on.
 func (s *Scheduler) takeOver(ctx context.Context) error {
 	return s.each(ctx, func(d store.Document) error {
@@ -234,7 +246,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 			s.poison(id, err)
 			return nil
 		}
-		if doc.Grant != nil { // R205: a host start is a restart
+		if doc.Grant != nil { // a host start is a restart
 			if doc, err = s.change(ctx, id, func(d *document) ([]store.Write, error) {
 				if d.Grant == nil {
 					return nil, errUnchanged
@@ -313,7 +325,7 @@ func (s *Scheduler) awake() {
 }
 
 // guarded keeps what a schedule panics with away from all others: it is disabled
-// and says so (S113).
+// and says so.
 func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -338,10 +350,109 @@ func (s *Scheduler) poison(id store.ConnectionID, with any) {
 		d.Slot, d.DueAt = time.Time{}, time.Time{}
 		return s.record(s.ctx, id, said)
 	})
-	if err != nil && !errors.As(err, new(*Error)) {
+	if err != nil && !errors.As(err, new(*host.Refusal)) {
 		s.d.Log.Error("schedule is not run", "connection", id, "error", err)
 		s.planAt(id, time.Time{})
 		return
 	}
 	s.d.Done(said)
+}
+
+// loop is the one goroutine that waits. It sleeps until something is due, looks
+// at the clock at least every 30 s, and is woken by changes.
+func (s *Scheduler) loop() {
+	wall, began := s.now().Round(0), time.Now()
+	for {
+		now, passed := s.now().Round(0), time.Since(began)
+		if d := now.Sub(wall) - passed; d > jump || d < -jump {
+			s.d.Log.Warn("the clock jumped; all schedules are looked at again", "by", d)
+			s.reviewAll()
+		}
+		wall, began = now, time.Now()
+		timer := time.NewTimer(s.fireDue(now))
+		select {
+		case <-s.stopping:
+			timer.Stop()
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// fireDue starts what is due, and says how long nothing more is.
+func (s *Scheduler) fireDue(now time.Time) time.Duration {
+	wait := s.look
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, p := range s.plans {
+		switch {
+		case p.due.IsZero() || p.firing:
+		case p.due.After(now):
+			wait = min(wait, p.due.Sub(now))
+		default:
+			p.firing = true
+			s.work.Go(func() { s.fire(id) })
+		}
+	}
+	return wait
+}
+
+// fire dispatches one due schedule, and follows its run.
+func (s *Scheduler) fire(id store.ConnectionID) {
+	var o *open
+	s.guarded(id, func() {
+		var err error
+		if o, err = s.dispatch(id); err != nil && s.ctx.Err() == nil {
+			s.d.Log.Error("due run is put off", "connection", id, "error", err)
+			s.planAt(id, s.now().Add(againAfter))
+		}
+	})
+	s.mu.Lock()
+	if p := s.plans[id]; p != nil {
+		p.firing = false
+	}
+	s.mu.Unlock()
+	s.awake()
+	if o != nil {
+		s.guarded(id, func() { s.follow(id, *o) })
+	}
+}
+
+func (s *Scheduler) reviewAll() {
+	s.mu.Lock()
+	ids := make([]store.ConnectionID, 0, len(s.plans))
+	for id := range s.plans {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.review(s.ctx, id)
+	}
+}
+
+// review computes a due time again that the clock, as it is now, would not have
+// set: it was set by one that was ahead. What is due already stays so.
+func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
+	s.guarded(id, func() {
+		_, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
+			now := s.now()
+			if !d.Definition.Enabled || d.Poisoned || !d.DueAt.IsZero() && !d.DueAt.After(now) {
+				return nil, errUnchanged
+			}
+			t, err := timetableOf(d.Definition)
+			if err != nil {
+				return nil, err
+			}
+			slot, err := t.next(now, d.last(t))
+			if err == nil && !d.Slot.IsZero() && !slot.Before(d.Slot) {
+				return nil, errUnchanged
+			}
+			return nil, s.due(d, slot, err)
+		})
+		if err != nil && !errors.As(err, new(*host.Refusal)) && s.ctx.Err() == nil {
+			s.d.Log.Error("schedule was not looked at", "connection", id, "error", err)
+		}
+	})
 }

@@ -9,20 +9,21 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
 
 // The bubble of synctest begins on 2000-01-01 at midnight UTC.
 
-// TestInterval: R196. Never run: at once; then from start to start, also from one
+// TestInterval: Never run: at once; then from start to start, also from one
 // by hand.
 func TestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(600)})
 		equal(t, "runs at once", len(w.begun()), 1)
 		pass(10 * time.Minute)
 		equal(t, "runs after an interval", len(w.begun()), 2)
@@ -40,12 +41,12 @@ func TestInterval(t *testing.T) {
 	})
 }
 
-// TestCronAndJitter: R196. The jitter is drawn once per due time, and lasts.
+// TestCronAndJitter: The jitter is drawn once per due time, and lasts.
 func TestCronAndJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
-		first := *w.put(s, schedule.Request{Cron: "0 6 * * *", Timezone: "Europe/Berlin", JitterSeconds: int64p(3600)}).NextDueAt
+		first := *w.put(s, host.ScheduleDefinition{Cron: "0 6 * * *", Timezone: "Europe/Berlin", JitterSeconds: int64p(3600)}).NextDueAt
 		slot := time.Date(2000, 1, 1, 5, 0, 0, 0, time.UTC)
 		if first.Before(slot) || first.After(slot.Add(time.Hour)) {
 			t.Fatalf("due at %s, want within the hour from %s", first, slot)
@@ -65,14 +66,14 @@ func TestCronAndJitter(t *testing.T) {
 	})
 }
 
-// TestCatchUp: R199. What passed while nobody was there is one run, or none.
+// TestCatchUp: What passed while nobody was there is one run, or none.
 func TestCatchUp(t *testing.T) {
 	for _, catchUp := range []bool{true, false} {
 		t.Run(fmt.Sprint(catchUp), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				s, stop := w.start()
-				w.put(s, schedule.Request{Cron: "0 * * * *", CatchUp: &catchUp})
+				w.put(s, host.ScheduleDefinition{Cron: "0 * * * *", CatchUp: &catchUp})
 				stop()
 				pass(5*time.Hour + 20*time.Minute)
 				s, stop = w.start()
@@ -94,13 +95,13 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestPause: R201. What passes while it is paused is not made up for.
+// TestPause: What passes while it is paused is not made up for.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		got, changed, err := s.Pause(t.Context(), conn)
 		w.must(err)
 		equal(t, "paused", fmt.Sprint(got.EffectiveMode, got.NextDueAt, changed), "paused<nil> true")
@@ -120,13 +121,13 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestResumeInterval: R201. Not before the last start and the interval.
+// TestResumeInterval: Not before the last start and the interval.
 func TestResumeInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(3600)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(3600)})
 		pass(10 * time.Minute)
 		_, _, err := s.Pause(t.Context(), conn)
 		w.must(err)
@@ -143,14 +144,14 @@ func TestResumeInterval(t *testing.T) {
 	})
 }
 
-// TestOverlap: R200.
+// TestOverlap: a due time that finds a run active is skipped and counted.
 func TestOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: 150 * time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		pass(3*time.Hour + 10*time.Minute) // 01:00 starts, 02:00 and 03:00 find it there
 		got := w.get(s)
 		equal(t, "skipped, active", fmt.Sprint(got.TicksSkippedOverlap, got.ActiveRunID), "2run_000000001")
@@ -162,14 +163,14 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestClock: R198, S112. A clock that goes ahead makes up once, one that goes
+// TestClock: A clock that goes ahead makes up once, one that goes
 // back repeats nothing, and one that was wrong for long is not believed.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 * * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 * * * *"})
 		pass(30 * time.Minute)
 		w.set(func() { w.ahead = 5 * time.Hour }) // 05:30
 		pass(time.Minute)
@@ -194,14 +195,14 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// TestRestartOfStarted: R198.
+// TestRestartOfStarted: a tick that an earlier host left open is followed on.
 func TestRestartOfStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s, stop := w.start()
 		w.must(s.Start(t.Context()))
 		equal(t, "running", s.Running(), true)
-		w.put(s, schedule.Request{IntervalSeconds: int64p(60)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(60)})
 		pass(30 * time.Second)
 		equal(t, "runs", len(w.begun()), 1)
 		stop()
@@ -212,7 +213,7 @@ func TestRestartOfStarted(t *testing.T) {
 	})
 }
 
-// TestRetries: R206, R208.
+// TestRetries: a failed run is tried again, and recorded once.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -224,7 +225,7 @@ func TestRetries(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		pass(2 * time.Hour)
 		got := w.begun()
 		equal(t, "runs", len(got), 3)
@@ -237,7 +238,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestRetriesEnd: R206; max_retries, and what one more does not help.
+// TestRetriesEnd: max_retries, and what one more does not help.
 func TestRetriesEnd(t *testing.T) {
 	for reason, want := range map[string]int{"worker_lost": 5, "run_timed_out": 1, "owner_cancelled": 1} {
 		t.Run(reason, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestRetriesEnd(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed(reason)} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 1 1 *", MaxRetries: int64p(4)})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 1 1 *", MaxRetries: int64p(4)})
 				pass(90 * time.Minute)
 				equal(t, "runs", len(w.begun()), want)
 				equal(t, "records", len(w.history(s)), 1)
@@ -256,7 +257,7 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-// TestRetryWaitEnds: R207, A199. A stop, a pause and a deletion end the wait, and
+// TestRetryWaitEnds: A stop, a pause and a deletion end the wait, and
 // the last failure is what is recorded.
 func TestRetryWaitEnds(t *testing.T) {
 	ends := map[string]func(*world, *schedule.Scheduler){
@@ -271,7 +272,7 @@ func TestRetryWaitEnds(t *testing.T) {
 				w.play = func(schedule.Start) play { return play{lasts: time.Second, result: failed("worker_lost")} }
 				s, stop := w.start()
 				defer stop()
-				w.put(s, schedule.Request{Cron: "0 1 * * *"})
+				w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 				pass(time.Hour + 1500*time.Millisecond)
 				end(w, s)
 				pass(10 * time.Minute)
@@ -282,14 +283,14 @@ func TestRetryWaitEnds(t *testing.T) {
 	}
 }
 
-// TestDeleteKeepsHistory: R201, A200. An active run goes on and is recorded.
+// TestDeleteKeepsHistory: An active run goes on and is recorded.
 func TestDeleteKeepsHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.play = func(schedule.Start) play { return play{lasts: time.Hour} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{IntervalSeconds: int64p(7200)})
+		w.put(s, host.ScheduleDefinition{IntervalSeconds: int64p(7200)})
 		pass(time.Minute)
 		w.must(s.Delete(t.Context(), conn))
 		if _, err := s.Schedule(t.Context(), conn); code(err) != schedule.CodeNotFound {
@@ -298,14 +299,14 @@ func TestDeleteKeepsHistory(t *testing.T) {
 		if err := s.Delete(t.Context(), conn); code(err) != schedule.CodeNotFound {
 			t.Errorf("deleted twice: %v", err)
 		}
-		w.put(s, schedule.Request{Cron: "0 0 1 1 *"}) // another in its place
+		w.put(s, host.ScheduleDefinition{Cron: "0 0 1 1 *"}) // another in its place
 		pass(4 * time.Hour)
 		equal(t, "history", w.statuses(s), "succeeded/1")
 		equal(t, "runs", len(w.begun()), 1)
 	})
 }
 
-// TestPoisoned: S113. One schedule that makes its evaluation panic disables
+// TestPoisoned: One schedule that makes its evaluation panic disables
 // itself and says so; the others go on.
 func TestPoisoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -320,8 +321,8 @@ func TestPoisoned(t *testing.T) {
 		}
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
-		_, _, err := s.Put(t.Context(), "other", schedule.Request{Cron: "0 2 * * *"}, nil)
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
+		_, _, err := s.Put(t.Context(), "other", host.ScheduleDefinition{Cron: "0 2 * * *"}, nil)
 		w.must(err)
 		pass(3 * time.Hour)
 		got := w.get(s)
@@ -336,7 +337,7 @@ func TestPoisoned(t *testing.T) {
 	})
 }
 
-// TestUnreadable: S113. A stored schedule that is none is said, not run, and
+// TestUnreadable: A stored schedule that is none is said, not run, and
 // replaced like any other.
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -349,7 +350,7 @@ func TestUnreadable(t *testing.T) {
 		if _, _, err := s.Resume(t.Context(), conn); code(err) != schedule.CodeIneligible {
 			t.Errorf("resumed: %v", err)
 		}
-		equal(t, "mode", w.put(s, schedule.Request{Cron: "0 1 * * *"}).EffectiveMode, "automatic")
+		equal(t, "mode", w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"}).EffectiveMode, "automatic")
 		pass(2 * time.Hour)
 		equal(t, "history", w.statuses(s), "failed/0 succeeded/1")
 	})
@@ -362,7 +363,7 @@ func TestStoreFault(t *testing.T) {
 		w.play = func(schedule.Start) play { return play{lasts: 5 * time.Minute} }
 		s, stop := w.start()
 		defer stop()
-		w.put(s, schedule.Request{Cron: "0 1 * * *"})
+		w.put(s, host.ScheduleDefinition{Cron: "0 1 * * *"})
 		broken := errors.New("disk is gone")
 		w.set(func() { w.fail = func([]store.Write) error { return broken } })
 		pass(65 * time.Minute)
@@ -379,25 +380,25 @@ func TestStoreFault(t *testing.T) {
 	})
 }
 
-// TestPut: R191, A196.
+// TestPut: what may be saved, and what is refused.
 func TestPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s := w.scheduler() // operations need no running scheduler
-		_, created, err := s.Put(t.Context(), conn, schedule.Request{Cron: " 0 6  * * * "}, new(uint64))
+		_, created, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: " 0 6  * * * "}, new(uint64))
 		w.must(err)
 		equal(t, "created", created, true)
 		one, three := uint64(1), uint64(3)
-		got, created, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
+		got, created, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 7 * * *", Timezone: "Asia/Tokyo", MaxRetries: int64p(0)}, &one)
 		w.must(err)
 		equal(t, "replaced", fmt.Sprint(created, got.Revision, got.Cron, got.Timezone, got.MaxRetries, got.CatchUp), "false 20 7 * * *Asia/Tokyo0 true")
-		if _, _, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, &three); code(err) != schedule.CodeRevision {
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, &three); code(err) != schedule.CodeRevision {
 			t.Errorf("wrong revision: %v", err)
 		}
-		if _, _, err := s.Put(t.Context(), "nobody", schedule.Request{Cron: "0 8 * * *"}, nil); !errors.Is(err, store.ErrNotFound) {
+		if _, _, err := s.Put(t.Context(), "nobody", host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("no connection: %v", err)
 		}
-		for field, q := range map[string]schedule.Request{
+		for field, q := range map[string]host.ScheduleDefinition{
 			"cron":              {},
 			"intervalSeconds":   {Cron: "0 0 * * *", IntervalSeconds: int64p(60)},
 			"intervalSeconds ":  {IntervalSeconds: int64p(0)},
@@ -410,20 +411,20 @@ func TestPut(t *testing.T) {
 			"maxRetries":        {Cron: "0 0 * * *", MaxRetries: int64p(11)},
 		} {
 			_, _, err := s.Put(t.Context(), conn, q, nil)
-			var e *schedule.Error
+			var e *host.Refusal
 			if !errors.As(err, &e) || e.Code != schedule.CodeInvalid || e.Details["field"] != strings.TrimSpace(field) || !strings.HasSuffix(e.Message, ".") {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
 		w.connection(func(c *schedule.Connection) { c.Policy = schedule.ReadPolicy([]byte(`{"background_safe":false}`)) })
-		var e *schedule.Error
-		if _, _, err := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
+		var e *host.Refusal
+		if _, _, err := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil); !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "manual_only" {
 			t.Errorf("manual only: %v", err)
 		}
 		w.connection(func(c *schedule.Connection) {
 			c.Policy, c.Grant = schedule.Policy{}, &store.Grant{AccessMode: "single_use", Status: "active"}
 		})
-		_, _, put := s.Put(t.Context(), conn, schedule.Request{Cron: "0 8 * * *"}, nil)
+		_, _, put := s.Put(t.Context(), conn, host.ScheduleDefinition{Cron: "0 8 * * *"}, nil)
 		_, _, resumed := s.Resume(t.Context(), conn)
 		for act, err := range map[string]error{"put": put, "resume": resumed} {
 			if !errors.As(err, &e) || e.Code != schedule.CodeIneligible || e.Details["reason"] != "single_use_grant" {

@@ -171,7 +171,7 @@ func compare(t *testing.T, text string, zone *time.Location, walk []minute, from
 	return n
 }
 
-// An oracle says by the rule of R195 whether an expression fires at a minute. It
+// An oracle says by the rule for clock changes whether an expression fires at a minute. It
 // knows nothing of the library.
 type oracle struct {
 	fixed                  bool

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/telemetry"
 )
 
-// B64: each counter counts under its own labels, one that nothing raised is shown as
+// Each counter counts under its own labels, one that nothing raised is shown as
 // 0, and what is missing or odd changes nothing.
 func TestBrowserCounters(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")

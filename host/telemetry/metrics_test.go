@@ -64,7 +64,7 @@ func ours(text string) string {
 	return out.String()
 }
 
-// A229: names, labels and help are what others build on. Whoever changes them
+// Names, labels and help are what others build on. Whoever changes them
 // changes testdata/metrics.txt with -update, and says so in the changelog.
 func TestNames(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
@@ -121,7 +121,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// A229: whatever is reported, labels stay within their lists.
+// Whatever is reported, labels stay within their lists.
 func TestLabelsAreBounded(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
 	report(m)
@@ -158,7 +158,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// S106: a route that lives in a request's buffer is copied.
+// A route that lives in a request's buffer is copied.
 func TestRouteIsCopied(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
 	st := httptest.NewRecorder()
@@ -225,13 +225,13 @@ func submit(t *testing.T, st store.Store, c *store.Commit) {
 	<-r.Done()
 }
 
-// A229: what runs commit is what is counted, once it is durable.
+// What runs commit is what is counted, once it is durable.
 func TestMeasure(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
 	inner := &committing{ack: store.Ack{Changed: 4, Unchanged: 1}}
 	st := telemetry.Measure(inner, m)
 	if !st.PerStream() {
-		t.Error("PerStream of the store below is hidden (R95)")
+		t.Error("PerStream of the store below is hidden")
 	}
 	if _, err := st.Acquire(t.Context(), store.Run{TriggerKind: "scheduled"}, "", "", 0); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // RunStarted counts a run: manual, scheduled or retry.
@@ -88,7 +90,7 @@ func (m *Metrics) Tick(outcome string) {
 	m.ticks.WithLabelValues(of(tickEnds, outcome)).Inc()
 }
 
-// Skip counts a due time that a gate refused (runtime.md §22.3). reason is the
+// Skip counts a due time that a gate refused. reason is the
 // error of the skip record; only its class, before a colon, is kept.
 func (m *Metrics) Skip(reason string) {
 	if m == nil {
@@ -103,4 +105,73 @@ func (m *Metrics) Skip(reason string) {
 	}
 	m.ticks.WithLabelValues("skipped").Inc()
 	m.skips.WithLabelValues(of(skipReason, class)).Inc()
+}
+
+// What an action of a browser may be in a label. A verb is one of the table of
+// verbs, a strategy one of recovery's.
+var (
+	verbs = []string{
+		"open", "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload",
+		"wait", "expect", "extract", "snapshot", "screenshot", "cookies", "mark", "close",
+	}
+	categories     = []string{"Navigation", "Input", "Selection", "Gesture", "ControlAdjustment"}
+	effects        = []string{"local_state", "side_effect"}
+	actionEnds     = []string{"verified", "failed"}
+	failureClasses = []string{
+		"TargetResolutionFailure", "ExecutionFailure", "VerificationFailure", "ControlConvergenceFailure", "SemanticMismatchFailure",
+	}
+	strategies = []string{"re_resolve", "alternate_candidate", "state_refresh", "retry_adjustment", "step_back"}
+	stepEnds   = []string{"success", "failure"}
+)
+
+// A browserCounter is a counter of browsers with what its labels may say.
+type browserCounter struct {
+	*prometheus.CounterVec
+	labels map[string][]string
+}
+
+// browserCounters makes them, by the names that the browser has for them.
+func (m *Metrics) browserCounters() {
+	m.browser = map[string]browserCounter{}
+	add := func(name, help string, labels map[string][]string, order ...string) {
+		c := browserCounter{m.counters("browser_"+name, help, order...), labels}
+		if len(order) == 0 {
+			c.WithLabelValues() // shown as 0
+		}
+		m.browser[name] = c
+	}
+	add("network_inspections_total", "Looks at the traffic of a page after an action, by effect; those of local_state must be none.",
+		map[string][]string{"action_type": effects}, "action_type")
+	add("actions_total", "Actions in browsers, by verb, category, effect and result.",
+		map[string][]string{"action": verbs, "category": categories, "action_type": effects, "result": actionEnds}, "action", "category", "action_type", "result")
+	add("first_pass_verified_total", "Actions that were proved without recovery.", nil)
+	add("recovery_total", "Steps of recovery, by class of failure, strategy and result.",
+		map[string][]string{"class": failureClasses, "strategy": strategies, "result": stepEnds}, "class", "strategy", "result")
+	add("identical_retry_blocked_total", "Repetitions that were not tried, for they would have been the same again.", nil)
+	add("coordinate_fallback_total", "Adjustments that were made by coordinates.", nil)
+	add("events_undecodable_total", "Events of browsers that the host does not know; with the one it was tested with there are none.", nil)
+	add("stale_reads_total", "Looks at a page that had to be repeated, for it changed meanwhile.", nil)
+	m.browser["network_inspections_total"].WithLabelValues("local_state") // shown as 0
+}
+
+// Browser raises a counter of browsers; labels are pairs of name and value. A name that
+// is none of them counts nothing.
+func (m *Metrics) Browser(name string, labels ...string) {
+	if m == nil {
+		return
+	}
+	c, ok := m.browser[name]
+	if !ok {
+		return
+	}
+	values := prometheus.Labels{}
+	for label := range c.labels {
+		values[label] = other
+	}
+	for i := 0; i+1 < len(labels); i += 2 {
+		if known, ok := c.labels[labels[i]]; ok {
+			values[labels[i]] = of(known, labels[i+1])
+		}
+	}
+	c.With(values).Inc()
 }

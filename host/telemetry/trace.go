@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -90,9 +93,9 @@ func (s *Spans) Close(ctx context.Context) error {
 }
 
 // Start begins a span below that of ctx, or below the trace that ctx was given
-// by WithParent. The name is one of A251; what follows openwop.activity. or
-// openwop.node. is a name that the host chose or checked. Attributes that A251
-// does not list are left out. The returned function ends the span; what it says
+// by WithParent. The name is one of openwop's; what follows openwop.activity. or
+// openwop.node. is a name that the host chose or checked. Attributes that are
+// not in spanAttributes are left out. The returned function ends the span; what it says
 // of err is its kind, never its text.
 func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error)) {
 	tracer := s.tracer
@@ -118,4 +121,127 @@ func kindOf(err error) string {
 		return "timeout"
 	}
 	return "error"
+}
+
+// maxState bounds tracestate, in bytes (W3C trace context).
+const maxState = 512
+
+// parentLength is that of a traceparent of version 00.
+const parentLength = 55
+
+// ParseParent returns traceparent and tracestate as they may be stored and sent
+// on: checked, canonical and copied. false when traceparent is not one; a
+// tracestate that cannot be read is dropped, as the standard asks.
+func ParseParent(traceparent, tracestate string) (parent, state string, ok bool) {
+	c, ok := parse(traceparent, tracestate)
+	if !ok {
+		return "", "", false
+	}
+	parent, state = inject(c)
+	return parent, state, true
+}
+
+type linkKey struct{}
+
+// WithParent has spans that are started under ctx belong to a trace that began
+// elsewhere. Headers that are not one change nothing.
+func WithParent(ctx context.Context, traceparent, tracestate string) context.Context {
+	c, ok := parse(traceparent, tracestate)
+	if !ok {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, c)
+}
+
+// WithLink has the next span that is started under ctx begin a trace of its own,
+// linked to the one that it was asked for under: that may be over long
+// before a run is.
+func WithLink(ctx context.Context, traceparent, tracestate string) context.Context {
+	ctx = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	c, ok := parse(traceparent, tracestate)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, linkKey{}, c)
+}
+
+// links are given to the first span of a trace only.
+func links(ctx context.Context) []trace.Link {
+	c, ok := ctx.Value(linkKey{}).(trace.SpanContext)
+	if !ok || trace.SpanContextFromContext(ctx).IsValid() {
+		return nil
+	}
+	return []trace.Link{{SpanContext: c}}
+}
+
+// Inject returns the headers that continue the trace of ctx; "" without one.
+func Inject(ctx context.Context) (traceparent, tracestate string) {
+	return inject(trace.SpanContextFromContext(ctx))
+}
+
+func inject(c trace.SpanContext) (traceparent, tracestate string) {
+	headers := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), c), headers)
+	return headers["traceparent"], headers["tracestate"]
+}
+
+func parse(traceparent, tracestate string) (trace.SpanContext, bool) {
+	// Later versions may be longer; what is read of them is the same.
+	if len(traceparent) < parentLength || len(traceparent) > maxText || strings.ToLower(traceparent) != traceparent {
+		return trace.SpanContext{}, false
+	}
+	if len(tracestate) > maxState {
+		tracestate = ""
+	}
+	headers := propagation.MapCarrier{"traceparent": strings.Clone(traceparent), "tracestate": strings.Clone(tracestate)}
+	c := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), headers))
+	return c, c.IsValid()
+}
+
+// maxText bounds names and attribute values, in bytes.
+const maxText = 256
+
+// spanAttributes are those that spans may have, with and without their prefix the same.
+var spanAttributes = map[string]bool{
+	"run_id": true, "workflow_id": true, "node_id": true, "node_type": true, "node_attempt": true,
+	"event_type": true, "event_seq": true, "interrupt_kind": true, "interrupt_id": true,
+	"cap_kind": true, "cap_limit": true, "cap_observed": true,
+}
+
+const prefix = "openwop."
+
+// attributes keeps what spanAttributes lists, if it is a string, a bool or a whole number.
+func attributes(attrs map[string]any) []attribute.KeyValue {
+	var out []attribute.KeyValue
+	for name, value := range attrs {
+		name = strings.TrimPrefix(name, prefix)
+		if !spanAttributes[name] {
+			continue
+		}
+		key := attribute.Key(prefix + name)
+		switch v := value.(type) {
+		case string:
+			out = append(out, key.String(bounded(v)))
+		case bool:
+			out = append(out, key.Bool(v))
+		case int:
+			out = append(out, key.Int(v))
+		case int64:
+			out = append(out, key.Int64(v))
+		case uint64:
+			out = append(out, key.Int64(int64(min(v, 1<<63-1))))
+		}
+	}
+	return out
+}
+
+// bounded is a copy of at most maxText bytes of valid UTF-8.
+func bounded(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	if !utf8.ValidString(s) {
+		return strings.ToValidUTF8(s, "")
+	}
+	return strings.Clone(s)
 }

@@ -44,7 +44,7 @@ func opened(t *testing.T) (*telemetry.Spans, *kept) {
 	return s, k
 }
 
-// A251: spans nest across calls, have the attributes of the list and no others,
+// Spans nest across calls, have the attributes of the list and no others,
 // and say of an error what kind it is. All are handed over at the end.
 func TestSpans(t *testing.T) {
 	s, k := opened(t)
@@ -89,7 +89,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// A251: a request's trace is continued, and goes on in what it leads to.
+// A request's trace is continued, and goes on in what it leads to.
 func TestParent(t *testing.T) {
 	s, k := opened(t)
 	ctx, end := s.Start(telemetry.WithParent(t.Context(), parent, state), "openwop.run", nil)

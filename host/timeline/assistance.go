@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The statuses of an item (A158).
+// The statuses of an item.
 const (
 	ItemOpen      = "open"
 	ItemResolved  = "resolved"
@@ -21,8 +21,8 @@ const (
 	ItemAbandoned = "abandoned" // the run ended first
 )
 
-// An Item is a request for assistance (A162). The three axes stay apart (R114);
-// no attachment has a URL or a payload (R119).
+// An Item is a request for assistance. The three axes stay apart;
+// no attachment has a URL or a payload.
 type Item struct {
 	AssistanceID  string             `json:"assistanceId"`
 	InteractionID string             `json:"interactionId,omitempty"`
@@ -39,7 +39,7 @@ type Item struct {
 	Sensitivity        string           `json:"sensitivity"`
 	Message            string           `json:"message"`
 	Stream             string           `json:"stream,omitempty"`
-	InputSchema        json.RawMessage  `json:"inputSchema,omitempty"` // reduced (R129)
+	InputSchema        json.RawMessage  `json:"inputSchema,omitempty"` // reduced
 	Attachments        []abi.Attachment `json:"attachments"`
 	Status             string           `json:"status"`
 	CreatedAt          string           `json:"createdAt"`
@@ -144,10 +144,10 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 	f.items = append(f.items, i)
 }
 
-// maxAttachments is more than a request may have (R116).
+// maxAttachments is more than a request may have.
 const maxAttachments = 16
 
-// attachmentsOf keeps the members of R119: live extras are dropped even if a
+// attachmentsOf keeps what an attachment may show: live extras are dropped even if a
 // log should have them.
 func attachmentsOf(m members) []abi.Attachment {
 	var raw []json.RawMessage

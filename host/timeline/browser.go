@@ -12,7 +12,7 @@ type Browser struct {
 	SurfaceID string
 	Profile   string
 	// State is the last step of the surface's life: requested, queued, starting, ready,
-	// probe_failed, failed, released or lost (B167).
+	// probe_failed, failed, released or lost.
 	State    string
 	Code     string // why, where it failed
 	Verified int64  // actions that were proved
@@ -77,8 +77,8 @@ func (b *Browser) surface(state string, m members) {
 	}
 }
 
-// action counts one. A long run tells of failures only, and of all now and then
-// (B162): that count is the truth about the others.
+// action counts one. A long run tells of failures only, and of all now and then:
+// that count is the truth about the others.
 func (b *Browser) action(m members) {
 	all, summary := m.number("actions")
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// B162, B167, B243: what a log says of a browser, in one view.
+// What a log says of a browser, in one view.
 func TestBrowser(t *testing.T) {
 	if b := started().fold().Browser(); b != nil {
 		t.Errorf("a run without a browser has %+v", b)
@@ -49,7 +49,7 @@ func TestBrowserIsBounded(t *testing.T) {
 	}
 }
 
-// A84: what artifact.created says of a file, each once, and no more of them than
+// What artifact.created says of a file, each once, and no more of them than
 // there is room for.
 func TestArtifacts(t *testing.T) {
 	s := started().commit(ev{typ: "artifact.created", node: "collect", data: `{"artifactId":"art_1","artifactType":"browser-trace","nodeId":"collect",` +

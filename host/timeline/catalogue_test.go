@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// marks is A100 as a table: vocabulary, U, S, M, D, and the types.
+// marks is the catalogue as a table: vocabulary, U, S, M, D, and the types.
 const marks = `
 O u s . d | run.started run.completed run.failed run.cancelled run.paused run.resumed node.completed node.failed node.skipped
 O u s . d | node.suspended interrupt.requested interrupt.resolved approval.requested approval.received
@@ -26,7 +26,7 @@ R . . . d | run.browser_action run.browser_egress_denied run.browser_cookie_hand
 R . . . d | run.stream_session_requested run.stream_session_opened run.stream_session_resolved run.stream_reach_failed
 `
 
-func TestCatalogue(t *testing.T) { // A100, A99
+func TestCatalogue(t *testing.T) {
 	n := 0
 	for _, l := range strings.Split(strings.TrimSpace(marks), "\n") {
 		head, types, _ := strings.Cut(l, "|")
@@ -66,14 +66,14 @@ func shown(e timeline.Entry) string {
 		mark(e.Modes.Has(timeline.Messages), "m") + mark(e.Modes.Has(timeline.Debug), "d")
 }
 
-func TestUnknownTypeIsShownInDebugOnly(t *testing.T) { // R178
+func TestUnknownTypeIsShownInDebugOnly(t *testing.T) {
 	e, known := timeline.Lookup("workflow.invented")
 	if known || shown(e) != "R...d" {
 		t.Errorf("unknown type is %s, known %v", shown(e), known)
 	}
 }
 
-func TestParseModes(t *testing.T) { // A115
+func TestParseModes(t *testing.T) {
 	for text, want := range map[string]timeline.Modes{
 		"updates": timeline.Updates, "values": timeline.Values, "debug,messages": timeline.Debug | timeline.Messages,
 		"updates,updates": timeline.Updates, "values,values": timeline.Values,
@@ -89,7 +89,7 @@ func TestParseModes(t *testing.T) { // A115
 	}
 }
 
-func TestFilter(t *testing.T) { // A138, A134
+func TestFilter(t *testing.T) {
 	f, err := timeline.ParseTypes("run.*,node.started")
 	if err != nil {
 		t.Fatal(err)

@@ -1,3 +1,12 @@
+// Package timeline says what a run's log means: the catalogue of event types,
+// an event as a document, the log as a snapshot, its questions and requests for
+// assistance, and what an owner is shown of them.
+//
+// The package is pure: no I/O, no clock, no goroutine. Everything is derived
+// from events and the run row, so that API, streams, webhooks and pages agree.
+// Members of event data are text that guests had a hand in: they are
+// bounded, never interpreted beyond the fields named here, and no bytes in them
+// make the package fail.
 package timeline
 
 import (
@@ -6,11 +15,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// SchemaVersion is that of documents and snapshots (A86).
+// SchemaVersion is that of documents and snapshots.
 const SchemaVersion = 1
 
 // A Doc is a RunEventDoc: an event as the API renders it, with exactly these
-// members (A86).
+// members.
 type Doc struct {
 	EventID       store.EventID   `json:"eventId"`
 	RunID         store.RunID     `json:"runId"`
@@ -24,7 +33,7 @@ type Doc struct {
 	CausationID   store.EventID   `json:"causationId,omitempty"`
 }
 
-// Document renders an event (A87). Nothing in the payload is written as <, >, &
+// Document renders an event. Nothing in the payload is written as <, >, &
 // or a line separator, so that it may stand in a page or on one line as it is.
 // Data that is no object gives an empty payload.
 func Document(e store.Event) Doc {
@@ -58,16 +67,16 @@ func payload(e store.Event) json.RawMessage {
 	return raw
 }
 
-// A Chunk is the data of an ai.message.chunk (A119).
+// A Chunk is the data of an ai.message.chunk.
 type Chunk struct {
 	NodeID string          `json:"nodeId"`
 	RunID  store.RunID     `json:"runId"`
 	Chunk  string          `json:"chunk"`
 	IsLast bool            `json:"isLast"`
-	Meta   json.RawMessage `json:"meta,omitempty"` // closed by the host (A107)
+	Meta   json.RawMessage `json:"meta,omitempty"` // closed by the host
 }
 
-// ChunkOf renders an output.chunk as what a messages stream shows (A106).
+// ChunkOf renders an output.chunk as what a messages stream shows.
 func ChunkOf(e store.Event) Chunk {
 	m := membersOf(e.Data)
 	c := Chunk{NodeID: m.text("nodeId"), RunID: e.RunID, Chunk: m.text("chunk"), IsLast: m.yes("isLast")}

@@ -19,7 +19,7 @@ func payloadOf(t *testing.T, e ev) map[string]any {
 	return m
 }
 
-func TestDocumentHasExactlyItsMembers(t *testing.T) { // A86, A89
+func TestDocumentHasExactlyItsMembers(t *testing.T) {
 	s := started()
 	for i, want := range map[int]string{
 		0: "eventId payload runId schemaVersion sequence timestamp type",
@@ -42,7 +42,7 @@ func TestDocumentHasExactlyItsMembers(t *testing.T) { // A86, A89
 	}
 }
 
-func TestPayloadOfTheRunProtocol(t *testing.T) { // A87
+func TestPayloadOfTheRunProtocol(t *testing.T) {
 	got := payloadOf(t, ev{typ: "run.batch_ingested", status: "succeeded", stream: "messages", interaction: "login-1", data: `{"batch_size":3}`})
 	want := map[string]any{"batch_size": 3.0, "connector_id": "https://connectors.example/mailbox", "connection_id": "mailbox",
 		"status": "succeeded", "interaction_id": "login-1", "stream": "messages"}
@@ -58,7 +58,7 @@ func TestPayloadOfTheRunProtocol(t *testing.T) { // A87
 	}
 }
 
-func TestPayloadOfOpenwopIsItsOwn(t *testing.T) { // A87, A100
+func TestPayloadOfOpenwopIsItsOwn(t *testing.T) {
 	got := payloadOf(t, ev{typ: "node.started", status: "started", data: `{"nodeId":"collect","source":{"kind":"connector"}}`})
 	if !maps.Equal(got, map[string]any{"nodeId": "collect"}) {
 		t.Errorf("payload %v", got)
@@ -69,7 +69,7 @@ func TestPayloadOfOpenwopIsItsOwn(t *testing.T) { // A87, A100
 	}
 }
 
-func TestDocumentIsOneSafeLine(t *testing.T) { // A116, and pages that embed it
+func TestDocumentIsOneSafeLine(t *testing.T) {
 	e := new(script).commit(ev{typ: "run.progress_reported", data: "{\n \"message\": \"</script>&\u2028\u2029\"\n}"}).events[0]
 	raw, err := json.Marshal(timeline.Document(e))
 	if err != nil {
@@ -86,14 +86,14 @@ func TestDocumentIsOneSafeLine(t *testing.T) { // A116, and pages that embed it
 	}
 }
 
-func TestDocumentTakesDeepData(t *testing.T) { // a cursor as deep as a guest may send it (G8)
+func TestDocumentTakesDeepData(t *testing.T) { // a cursor as deep as a guest may send it
 	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	if got := payloadOf(t, ev{typ: "run.state_staged", data: `{"cursor":` + deep + `}`}); got["cursor"] == nil {
 		t.Errorf("payload %v", got)
 	}
 }
 
-func TestChunk(t *testing.T) { // A106, A119
+func TestChunk(t *testing.T) {
 	e := new(script).commit(ev{typ: "output.chunk", node: "collect", data: `{"nodeId":"collect","chunk":"hi","isLast":true,"meta":{"model":"m"},"source":{}}`}).events[0]
 	raw, err := json.Marshal(timeline.ChunkOf(e))
 	if err != nil {

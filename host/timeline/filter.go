@@ -1,10 +1,13 @@
 package timeline
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Filter selects event types. The zero Filter selects all of them.
 type Filter struct {
-	// OpenwopOnly leaves out what openwop does not know (A134).
+	// OpenwopOnly leaves out what openwop does not know.
 	OpenwopOnly bool
 	exact       map[Type]bool
 	prefixes    []string
@@ -28,7 +31,7 @@ func ParseVocabulary(text string) (openwopOnly bool, err error) {
 	return false, &ParameterError{"vocabulary", "full or openwop"}
 }
 
-// ParseTypes reads a list of types (A138): names with commas between them, a
+// ParseTypes reads a list of types: names with commas between them, a
 // trailing * matches a prefix; "" is all. The error is a *ParameterError.
 func ParseTypes(text string) (Filter, error) {
 	var f Filter
@@ -78,3 +81,62 @@ func (f Filter) Admits(t Type) bool {
 	}
 	return false
 }
+
+// Modes is a set of stream modes.
+type Modes uint8
+
+const (
+	Updates  Modes = 1 << 0
+	Values   Modes = 1 << 1
+	Messages Modes = 1 << 2
+	Debug    Modes = 1 << 3
+)
+
+var modeNames = []string{"updates", "values", "messages", "debug"}
+
+// ModeNames are the names of the single modes, for details.supported.
+func ModeNames() []string { return append([]string(nil), modeNames...) }
+
+// Has reports whether all of m2 is in the set.
+func (m Modes) Has(m2 Modes) bool { return m&m2 == m2 }
+
+// A ModeError says that a stream mode is not supported: the answer is
+// unsupported_stream_mode with Supported in its details. It quotes nothing.
+type ModeError struct{ Supported []string }
+
+func (e *ModeError) Error() string {
+	return "stream modes are " + strings.Join(e.Supported, ", ") + ", and values stands alone"
+}
+
+// ParseModes reads a streamMode parameter that is present; a request without
+// one means Updates. An empty text is an empty name, which is an error like any
+// unknown one: *ModeError.
+func ParseModes(text string) (Modes, error) {
+	var m Modes
+	for name := range strings.SplitSeq(text, ",") {
+		one := modeNamed(name)
+		if one == 0 {
+			return 0, &ModeError{ModeNames()}
+		}
+		m |= one
+	}
+	if m.Has(Values) && m != Values {
+		return 0, &ModeError{ModeNames()}
+	}
+	return m, nil
+}
+
+func modeNamed(name string) Modes {
+	for i, n := range modeNames {
+		if n == name {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// A ParameterError says that a query parameter is malformed: validation_error.
+// Rule is for people and quotes nothing that was sent.
+type ParameterError struct{ Name, Rule string }
+
+func (e *ParameterError) Error() string { return fmt.Sprintf("%s must be %s", e.Name, e.Rule) }

@@ -1,13 +1,15 @@
 package timeline
 
 import (
+	"slices"
 	"time"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
-// Bounds of what a fold keeps. A guest cannot reach them within its limits
-// (runtime.md §23); a damaged log cannot make a fold grow without end.
+// Bounds of what a fold keeps. A guest cannot reach them within its limits;
+// a damaged log cannot make a fold grow without end.
 const (
 	maxNodes      = 64
 	maxStreams    = 512
@@ -49,7 +51,7 @@ func (f *Fold) Next() uint64 { return f.next }
 // Ended reports whether the terminal event was read.
 func (f *Fold) Ended() bool { return f.ended != nil }
 
-// Status is where the run stands after what was read (A69).
+// Status is where the run stands after what was read.
 func (f *Fold) Status() Status {
 	switch {
 	case f.ended != nil:
@@ -66,7 +68,7 @@ func (f *Fold) Status() Status {
 
 // Add reads on. Events come in order of their sequence; those that were read
 // before, and any behind the terminal one, change nothing. Stop at the end of a
-// commit: in its middle a fold is a state that the run never had (A90).
+// commit: in its middle a fold is a state that the run never had.
 func (f *Fold) Add(events ...store.Event) {
 	for _, e := range events {
 		if e.Sequence < f.next || f.ended != nil {
@@ -118,7 +120,7 @@ func (f *Fold) begin(e store.Event, m members) {
 	f.persist = string(m["persist_state"]) != "false"
 }
 
-// resume moves the end of open questions by the time that was paused (A150).
+// resume moves the end of open questions by the time that was paused.
 func (f *Fold) resume(e store.Event) {
 	if f.paused {
 		d := e.OccurredAt.Sub(f.pausedAt)
@@ -157,3 +159,98 @@ func (f *Fold) end(e store.Event, m members) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// An Artifact is a file that a run left, as its log announces it. Whether the
+// file is still there is not the log's to say.
+type Artifact struct {
+	ArtifactID   string      `json:"artifactId"`
+	ArtifactType string      `json:"artifactType"`
+	RunID        store.RunID `json:"runId"`
+	NodeID       string      `json:"nodeId"`
+	CreatedAt    string      `json:"createdAt"`
+	Summary      string      `json:"summary,omitempty"`
+	MediaType    string      `json:"mediaType"`
+	Size         int64       `json:"size"`
+	Digest       string      `json:"digest"`
+	ContentURL   string      `json:"contentUrl,omitempty"` // set by the API
+}
+
+// Bounds of what is kept of artifacts.
+const (
+	maxArtifacts = 64
+	maxSummary   = 500
+	maxTypeName  = 128
+)
+
+// Artifacts are those that the run left so far, oldest first.
+func (f *Fold) Artifacts() []Artifact { return slices.Clone(f.artifacts) }
+
+func (f *Fold) artifact(e store.Event, m members) {
+	if len(f.artifacts) == maxArtifacts || m.text("artifactId") == "" {
+		return
+	}
+	f.artifacts = append(f.artifacts, Artifact{
+		ArtifactID: abi.Cut(m.text("artifactId"), maxTypeName), ArtifactType: abi.Cut(m.text("artifactType"), maxTypeName), RunID: e.RunID,
+		NodeID: nodeOf(e, m), CreatedAt: store.Time(e.OccurredAt), Summary: abi.Cut(m.text("summary"), maxSummary),
+		MediaType: abi.Cut(m.text("mediaType"), maxTypeName), Size: m.integer("size"), Digest: abi.Cut(m.text("digest"), maxTypeName),
+	})
+}
+
+// A Status is where a run stands.
+type Status string
+
+const (
+	Pending         Status = "pending"
+	Running         Status = "running"
+	Paused          Status = "paused"
+	WaitingApproval Status = "waiting-approval"
+	WaitingInput    Status = "waiting-input"
+	WaitingExternal Status = "waiting-external"
+	Completed       Status = "completed"
+	Failed          Status = "failed"
+	Cancelled       Status = "cancelled"
+)
+
+// Statuses are all of them, in the order of a run's life.
+func Statuses() []Status {
+	return []Status{Pending, Running, Paused, WaitingApproval, WaitingInput, WaitingExternal, Completed, Failed, Cancelled}
+}
+
+// Terminal reports whether a run with this status is over.
+func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// Waiting reports whether a run with this status is suspended by a question.
+func (s Status) Waiting() bool {
+	return s == WaitingApproval || s == WaitingInput || s == WaitingExternal
+}
+
+// waitingFor is the status of a run whose node holds an interrupt.
+func waitingFor(kind string) Status {
+	switch kind {
+	case "approval":
+		return WaitingApproval
+	case "external-event":
+		return WaitingExternal
+	}
+	return WaitingInput
+}
+
+// terminalStatus is what a terminal event makes of a run. A connector that
+// reported cancellation failed.
+func terminalStatus(t Type) Status {
+	switch t {
+	case RunCompleted:
+		return Completed
+	case RunCancelled:
+		return Cancelled
+	}
+	return Failed
+}
+
+// TerminalStatus is the status of a run after e, "" if e does not end one.
+func TerminalStatus(e store.Event) Status {
+	if t := Type(e.Type); t.Terminal() {
+		return terminalStatus(t)
+	}
+	return ""
+}

@@ -15,7 +15,7 @@ var (
 	failure = `{"reason":"run_timed_out","error":{"code":"run_timed_out","message":"too long","details":{"deadline":"wall"},"retryable":true},"records_emitted":7,"records_attempted":6,"records_accepted":5,"records_flushed":5,"durationMs":99,"checkpoint_mode":"checkpointed_streaming","checkpoint_commit_status":"not_committed","known_gaps":[{"kind":"run_failed"}]}`
 )
 
-func TestStatus(t *testing.T) { // A69, D21, D40
+func TestStatus(t *testing.T) {
 	cases := []struct {
 		name string
 		log  *script
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) { // A69, D21, D40
 	}
 }
 
-func TestTerminalNeverChanges(t *testing.T) { // A69, A91
+func TestTerminalNeverChanges(t *testing.T) {
 	s := started().commit(ev{typ: "run.completed", status: "succeeded"}).commit(ev{typ: "run.failed", status: "failed"})
 	if f := s.fold(); f.Status() != timeline.Completed || f.Next() != 4 {
 		t.Errorf("status %s, next %d", f.Status(), f.Next())
@@ -81,7 +81,7 @@ func everything() *script {
 		ask("login-1#2", "otp", "clarification", "response_required")
 }
 
-func TestSnapshot(t *testing.T) { // A70
+func TestSnapshot(t *testing.T) {
 	r := row()
 	r.Request = store.Request{Tags: []string{"a"}, Metadata: json.RawMessage(`{"m":1}`), Configurable: json.RawMessage(`{"api_key":"k","deep":[{"myToken":{"x":1},"credentialRef":"r","n":12345678901234567890}]}`)}
 	got := everything().fold().Snapshot(r, timeline.About{ConnectorName: "mailbox", ConnectorVersion: "1.2.3", EngineVersion: "sluice 1", Live: &timeline.Live{Phase: "waiting", PauseRequested: true}})
@@ -257,7 +257,7 @@ func TestSnapshotSharesNothing(t *testing.T) {
 	}
 }
 
-func TestSnapshotOfARunThatIsOver(t *testing.T) { // A70, A91
+func TestSnapshotOfARunThatIsOver(t *testing.T) {
 	f := everything().commit(ev{typ: "run.failed", status: "cancelled", data: failure}).fold()
 	s := f.Snapshot(row(), timeline.About{Live: &timeline.Live{Phase: "committing", CancelRequested: true}})
 	if s.Error == nil || s.Error.Code != "run_timed_out" || s.Error.Message != "too long" || string(s.Error.Details) != `{"deadline":"wall"}` {
@@ -276,11 +276,11 @@ func TestSnapshotOfARunThatIsOver(t *testing.T) { // A70, A91
 		t.Errorf("node %+v", n)
 	}
 	if raw := encode(t, s.WithoutStates()); strings.Contains(raw, "nodeStates") || strings.Contains(raw, "variables") || strings.Contains(raw, "channels") {
-		t.Errorf("list form has states: %s", raw) // A71
+		t.Errorf("list form has states: %s", raw)
 	}
 }
 
-func TestSnapshotWithoutALog(t *testing.T) { // A95: the row outlives it
+func TestSnapshotWithoutALog(t *testing.T) {
 	r := row()
 	r.Pruned, r.Status, r.Phase = true, "cancelled", ""
 	r.Result = json.RawMessage(`{"terminal_reason":"connector_reported_cancelled","records_attempted":3,"checkpoint_summary":{"mode":"m"},"failure":{"message":"said so","origin":"connector","subtype":"x"},"deadline":"wall","usage":{"wall_ms":12}}`)
@@ -296,7 +296,7 @@ func TestSnapshotWithoutALog(t *testing.T) { // A95: the row outlives it
 	}
 }
 
-func TestClosings(t *testing.T) { // A146, A161
+func TestClosings(t *testing.T) {
 	ask := func() *script { return started().ask("a", "otp", "clarification", "response_required") }
 	failed := ev{typ: "run.failed", status: "failed", data: failure}
 	lost := ev{typ: "run.browser_surface_lost", interaction: "a", data: `{"interaction_id":"a","kind":"otp"}`}
@@ -336,7 +336,7 @@ func TestClosings(t *testing.T) { // A146, A161
 	}
 }
 
-func TestInterruptPayload(t *testing.T) { // A154, A142
+func TestInterruptPayload(t *testing.T) {
 	f := started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true).
 		ask("b", "approval", "approval", "response_required").fold()
 	q, _ := f.InterruptOfNode("collect")
@@ -349,7 +349,7 @@ func TestInterruptPayload(t *testing.T) { // A154, A142
 	}
 }
 
-func TestAssistanceID(t *testing.T) { // A6
+func TestAssistanceID(t *testing.T) {
 	a := timeline.AssistanceID("run_1", "login-1")
 	if len(a) != 30 || strings.Trim(a[4:], "0123456789ABCDEFGHJKMNPQRSTVWXYZ") != "" || a[:4] != "ast_" {
 		t.Errorf("id %q", a)

@@ -20,7 +20,7 @@ const (
 	ClosedByEnd  Closing = 5 // the run was cancelled or ended while it was pending
 )
 
-// Code is how an attempt to resolve the interrupt is refused (A146): "" while
+// Code is how an attempt to resolve the interrupt is refused: "" while
 // it is open, interrupt_already_resolved, no_pending_interaction or
 // interrupt_cancelled.
 func (c Closing) Code() string {
@@ -35,18 +35,18 @@ func (c Closing) Code() string {
 	return "no_pending_interaction"
 }
 
-// An Interrupt is a question as openwop sees it (A139).
+// An Interrupt is a question as openwop sees it.
 type Interrupt struct {
 	ID            string // "" only in a log without node.suspended
 	NodeID        string
 	InteractionID string
 	// InteractionKind is what the connector asked for: otp, credentials,
-	// manual_action, approval, clarification (A140).
+	// manual_action, approval, clarification.
 	InteractionKind string
 	Kind, Key       string
 	Payload         InterruptPayload
 	OpenedAt        time.Time
-	ExpiresAt       *time.Time // by its own time-out; paused time is not in it (A150)
+	ExpiresAt       *time.Time // by its own time-out; paused time is not in it
 
 	Closed   Closing
 	ClosedAt time.Time
@@ -56,7 +56,7 @@ type Interrupt struct {
 	resumed    bool // node.resumed followed
 }
 
-// An InterruptPayload is what GET of an interrupt answers (A154).
+// An InterruptPayload is what GET of an interrupt answers.
 type InterruptPayload struct {
 	Kind         string          `json:"kind"`
 	Key          string          `json:"key"`

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The states of a node (A70).
+// The states of a node.
 const (
 	NodeIsPending   = "pending"
 	NodeIsRunning   = "running"
@@ -17,7 +17,7 @@ const (
 	NodeIsSkipped   = "skipped"
 )
 
-// The states of a stream's checkpoint (A70).
+// The states of a stream's checkpoint.
 const (
 	CheckpointNone      = "none"
 	CheckpointStaged    = "staged"
@@ -25,14 +25,14 @@ const (
 	CheckpointDisabled  = "disabled"
 )
 
-// A NodeState is a step of a run (A70).
+// A NodeState is a step of a run.
 type NodeState struct {
 	Status      string `json:"status"`
 	Attempt     int64  `json:"attempt"`
 	StartedAt   string `json:"startedAt,omitempty"`
 	CompletedAt string `json:"completedAt,omitempty"`
 	InterruptID string `json:"interruptId,omitempty"`
-	// Progress is the newest of each stream, "" without one (A108).
+	// Progress is the newest of each stream, "" without one.
 	Progress map[string]Progress    `json:"progress,omitempty"`
 	Streams  map[string]StreamState `json:"streams,omitempty"`
 }
@@ -174,4 +174,62 @@ func (f *Fold) progress(n *node, stream string, e store.Event, m members) {
 		n.Progress = map[string]Progress{}
 	}
 	n.Progress[stream] = p
+}
+
+// Metrics are the record counts of a run, as far as they are known. Emitted and
+// DurationMs are known once the run is over.
+type Metrics struct {
+	RecordsEmitted             *int64 `json:"recordsEmitted,omitempty"`
+	RecordsAttempted           int64  `json:"recordsAttempted"`
+	RecordsAccepted            int64  `json:"recordsAccepted"`
+	RecordsFlushed             int64  `json:"recordsFlushed"`
+	RecordsPermanentlyRejected int64  `json:"recordsPermanentlyRejected"`
+	RecordsUnresolvedRetryable int64  `json:"recordsUnresolvedRetryable"`
+	DurationMs                 *int64 `json:"durationMs,omitempty"`
+}
+
+type counts struct {
+	Metrics
+	known bool
+}
+
+func (c *counts) add(t Type, m members) {
+	if t != RunBatchIngested {
+		return
+	}
+	c.known = true
+	c.RecordsAttempted += m.integer("records_attempted")
+	c.RecordsAccepted += m.integer("records_accepted")
+	c.RecordsFlushed += m.integer("records_flushed")
+	c.RecordsPermanentlyRejected += m.integer("records_permanently_rejected")
+	c.RecordsUnresolvedRetryable = c.RecordsAttempted - c.RecordsAccepted - c.RecordsPermanentlyRejected
+}
+
+// final takes the counts of a terminal block, or of a result value.
+func (c *counts) final(m members) {
+	set := func(to *int64, name string) {
+		if n, ok := m.number(name); ok {
+			*to, c.known = n, true
+		}
+	}
+	set(&c.RecordsAttempted, "records_attempted")
+	set(&c.RecordsAccepted, "records_accepted")
+	set(&c.RecordsFlushed, "records_flushed")
+	set(&c.RecordsPermanentlyRejected, "records_permanently_rejected")
+	set(&c.RecordsUnresolvedRetryable, "records_unresolved_retryable")
+	if n, ok := m.number("records_emitted"); ok {
+		c.RecordsEmitted = &n
+	}
+	if n, ok := m.number("durationMs"); ok {
+		c.DurationMs = &n
+	}
+}
+
+// metrics is nil while nothing is known.
+func (c *counts) metrics() *Metrics {
+	if !c.known && c.DurationMs == nil {
+		return nil
+	}
+	m := c.Metrics
+	return &m
 }

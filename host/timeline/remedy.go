@@ -80,7 +80,7 @@ func (t Trouble) ofHost() (Remedy, bool) {
 	return Remedy{}, false
 }
 
-// ofAction is the advice of a recovery hint (R61).
+// ofAction is the advice of a recovery hint.
 func (t Trouble) ofAction() Remedy {
 	switch t.Action {
 	case abi.RetryByRuntime:

@@ -54,7 +54,7 @@ func started() *script {
 	)
 }
 
-// ask is row 15 of A96 for a kind of interaction.
+// ask is what a question records for a kind of interaction.
 func (s *script) ask(id, kind, openwop, obligation string) *script {
 	n := len(s.events)
 	requested := "clarification.requested"

@@ -13,7 +13,7 @@ type About struct {
 	ConnectorVersion string
 	EngineVersion    string
 	// RetentionFloor is one more than the terminal sequence once the log is
-	// deleted, 0 before (A95).
+	// deleted, 0 before.
 	RetentionFloor uint64
 	// Live is nil for a run that is not active in this process.
 	Live *Live
@@ -27,8 +27,8 @@ type Live struct {
 	HeldUp          string // what keeps it from going on; "" for nothing
 }
 
-// A Snapshot is a RunSnapshot (A70), without tokens: who may answer gets them
-// from the API (A153).
+// A Snapshot is a RunSnapshot, without tokens: who may answer gets them
+// from the API.
 type Snapshot struct {
 	RunID                 store.RunID          `json:"runId"`
 	WorkflowID            string               `json:"workflowId"`
@@ -40,7 +40,7 @@ type Snapshot struct {
 	EventLogSchemaVersion int                  `json:"eventLogSchemaVersion,omitempty"`
 	Tags                  []string             `json:"tags,omitempty"`
 	Metadata              json.RawMessage      `json:"metadata,omitempty"`
-	Configurable          json.RawMessage      `json:"configurable,omitempty"` // redacted (A66)
+	Configurable          json.RawMessage      `json:"configurable,omitempty"` // redacted
 	NodeStates            map[string]NodeState `json:"nodeStates,omitzero"`
 	Variables             map[string]any       `json:"variables,omitzero"` // a connector declares none
 	Channels              map[string]any       `json:"channels,omitzero"`  // nor any of these
@@ -50,7 +50,7 @@ type Snapshot struct {
 	Sluice                Sluice               `json:"sluice"`
 }
 
-// Error is why a run failed; closed (A70).
+// Error is why a run failed; closed.
 type Error struct {
 	Code    string          `json:"code"`
 	Message string          `json:"message"`
@@ -70,8 +70,8 @@ func (e *Error) Author() string {
 }
 
 // OpenInterrupt is the interrupt a run is suspended by. The API adds
-// InterruptToken and CallbackURL for who may answer (A153); they are never set
-// here, nor in a stream (A122).
+// InterruptToken and CallbackURL for who may answer; they are never set
+// here, nor in a stream.
 type OpenInterrupt struct {
 	InterruptID    string `json:"interruptId"`
 	Kind           string `json:"kind"`
@@ -94,7 +94,7 @@ type Sluice struct {
 	TraceID          store.TraceID      `json:"traceId"`
 	Phase            *string            `json:"phase"`          // null once the run is over
 	LastSequence     *uint64            `json:"lastSequence"`   // null while the log is empty, and once it is deleted
-	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept (A95)
+	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept
 	PauseRequested   bool               `json:"pauseRequested,omitempty"`
 	CancelRequested  bool               `json:"cancelRequested,omitempty"`
 	HeldUp           string             `json:"heldUp,omitempty"` // what keeps it from going on, as a sentence
@@ -107,14 +107,14 @@ type Sluice struct {
 	ForkedFrom       *Fork              `json:"forkedFrom,omitempty"`
 }
 
-// Fork is the run that another branched off (A79).
+// Fork is the run that another branched off.
 type Fork struct {
 	RunID   store.RunID `json:"runId"`
 	FromSeq uint64      `json:"fromSeq"`
 	Mode    string      `json:"mode"`
 }
 
-// Snapshot shows what was read so far of the run (A70). row is its record; a
+// Snapshot shows what was read so far of the run. row is its record; a
 // fold that read nothing of a run that is over, because its log was deleted,
 // shows what the row still has.
 func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
@@ -149,7 +149,7 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	return s
 }
 
-// WithoutStates is the snapshot as a list has it (A71).
+// WithoutStates is the snapshot as a list has it.
 func (s Snapshot) WithoutStates() Snapshot {
 	s.NodeStates, s.Variables, s.Channels = nil, nil, nil
 	return s
@@ -183,7 +183,7 @@ func base(row store.Run, a About) Snapshot {
 	return s
 }
 
-// phase is that of §21.4; from the log alone it is as exact as that is.
+// phase is where an active run is; from the log alone it is as exact as that is.
 func (f *Fold) phase(s Status, live *Live) *string {
 	switch {
 	case f.ended != nil:
@@ -221,7 +221,7 @@ func (f *Fold) over(s *Snapshot) {
 	}
 }
 
-// checkpointsOf is the checkpoint_summary of §12.1, which a terminal block
+// checkpointsOf is the checkpoint_summary of a result, which a terminal block
 // holds member by member.
 func checkpointsOf(m members) json.RawMessage {
 	out := members{}
@@ -247,4 +247,71 @@ func checkpointsOf(m members) json.RawMessage {
 		return nil
 	}
 	return raw
+}
+
+// SnapshotOfRow shows a run that is over without its log: from the row, which
+// outlives it. next is the sequence after the last event that is kept, 0
+// for none. It has no states of nodes.
+func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
+	s, r := base(row, a), membersOf(row.Result)
+	var c counts
+	c.final(r)
+	if n, ok := r.object("usage").number("wall_ms"); ok {
+		c.DurationMs = &n
+	}
+	s.NodeStates, s.Variables, s.Channels, s.Metrics = map[string]NodeState{}, map[string]any{}, map[string]any{}, c.metrics()
+	s.Sluice.Result, s.Sluice.Outcome, s.Sluice.TerminalReason = row.Status, r.text("outcome"), r.text("terminal_reason")
+	s.Sluice.Checkpoints, s.Sluice.KnownGaps = r.raw("checkpoint_summary"), r.raw("known_gaps")
+	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
+	s.Status = RowStatus(row)
+	if next > 0 && !row.Pruned {
+		s.Sluice.LastSequence = ptr(next - 1)
+	}
+	if row.FinishedAt != nil {
+		s.CompletedAt = store.Time(*row.FinishedAt)
+	}
+	if s.Status == Failed {
+		s.Error = &Error{Code: s.Sluice.TerminalReason, Message: r.object("failure").text("message"), Details: detailsOf(r)}
+	}
+	return s
+}
+
+// detailsOf is error.details as far as a result value has it.
+func detailsOf(r members) json.RawMessage {
+	failure, out := r.object("failure"), members{}
+	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"), "connector_error_code": r.object("connector_error").text("code")} {
+		out.fill(name, v)
+	}
+	if v := failure.text("subtype"); v != "" {
+		out["violation"] = json.RawMessage(`{"subtype":` + string(quoted(v)) + `}`)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// RowStatus is the status of a run as far as its row tells: exact once it is
+// over, pending or running before.
+func RowStatus(row store.Run) Status {
+	switch row.Status {
+	case "succeeded":
+		return Completed
+	case "failed":
+		return Failed
+	case "cancelled":
+		r := membersOf(row.Result)
+		if r.text("terminal_reason") == "connector_reported_cancelled" && r.text("cancel_cause") == "" { // of an older host
+			return Failed
+		}
+		return Cancelled
+	}
+	if row.Phase == "preparing" {
+		return Pending
+	}
+	return Running
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A State is what an owner is shown of a request (R132). It follows from the
+// A State is what an owner is shown of a request. It follows from the
 // three axes, the reduced schema, the attachments and the item's status, and
-// from nothing else: no message, no kind, no name of a connector (R218).
+// from nothing else: no message, no kind, no name of a connector.
 type State uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 
 var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E", "abandoned", "other", "ended"}
 
-// String is the name used in R132.
+// String is the name that docs/spec/runtime.md uses.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -54,19 +54,19 @@ type View struct {
 	State    State
 	Item     Item // the zero Item in StateNone
 	Controls Controls
-	Fields   []FormField // for Controls.Form, by name (R134)
+	Fields   []FormField // for Controls.Form, by name
 	Decision string      // for Controls.Accept: the field that takes the decision
 	Choices  []string    // of Decision: accept, reject, and which of abi.Decisions are offered beside
 	Comment  bool        // a field comment goes with the decision
 	Edited   bool        // a field edited takes the owner's version of the text
 	Surface  string      // ref of the surface that is available
-	Reason   string      // why there is none (R122)
+	Reason   string      // why there is none
 }
 
 // Offers reports whether a decision is offered.
 func (v View) Offers(decision string) bool { return slices.Contains(v.Choices, decision) }
 
-// A FormField is one field of a form (R134).
+// A FormField is one field of a form.
 type FormField struct {
 	Name     string
 	Label    string
@@ -80,8 +80,8 @@ type FormField struct {
 	Accept   string // of a file
 }
 
-// View is the run's current assistance (R132): the newest request without an
-// end. One that does not involve the owner (R114) stands behind those that do.
+// View is the run's current assistance: the newest request without an
+// end. One that does not involve the owner stands behind those that do.
 func (f *Fold) View() View {
 	var passive *Item
 	for _, i := range slices.Backward(f.items) {
@@ -105,7 +105,7 @@ func involves(i Item) bool {
 	return i.ProgressPosture != abi.PostureRunning || i.OwnerAction != abi.ActionNone || i.ResponseObligation != abi.ObligationNone
 }
 
-// ViewOf derives what an owner is shown of one item (R132, R133).
+// ViewOf derives what an owner is shown of one item.
 func ViewOf(i Item) View {
 	v := View{Item: i}
 	switch i.Status {
@@ -183,7 +183,7 @@ func isDecision(f FormField) bool {
 		!slices.ContainsFunc(f.Enum, func(d string) bool { return !slices.Contains(abi.Decisions, d) })
 }
 
-// maxFields is how many fields a reduced schema may have (R129).
+// maxFields is how many fields a reduced schema may have.
 const maxFields = 32
 
 func fieldsOf(schema members, required []string) []FormField {

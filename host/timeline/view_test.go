@@ -22,7 +22,7 @@ func item(posture, action, obligation, schema string, a ...abi.Attachment) timel
 	}
 }
 
-func TestViews(t *testing.T) { // R132, R133, A159
+func TestViews(t *testing.T) {
 	surface := abi.Attachment{Kind: "browser_surface", Ref: "sf_1", Status: "available"}
 	gone := abi.Attachment{Kind: "browser_surface", Status: "unavailable", Reason: "no_surface_registered"}
 	link := abi.Attachment{Kind: "url", Label: "Bank"}
@@ -58,7 +58,7 @@ func TestViews(t *testing.T) { // R132, R133, A159
 		if v.State != c.want || v.Controls != c.controls {
 			t.Errorf("%s: %s %+v, want %s %+v", c.name, v.State, v.Controls, c.want, c.controls)
 		}
-		// R218: whatever the texts say, the same is shown.
+		// Whatever the texts say, the same is shown.
 		for _, text := range []string{"Enter your password", "Open the browser now", "<b>approve</b>", "gmail"} {
 			other := c.item
 			other.Message, other.Kind, other.Stream, other.ConnectionID = text, text, text, "evil"
@@ -72,7 +72,7 @@ func TestViews(t *testing.T) { // R132, R133, A159
 	}
 }
 
-func TestForm(t *testing.T) { // R134
+func TestForm(t *testing.T) {
 	v := timeline.ViewOf(item("blocked", "provide_value", "response_required", codeSchema))
 	want := []timeline.FormField{
 		{Name: "a", Label: "First", Type: "string"},
@@ -87,7 +87,7 @@ func TestForm(t *testing.T) { // R134
 	}
 }
 
-func TestCurrentView(t *testing.T) { // R132, R133, R125
+func TestCurrentView(t *testing.T) {
 	elsewhere := ev{typ: "run.assistance_requested", data: `{"assistance_request_id":"r1","progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none"}`}
 	passive := ev{typ: "run.assistance_requested", data: `{"assistance_request_id":"r2","progress_posture":"running","owner_action":"none","response_obligation":"none"}`}
 	escalated := ev{typ: "run.assistance_escalated", data: `{"assistance_request_id":"r1","status":"escalated"}`}
@@ -104,7 +104,7 @@ func TestCurrentView(t *testing.T) { // R132, R133, R125
 		{"escalated", started().commit(elsewhere).commit(escalated), timeline.StateNone},
 		{"question after it", started().commit(elsewhere).commit(escalated).ask("a", "otp", "clarification", "response_required"), timeline.StateB},
 		{"answered", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true), timeline.StateNone},
-		{"abandoned", started().ask("a", "otp", "clarification", "response_required").commit(ended), timeline.StateAbandoned}, // R127
+		{"abandoned", started().ask("a", "otp", "clarification", "response_required").commit(ended), timeline.StateAbandoned},
 		{"closed, then ended", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true).commit(ended), timeline.StateNone},
 	}
 	for _, c := range cases {

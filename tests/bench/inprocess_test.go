@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -39,7 +40,7 @@ func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 	}
 	r := run.New(plan, run.Deps{
 		Store: h.Store, HostID: h.ID, BootEpoch: h.Epoch,
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return g, nil, nil },
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return g, nil, nil },
 	})
 	took, _ := finish(b, r, int64(n))
 	return rate(n, took)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -34,7 +35,7 @@ func native(b *testing.B, h *app.Host, n int) (time.Duration, *run.Result) {
 	}
 	r := run.New(plan, run.Deps{
 		Store: h.Store, HostID: h.ID, BootEpoch: h.Epoch,
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) {
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) {
 			g, err := newProgramGuest(exec.Command(program, strconv.Itoa(n), "0"))
 			return g, nil, err
 		},

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -128,7 +130,7 @@ func TestCancelWhilePending(t *testing.T) {
 			var d *drive
 			d = faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
 				deps.Slots = slots
-				deps.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+				deps.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, binding.Binding, error) {
 					d.run.Cancel(run.CancelRequest{Cause: "owner"})
 					<-ctx.Done()
 					if c == "launched" { // too late for it
@@ -180,7 +182,7 @@ func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Slots, deps.Owner = slots, owner }).started()
 	d.guest.does(question)
 	<-owner.asked
-	owner.answers <- run.Answer{InteractionID: "q1", Status: "cancelled"}
+	owner.answers <- host.Answer{InteractionID: "q1", Status: "cancelled"}
 	d.heard("reply 2 OK")
 	d.guest.does(forever)
 	d.pause("")
@@ -195,7 +197,7 @@ func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 // stubborn is an owner who answers whatever became of the question.
 type stubborn struct{ *desk }
 
-func (s stubborn) Ask(_ context.Context, q run.Question) (run.Answer, error) {
+func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
 	s.asked <- q
 	return <-s.answers, nil
 }
@@ -217,9 +219,8 @@ func TestAnswerTooLate(t *testing.T) {
 				d.guest.leaves(0)
 			}
 			d.until(last)
-			settled := make(chan error, 1)
-			owner.answers <- run.Answer{InteractionID: "q1", Status: "success", Settled: func(err error) { settled <- err }}
-			if err := <-settled; !errors.Is(err, run.ErrTooLate) {
+			owner.answers <- host.Answer{InteractionID: "q1", Status: "success"}
+			if err := <-owner.settled; !errors.Is(err, run.ErrTooLate) {
 				t.Errorf("settled with %v", err)
 			}
 			d.guest.leaves(0)
@@ -238,7 +239,7 @@ func TestManualActionRejected(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
 	d.guest.does(say(abi.CallInteract, `{"request_id":"q1","kind":"manual_action","message":"Click"}`))
 	<-owner.asked
-	owner.answers <- run.Answer{InteractionID: "q1", Status: "cancelled"}
+	owner.answers <- host.Answer{InteractionID: "q1", Status: "cancelled"}
 	e := d.until("approval.received")
 	if member(t, e, "action") != `"reject"` || member(t, e, "decidedBy") != `"owner"` {
 		t.Errorf("received %s", e.Data)
@@ -325,7 +326,7 @@ func TestSpans(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner, deps.Spans = owner, seen }).started()
 	d.guest.does(question)
 	q := <-owner.asked
-	owner.answers <- run.Answer{InteractionID: "q1", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
+	owner.answers <- host.Answer{InteractionID: "q1", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
 	d.heard("reply 2 OK")
 	d.guest.does(doneNone)
 	d.heard("reply 3 OK")

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 )
 
 // A fakeBrowser is a browser binding without a browser: it does what a test says
 // and notes what the run tells it.
 type fakeBrowser struct {
-	back    run.BrowserRun
+	back    binding.Run
 	said    chan string // asked, answered, assisted and paused, as text
 	handle  func(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno)
 	closing func(ctx context.Context) error
@@ -29,7 +31,7 @@ type fakeBrowser struct {
 	late       []string // what was called after Close
 }
 
-var _ run.Browser = (*fakeBrowser)(nil)
+var _ app.Browser = (*fakeBrowser)(nil)
 
 func newFakeBrowser() *fakeBrowser {
 	return &fakeBrowser{
@@ -47,14 +49,17 @@ func (b *fakeBrowser) note(what string) {
 	}
 }
 
-func (b *fakeBrowser) Begin(_ string, back run.BrowserRun) { b.back = back }
+func (b *fakeBrowser) Begin(_ string, back binding.Run) { b.back = back }
 
 func (b *fakeBrowser) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	b.note("handle")
 	return b.handle(ctx, call, payload)
 }
 
-func (b *fakeBrowser) Owns(handle uint32) bool { return handle == run.HandlesOf }
+func (b *fakeBrowser) Takes(call abi.Call, payload []byte) bool {
+	handle, named := binding.Handle(call, payload)
+	return call == abi.CallBrowser || named && handle == binding.HandlesOf
+}
 
 func (b *fakeBrowser) Seal(field, handle, _ string, _ [][]byte, to []abi.Destination) {
 	b.mu.Lock()
@@ -144,7 +149,7 @@ func browses(t *testing.T, b *fakeBrowser, more func(*run.Input, *run.Deps)) fun
 		in.Manifest = browserManifest(t, `{}`)
 		in.Connection.Approved.Browser = true
 		in.Offered = map[string]bool{"browser": true}
-		d.Browser = b
+		d.Bindings = []binding.Binding{b}
 		if more != nil {
 			more(in, d)
 		}

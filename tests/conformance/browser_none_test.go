@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -19,7 +18,7 @@ func (noBrowsers) Facts(context.Context) app.BrowserFacts {
 	return app.BrowserFacts{Problem: "the stage has no browser"}
 }
 
-func (noBrowsers) Lend(app.Lease) (run.Browser, error) {
+func (noBrowsers) Lend(app.Lease) (app.Browser, error) {
 	return nil, errors.New("the stage has no browser")
 }
 

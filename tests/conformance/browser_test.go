@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -26,7 +28,7 @@ func TestBrowserNotGranted(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(verb)
 	d.heard("reply 2 EDENIED")
-	d.guest.does(handleOf(abi.CallRead, run.HandlesOf))
+	d.guest.does(handleOf(abi.CallRead, binding.HandlesOf))
 	d.heard("reply 3 ENOENT")
 	d.guest.leaves(1)
 	if p := d.end(); counted(p, "log.appended") != 1 {
@@ -44,7 +46,7 @@ func TestBrowserCalls(t *testing.T) {
 			b.back.SealedUsed("otp.code", "https://shop.example", "browser_fill")
 			b.back.SealedUsed("otp.code", "https://shop.example", "browser_fill")
 			b.back.Progress("browser trace started: browser-trace-x.zip")
-			b.back.Artifact(run.BrowserArtifact{Type: "browser-trace", Summary: "Browser trace, 1 action", MediaType: "application/zip", Size: 7, Digest: "sha256:ab"})
+			b.back.Artifact(binding.Artifact{Type: "browser-trace", Summary: "Browser trace, 1 action", MediaType: "application/zip", Size: 7, Digest: "sha256:ab"})
 			b.back.Event("run.completed", "succeeded", nil) // not for a browser to say
 		}
 		return []byte(`{}`), abi.OK
@@ -52,9 +54,9 @@ func TestBrowserCalls(t *testing.T) {
 	d := faultStage(t).drive(t, browses(t, b, nil)).started()
 	d.guest.does(verb)
 	d.heard("reply 2 OK")
-	d.guest.does(handleOf(abi.CallRead, run.HandlesOf))
+	d.guest.does(handleOf(abi.CallRead, binding.HandlesOf))
 	d.heard("reply 3 OK")
-	d.guest.does(handleOf(abi.CallClose, run.HandlesOf+1)) // nobody's
+	d.guest.does(handleOf(abi.CallClose, binding.HandlesOf+1)) // nobody's
 	d.heard("reply 4 ENOENT")
 	d.guest.does(handleOf(abi.CallClose, 1)) // the network's, which there is not
 	d.heard("reply 5 ENOENT")
@@ -142,7 +144,7 @@ func TestBrowserAsks(t *testing.T) {
 			b.told(t, "probe")
 			b.told(t, "asked manual_action")
 			d.quiet()
-			owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: status}
+			owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: status}
 			b.told(t, "answered")
 			d.heard("reply 2 OK")
 			d.guest.does(done)
@@ -177,13 +179,13 @@ func TestBrowserCannotAsk(t *testing.T) {
 	d := faultStage(t).drive(t, browses(t, b, func(in *run.Input, _ *run.Deps) { in.Interactive = false })).started()
 	d.guest.does(verb)
 	d.heard("reply 2 OK")
-	if err := <-asked; !errors.Is(err, run.ErrNotInteractive) {
+	if err := <-asked; !errors.Is(err, binding.ErrNotInteractive) {
 		t.Errorf("without an owner: %v", err)
 	}
 	d.guest.leaves(1)
 	d.end()
 	b.over(t)
-	if _, _, err := b.back.Ask(context.Background(), "Anybody?", time.Minute); !errors.Is(err, run.ErrEnding) {
+	if _, _, err := b.back.Ask(context.Background(), "Anybody?", time.Minute); !errors.Is(err, binding.ErrEnding) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -222,7 +224,7 @@ func TestCancelEndsBrowserQuestion(t *testing.T) {
 func TestBrowserEndsRun(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
-		b.back.End(run.BrowserFailure{Code: "session_not_live", Message: "Nobody is signed in.", Hint: abi.ManualActionRequired})
+		b.back.End(binding.Failure{Code: "session_not_live", Message: "Nobody is signed in.", Hint: abi.ManualActionRequired})
 		return []byte(`{}`), abi.OK
 	}
 	d := faultStage(t).drive(t, browses(t, b, nil)).started()
@@ -258,7 +260,7 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	if got, want := member(t, updated, "attachments"), `[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`; got != want || updated.InteractionID != "q1" {
 		t.Errorf("attachments %s of %q, want %s", got, updated.InteractionID, want)
 	}
-	owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
+	owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
 	d.heard("reply 2 OK")
 	d.guest.leaves(1)
 	p := d.end()
@@ -282,7 +284,7 @@ func TestSurfaceOfCode(t *testing.T) {
 			t.Errorf("attachments %s, want %s", got, want)
 		}
 		q := <-owner.asked
-		owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: codeData("48151623")}
+		owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess, Data: codeData("48151623")}
 		d.heard("reply 2 OK")
 		d.guest.leaves(1)
 		d.end()
@@ -300,7 +302,7 @@ func TestSurfaceLost(t *testing.T) {
 	d := faultStage(t).drive(t, browses(t, b, func(_ *run.Input, d *run.Deps) { d.Owner = owner })).started()
 	d.guest.does(oneUse)
 	<-owner.asked
-	probe := run.BrowserProbe{OK: true, Code: "browser_surface_cdp_unreachable", Detail: "process exited, see https://x.example/"}
+	probe := binding.Probe{OK: true, Code: "browser_surface_cdp_unreachable", Detail: "process exited, see https://x.example/"}
 	b.back.Lost("sf_1", probe)
 	b.back.Lost("sf_1", probe)
 	lost := d.until("run.browser_surface_lost")
@@ -343,7 +345,7 @@ func TestBrowserPaused(t *testing.T) {
 	d.pause("")
 	d.heard("suspend")
 	b.told(t, "paused true")
-	owner.answers <- run.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
+	owner.answers <- host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerSuccess}
 	b.told(t, "answered")
 	d.until("run.assistance_resolved")
 	if len(answered) != 0 {
@@ -412,7 +414,7 @@ func TestBrowserClosedOnEveryPath(t *testing.T) {
 		"host stop": {end: func(d *drive) { d.run.Cancel(run.CancelRequest{Cause: run.CauseShutdown}) }},
 		"budget":    {change: func(in *run.Input, _ *run.Deps) { in.Budgets.Total = 50 * time.Millisecond }, end: func(*drive) {}},
 		"launch": {change: func(_ *run.Input, d *run.Deps) {
-			d.Launch = func(context.Context, run.Launch) (run.Guest, run.Files, error) { return nil, nil, launch }
+			d.Launch = func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return nil, nil, launch }
 		}},
 		"in a call":  {end: func(d *drive) { d.guest.does(verb); d.guest.Kill() }},
 		"a question": {end: func(d *drive) { d.guest.does(manual); d.until("run.assistance_requested"); d.guest.leaves(1) }},

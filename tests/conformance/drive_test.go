@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -116,7 +118,7 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	in.Budgets.CancelGrace, in.Budgets.Drain = patience, patience
 	deps := run.Deps{
 		Store: g.host.Store, HostID: "host_test", BootEpoch: "boot_test",
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return d.guest, nil, nil },
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return d.guest, nil, nil },
 		Watch:  func(e store.Event) { d.events <- e },
 	}
 	if change != nil {
@@ -247,23 +249,29 @@ func member(t *testing.T, e store.Event, name string) string {
 // A desk answers when the test does.
 type desk struct {
 	asked   chan run.Question
-	answers chan run.Answer
+	answers chan host.Answer
 	live    chan string
+	settled chan error
 }
 
 func newDesk() *desk {
-	return &desk{make(chan run.Question, 4), make(chan run.Answer), make(chan string, 16)}
+	return &desk{make(chan run.Question, 4), make(chan host.Answer), make(chan string, 16), make(chan error, 16)}
 }
 
-var _ run.Desk = (*desk)(nil)
+var (
+	_ run.Desk    = (*desk)(nil)
+	_ run.Settler = (*desk)(nil)
+)
 
-func (d *desk) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (d *desk) Settled(_ store.RunID, _ string, err error) { d.settled <- err }
+
+func (d *desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	d.asked <- q
 	select {
 	case a := <-d.answers:
 		return a, nil
 	case <-ctx.Done():
-		return run.Answer{}, ctx.Err()
+		return host.Answer{}, ctx.Err()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -124,7 +125,7 @@ func (g *stage) perform(t tester, guest run.Guest, launchErr error, change func(
 	deps := run.Deps{
 		Store: g.host.Store, Owner: &scripted{play: out, answers: []string{"success", "cancelled", "timeout", "success"}},
 		HostID: "host_test", BootEpoch: "boot_test",
-		Launch: func(context.Context, run.Launch) (run.Guest, run.Files, error) { return guest, nil, launchErr },
+		Launch: func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return guest, nil, launchErr },
 	}
 	if change != nil {
 		change(&in, &deps)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -135,7 +136,7 @@ func TestPrepareTimeout(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), nil, func(in *run.Input, d *run.Deps) {
 		in.Budgets.Prepare = time.Millisecond
-		d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+		d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, binding.Binding, error) {
 			<-ctx.Done()
 			return nil, nil, &run.LaunchError{Code: "host_resources", Err: ctx.Err()}
 		}
@@ -261,7 +262,7 @@ func TestGrantGoneAtTheEnd(t *testing.T) {
 				p := g.perform(t, guest, nil, func(in *run.Input, d *run.Deps) {
 					in.Connection.Grant = &store.Grant{AccessMode: mode, Status: "active"}
 					st, conn := d.Store, in.Connection
-					d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, run.Files, error) {
+					d.Launch = func(ctx context.Context, _ run.Launch) (run.Guest, binding.Binding, error) {
 						conn.Grant = &store.Grant{AccessMode: mode, Status: status}
 						return guest, nil, st.PutConnection(ctx, conn)
 					}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 )
 
@@ -176,10 +178,9 @@ func TestAnswerWhilePaused(t *testing.T) {
 	d.pause("") // a node that waits pauses at once
 	d.until("run.paused")
 	d.heard("suspend")
-	settled := make(chan error, 1)
-	owner.answers <- run.Answer{InteractionID: "q1", Status: "success", By: "key:k2", Settled: func(err error) { settled <- err },
+	owner.answers <- host.Answer{InteractionID: "q1", Status: "success", By: "key:k2",
 		Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
-	if err := <-settled; err != nil {
+	if err := <-owner.settled; err != nil {
 		t.Fatal(err)
 	}
 	received := d.until("approval.received")
@@ -289,14 +290,18 @@ func (f *heldFiles) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno
 	return nil, abi.ENOENT
 }
 
-func (f *heldFiles) Close() error { return nil }
+func (f *heldFiles) Takes(call abi.Call, _ []byte) bool {
+	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
+}
+
+func (f *heldFiles) Close(context.Context) error { return nil }
 
 // R224: a call that is being executed finishes, and its reply is kept back.
 func TestPauseDuringCall(t *testing.T) {
 	files := &heldFiles{make(chan struct{}), make(chan struct{})}
 	var d *drive
 	d = faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
-		deps.Launch = func(context.Context, run.Launch) (run.Guest, run.Files, error) { return d.guest, files, nil }
+		deps.Launch = func(context.Context, run.Launch) (run.Guest, binding.Binding, error) { return d.guest, files, nil }
 	})
 	d.started()
 	d.guest.does(fakeCall{abi.CallFileStat, []byte("x")})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -280,10 +281,10 @@ type scripted struct {
 
 var errChannel = errors.New("the owner's channel is gone")
 
-func (s *scripted) Ask(ctx context.Context, q run.Question) (run.Answer, error) {
+func (s *scripted) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	next := s.next(q)
 	word, rest, _ := strings.Cut(next, " ")
-	a := run.Answer{InteractionID: q.InteractionID, Status: word}
+	a := host.Answer{InteractionID: q.InteractionID, Status: word}
 	switch word {
 	case "never":
 		<-ctx.Done()

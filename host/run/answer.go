@@ -1,0 +1,181 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+)
+
+// The limits of response data.
+const (
+	maxAnswer = 64 * abi.KiB // names and values together
+	maxFields = 32
+	maxValue  = 8 * abi.KiB
+	maxName   = 200 // bytes of an interaction id
+	// maxFiles bounds an answer with files, which are texts that are a third longer.
+	maxFiles = maxAnswer + abi.MaxAnswerFile/3*4
+)
+
+func badAnswer(field, message string) error {
+	return refuse("invalid_request", "%s", message).with("field", field)
+}
+
+// CheckAnswer makes the checks of an answer that need no question: its size and its
+// status. The error is a *Refusal that echoes nothing of what it was given:
+// invalid_request with details.field, or invalid_status.
+func CheckAnswer(a host.Answer) error {
+	interactionID, status, data := a.InteractionID, a.Status, a.Data
+	if strings.TrimSpace(interactionID) == "" || len(interactionID) > 2*maxName {
+		return badAnswer("interactionId", "the id of a question is missing, or none")
+	}
+	if len(data) > maxFields {
+		return badAnswer("data", "an answer has at most 32 fields")
+	}
+	total := 0
+	for name, value := range data {
+		total += len(name) + len(value)
+	}
+	if total > maxFiles {
+		return badAnswer("data", "an answer has at most 64 KiB, and 512 KiB of files")
+	}
+	if status != abi.AnswerSuccess && status != abi.AnswerCancelled {
+		return &Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
+	}
+	return nil
+}
+
+// Check is what the guest may get of the data of an answer that succeeded: every value belongs to a field, is of its type and one
+// of its choices, and none that is required is missing. It returns the data by
+// the connector's own names; the values are still the caller's. null is no value.
+func (q Question) Check(data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	own := make(map[string]json.RawMessage, len(data))
+	known, total := 0, 0
+	for _, f := range q.Fields {
+		raw, given := data[f.Shown]
+		if given {
+			known++
+		}
+		v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
+		switch {
+		case given && err != nil:
+			return nil, badAnswer(f.Shown, "this field is no JSON value")
+		case v.Absent() && f.Required:
+			return nil, badAnswer(f.Shown, "this field is required")
+		case v.Absent():
+			continue
+		case f.File && !isFile(v):
+			return nil, badAnswer(f.Shown, abi.ErrAnswerFile.Error())
+		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // a letter has its line breaks
+			return nil, badAnswer(f.Shown, "a value of an answer has at most 8 KiB")
+		case !admits(f.Type, v):
+			return nil, badAnswer(f.Shown, "this field has another type: want "+f.Type)
+		}
+		chosen, ok := choose(q, f, v)
+		if !ok {
+			return nil, badAnswer(f.Shown, "this field takes one of the choices that were offered")
+		}
+		if own[f.Name] = chosen; !f.File {
+			total += len(f.Shown) + len(raw)
+		}
+	}
+	if known != len(data) {
+		return nil, badAnswer("data", "the question has no such field")
+	}
+	if total > maxAnswer {
+		return nil, badAnswer("data", "an answer has at most 64 KiB, but for files")
+	}
+	if q.Kind == abi.KindApproval {
+		return own, checkDecision(own)
+	}
+	return own, nil
+}
+
+func isFile(v strictjson.Value) bool {
+	text, _ := v.Text()
+	_, err := abi.ParseAnswerFile(text)
+	return err == nil
+}
+
+// checkDecision: what a decision says has to come with it, and nothing that it
+// does not say.
+func checkDecision(data map[string]json.RawMessage) error {
+	blank := func(name string) bool { return strings.TrimSpace(strictjson.String(data[name])) == "" }
+	action := strictjson.String(data["action"])
+	_, edited := data["edited"]
+	switch {
+	case action == abi.DecisionRefine && blank("comment"):
+		return badAnswer("comment", "to refine, say what should be different")
+	case action == abi.DecisionEdit && blank("edited"):
+		return badAnswer("edited", "to accept an edited text, give the text")
+	case action != abi.DecisionEdit && edited:
+		return badAnswer("edited", "an edited text goes with the decision edit-accept")
+	}
+	return nil
+}
+
+// admits reports whether v has the type of a schema. A type that JSON Schema
+// does not know, and none, are any.
+func admits(typ string, v strictjson.Value) bool {
+	switch typ {
+	case "string":
+		return v.Is(strictjson.KindString)
+	case "integer":
+		_, ok := v.SafeInteger()
+		return ok
+	case "number":
+		return v.Is(strictjson.KindNumber)
+	case "boolean":
+		return v.Is(strictjson.KindBool)
+	case "array":
+		return v.Is(strictjson.KindArray)
+	case "object":
+		return v.Is(strictjson.KindObject)
+	}
+	return true
+}
+
+// choose is the value that the connector gets for v. Where its schema lists
+// choices, only they will do, as the connector spells them; an owner may have
+// been shown a text with something taken out of it.
+func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
+	schema, _ := strictjson.Parse(q.RawSchema, strictjson.ParseOptions{})
+	props, _ := schema.Member("properties")
+	spec, _ := props.Member(f.Name)
+	enum, listed := spec.Member("enum")
+	if !listed || !enum.Is(strictjson.KindArray) || q.Kind == abi.KindApproval {
+		return v.Raw, len(f.Enum) == 0 || among(f.Enum, v)
+	}
+	n := 0 // of the texts, which are what is shown
+	for item := range enum.Items() {
+		if same(item, v) {
+			return v.Raw, true
+		}
+		if item.Is(strictjson.KindString) {
+			if n < len(f.Enum) && v.Equal(f.Enum[n]) {
+				return item.Raw, true
+			}
+			n++
+		}
+	}
+	return nil, false
+}
+
+func among(texts []string, v strictjson.Value) bool {
+	for _, t := range texts {
+		if v.Equal(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func same(a, b strictjson.Value) bool {
+	if text, ok := a.Text(); ok { // the connector's, no secret
+		return b.Equal(text)
+	}
+	return bytes.Equal(strictjson.AppendCompact(nil, a.Raw), strictjson.AppendCompact(nil, b.Raw))
+}

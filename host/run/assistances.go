@@ -1,0 +1,228 @@
+package run
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// assistances are requests to the owner that do not block the run, and its waits that
+// the owner is told of.
+type assistances struct {
+	*parts
+	deadlines map[string]time.Time // by id, of those that have one
+	turn      *turn                // what the call in progress waits for
+}
+
+// waiting reports whether the call in progress waits for a turn with an origin.
+func (as *assistances) waiting() bool { return as.turn != nil }
+
+// postpone moves every deadline by the time of a pause.
+func (as *assistances) postpone(by time.Duration) {
+	for id, at := range as.deadlines {
+		as.deadlines[id] = at.Add(by)
+	}
+}
+
+// assist is ASSISTANCE: recorded, never blocking.
+func (as *assistances) assist(m *abi.AssistanceMessage) {
+	m.InputSchema = bytes.Clone(m.InputSchema)
+	if m.TimeoutSeconds != nil {
+		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
+	}
+	message := as.canary.Assistance(m.Message, 200)
+	if message == "" {
+		message = "Owner assistance requested."
+	}
+	d := data{
+		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
+		"attachments": as.attachments(m.Attachments),
+	}
+	if m.TimeoutSeconds != nil {
+		d["timeout_seconds"] = *m.TimeoutSeconds
+	}
+	if len(m.InputSchema) > 0 {
+		if s := as.questions.reduce("", m.InputSchema); s != nil {
+			d["input_schema"] = s
+		}
+	}
+	e := as.journal.streamEvent("run.assistance_requested", "started", m.Stream, d)
+	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
+	as.commits.record(e)
+	as.bindings.browserAssisted(m)
+	if desk, ok := as.deps.Owner.(Desk); ok {
+		desk.AssistanceOpened(as.id, LiveAssistance{
+			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
+		})
+	}
+}
+
+var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
+
+// attachments are those of a request as events may show them: no URL, no payload.
+func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
+	out := []abi.Attachment{}
+	for _, a := range in {
+		kept := abi.Attachment{
+			Kind: a.Kind, Role: as.canary.Assistance(a.Role, 80), Label: as.canary.Assistance(a.Label, 80),
+			Status: as.canary.Assistance(a.Status, 80), Reason: as.canary.Assistance(a.Reason, 200),
+		}
+		if refPattern.MatchString(a.Ref) {
+			kept.Ref = as.canary.Text(a.Ref)
+		}
+		if b := as.bindings.screen(); b != nil && kept.Kind == surfaceKind {
+			kept = as.bindings.shown(b.Surface(), kept) // whether there is one is the host's to say
+		}
+		out = append(out, kept)
+	}
+	return out
+}
+
+// assistStatus is ASSISTANCE_STATUS.
+func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
+	o, _ := as.proto.CloseAssistance(m.ID)
+	as.commits.record(as.assistanceEnd(o, m.Status, "", m.Message))
+}
+
+// assistanceEnd is the event that closes one assistance.
+func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
+	delete(as.deadlines, o.ID)
+	as.bindings.browserReleased(o.ID)
+	if desk, ok := as.deps.Owner.(Desk); ok {
+		desk.AssistanceClosed(as.id, as.canary.Text(o.ID))
+	}
+	d := data{
+		"assistance_request_id": as.canary.Text(o.ID), "status": status, "stream": nullable(o.Stream),
+		"progress_posture": o.Message.ProgressPosture, "owner_action": o.Message.OwnerAction, "response_obligation": o.Message.ResponseObligation,
+	}
+	d.set("reason", reason)
+	d.set("message", as.canary.Assistance(message, 200))
+	return as.journal.streamEvent("run.assistance_"+status, status, o.Stream, d)
+}
+
+// escalate closes open requests to the owner, which give way to a question.
+func (as *assistances) escalate(stream string) []store.Event {
+	var events []store.Event
+	for _, o := range as.proto.OpenAssistances() {
+		if o.Message.OwnerAction != abi.ActionNone && (o.Stream == "" || o.Stream == stream) {
+			as.proto.CloseAssistance(o.ID)
+			events = append(events, as.assistanceEnd(o, "escalated", "superseded_by_interaction", ""))
+		}
+	}
+	return events
+}
+
+// assistanceTimeouts stops a connector whose request for assistance ran out of
+// time.
+func (as *assistances) assistanceTimeouts(now time.Time) {
+	if as.outcome.proposal() != nil {
+		return
+	}
+	for _, o := range as.proto.OpenAssistances() {
+		if at, ok := as.deadlines[o.ID]; ok && now.After(at) {
+			as.outcome.latch(&cause{reason: "assistance_timed_out", origin: "runtime",
+				message: "The time of an assistance the connector asked for has passed.", timedOut: o.ID})
+			return
+		}
+	}
+}
+
+// closeAssistances ends what is open just before the terminal event. It
+// may be asked again for another end: nothing is forgotten.
+func (as *assistances) closeAssistances(status, reason, timedOut string) []store.Event {
+	events := append(as.closeTurn("cancelled", reason), as.commits.closeStall()...)
+	for _, o := range as.proto.OpenAssistances() {
+		switch {
+		case o.ID == timedOut:
+			events = append(events, as.assistanceEnd(o, "timed_out", "", ""))
+		case status == abi.Succeeded:
+			events = append(events, as.assistanceEnd(o, "resolved", "run_completed", ""))
+		default:
+			events = append(events, as.assistanceEnd(o, "cancelled", reason, ""))
+		}
+	}
+	return events
+}
+
+// ownerInvolved reports whether an open assistance waits for the owner, so
+// that sleeping is waiting for them.
+func (as *assistances) ownerInvolved() bool {
+	for _, o := range as.proto.OpenAssistances() {
+		if o.Message.OwnerAction != abi.ActionNone {
+			return true
+		}
+	}
+	return false
+}
+
+// A turn is what a request waits for: an origin that takes no more until then.
+// With a zero time the wait is over.
+type turn struct {
+	origin string
+	until  time.Time
+	shown  string // id of the assistance that says so
+}
+
+// shownWait is the shortest wait that an owner is told of.
+const shownWait = 2 * time.Second
+
+// takeTurn counts a wait for a rate as such, and shows a long one as state D:
+// nothing to do.
+func (as *assistances) takeTurn(t *turn) {
+	if as.outcome.over() {
+		return // closeTurn tells how it ended
+	}
+	if as.turn != nil {
+		if end := as.closeTurn("resolved", ""); end != nil {
+			as.commits.record(end...)
+		}
+		as.turn = nil
+		as.clocks.begin(time.Now(), false)
+	}
+	if t.until.IsZero() {
+		return
+	}
+	as.turn = t
+	as.clocks.beginRate(time.Now())
+	if as.outcome.cancelled() || time.Until(t.until) < shownWait {
+		return
+	}
+	t.shown = hexID("asst_", 8)
+	as.commits.record(as.hostAssistance(as.waitingFor(t)))
+}
+
+// closeTurn ends the assistance of a wait that the owner was told of.
+func (as *assistances) closeTurn(status, reason string) []store.Event {
+	if as.turn == nil || as.turn.shown == "" {
+		return nil
+	}
+	return []store.Event{as.assistanceEnd(as.waitingFor(as.turn), status, reason, "")}
+}
+
+// waitingFor is a wait as an assistance of the host's own. The guest chose the
+// origin, so it may hold a secret.
+func (as *assistances) waitingFor(t *turn) abi.OpenAssistance {
+	return waitOf(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
+}
+
+// waitOf is a wait as an assistance of the host's own: nothing to do for the owner.
+func waitOf(id, message string) abi.OpenAssistance {
+	return abi.OpenAssistance{ID: id, Message: &abi.AssistanceMessage{
+		ID: id, Message: message, ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone,
+		ResponseObligation: abi.ObligationNone, Sensitivity: "none",
+	}}
+}
+
+// hostAssistance is the event that begins one.
+func (as *assistances) hostAssistance(o abi.OpenAssistance) store.Event {
+	m := o.Message
+	return as.journal.event("run.assistance_requested", "started", data{
+		"assistance_request_id": m.ID, "message": m.Message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
+		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nil, "attachments": []abi.Attachment{},
+	})
+}

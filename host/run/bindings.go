@@ -1,0 +1,398 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
+)
+
+// bindings are those that the run was lent, and what they say. Only the loop touches
+// what is not said to be guarded.
+type bindings struct {
+	*parts
+	all      []binding.Binding
+	closed   bool // the speakers are
+	calling  bool // a call of a speaker is being handled
+	lost     bool // the surface was
+	spent    bool // no attempt may follow
+	wake     chan struct{}
+	over     chan struct{}   // closed with the speakers
+	counts   map[string]int  // events so far, by type
+	used     map[string]bool // where sealed values were typed
+	surfaces map[string]abi.Attachment
+
+	mu   sync.Mutex // guards what follows
+	said []func()   // in order; nil once it is over
+	deaf bool
+}
+
+func newBindings(all *parts) *bindings {
+	bs := &bindings{
+		parts: all, wake: make(chan struct{}, 1), over: make(chan struct{}),
+		counts: map[string]int{}, used: map[string]bool{}, surfaces: map[string]abi.Attachment{},
+	}
+	bs.add(all.deps.Bindings...)
+	each(bs, func(s binding.Speaker) { s.Begin(string(bs.id), backchannel{bs}) })
+	return bs
+}
+
+// add takes bindings, and closes them with the run.
+func (bs *bindings) add(more ...binding.Binding) {
+	for _, b := range more {
+		if b != nil {
+			bs.all = append(bs.all, b)
+		}
+	}
+}
+
+// open are the bindings that may be called.
+func (bs *bindings) open() []binding.Binding {
+	if !bs.closed {
+		return bs.all
+	}
+	return slices.DeleteFunc(slices.Clone(bs.all), speaks)
+}
+
+func speaks(b binding.Binding) bool {
+	_, ok := b.(binding.Speaker)
+	return ok
+}
+
+// each calls f with every binding that has a role, and reports whether there is one.
+func each[Role any](bs *bindings, f func(Role)) (found bool) {
+	for _, b := range bs.open() {
+		if r, ok := b.(Role); ok {
+			f(r)
+			found = true
+		}
+	}
+	return found
+}
+
+// has reports whether a binding has a role.
+func has[Role any](bs *bindings) bool { return each(bs, func(Role) {}) }
+
+// taking is the binding that a call is for, nil for none.
+func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
+	for _, b := range bs.open() {
+		if b.Takes(call, payload) {
+			return b
+		}
+	}
+	return nil
+}
+
+// screen is what the owner can look at, nil for nothing.
+func (bs *bindings) screen() (s binding.Screen) {
+	each(bs, func(b binding.Screen) { s = b })
+	return s
+}
+
+// abort ends the requests that are on their way.
+func (bs *bindings) abort() { each(bs, binding.Requester.Abort) }
+
+// fault is why the run cannot go on for one of them, "" for no reason.
+func (bs *bindings) fault(gone bool) (code, message string) {
+	each(bs, func(b binding.Requester) {
+		if code == "" {
+			code, message = b.Fault(gone)
+		}
+	})
+	return code, message
+}
+
+// word is signalled when the binding said something.
+func (bs *bindings) word() <-chan struct{} { return bs.wake }
+
+// serve returns what handles a call of a binding, until served.
+func (bs *bindings) serve(b binding.Binding) handler {
+	bs.calling = speaks(b)
+	return b.Handle
+}
+
+func (bs *bindings) served() { bs.calling = false }
+
+// wasted reports whether a stored password was sent for nothing.
+func (bs *bindings) wasted() bool { return bs.spent }
+
+// post hands what the binding says to the loop; false once nobody listens. It may
+// be called from any goroutine.
+func (bs *bindings) post(f func()) bool {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if bs.deaf {
+		return false
+	}
+	bs.said = append(bs.said, f)
+	select {
+	case bs.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take returns what was said since it was last asked.
+func (bs *bindings) take() []func() {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	said := bs.said
+	bs.said = nil
+	return said
+}
+
+// end makes the binding unheard.
+func (bs *bindings) end() {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	bs.deaf, bs.said = true, nil
+	close(bs.over)
+}
+
+// listen acts on what the binding said, in order.
+func (bs *bindings) listen() {
+	for _, f := range bs.take() {
+		f()
+	}
+}
+
+// A backchannel is the run as its browser sees it. Its methods only leave word.
+type backchannel struct{ bs *bindings }
+
+var _ binding.Run = backchannel{}
+
+func (c backchannel) Event(typ, status string, d map[string]any) {
+	c.bs.post(func() { c.bs.browserEvent(typ, status, d) })
+}
+
+func (c backchannel) SealedUsed(field, origin, placement string) {
+	c.bs.post(func() { c.bs.sealedTyped(field, origin, placement) })
+}
+
+func (c backchannel) Progress(message string) {
+	c.bs.post(func() { c.bs.hostProgress(message) })
+}
+
+func (c backchannel) Lost(surfaceID string, p binding.Probe) {
+	c.bs.post(func() { c.bs.surfaceLost(surfaceID, p) })
+}
+
+func (c backchannel) Attachment(a abi.Attachment) {
+	c.bs.post(func() { c.bs.surfaceChanged(a) })
+}
+
+func (c backchannel) End(f binding.Failure) {
+	c.bs.post(func() { c.bs.endedByBinding(f) })
+}
+
+func (c backchannel) Artifact(a binding.Artifact) {
+	c.bs.post(func() { c.bs.leftArtifact(a) })
+}
+
+func (c backchannel) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
+	q := &hostQuestion{message: message, timeout: timeout, reply: make(chan hostAnswer, 1)}
+	if !c.bs.post(func() { c.bs.questions.askForHost(q) }) {
+		return "", "", binding.ErrEnding
+	}
+	select {
+	case a := <-q.reply:
+		return a.id, a.status, a.err
+	case <-c.bs.over:
+		return "", "", binding.ErrEnding
+	case <-ctx.Done():
+		c.bs.post(func() { c.bs.questions.withdraw(q) })
+		return "", "", ctx.Err()
+	}
+}
+
+// How long a speaker may take to close: a browser writes its trace and ends gracefully.
+// One that does not keep to it is left behind a little later.
+const (
+	speakerClose = 20 * time.Second
+	speakerLeft  = 2 * time.Second
+)
+
+// closeSpeakers closes those that have something to say, on every path before the
+// terminal event. What they say meanwhile is recorded, and the lease is kept.
+func (bs *bindings) closeSpeakers() {
+	if !has[binding.Speaker](bs) {
+		return
+	}
+	bs.abortCall()
+	each(bs, func(b binding.Spender) { bs.spent = bs.spent || b.Spent() })
+	ctx, cancel := context.WithTimeout(bs.ctx, speakerClose)
+	defer cancel()
+	open, done := 0, make(chan error, len(bs.all))
+	for _, b := range bs.all {
+		if speaks(b) {
+			open++
+			go func() { done <- b.Close(ctx) }()
+		}
+	}
+	bs.closed = true
+	late := time.NewTimer(speakerClose + speakerLeft)
+	defer late.Stop()
+	for open > 0 {
+		var err error
+		select {
+		case err = <-done:
+			open--
+		case <-late.C:
+			err, open = context.DeadlineExceeded, 0
+		case <-bs.wake:
+			bs.listen()
+		case now := <-bs.loop.ticking():
+			if !bs.outcome.over() {
+				bs.lease.renew(now)
+			}
+		}
+		if err != nil {
+			slog.Error("close binding", "run", bs.id, "error", err)
+		}
+	}
+	bs.listen()
+	bs.end()
+	bs.loop.settled()
+}
+
+// close closes all others, behind the terminal event.
+func (bs *bindings) close() {
+	for _, b := range bs.all {
+		if speaks(b) {
+			continue
+		}
+		if err := b.Close(context.WithoutCancel(bs.ctx)); err != nil {
+			slog.Error("close binding", "run", bs.id, "error", err)
+		}
+	}
+}
+
+// unrepeated is the hint of a failure after which a stored password was sent for
+// nothing: whatever the connector says of it, its owner looks first.
+func (bs *bindings) unrepeated(h Hint) Hint {
+	switch {
+	case !bs.spent:
+		return h
+	case h.Action == abi.RefreshCredentials:
+		return Hint{h.Action, false}
+	}
+	return Hint{abi.ManualActionRequired, false}
+}
+
+// abortCall ends a call that nobody waits for any more, so that the binding
+// is not closed under it. One that does not heed its context is left to that.
+func (bs *bindings) abortCall() {
+	if !bs.calling {
+		return
+	}
+	bs.calls.abortCall()
+	late := time.NewTimer(speakerLeft)
+	defer late.Stop()
+	select {
+	case f := <-bs.calls.ended():
+		f.in.Release()
+		bs.calling = false
+	case <-late.C:
+	}
+}
+
+// endedByBinding ends collection as failed, as a DONE of the guest with that error
+// would. A guest that sent its DONE before has ended it already.
+func (bs *bindings) endedByBinding(f binding.Failure) {
+	if !bs.outcome.ready() || bs.outcome.proposal() != nil || bs.outcome.left() != nil {
+		return
+	}
+	failure := &abi.DoneError{Message: redact.Gap(bs.canary.Text(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
+	if f.Hint != "" {
+		failure.RecoveryHint = &abi.RecoveryHint{Action: f.Hint, Retryable: &f.Retryable}
+	}
+	bs.outcome.propose(&abi.DoneMessage{Status: abi.Failed, RecordsEmitted: ptr(bs.proto.Records()), Error: failure})
+	bs.outcome.latch(&cause{reason: "connector_reported_failed", origin: "runtime", message: failure.Message})
+}
+
+// The most that a browser adds to a timeline: of its actions all, then failures and
+// a count now and then; of refused requests no more, and of each other
+// kind, which a guest can ask for as fast as it likes, as many as of actions.
+const (
+	allActions  = 1000
+	actionCount = 100
+	mostDenials = 200
+)
+
+const (
+	eventAction = "run.browser_action"
+	eventDenied = "run.browser_egress_denied"
+)
+
+// browserEvent records what the binding says happened. A page may have a say in
+// hosts and roles, so the canary looks at all of it.
+func (bs *bindings) browserEvent(typ, status string, d data) {
+	if !strings.HasPrefix(typ, "run.browser_") && !strings.HasPrefix(typ, "run.stream_") {
+		slog.Error("the browser recorded an event of another kind", "run", bs.id, "type", typ)
+		return
+	}
+	bs.counts[typ]++
+	n := bs.counts[typ]
+	switch {
+	case typ == eventDenied && n > mostDenials:
+		return
+	case typ == eventAction && n > allActions:
+		if n%actionCount == 0 {
+			bs.recordBrowser(typ, abi.Succeeded, data{"actions": n})
+		}
+		if status != abi.Failed {
+			return
+		}
+	case n > allActions:
+		return
+	}
+	bs.recordBrowser(typ, status, d)
+}
+
+func (bs *bindings) recordBrowser(typ, status string, d data) {
+	e := bs.journal.event(typ, status, cloneData(d))
+	e.Data = bs.canary.JSON(e.Data)
+	bs.commits.record(e)
+}
+
+// cloneData copies a payload that somebody else made.
+func cloneData(d data) data {
+	out := make(data, len(d)+1)
+	for name, v := range d {
+		out[name] = v
+	}
+	return out
+}
+
+// sealedTyped records, once each, where values were typed into a page.
+func (bs *bindings) sealedTyped(field, origin, placement string) {
+	key := field + "\x00" + origin + "\x00" + placement
+	if bs.used[key] {
+		return
+	}
+	bs.used[key] = true
+	e := bs.journal.event("run.sealed_value_used", "succeeded", data{"field": field, "origin": origin, "placement": placement})
+	bs.commits.record(e)
+}
+
+// leftArtifact registers a file that the run leaves to its owner. What
+// it is and how to know it again stands in the log, which alone says what there is;
+// the file lies where its type has its files.
+func (bs *bindings) leftArtifact(a binding.Artifact) {
+	bs.commits.record(bs.journal.event("artifact.created", "succeeded", data{
+		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": bs.plan.manifest.Node(), "version": 1,
+		"summary": a.Summary, "mediaType": a.MediaType, "size": a.Size, "digest": a.Digest,
+	}))
+}
+
+// hostProgress is progress that no connector reported.
+func (bs *bindings) hostProgress(message string) {
+	e := bs.journal.event("run.progress_reported", "in_progress", data{"message": redact.Progress(bs.canary.Text(message)), "origin": "host"})
+	bs.commits.record(e)
+}

@@ -1,0 +1,177 @@
+package run
+
+import (
+	"fmt"
+	"time"
+)
+
+// Budgets bound the clocks of a run. Zero disables one.
+type Budgets struct {
+	Compute   time.Duration // CPU time of the worker
+	Active    time.Duration // compute and work
+	Stall     time.Duration // active time without an accepted message or finished call
+	OwnerWait time.Duration
+	Total     time.Duration // everything but pauses
+	Prepare   time.Duration // before run.started, less the wait for a slot
+	Pause     time.Duration // paused time
+
+	ExitGrace   time.Duration // from DONE to the guest's exit
+	CancelGrace time.Duration // from a cancel request to the stop
+	Drain       time.Duration // from a pause request to where the guest stands
+}
+
+// DefaultBudgets returns the budgets of a run whose manifest lowers none.
+func DefaultBudgets() Budgets {
+	return Budgets{
+		Compute: 10 * time.Minute, Active: 6 * time.Hour, Stall: 30 * time.Minute,
+		OwnerWait: 24 * time.Hour, Total: 48 * time.Hour, Prepare: 2 * time.Minute, Pause: 24 * time.Hour,
+		ExitGrace: 5 * time.Second, CancelGrace: 2 * time.Second, Drain: 5 * time.Second,
+	}
+}
+
+// Lower applies the budgets of a manifest, which may only lower. Keys
+// end in _ms; unknown ones are ignored.
+func (b Budgets) Lower(manifest map[string]int64) Budgets {
+	for key, field := range map[string]*time.Duration{
+		"compute_ms": &b.Compute, "active_ms": &b.Active, "stall_ms": &b.Stall,
+		"owner_wait_ms": &b.OwnerWait, "total_ms": &b.Total, "prepare_ms": &b.Prepare, "pause_ms": &b.Pause,
+	} {
+		if ms, ok := manifest[key]; ok {
+			d := time.Duration(min(ms, int64(time.Hour/time.Millisecond)*24*365)) * time.Millisecond
+			if *field == 0 || d < *field {
+				*field = d
+			}
+		}
+	}
+	return b
+}
+
+// clocks account for every moment of a run.
+//
+// Invariant: work, owner, rate and the guest's own time never overlap: at most
+// one call is being executed for the guest at a time.
+type clocks struct {
+	started  time.Time
+	work     time.Duration
+	owner    time.Duration
+	rate     time.Duration
+	compute  time.Duration // latest sample
+	activity time.Duration // active time at the last accepted message or finished call
+
+	since time.Time      // start of the span in progress
+	span  *time.Duration // what it counts for: work, owner or rate; nil for none in progress
+
+	paused time.Duration // that is over
+	stood  time.Time     // start of the pause in progress, zero for none: no span counts
+
+	stalled bool // work does not count: the host waits for its disk
+}
+
+// start is when the run was accepted, and again when its guest goes.
+func (c *clocks) start(now time.Time) { c.started = now }
+
+// begin starts a span of work, or of waiting for the owner.
+func (c *clocks) begin(now time.Time, owner bool) {
+	span := &c.work
+	if owner {
+		span = &c.owner
+	}
+	c.beginSpan(now, span)
+}
+
+// beginRate starts a span of waiting for a turn with an origin.
+func (c *clocks) beginRate(now time.Time) { c.beginSpan(now, &c.rate) }
+
+// waited is the time that was the owner's, and that of rates.
+func (c *clocks) waited() (owner, rate time.Duration) { return c.owner, c.rate }
+
+func (c *clocks) computed() time.Duration { return c.compute }
+
+func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
+	c.end(now)
+	c.since, c.span = now, span
+}
+
+// end closes the span in progress.
+func (c *clocks) end(now time.Time) {
+	if c.span != nil && c.stood.IsZero() && (c.span != &c.work || !c.stalled) {
+		*c.span += now.Sub(c.since)
+	}
+	c.span = nil
+}
+
+// pause stops every clock but its own; the span in progress goes on
+// afterwards, or whichever replaced it.
+func (c *clocks) pause(now time.Time) {
+	if span := c.span; span != nil {
+		c.beginSpan(now, span)
+	}
+	c.stood = now
+}
+
+// stall says whether the host waits for its disk from now on, which is no work
+// of the run's.
+func (c *clocks) stall(now time.Time, on bool) {
+	if c.span != nil {
+		c.beginSpan(now, c.span)
+	}
+	c.stalled = on
+}
+
+func (c *clocks) resume(now time.Time) {
+	if !c.stood.IsZero() {
+		c.paused, c.stood, c.since = c.pausedBy(now), time.Time{}, now
+	}
+}
+
+// pausedBy is how long the run was paused in all.
+func (c *clocks) pausedBy(now time.Time) time.Duration {
+	if c.stood.IsZero() {
+		return c.paused
+	}
+	return c.paused + now.Sub(c.stood)
+}
+
+// sample folds the running span into the totals and goes on.
+func (c *clocks) sample(now time.Time, compute time.Duration) {
+	if c.span != nil {
+		c.beginSpan(now, c.span)
+	}
+	c.compute = max(c.compute, compute)
+}
+
+func (c *clocks) active() time.Duration { return c.compute + c.work }
+
+func (c *clocks) touch() { c.activity = c.active() }
+
+// over is the end of a run whose budget has ended, nil while none has.
+func (c *clocks) over(b Budgets, now time.Time) *cause {
+	for _, x := range []struct {
+		name          string
+		spent, budget time.Duration
+	}{
+		{"compute", c.compute, b.Compute},
+		{"active", c.active(), b.Active},
+		{"stall", c.active() - c.activity, b.Stall},
+		{"total", now.Sub(c.started) - c.pausedBy(now), b.Total},
+		{"pause", c.pausedBy(now), b.Pause},
+	} {
+		if x.budget > 0 && x.spent >= x.budget {
+			return timedOut(x.name, x.budget)
+		}
+	}
+	return nil
+}
+
+func timedOut(deadline string, budget time.Duration) *cause {
+	return &cause{reason: "run_timed_out", origin: "runtime", deadline: deadline, message: fmt.Sprintf("The run used up its %s budget of %s.", deadline, budget)}
+}
+
+// ownerLeft is how long the owner may still be waited for; ok is false when
+// the budget is unlimited.
+func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
+	if b.OwnerWait == 0 {
+		return 0, false
+	}
+	return max(0, b.OwnerWait-c.owner), true
+}

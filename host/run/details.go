@@ -1,0 +1,102 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// details keeps the detail gaps of the connection's namespace and what this
+// run learnt about them.
+type details struct {
+	byRef   map[gapRef]*store.DetailGap
+	byID    map[string]*store.DetailGap
+	pending map[string]map[string][]*store.DetailGap // stream -> record key -> gaps
+	touched []*store.DetailGap                       // reported by this run, in order
+	fresh   map[gapRef]bool                          // reported by this run
+	healed  map[string]bool                          // ids recovered by this run's message
+	met     []*store.DetailGap                       // pending gaps whose record was flushed
+}
+
+// gapRef is the identity of a gap inside of its namespace.
+type gapRef struct{ stream, parent, ref string }
+
+func newDetails(gaps []store.DetailGap) details {
+	d := details{
+		byRef: map[gapRef]*store.DetailGap{}, byID: map[string]*store.DetailGap{},
+		pending: map[string]map[string][]*store.DetailGap{}, fresh: map[gapRef]bool{}, healed: map[string]bool{},
+	}
+	for i := range gaps {
+		d.keep(&gaps[i])
+	}
+	return d
+}
+
+// keep remembers a gap, without what only the store needs to know of it: there
+// may be many.
+func (d *details) keep(g *store.DetailGap) {
+	g.Locator, g.ListCursor = nil, nil
+	d.byRef[gapRef{string(g.Stream), string(g.ParentStream), g.Ref}] = g
+	d.byID[g.ID] = g
+	if g.Status != gapPending || g.RecordKey == "" {
+		return
+	}
+	keys := d.pending[string(g.Stream)]
+	if keys == nil {
+		keys = map[string][]*store.DetailGap{}
+		d.pending[string(g.Stream)] = keys
+	}
+	if !slices.Contains(keys[g.RecordKey], g) {
+		keys[g.RecordKey] = append(keys[g.RecordKey], g)
+	}
+}
+
+// seen takes the pending gaps that a record closes once it is flushed.
+func (d *details) seen(stream string, key []byte) []*store.DetailGap {
+	gaps := d.pending[stream][string(key)]
+	if gaps != nil {
+		delete(d.pending[stream], string(key))
+	}
+	return gaps
+}
+
+// accounts reports whether a gap of this run stands for a required key.
+func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
+	return d.fresh[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.fresh[gapRef{stream, "", keyRef(key)}]
+}
+
+func keyRef(key string) string { return "k:" + key }
+
+func gapData(g *store.DetailGap, d data) data {
+	d["gap_id"], d["stream"], d["status"], d["attempt_count"] = g.ID, g.Stream, g.Status, g.AttemptCount
+	d["parent_stream"] = nullable(string(g.ParentStream))
+	d["reason"] = nullable(g.Reason)
+	return d
+}
+
+// gapBytes is what is remembered of a gap: its names, not where its details are.
+func gapBytes(g *store.DetailGap) int { return len(g.RecordKey) + len(g.Ref) + len(g.Reason) }
+
+// coverageBytes counts keys as they are and a little for each.
+func coverageBytes(m *abi.CoverageMessage) int {
+	const each = 16
+	n := 0
+	for _, keys := range [][]string{m.RequiredKeys, m.HydratedKeys, m.GapKeys, m.OptionalSkipKeys} {
+		for _, k := range keys {
+			n += len(k) + each
+		}
+	}
+	return n
+}
+
+// missing reports whether a detail is pending that this run should have got: one
+// it reported itself, or one that START served it.
+func (d *details) missing(inScope func(string) bool) bool {
+	for ref, g := range d.byRef {
+		if g.Status == gapPending && (d.fresh[ref] || g.Retryable && inScope(ref.stream)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,429 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
+	"github.com/sluicehost/sluice/host/scope"
+	"github.com/sluicehost/sluice/store"
+)
+
+// parts is what a run consists of, beside what all of them read. Each part owns its
+// state: the others call its methods and leave its fields alone. Only the run's own
+// goroutine calls them, but for what is said to be guarded.
+type parts struct {
+	plan   *Plan
+	deps   Deps
+	id     store.RunID
+	trace  store.TraceID
+	ctx    context.Context // ends with the guest: handlers watch it
+	guest  Guest           // nil before there is one
+	proto  *abi.Protocol
+	canary *redact.Canary
+	clocks *clocks
+
+	loop        *run         // waits and dispatches
+	calls       *calls       // what the guest asks, and what it is answered
+	records     *records     // admitted and not flushed
+	states      *checkpoints // cursors accepted and not committed
+	gaps        *gaps        // what is missing
+	questions   *questions   // to the owner, that block
+	assistances *assistances // to the owner, that do not
+	bindings    *bindings    // what the run was lent
+	secrets     *secrets     // handles and protected values
+	output      *output      // log, messages and progress
+	pause       *pause
+	control     *control // what other goroutines see of the run and ask of it
+	journal     *journal // events
+	commits     *commits // on their way to the store
+	lease       *lease
+	outcome     *outcome  // how the run ends
+	report      *report   // the result
+	terminal    *terminal // the last commit
+}
+
+// run is the loop of a run. Only the goroutine in do touches it.
+type run struct {
+	*parts
+	rec         store.Run
+	cancels     chan CancelRequest
+	stop        context.CancelFunc // ends ctx
+	asker       context.Context    // of who asked for the run
+	accepted    bool
+	ticks       <-chan time.Time
+	interrupted <-chan struct{} // nil once it was seen
+}
+
+func newRun(p *Plan, d Deps) *run {
+	now := time.Now()
+	all := &parts{plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
+	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
+	all.loop = r
+	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, collected: func() {}}
+	all.lease = &lease{parts: all, renewed: make(chan renewal, 1)}
+	all.outcome, all.report, all.terminal = &outcome{parts: all}, &report{all}, &terminal{parts: all}
+	all.calls = &calls{parts: all, finished: make(chan finishedCall, 1)}
+	all.records, all.states, all.gaps = newRecords(all), &checkpoints{parts: all, cursors: cursors{}}, newGaps(all)
+	all.questions = &questions{parts: all, answers: make(chan answer), asked: map[string]int{}}
+	all.assistances = &assistances{parts: all, deadlines: map[string]time.Time{}}
+	all.output = newOutput(all, now)
+	all.pause, all.control = &pause{parts: all}, newControl()
+	all.secrets = &secrets{parts: all}
+	all.bindings = newBindings(all)
+	all.secrets.deliver()
+	all.proto = abi.NewProtocol(abi.Contract{
+		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
+		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
+		NewID: func() string { return hexID("asst_", 8) },
+	})
+	r.rec = store.Run{
+		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
+		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
+		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf, Request: p.Request,
+	}
+	return r
+}
+
+func (r *run) do(ctx context.Context) (*Result, error) {
+	if !r.accepted {
+		if err := r.accept(ctx, nil); err != nil {
+			return nil, err
+		}
+	}
+	if r.deps.Ended != nil {
+		defer r.deps.Ended()
+	}
+	r.asker = ctx
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	r.commits.begin()
+	defer r.questions.wait()
+	defer r.stop()
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	r.ticks, r.interrupted = ticker.C, ctx.Done()
+	whole := r.journal.begin()
+	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.waits) })
+	if r.pause.queue(ctx) && r.launch(ctx) {
+		r.loop()
+	}
+	result := r.finish()
+	r.pause.release()
+	whole.end(result.err())
+	return result, nil
+}
+
+func orForever(d time.Duration) time.Duration {
+	if d == 0 {
+		return 1 << 62
+	}
+	return d
+}
+
+// tick is how often budgets are looked at.
+const tick = 100 * time.Millisecond
+
+// How many commits of a run, and bytes in them, may be on their way at once.
+// What one call adds comes on top.
+const (
+	window      = 64
+	windowBytes = 12 * abi.MiB
+)
+
+// loop handles whatever comes until the worker is gone.
+func (r *run) loop() {
+	calls := r.guest.Calls()
+	for {
+		if r.calls.again() {
+			continue
+		}
+		in := calls
+		if r.commits.full() {
+			in = nil // back-pressure: the guest waits in its socket
+		}
+		if r.outcome.over() {
+			in = calls // what it still sends is read and dropped
+		}
+		select {
+		case c, ok := <-in:
+			if !ok {
+				r.left()
+				return
+			}
+			r.calls.call(c)
+		case <-r.commits.sent():
+			r.commits.took()
+		case <-r.commits.head():
+			r.commits.settle()
+		case f := <-r.calls.ended():
+			r.calls.finishCall(f)
+		case <-r.bindings.word():
+			r.bindings.listen()
+		case a := <-r.questions.answered():
+			r.questions.take(a)
+		case c := <-r.cancels:
+			r.cancelRequested(c)
+		case <-r.interrupted:
+			r.interrupt()
+		case <-r.control.woken():
+			r.pause.steer(time.Now())
+		case <-r.calls.woken():
+			r.calls.wake()
+		case now := <-r.ticks:
+			r.tick(now)
+		}
+	}
+}
+
+func (r *run) ticking() <-chan time.Time { return r.ticks }
+
+// row is the run's row, to be written.
+func (r *run) row() *store.Run { return ptr(r.rec) }
+
+// ended writes the end into the row: the log and the record say the same.
+func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
+	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
+	return r.row()
+}
+
+// interrupt is the end of the context that the run was started with.
+func (r *run) interrupt() {
+	r.interrupted = nil
+	r.cancelRequested(interruption)
+}
+
+var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
+
+// tick looks at everything that time can end.
+func (r *run) tick(now time.Time) {
+	r.clocks.sample(now, r.guest.Usage().CPU)
+	r.commits.stalls(now)
+	if r.outcome.over() {
+		return
+	}
+	if r.outcome.leaving(now) {
+		return
+	}
+	if !r.inTime(now) {
+		return
+	}
+	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it asks, waits and sends no further
+		r.outcome.latch(c)
+		return
+	}
+	if r.pause.on() {
+		return
+	}
+	if r.control.wanted() {
+		r.pause.steer(now)
+	}
+	r.assistances.assistanceTimeouts(now)
+	r.questions.interactionTimeout(now)
+	r.output.flushProgress(now, false)
+	if r.outcome.lingers(now) {
+		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
+	}
+}
+
+// inTime looks at the budgets and renews the lease. It reports whether the run
+// goes on.
+func (r *run) inTime(now time.Time) bool {
+	r.commits.stalls(now)
+	if c := r.clocks.over(r.plan.Budgets, now); c != nil {
+		r.outcome.latch(c)
+		return false
+	}
+	r.lease.renew(now)
+	return !r.outcome.over()
+}
+
+// barrier waits until everything submitted is durable or has failed, and
+// reports whether all is well. A disk may take its time: budgets, the lease and
+// requests to end the run are looked at meanwhile, and whatever ends it ends the
+// wait. The caller then leaves its call alone.
+func (r *run) barrier() bool {
+	for r.commits.underway() > 0 && r.outcome.ready() {
+		r.await(true, func(now time.Time) {
+			if r.guest != nil {
+				r.clocks.sample(now, r.guest.Usage().CPU)
+			}
+			r.inTime(now)
+		})
+	}
+	return r.outcome.ready()
+}
+
+// settled waits for everything submitted, whatever its fate. While the disk is
+// full that may be long: a request to end the run is heard then, and the run is
+// given up when nobody is there any more.
+func (r *run) settled() {
+	for r.commits.underway() > 0 {
+		r.await(r.commits.stalled(), func(now time.Time) {
+			r.commits.stalls(now)
+			if r.leaves() {
+				r.commits.forsake()
+			}
+		})
+	}
+}
+
+// await handles one thing that the store says or, when ends is set, that asks for the
+// run's end, or a tick.
+func (r *run) await(ends bool, tick func(now time.Time)) {
+	cancels, interrupted := r.cancels, r.interrupted
+	if !ends {
+		cancels, interrupted = nil, nil
+	}
+	select {
+	case <-r.commits.sent():
+		r.commits.took()
+	case <-r.commits.head():
+		r.commits.settle()
+	case c := <-cancels:
+		r.cancelRequested(c)
+	case <-interrupted:
+		r.interrupt()
+	case now := <-r.ticks:
+		tick(now)
+	}
+}
+
+// leaves reports whether a stalled run is given up: nobody is there to wait for
+// the disk any more.
+func (r *run) leaves() bool {
+	return r.commits.stalled() && (r.asker != nil && r.asker.Err() != nil || r.control.stopped())
+}
+
+// patiently does what ends with a commit and may take as long as the disk is
+// full. It returns errLeft when the run is given up meanwhile, and ends the
+// context of f once the store, which is not full, does not take the commit.
+func (r *run) patiently(within time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ticks := r.ticks
+	if ticks == nil { // the run was never begun
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	until := time.Now().Add(within)
+	for {
+		select {
+		case err := <-done:
+			return err
+		case now := <-ticks:
+			r.commits.stalls(now)
+			switch {
+			case r.leaves():
+				return errLeft
+			case r.commits.stalled():
+				until = now.Add(within)
+			case now.After(until):
+				cancel()
+			}
+		}
+	}
+}
+
+// meanwhile does what may take long before there is a guest: the lease is
+// renewed, and a request to end the run ends f's context. It returns when f has.
+func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case c := <-r.cancels:
+			r.cancelRequested(c)
+		case <-r.interrupted:
+			r.interrupt()
+		case now := <-r.ticks:
+			if !r.outcome.over() {
+				r.lease.renew(now)
+			}
+		}
+		if !r.outcome.ready() {
+			cancel()
+		}
+	}
+}
+
+// left is the end of the worker.
+func (r *run) left() {
+	r.outcome.exited(r.guest.Exit())
+	r.bindings.listen()
+	r.clocks.resume(time.Now())
+	r.pause.end()
+	r.calls.last()
+}
+
+// phase names where the run is, for events and the run record.
+func (r *run) phase() string {
+	switch {
+	case r.guest == nil:
+		return "preparing"
+	case r.questions.open():
+		return "waiting"
+	case r.outcome.proposal() != nil:
+		return "finishing"
+	}
+	return "running"
+}
+
+// stage moves the run between running and waiting.
+func (r *run) stage(phase string) {
+	r.rec.Phase = phase
+	r.control.phase(phase)
+}
+
+// revoked takes the request that comes with a revocation: it ends a run as its
+// owner's cancellation, also when the store refuses a flush first.
+func (r *run) revoked() bool {
+	select {
+	case c := <-r.cancels:
+		r.cancelRequested(c)
+	default:
+	}
+	return r.outcome.cancelled()
+}
+
+// cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
+// commit begins.
+func (r *run) cancelRequested(c CancelRequest) {
+	if !r.outcome.ready() {
+		return
+	}
+	if c.Cause == CauseShutdown {
+		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		return
+	}
+	r.control.change(func(l *Live) { l.CancelRequested = true })
+	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
+	d.set("requested_by", c.By)
+	d.set("reason", redact.Gap(c.Reason, 200))
+	e := r.journal.event("run.cancel_requested", "cancel_requested", d)
+	if c.Cause == "owner" {
+		e = by(c.By, e)
+	}
+	cancel := r.outcome.cancelBy(c)
+	r.commits.stopRecords()
+	if r.guest == nil {
+		cancel.event = &e
+		return
+	}
+	r.commits.record(e)
+	r.control.resumed()
+	r.pause.letRun() // a paused worker gets its grace too
+	r.calls.dropHeld()
+	r.questions.cancel()
+	r.proto.End()
+	r.calls.cancelCalls()
+}

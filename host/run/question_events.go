@@ -1,0 +1,187 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/store"
+)
+
+// questionEvents is row 15 of the event catalogue: the question as openwop
+// clients, run-protocol clients and the dashboard each read it.
+func (qs *questions) questionEvents(a *asking) []store.Event {
+	m := a.message
+	message := qs.canary.Assistance(m.Message, 200)
+	if message == "" {
+		message = "Owner assistance requested."
+	}
+	key := abi.Cut(string(qs.id)+":"+qs.plan.manifest.Node()+":"+a.id, 256)
+	kind, payload := qs.interruptData(a, message)
+
+	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members
+	if a.schema != nil && kind == "clarification" {
+		requested["resumeSchema"] = a.schema
+	}
+	required := data{"kind": m.Kind, "message": message, "stream": nullable(m.Stream)}
+	assist := data{
+		"assistance_request_id": a.id, "kind": m.Kind, "message": message, "stream": nullable(m.Stream),
+		"progress_posture": abi.PostureBlocked, "owner_action": abi.ActionProvideValue,
+		"response_obligation": abi.ObligationResponseRequired, "sensitivity": a.sensitivity(), "attachments": a.attachments,
+	}
+	if m.Kind == abi.KindManualAction {
+		assist["owner_action"] = abi.ActionOperateAttachment
+	} else {
+		required["schema"], assist["input_schema"] = a.schema, a.schema
+	}
+	if m.TimeoutSeconds != nil {
+		required["timeout_seconds"], assist["timeout_seconds"] = *m.TimeoutSeconds, *m.TimeoutSeconds
+		requested["timeoutMs"] = seconds(*m.TimeoutSeconds).Milliseconds()
+	}
+	if a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind) {
+		required["undeclared_kind"] = true
+	}
+	events := []store.Event{qs.journal.bare("interrupt.requested", "started", requested)}
+	if kind == "clarification" {
+		events = append(events, qs.journal.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))
+	} else {
+		events = append(events, qs.journal.nodeEvent("approval.requested", "started", data{
+			"interruptId": a.interruptID, "artifactId": a.interruptID, "artifactType": payload["artifactType"],
+			"title": message, "actions": a.decisions("edit"),
+		}))
+	}
+	events = append(events,
+		qs.journal.event("run.interaction_required", "started", required),
+		qs.journal.event("run.assistance_requested", "started", assist),
+		qs.journal.nodeEvent("node.suspended", "started", data{"interruptId": a.interruptID, "kind": kind, "key": key}),
+	)
+	return a.mark(events)
+}
+
+// interruptData is the mapping of an interaction to an interrupt.
+func (qs *questions) interruptData(a *asking, message string) (kind string, payload map[string]any) {
+	switch a.message.Kind {
+	case abi.KindManualAction, abi.KindApproval:
+		typ := "approval"
+		if a.message.Kind == abi.KindManualAction {
+			typ = "manual-action"
+		}
+		return "approval", map[string]any{
+			"artifactId": a.interruptID, "artifactType": typ, "title": message,
+			"actions": a.decisions(abi.DecisionEdit), "requiredApprovals": 1,
+		}
+	}
+	questions := []map[string]any{}
+	for _, name := range sortedKeys(a.schema.Properties) {
+		f := a.schema.Properties[name]
+		text := f.Title
+		if text == "" {
+			text = name
+		}
+		questions = append(questions, map[string]any{"id": name, "question": text, "schema": f})
+	}
+	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
+}
+
+// answerEvents is row 16: how the question ended, for every kind of reader.
+func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
+	m := q.message
+	kind, _ := qs.interruptData(q, "")
+	now := store.Time(time.Now())
+	resolved := data{
+		"interruptId": q.interruptID, "kind": kind, "status": a.Status,
+		"resolvedBy": a.by, "resolvedAt": now, "resumeValue": nil,
+	}
+	var specific *store.Event
+	switch {
+	case kind == "approval" && a.Status == abi.AnswerTimeout:
+		specific = ptr(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
+	case a.by == byHost: // nobody decided
+	case kind == "approval":
+		value := qs.approvalValue(m.Kind, a)
+		resolved["resumeValue"] = value
+		d := data{"action": value["action"], "decidedBy": a.by, "decidedAt": now}
+		if c, ok := value["comment"]; ok {
+			d["comment"] = c
+		}
+		specific = ptr(qs.journal.nodeEvent("approval.received", a.Status, d))
+	case a.Status == abi.AnswerSuccess:
+		answers := qs.loggedAnswers(q, a)
+		resolved["resumeValue"] = "[REDACTED]"
+		if m.Kind == abi.KindClarification {
+			resolved["resumeValue"] = map[string]any{"answers": answers}
+		}
+		specific = ptr(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
+	}
+	events := []store.Event{qs.journal.nodeEvent("interrupt.resolved", a.Status, resolved)}
+	if specific != nil {
+		events = append(events, *specific)
+	}
+	end := map[string]string{abi.AnswerSuccess: "resolved", abi.AnswerCancelled: "cancelled", abi.AnswerTimeout: "timed_out"}[a.Status]
+	assist := data{"assistance_request_id": q.id, "kind": m.Kind, "status": end, "response_status": a.Status, "stream": nullable(m.Stream)}
+	assist.set("reason", a.reason)
+	events = append(events,
+		qs.journal.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
+		qs.journal.event("run.assistance_"+end, end, assist),
+	)
+	if qs.outcome.ready() && qs.outcome.left() == nil && !qs.pause.on() {
+		events = append(events, qs.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
+	}
+	if a.by != byHost {
+		for i := range events {
+			events[i] = by(a.by, events[i])
+		}
+	}
+	return q.mark(events)
+}
+
+// approvalValue is the logged decision, without the text that an
+// owner edited. Whoever cancels, rejects.
+func (qs *questions) approvalValue(kind string, a answer) map[string]any {
+	value := map[string]any{"action": abi.DecisionAccept}
+	if a.Status != abi.AnswerSuccess {
+		value["action"] = abi.DecisionReject
+	}
+	if kind == abi.KindManualAction {
+		return value
+	}
+	if text, ok := textOf(a.Data["action"]); ok && slices.Contains(abi.Decisions, text) {
+		value["action"] = text
+	}
+	if text, ok := textOf(a.Data["comment"]); ok && text != "" {
+		value["comment"] = qs.canary.Assistance(text, 200)
+	}
+	return value
+}
+
+// loggedAnswers keeps what is not secret of a clarification; of credentials
+// and one-time codes nothing.
+func (qs *questions) loggedAnswers(q *asking, a answer) map[string]any {
+	out := map[string]any{}
+	for _, f := range q.fields {
+		raw, ok := a.Data[f.Name]
+		if !ok {
+			continue
+		}
+		out[f.Shown] = "[REDACTED]"
+		if q.message.Kind != abi.KindClarification || f.Secret || f.Sealed || f.File {
+			continue
+		}
+		if text, isText := textOf(raw); isText {
+			out[f.Shown] = qs.canary.Assistance(text, 200)
+		} else if len(raw) <= 200 {
+			out[f.Shown] = qs.canary.JSON(raw)
+		}
+	}
+	return out
+}
+
+func textOf(raw json.RawMessage) (string, bool) {
+	v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
+	if err != nil {
+		return "", false
+	}
+	return v.Text()
+}

@@ -1,0 +1,427 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/store"
+)
+
+// questions are the interactions of a run, one at a time.
+type questions struct {
+	*parts
+	asking  *asking        // the one that is open; nil for none
+	asked   map[string]int // request_id -> uses
+	answers chan answer
+	owner   sync.WaitGroup // calls of Owner.Ask
+	turn    sync.Mutex     // held during one
+}
+
+// open reports whether a question waits for its owner.
+func (qs *questions) open() bool { return qs.asking != nil }
+
+// openID names it, "" for none.
+func (qs *questions) openID() string {
+	if qs.asking == nil {
+		return ""
+	}
+	return qs.asking.id
+}
+
+// watched is the open question if it needs its browser surface, nil for none.
+func (qs *questions) watched() *asking {
+	if !qs.asking.watched() {
+		return nil
+	}
+	return qs.asking
+}
+
+// answered are the answers of the owner's channel.
+func (qs *questions) answered() <-chan answer { return qs.answers }
+
+// wait returns when no call of the owner's channel is under way.
+func (qs *questions) wait() { qs.owner.Wait() }
+
+// cancel closes the open question for a run that is being cancelled.
+func (qs *questions) cancel() {
+	if qs.asking != nil {
+		qs.closeQuestion(answerOf(qs.asking, abi.AnswerCancelled, byHost))
+	}
+}
+
+// postpone moves the end of the open question by the time of a pause.
+func (qs *questions) postpone(by time.Duration) {
+	if qs.asking != nil {
+		qs.asking.deadline = qs.asking.deadline.Add(by)
+	}
+}
+
+// postponed is the open question as the store keeps it after a pause of that length.
+func (qs *questions) postponed(by time.Duration) *store.Interaction {
+	a := qs.asking
+	if a == nil || !a.timed {
+		return nil
+	}
+	moved := *a.pending
+	moved.ExpiresAt = ptr(a.deadline.Add(by))
+	a.pending = &moved
+	return &moved
+}
+
+// interact is INTERACTION.
+func (qs *questions) interact(m *abi.InteractionMessage, call uint32) {
+	if qs.asking != nil { // of the host, in a call that the guest waits for
+		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
+		return
+	}
+	qs.ask(m, call, nil)
+}
+
+// ask flushes, escalates, probes, records and asks, for the guest or for
+// the host itself.
+func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
+	qs.records.flushAll()
+	if !qs.loop.barrier() {
+		return
+	}
+	m.Schema = bytes.Clone(m.Schema)
+	attachments, at := qs.bindings.surfaceOf(m.Kind)
+	if !qs.outcome.ready() {
+		return
+	}
+	a := qs.question(m, call)
+	a.attachments, a.page, a.host = attachments, at, host
+	var escalated []store.Event
+	if host == nil {
+		escalated = qs.assistances.escalate(m.Stream)
+	}
+	events := slices.Concat(escalated, qs.questionEvents(a))
+	a.pending = &store.Interaction{
+		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
+		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
+	}
+	if a.timed {
+		a.pending.ExpiresAt = ptr(a.deadline)
+	}
+	qs.asking = a
+	kind, _ := qs.interruptData(a, "")
+	_, a.span = qs.journal.traced("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
+	qs.loop.stage("waiting")
+	qs.commits.submit(&store.Commit{Ask: a.pending, Run: qs.loop.row(), Events: events}, nil)
+	if !qs.loop.barrier() {
+		return
+	}
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && left == 0 {
+		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
+		return
+	}
+	qs.clocks.begin(time.Now(), true)
+	qs.pause.place()
+	qs.bindings.browserAsked(a)
+	ctx, cancel := context.WithCancel(qs.ctx)
+	a.cancel = cancel
+	q := qs.shown(a)
+	qs.owner.Go(func() {
+		qs.turn.Lock() // a question that was closed may still be on its way back
+		got, err := qs.deps.Owner.Ask(ctx, q)
+		qs.turn.Unlock()
+		select {
+		case qs.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
+		case <-qs.ctx.Done():
+			qs.settled(answer{to: a, err: err}, ErrTooLate)
+		}
+	})
+}
+
+// question gives an interaction its owner-visible id and its form.
+func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
+	a := &asking{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
+	a.fields = qs.fields(a)
+	now := time.Now()
+	if m.TimeoutSeconds != nil {
+		a.deadline, a.timed = now.Add(seconds(*m.TimeoutSeconds)), true
+	}
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
+		a.deadline, a.timed = now.Add(left), true
+	}
+	return a
+}
+
+// interactionID is the connector's own id, and a number from its second
+// use on. No two questions of a run share one.
+func (qs *questions) interactionID(request string) string {
+	request = qs.canary.Text(request)
+	qs.asked[request]++
+	n := qs.asked[request]
+	if n == 1 {
+		return request
+	}
+	for qs.asked[request+"#"+itoa(n)] > 0 {
+		n++
+	}
+	id := request + "#" + itoa(n)
+	qs.asked[id]++
+	return id
+}
+
+// fields is the form of a question, sorted by name.
+func (qs *questions) fields(a *asking) []Field {
+	if a.schema == nil {
+		return nil
+	}
+	names := map[string]string{} // shown -> the connector's own
+	schema, _ := strictjson.Parse(a.message.Schema, strictjson.ParseOptions{})
+	props, _ := schema.Member("properties")
+	if a.message.Kind != abi.KindApproval {
+		for name, shown := range shownNames(props) {
+			names[shown] = name
+		}
+	}
+	var out []Field
+	for _, shown := range sortedKeys(a.schema.Properties) {
+		s := a.schema.Properties[shown]
+		f := Field{
+			Name: shown, Shown: shown, Title: s.Title, Type: s.Type, Secret: s.Secret,
+			Required: slices.Contains(a.schema.Required, shown),
+			Sealed:   deliveryOf(qs.plan.manifest, a.message.Kind, shown, s.Secret) == "sealed",
+		}
+		if name, ok := names[shown]; ok {
+			f.Name = name
+			f.Sealed = deliveryOf(qs.plan.manifest, a.message.Kind, name, s.Secret) == "sealed"
+		}
+		if s.isFile() {
+			f.File, f.Accept, f.Sealed = true, s.Accept, false
+		}
+		for _, e := range s.Enum {
+			f.Enum = append(f.Enum, strictjson.String(e))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// shown is the question as the owner's channel gets it.
+func (qs *questions) shown(a *asking) Question {
+	m := a.message
+	q := Question{
+		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID), ConnectorName: qs.plan.manifest.Name(),
+		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
+		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
+		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),
+	}
+	if a.timed {
+		q.Timeout = time.Until(a.deadline)
+	}
+	return q
+}
+
+// badChannel is the reason of a run whose owner's channel answered something
+// that was not asked.
+const badChannel = "interaction_handler_invalid_response"
+
+// settled tells the owner's channel what became of an answer that it gave.
+func (qs *questions) settled(a answer, err error) {
+	if owner, ok := qs.deps.Owner.(Settler); ok && a.err == nil && a.by != byHost {
+		owner.Settled(qs.id, a.to.id, err)
+	}
+}
+
+// take takes an answer of the owner's channel.
+func (qs *questions) take(a answer) {
+	q := qs.asking
+	if q == nil || a.to != q || qs.outcome.over() {
+		qs.settled(a, ErrTooLate) // the question was closed before
+		return
+	}
+	if a.err != nil {
+		a = answerOf(q, abi.AnswerCancelled, byHost)
+	}
+	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
+	if a.InteractionID != q.id || !known {
+		qs.settled(a, ErrTooLate)
+		qs.outcome.latch(&cause{reason: badChannel, origin: "runtime",
+			message: "The owner's channel answered another question or with an unknown status."})
+		return
+	}
+	qs.closeQuestion(a)
+}
+
+// interactionTimeout closes a question whose time is over.
+func (qs *questions) interactionTimeout(now time.Time) {
+	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) {
+		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
+	}
+}
+
+// closeQuestion records the end of the open interaction, then hands the
+// response over: the answer itself is in no event, but for decisions and what is
+// not secret of a clarification.
+func (qs *questions) closeQuestion(a answer) {
+	q := qs.asking
+	if q.cancel != nil {
+		q.cancel()
+	}
+	qs.clocks.begin(time.Now(), false)
+	if a.Status != abi.AnswerSuccess {
+		a.Data = nil
+		qs.gaps.add(qs.interactionGap(q, a.Status))
+	}
+	response := qs.response(q, a) // registers the canary before anything is recorded
+	qs.loop.stage("running")
+	events := append(a.lead, qs.answerEvents(q, a)...)
+	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) {
+		qs.settled(a, err)
+	})
+	qs.asking = nil
+	q.span.end(nil)
+	qs.bindings.browserAnswered(q)
+	qs.pause.answered(q.interruptID)
+	qs.pause.place()
+	if !qs.outcome.cancelled() {
+		if !qs.loop.barrier() {
+			return
+		}
+		if q.host == nil {
+			qs.proto.Step(abi.StepAnswer)
+		}
+	}
+	if q.host != nil {
+		qs.tellHost(q, a.Status)
+		return
+	}
+	qs.respond(q, response)
+	qs.calls.rest(time.Now())
+}
+
+func (qs *questions) interactionGap(q *asking, status string) KnownGap {
+	action := abi.ManualActionRequired
+	if q.message.Kind == abi.KindCredentials {
+		action = abi.RefreshCredentials
+	}
+	g := KnownGap{Kind: gapInteraction, Reason: "interaction_" + status, Severity: "actionable",
+		Message: qs.canary.Assistance(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
+	if q.message.Stream != "" {
+		g.Stream = ptr(q.message.Stream)
+	}
+	return g
+}
+
+// response builds INTERACTION_RESPONSE. Sealed fields become handles, and all
+// secret values become protected.
+func (qs *questions) response(q *asking, a answer) abi.Response {
+	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
+	if a.Status != abi.AnswerSuccess {
+		return out
+	}
+	out.Data = map[string]json.RawMessage{}
+	for _, name := range slices.Sorted(maps.Keys(a.Data)) { // the order of handles
+		raw := a.Data[name]
+		f := fieldNamed(q.fields, name)
+		switch {
+		case f.Sealed:
+			raw = strictjson.AppendQuote(nil, qs.sealAnswer(q.message.Kind+"."+name, raw))
+			out.SealedFields = append(out.SealedFields, name)
+		case f.Secret:
+			qs.secrets.protect(q.message.Kind+"."+name, answerText(raw))
+			qs.canary.ProtectWord(answerText(raw))
+		}
+		out.Data[name] = raw
+	}
+	slices.Sort(out.SealedFields)
+	return out
+}
+
+// sealAnswer returns a handle for a field of an answer.
+func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
+	var to []abi.Destination
+	if s := qs.plan.manifest.Sluice; s != nil {
+		for _, d := range s.InteractionFields[field].Destinations {
+			to = append(to, qs.plan.atOwners(d)...)
+		}
+	}
+	return qs.secrets.seal(field, answerText(raw), to)
+}
+
+// respond hands a response to the guest: the reply of its call, or a line.
+func (qs *questions) respond(q *asking, response abi.Response) {
+	if qs.plan.Transport == "stdio" {
+		response.Type = "INTERACTION_RESPONSE"
+		if line, err := marshal(response); err == nil {
+			qs.calls.feed(append(line, '\n'), "interaction_response")
+			qs.calls.serveStdin()
+		}
+		return
+	}
+	if qs.outcome.cancelled() {
+		qs.calls.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+		return
+	}
+	body, err := marshal(response)
+	if err != nil {
+		qs.outcome.latch(hostFault("encode response", err))
+		return
+	}
+	qs.calls.reply(q.call, body)
+}
+
+// leftWaiting closes a question whose guest is gone. A violation while waiting,
+// or an owner's channel that talks nonsense, leaves it open: the terminal event
+// names it.
+func (qs *questions) leftWaiting() {
+	if qs.asking == nil || qs.outcome.unanswered() {
+		return
+	}
+	q := qs.asking
+	if q.cancel != nil {
+		q.cancel()
+	}
+	qs.calls.unread("interaction_response")
+	qs.gaps.add(qs.interactionGap(q, abi.AnswerCancelled))
+	events := qs.answerEvents(q, answerOf(q, abi.AnswerCancelled, byHost))
+	qs.asking = nil
+	q.span.end(nil)
+	qs.bindings.browserAnswered(q)
+	qs.commits.submit(&store.Commit{Answered: q.id, Events: events}, nil)
+	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
+}
+
+// surfaceChanged tells what open items say of the surface from now on.
+func (bs *bindings) surfaceChanged(a abi.Attachment) {
+	bs.questions.surfaceChanged(a)
+	for _, o := range bs.proto.OpenAssistances() {
+		before, ok := bs.surfaces[o.ID]
+		now := bs.shown(a, before)
+		if !ok || now == before {
+			continue
+		}
+		attachments := bs.assistances.attachments(o.Message.Attachments)
+		for i := range attachments {
+			if attachments[i].Kind == surfaceKind {
+				attachments[i] = bs.shown(a, attachments[i])
+			}
+		}
+		bs.surfaces[o.ID] = now
+		d := data{"assistance_request_id": bs.canary.Text(o.ID), "attachments": attachments}
+		bs.commits.record(bs.journal.streamEvent("run.assistance_updated", "in_progress", o.Stream, d))
+	}
+}
+
+// surfaceChanged tells what the open question says of the surface from now on.
+func (qs *questions) surfaceChanged(a abi.Attachment) {
+	q := qs.asking
+	if q == nil || len(q.attachments) != 1 {
+		return
+	}
+	if now := qs.bindings.shown(a, q.attachments[0]); now != q.attachments[0] {
+		q.attachments = []abi.Attachment{now}
+		e := qs.journal.event("run.assistance_updated", "in_progress", data{"assistance_request_id": q.id, "attachments": q.attachments})
+		qs.commits.submit(&store.Commit{Events: q.mark([]store.Event{e})}, nil)
+	}
+}

@@ -1,0 +1,151 @@
+// Package redact keeps secrets out of what a run tells: its timeline, its log, its
+// result and its errors. A [Canary] knows the protected values of one run and finds
+// them in any encoding that a guest may have chosen; the profiles (Log, Gap,
+// Assistance, Progress) take out what looks like a secret although nobody protected
+// it. Profiles run behind the canary.
+//
+// The package is pure. Its input is hostile, and it never grows a text by more than
+// the markers that stand for what was taken out.
+package redact
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/abi"
+)
+
+// keyWords name what a secret follows: "token: …".
+const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|api_key|api-key|apikey`
+
+var (
+	keyedSecret = regexp.MustCompile(`(?i)\b(` + keyWords + `)\b([ \t]*)[:=][ \t]*["']?[^"',\s}]+`)
+	codeWord    = regexp.MustCompile(`(?i)(?:^|[^\pL\pN_])((?:(?:` + otherCodes + `)[ -]?)?(?:` + codeWords + `))(?:$|[^\pL])|(` + joinedWords + `)`)
+	noCodeWord  = regexp.MustCompile(`(?i)^(?:` + otherCodes + `)`)
+	digits      = regexp.MustCompile(`[0-9]{4,8}|[0-9]{3}[ -][0-9]{3,4}`)
+	longWord    = regexp.MustCompile(`[A-Za-z0-9_-]{24,}`)
+	pemBlock    = regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(?:-----END [^-]*-----|$)`)
+	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@`)
+	anyURL      = regexp.MustCompile(`(?i)\b(?:https?|wss?)://[^\s"'<>]+`)
+	driverName  = regexp.MustCompile(`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
+)
+
+// Keyed replaces what follows a word for secrets and a colon or equals sign.
+func Keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
+
+// codeWords are what messages call a one-time code, joinedWords what languages do that
+// write without blanks; otherCodes before one make it something else.
+const (
+	codeWords = `codes?|passcodes?|otp|totp|hotp|m?tan|pin|2fa|mfa|one[- ]time password|kode|kod|koodi|einmalcode|einmalpasswort|sicherheitscode|` +
+		`bestätigungscode|código|codigo|clave|codice|codul|wachtwoord|код|кода|кодом`
+	joinedWords = `验证码|驗證碼|認証コード|確認コード|인증번호|인증 번호`
+	otherCodes  = `error|exit|status|return|response|result|zip|postal|area|country|source`
+)
+
+// nearCode is how far from a word for codes a code stands, in bytes.
+const nearCode = 40
+
+// otp replaces codes: digits beside a word for codes, in the same line and sentence.
+// A number is none by itself: "123456 events" says how many. Answers of the owner are
+// found by the canary wherever they are.
+func otp(s string) string {
+	words := wordsForCodes(s)
+	if len(words) == 0 {
+		return s
+	}
+	var out strings.Builder
+	from := 0
+	for _, d := range digits.FindAllStringIndex(s, -1) {
+		if isInWord(s, d[0], d[1]) || !slices.ContainsFunc(words, func(w []int) bool { return beside(s, w, d) }) {
+			continue
+		}
+		out.WriteString(s[from:d[0]] + "[REDACTED_OTP]")
+		from = d[1]
+	}
+	return out.String() + s[from:]
+}
+
+// wordsForCodes are where a text has one; an error code is none.
+func wordsForCodes(s string) (words [][]int) {
+	for _, m := range codeWord.FindAllStringSubmatchIndex(s, -1) {
+		word := m[2:4]
+		if word[0] < 0 {
+			word = m[4:6]
+		}
+		if !noCodeWord.MatchString(s[word[0]:word[1]]) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// beside reports whether digits stand near a word for codes, with no end of a
+// sentence or line between them.
+func beside(s string, word, d []int) bool {
+	between := ""
+	switch {
+	case word[1] <= d[0]:
+		between = s[word[1]:d[0]]
+	case d[1] <= word[0]:
+		between = s[d[1]:word[0]]
+	}
+	return len(between) <= nearCode && !strings.ContainsAny(between, "\n\r;") && !strings.Contains(between, ". ") && !strings.Contains(between, "! ")
+}
+
+// isInWord: letters or digits go on beside it.
+func isInWord(s string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:from])
+	after, _ := utf8.DecodeRuneInString(s[to:])
+	return isWord(before) || isWord(after)
+}
+
+// URLs replaces web addresses.
+func URLs(s string) string { return anyURL.ReplaceAllString(s, "[REDACTED_URL]") }
+
+func isWord(c rune) bool {
+	return c == '_' || c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
+}
+
+// Log is the profile of log lines and error messages. It keeps line breaks and length.
+func Log(s string) string {
+	s = userInfo.ReplaceAllString(s, "$1")
+	s = pemBlock.ReplaceAllString(s, "[REDACTED_PEM]")
+	s = otp(Keyed(s))
+	return longWord.ReplaceAllStringFunc(s, func(w string) string {
+		if strings.HasPrefix(w, "REDACTED") {
+			return w
+		}
+		return "[REDACTED]"
+	})
+}
+
+// Gap is the profile of short texts in events and results: cleaned for display, cut to max bytes.
+func Gap(s string, max int) string { return abi.Cut(otp(Keyed(abi.Clean(s))), max) }
+
+// Assistance is the profile of texts that an owner is asked with: no address, no name of a driver.
+func Assistance(s string, max int) string {
+	s = otp(Keyed(abi.Clean(s)))
+	s = URLs(s)
+	s = driverName.ReplaceAllString(s, "$1=[REDACTED]")
+	return abi.Cut(s, max)
+}
+
+// Progress is the profile of progress messages.
+func Progress(s string) string {
+	return abi.Cut(URLs(Keyed(abi.Clean(s))), 500)
+}
+
+// secretNames are the parts of a field's name that make it secret.
+var secretNames = []string{
+	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
+	"otp", "api_key", "apikey", "private_key", "qr",
+}
+
+// SecretName reports whether a field of that name holds a secret.
+func SecretName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(name, s) })
+}

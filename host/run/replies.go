@@ -1,0 +1,249 @@
+package run
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/sandbox"
+)
+
+// cancelCalls ends whatever the guest waits for when a cancel arrives: requests
+// in progress, its input, a sleep, and its emits, which wait for no reply that
+// could tell it. A runtime that only sleeps again does so in its own time, or is
+// stopped after the grace.
+func (cl *calls) cancelCalls() {
+	if cl.abort != nil {
+		cl.abort()
+	}
+	cl.bindings.abort()
+	cl.stdio.eof = true
+	cl.serveStdin()
+	if s := cl.sleeping; s != nil {
+		s.timer.Stop()
+		cl.sleeping = nil
+	}
+	if g, ok := cl.guest.(interface{ EndEmit(abi.Errno) error }); ok {
+		if err := g.EndEmit(abi.ECANCELED); reachable(err) {
+			cl.outcome.latch(hostFault("end emits", err))
+		}
+	}
+	if cl.open != 0 && !cl.beside {
+		cl.replyError(cl.open, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
+	}
+}
+
+// A sleeper is a guest that sleeps.
+type sleeper struct {
+	id    uint32
+	until time.Time
+	timer *time.Timer
+}
+
+const maxSleep = 365 * 24 * time.Hour
+
+// sleep lets the guest wait. While an assistance waits for the owner, the time
+// is the owner's.
+func (cl *calls) sleep(in sandbox.Inbound) {
+	if len(in.Payload) != 8 {
+		cl.replyError(in.ID, abi.EINVAL, "invalid_request", "sleep wants a duration")
+		return
+	}
+	d := time.Duration(min(binary.LittleEndian.Uint64(in.Payload), uint64(maxSleep)))
+	left, bounded := cl.clocks.ownerLeft(cl.plan.Budgets)
+	now := time.Now()
+	cl.clocks.begin(now, cl.assistances.ownerInvolved() && (!bounded || left > 0))
+	cl.sleeping = &sleeper{in.ID, now.Add(d), time.NewTimer(d)}
+}
+
+// stopSleep stops the guest's sleep and says what is left of it.
+func (cl *calls) stopSleep(now time.Time) time.Duration {
+	if cl.sleeping == nil {
+		return 0
+	}
+	cl.sleeping.timer.Stop()
+	return max(0, cl.sleeping.until.Sub(now))
+}
+
+// sleepOn goes on with it.
+func (cl *calls) sleepOn(now time.Time, left time.Duration) {
+	if s := cl.sleeping; s != nil {
+		s.until = now.Add(left)
+		s.timer.Reset(left)
+	}
+}
+
+// woken is the end of a sleep; nil when the guest does not sleep, or stands still.
+func (cl *calls) woken() <-chan time.Time {
+	if cl.sleeping == nil || cl.pause.on() {
+		return nil
+	}
+	return cl.sleeping.timer.C
+}
+
+func (cl *calls) wake() {
+	id := cl.sleeping.id
+	cl.sleeping = nil
+	cl.reply(id, nil)
+}
+
+// reply answers a call with success.
+func (cl *calls) reply(id uint32, payload []byte) { cl.send(id, abi.OK, payload) }
+
+// replyError answers a call with an errno and its text.
+func (cl *calls) replyError(id uint32, errno abi.Errno, code, message string) {
+	b, err := marshal(map[string]string{"code": code, "message": message})
+	if err != nil {
+		b = nil
+	}
+	cl.send(id, errno, b)
+}
+
+// send answers the call that is open; one that was answered meanwhile, by a
+// cancel, is left alone.
+func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
+	if cl.outcome.over() || id != cl.open {
+		return
+	}
+	if cl.hold.on {
+		cl.hold.keep(id, errno, payload)
+		return
+	}
+	cl.open = 0
+	cl.rest(time.Now())
+	cl.clocks.touch()
+	if err := cl.guest.Reply(id, errno, payload); reachable(err) {
+		cl.outcome.latch(hostFault("answer the guest", err))
+	}
+}
+
+// rest ends the span of a call. While a question is open the time is the
+// owner's, on stdio too, where the guest goes on and waits at its input.
+func (cl *calls) rest(now time.Time) {
+	if cl.questions.open() {
+		cl.clocks.begin(now, true)
+		return
+	}
+	cl.clocks.end(now)
+}
+
+func (cl *calls) credit(frames, bytes int) {
+	if cl.outcome.over() {
+		return
+	}
+	if cl.hold.on {
+		cl.hold.frames, cl.hold.bytes = cl.hold.frames+frames, cl.hold.bytes+bytes
+		return
+	}
+	cl.rest(time.Now())
+	if err := cl.guest.Credit(frames, bytes); reachable(err) {
+		cl.outcome.latch(hostFault("give credit", err))
+	}
+}
+
+// hold keeps back what would let the guest go on: from before the call that a
+// pause may take effect at, to its end.
+//
+// Invariant: calls is bounded by the credit of the guest, none of which is
+// returned meanwhile.
+type hold struct {
+	on            bool
+	reply         *heldReply
+	frames, bytes int              // credit
+	done          *abi.DoneMessage // a DONE that was the drain point, unprocessed
+	doneCall      uint32
+	calls         []sandbox.Inbound // what arrived since, in order
+}
+
+type heldReply struct {
+	id      uint32
+	errno   abi.Errno
+	payload []byte
+}
+
+// goOn gives the guest what was kept back. Calls that came meanwhile follow from
+// the loop.
+func (cl *calls) goOn() {
+	h := cl.hold
+	cl.hold = hold{calls: h.calls}
+	if h.frames > 0 {
+		cl.credit(h.frames, h.bytes)
+	}
+	if h.done != nil {
+		cl.handle(h.done, h.doneCall)
+	}
+	if h.reply != nil {
+		cl.send(h.reply.id, h.reply.errno, h.reply.payload)
+	}
+}
+
+// dropHeld is goOn for a run that is being cancelled: every call fails.
+func (cl *calls) dropHeld() {
+	cl.hold.reply, cl.hold.done = nil, nil
+	cl.goOn()
+}
+
+// again handles a call that came while the run stood still; it reports whether
+// there was one.
+func (cl *calls) again() bool {
+	if len(cl.hold.calls) == 0 || cl.hold.on {
+		return false
+	}
+	in := cl.hold.calls[0]
+	cl.hold.calls = slices.Delete(cl.hold.calls, 0, 1)
+	cl.call(in)
+	return true
+}
+
+// keep holds a reply back.
+func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
+	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
+}
+
+// waits hands a wait of the call in progress to the loop, in order with its end.
+func (cl *calls) waits(origin string, until time.Time) {
+	select {
+	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
+	case <-cl.ctx.Done():
+	}
+}
+
+// ended are calls that were handled outside of the loop.
+func (cl *calls) ended() <-chan finishedCall { return cl.finished }
+
+// standing reports whether the guest waits, or is between a STATE and what follows it.
+func (cl *calls) standing() bool {
+	return cl.sleeping != nil || cl.stdio.wants || cl.hold.done != nil || cl.stated
+}
+
+// underway reports whether a call has no reply yet.
+func (cl *calls) underway() bool { return cl.open != 0 || cl.hold.on }
+
+// holdBack keeps what would let the guest go on, until goOn.
+func (cl *calls) holdBack() { cl.hold.on = true }
+
+// outsideLoop reports whether the call in progress is handled beside the loop.
+func (cl *calls) outsideLoop() bool { return cl.beside }
+
+// last handles what a worker that is gone had sent during a pause.
+func (cl *calls) last() {
+	held := cl.hold.calls
+	cl.hold = hold{}
+	for _, in := range held {
+		cl.call(in)
+	}
+}
+
+// begin keeps START until the guest asks for it.
+func (cl *calls) begin(start []byte) { cl.start = start }
+
+// started gives a stdio guest its START line.
+func (cl *calls) started() {
+	cl.stdio.feed(append(cl.start, '\n'), "start")
+	cl.start = nil
+}
+
+// abortCall ends the call that is handled beside the loop.
+func (cl *calls) abortCall() { cl.abort() }
