@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	liveview "github.com/sluicehost/sluice/host/browser/view"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -44,7 +44,7 @@ func newBrowsers(h *Host) *browsers {
 		o.FirstUID, o.LastUID = browserUIDs()
 	}
 	if o.Watchdog == 0 {
-		o.Watchdog = surface.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
+		o.Watchdog = fleet.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
 	}
 	if o.Log == nil {
 		o.Log = h.Options.Log
@@ -163,7 +163,7 @@ type runOfBrowser struct{ run.BrowserRun }
 var _ browser.Run = runOfBrowser{}
 
 // Lost implements browser.Run.
-func (r runOfBrowser) Lost(surfaceID string, p surface.Probe) {
+func (r runOfBrowser) Lost(surfaceID string, p fleet.Probe) {
 	r.BrowserRun.Lost(surfaceID, run.BrowserProbe(p))
 }
 

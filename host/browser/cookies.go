@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -30,7 +30,7 @@ type notGranted struct {
 
 // cookies decides, host by host, which cookies go into the run's network jar (B34).
 // No value of one is in the reply.
-func (s *Session) cookies(ctx context.Context, o *opened, r *action.Request) (any, *action.Refusal) {
+func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	out := cookiesReply{Granted: []granted{}, Refused: []notGranted{}}
 	for _, host := range r.Cookies.Hosts {
 		reason := s.mayHand(host)
@@ -122,7 +122,7 @@ func (r *cookiesReply) ends(of []*http.Cookie) {
 }
 
 // pageFault is the refusal for something that the browser did not do.
-func (s *Session) pageFault(verb action.Verb, o *opened, err error) *action.Refusal {
+func (s *Session) pageFault(verb engine.Verb, o *opened, err error) *engine.Refusal {
 	if o.Fault() != nil {
 		return lostRefusal(verb, o)
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/egress"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/chromium"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // surfaceEvent puts a step of the surface's life into the run's timeline (B167).
-func (s *Session) surfaceEvent(e surface.Event) {
+func (s *Session) surfaceEvent(e fleet.Event) {
 	data := map[string]any{"surface_id": e.ID, "profile": e.Profile}
 	if e.Code != "" {
 		data["code"] = e.Code
@@ -24,7 +24,7 @@ func (s *Session) surfaceEvent(e surface.Event) {
 	}
 	status := strings.TrimPrefix(e.Type, "run.browser_surface_")
 	switch e.Type {
-	case surface.EventFailed, surface.EventProbeFailed:
+	case fleet.EventFailed, fleet.EventProbeFailed:
 		status = "failed"
 	}
 	s.traceNote("event", map[string]any{"type": e.Type, "data": data})
@@ -33,7 +33,7 @@ func (s *Session) surfaceEvent(e surface.Event) {
 
 // signal puts a finished action into the timeline: the fields of B65, role and
 // url_host, and nothing else (B162).
-func (s *Session) signal(a action.Signal) {
+func (s *Session) signal(a engine.Signal) {
 	text, err := json.Marshal(a)
 	if err == nil {
 		text, err = abi.CleanJSON(text) // an element has the name that its page gave it (S50)
@@ -55,7 +55,7 @@ func (s *Session) signal(a action.Signal) {
 }
 
 // denied puts denials of the network into the timeline (B243).
-func (s *Session) denied(d egress.Denial) {
+func (s *Session) denied(d chromium.Denial) {
 	data := map[string]any{"host": d.Host, "port": d.Port, "verdict": d.Verdict, "count": d.Count}
 	s.traceNote("denial", data)
 	s.back.Event("run.browser_egress_denied", "denied", data)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/engine"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -47,15 +47,15 @@ func (s *Session) capture(o *opened, label string) {
 // take adds the evidence of one moment of a tab. The picture is taken last, with
 // every field covered that the look at the page has shown.
 func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
-	id, args := observe.NewIdentity(), &action.SnapshotArgs{Limit: mostElements}
-	q := observe.WantSnapshot(id, args)
+	id, args := engine.NewIdentity(), &engine.SnapshotArgs{Limit: mostElements}
+	q := engine.WantSnapshot(id, args)
 	seen, err := tab.Read(ctx, q)
 	if err != nil {
 		return err
 	}
 	cover, typed := fields(seen)
-	observe.Mask(seen, t.s.seals.hideText)
-	snapshot, miss := observe.NewLook(seen, q).Snapshot(id, args)
+	engine.Mask(seen, t.s.seals.hideText)
+	snapshot, miss := engine.NewLook(seen, q).Snapshot(id, args)
 	picture, err := tab.Screenshot(ctx, page.Shot{Format: "jpeg", Quality: pictureGrade, Cover: append(cover, t.s.seals.filled()...)})
 	if err != nil || t.s.owner.Load() {
 		return err
@@ -86,7 +86,7 @@ func fields(seen *page.Observation) (refs []page.Ref, typed []string) {
 
 // without leaves out labels that say what a field holds, as those of a field's
 // surroundings do.
-func without(elements []action.Element, typed []string) []action.Element {
+func without(elements []engine.Element, typed []string) []engine.Element {
 	for i := range elements {
 		e := &elements[i]
 		if slices.ContainsFunc(typed, func(v string) bool { return v != "" && strings.Contains(e.Label, v) }) {

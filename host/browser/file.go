@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
+
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -31,15 +31,15 @@ const (
 // files are the uploads of one surface.
 type files struct {
 	s  *Session
-	of *surface.Surface
+	of *fleet.Surface
 }
 
 // Stage implements engine.Files: private copies that the browser can read, until
 // release (B31).
-func (x files) Stage(ctx context.Context, list []action.File) (staged []engine.StagedFile, release func(), refused *action.Refusal) {
+func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.StagedFile, release func(), refused *engine.Refusal) {
 	dir, err := room(x.of)
 	if err != nil {
-		return nil, nil, x.s.asRefusal(action.Upload, err)
+		return nil, nil, x.s.asRefusal(engine.Upload, err)
 	}
 	release = func() { x.s.note("copies of uploads were not removed", os.RemoveAll(dir)) }
 	left := int64(maxUpload)
@@ -55,9 +55,9 @@ func (x files) Stage(ctx context.Context, list []action.File) (staged []engine.S
 		if err != nil {
 			release()
 			if errors.Is(err, errBig) {
-				return nil, nil, refuse(action.Upload, "invalid_request", "files: together they have more than 100 MiB")
+				return nil, nil, refuse(engine.Upload, "invalid_request", "files: together they have more than 100 MiB")
 			}
-			return nil, nil, x.s.asRefusal(action.Upload, err)
+			return nil, nil, x.s.asRefusal(engine.Upload, err)
 		}
 		left -= n
 		staged = append(staged, engine.StagedFile{Path: filepath.Join(dir, hex.EncodeToString([]byte{byte(i)}), name), Name: name, Bytes: n})
@@ -66,32 +66,32 @@ func (x files) Stage(ctx context.Context, list []action.File) (staged []engine.S
 }
 
 // source opens what the guest named: a file of its mounts, or a stream handle.
-func (x files) source(ctx context.Context, f action.File) (io.ReadCloser, *action.Refusal) {
+func (x files) source(ctx context.Context, f engine.File) (io.ReadCloser, *engine.Refusal) {
 	if f.Path == "" {
 		if x.s.Owns(f.Handle) {
 			return x.s.shelf.take(f.Handle)
 		}
 		if x.s.o.Stream == nil {
-			return nil, refuse(action.Upload, "invalid_request", "files: there is no such handle")
+			return nil, refuse(engine.Upload, "invalid_request", "files: there is no such handle")
 		}
 		from, err := x.s.o.Stream(ctx, f.Handle)
 		if err != nil {
-			return nil, refuse(action.Upload, "invalid_request", "files: the handle cannot be read")
+			return nil, refuse(engine.Upload, "invalid_request", "files: the handle cannot be read")
 		}
 		return from, nil
 	}
 	if x.s.o.File == nil {
-		return nil, refuse(action.Upload, "invalid_request", "files: the run has no files")
+		return nil, refuse(engine.Upload, "invalid_request", "files: the run has no files")
 	}
 	from, err := x.s.o.File(ctx, f.Path)
 	if err != nil {
-		return nil, refuse(action.Upload, "invalid_request", "files: the file cannot be read")
+		return nil, refuse(engine.Upload, "invalid_request", "files: the file cannot be read")
 	}
 	return from, nil
 }
 
 // fileName is what the page sees: a last path element.
-func fileName(f action.File) string {
+func fileName(f engine.File) string {
 	name := f.Name
 	if name == "" {
 		name = f.Path
@@ -118,7 +118,7 @@ func lastElement(name string) string {
 }
 
 // room is a new directory within the surface's that its browser can read.
-func room(of *surface.Surface) (string, error) {
+func room(of *fleet.Surface) (string, error) {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it cannot fail
 	dir := filepath.Join(of.Home(), "upload-"+hex.EncodeToString(b[:]))
@@ -159,7 +159,7 @@ func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err
 }
 
 // keepPicture makes a picture something that the guest may read (B33).
-func (s *Session) keepPicture(p page.Picture) (any, *action.Refusal) {
+func (s *Session) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	handle, refused := s.shelf.picture(p.Data)
 	if refused != nil {
 		return nil, refused
@@ -171,7 +171,7 @@ func (s *Session) keepPicture(p page.Picture) (any, *action.Refusal) {
 // disk is the browser's to change, so that nothing but a plain file within the
 // surface's directory is opened. It reports with false that too many are open: the
 // guest is told so, and gets it once it closed some.
-func (s *Session) keepDownload(of *surface.Surface, d page.Download) (told any, held bool) {
+func (s *Session) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
 	if s.shelf.full() { // it stays where it is
 		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"}, false

@@ -14,9 +14,9 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 )
 
 // B10 to B12: what is refused, with which code, and that it is JSON that names the
@@ -62,7 +62,7 @@ func TestRefusals(t *testing.T) {
 func TestOpenUseClose(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
-	if d.Registered() || d.Surface().Reason != surface.CodeNoSurface {
+	if d.Registered() || d.Surface().Reason != fleet.CodeNoSurface {
 		t.Errorf("before open: %+v", d.Surface())
 	}
 	out := d.ok(t, `{"verb":"open","profile":"work"}`)
@@ -84,7 +84,7 @@ func TestOpenUseClose(t *testing.T) {
 		t.Errorf("%v", out)
 	}
 	d.refused(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`, "surface_not_open", abi.EINVAL)
-	for i, typ := range []string{surface.EventRequested, surface.EventStarting, surface.EventReady, surface.EventReleased} {
+	for i, typ := range []string{fleet.EventRequested, fleet.EventStarting, fleet.EventReady, fleet.EventReleased} {
 		if d.log.events[i].typ != typ || d.log.events[i].data["surface_id"] != out["surface_id"] || d.log.events[i].data["profile"] != "work" {
 			t.Errorf("event %d: %+v", i, d.log.events[i])
 		}
@@ -109,13 +109,13 @@ func TestProfileName(t *testing.T) {
 func TestOpenNavigates(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
-	var got *action.Request
-	d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
+	var got *engine.Request
+	d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
 		got = r
 		return map[string]any{"action": r.Verb}, nil
 	}
 	out := d.ok(t, `{"verb":"open","url":"https://a.example/x"}`)
-	if got == nil || got.Verb != action.Navigate || got.Navigate.URL != "https://a.example/x" || got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
+	if got == nil || got.Verb != engine.Navigate || got.Navigate.URL != "https://a.example/x" || got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
 		t.Errorf("%+v %v", got, out)
 	}
 }
@@ -127,7 +127,7 @@ func TestBusy(t *testing.T) {
 		defer d.end(t)
 		d.ok(t, `{"verb":"open"}`)
 		hold := make(chan struct{})
-		d.do = func(context.Context, *action.Request) (any, *action.Refusal) { <-hold; return map[string]any{}, nil }
+		d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { <-hold; return map[string]any{}, nil }
 		go d.call(t, `{"verb":"snapshot"}`)
 		synctest.Wait()
 		d.refused(t, `{"verb":"snapshot"}`, "surface_busy", abi.EBUSY)
@@ -166,7 +166,7 @@ func TestDeclared(t *testing.T) {
 	d.ok(t, `{"verb":"open"}`)
 	d.ok(t, `{"verb":"click","target":{"selector":{"role":"button"}},"declared":"save"}`)
 	d.refused(t, `{"verb":"hover","target":{"selector":{"role":"button"}},"declared":"save"}`, "invalid_request", abi.EINVAL)
-	if got := d.worker.Declared("save"); got == nil || got.ActionType != action.SideEffect {
+	if got := d.worker.Declared("save"); got == nil || got.ActionType != engine.SideEffect {
 		t.Errorf("%+v", got)
 	}
 	if d.worker.Declared("other") != nil {
@@ -184,14 +184,14 @@ func TestLost(t *testing.T) {
 		synctest.Wait()
 		for _, request := range []string{`{"verb":"snapshot"}`, `{"verb":"open"}`, `{"verb":"close"}`, `{"verb":"mark","phase":"x"}`} {
 			out := d.refused(t, request, "surface_lost", abi.EUNAVAIL)
-			if reason := out["detail"].(map[string]any)["reason"]; reason != surface.CodeDisconnected {
+			if reason := out["detail"].(map[string]any)["reason"]; reason != fleet.CodeDisconnected {
 				t.Errorf("%s: %v", request, out)
 			}
 		}
 		if len(d.log.losses()) != 1 || len(d.fakes) != 1 {
 			t.Errorf("lost %v, %d browsers (B205, R145)", d.log.losses(), len(d.fakes))
 		}
-		if a := d.Surface(); a.Status != "unavailable" || a.Reason != surface.CodeDisconnected {
+		if a := d.Surface(); a.Status != "unavailable" || a.Reason != fleet.CodeDisconnected {
 			t.Errorf("%+v", a)
 		}
 	})
@@ -208,7 +208,7 @@ func TestOwner(t *testing.T) {
 		}
 		d.ok(t, `{"verb":"open"}`)
 		hold := make(chan struct{})
-		d.do = func(context.Context, *action.Request) (any, *action.Refusal) { <-hold; return map[string]any{}, nil }
+		d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { <-hold; return map[string]any{}, nil }
 		go d.call(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`)
 		synctest.Wait()
 		taken := make(chan error)
@@ -327,7 +327,7 @@ func TestReplyTooLarge(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) { return strings.Repeat("x", 1<<20), nil }
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { return strings.Repeat("x", 1<<20), nil }
 	d.refused(t, `{"verb":"snapshot"}`, "result_too_large", abi.ETOOBIG)
 }
 
@@ -336,14 +336,14 @@ func TestInternal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) {
-		return nil, &action.Refusal{Code: "odd", Message: "open /var/lib/sluice: no such file"}
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) {
+		return nil, &engine.Refusal{Code: "odd", Message: "open /var/lib/sluice: no such file"}
 	}
 	out, errno := d.call(t, `{"verb":"snapshot"}`)
 	if errno != abi.EIO || strings.Contains(out["message"].(string), "/var") {
 		t.Errorf("%s %v", errno, out)
 	}
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) { return func() {}, nil }
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { return func() {}, nil }
 	d.refused(t, `{"verb":"snapshot"}`, "internal", abi.EIO)
 }
 
@@ -368,9 +368,9 @@ func TestCloseWhileCalling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		d.ok(t, `{"verb":"open"}`)
-		d.do = func(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+		d.do = func(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 			<-ctx.Done()
-			return nil, &action.Refusal{Code: "surface_lost", Verb: r.Verb}
+			return nil, &engine.Refusal{Code: "surface_lost", Verb: r.Verb}
 		}
 		go d.call(t, `{"verb":"snapshot"}`)
 		synctest.Wait()
@@ -381,7 +381,7 @@ func TestCloseWhileCalling(t *testing.T) {
 		}
 		synctest.Wait()
 		d.refused(t, `{"verb":"open"}`, "surface_not_open", abi.EINVAL)
-		if d.fakes[0].closed != 1 || len(d.log.of(surface.EventReleased)) != 1 {
+		if d.fakes[0].closed != 1 || len(d.log.of(fleet.EventReleased)) != 1 {
 			t.Errorf("closed %d times", d.fakes[0].closed)
 		}
 		d.end(t)
@@ -407,8 +407,8 @@ func TestSignal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.worker.Signal(action.Signal{ActionID: "act_1", Action: action.Click, Verification: "verified", Role: "button", URLHost: "a.example"})
-	d.worker.Signal(action.Signal{ActionID: "act_2", Action: action.Click, Verification: "inconclusive", Code: action.VerificationFailed})
+	d.worker.Signal(engine.Signal{ActionID: "act_1", Action: engine.Click, Verification: "verified", Role: "button", URLHost: "a.example"})
+	d.worker.Signal(engine.Signal{ActionID: "act_2", Action: engine.Click, Verification: "inconclusive", Code: engine.VerificationFailed})
 	got := d.log.of("run.browser_action")
 	if len(got) != 2 || got[0].status != "succeeded" || got[1].status != "failed" || got[0].data["action_id"] != "act_1" || got[0].data["role"] != "button" || got[1].data["runtime_code"] != "VERIFICATION_FAILED" {
 		t.Errorf("%+v", got)

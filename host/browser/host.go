@@ -8,23 +8,22 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/sluicehost/sluice/host/browser/driver"
-	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/chromium"
+
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/surface"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // A Host keeps the browsers of one Sluice host and makes the binding of each run.
 // It is safe for concurrent use.
 type Host struct {
 	o        Options
-	surfaces *surface.Manager
+	surfaces *fleet.Manager
 	// engine makes what works a surface.
 	engine func(engine.Options) worker
 
 	mu     sync.Mutex // guards what follows
-	binary driver.Binary
+	binary chromium.Binary
 }
 
 // profiles is the directory of profiles within a data directory (B182).
@@ -38,13 +37,13 @@ func New(o Options) (*Host, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.EgressMode == "" {
-		o.EgressMode = egress.Available()
+		o.EgressMode = chromium.EgressMode()
 	}
 	if o.ActionsPerMinute <= 0 {
 		o.ActionsPerMinute = defaultRate
 	}
 	if o.Watchdog <= 0 {
-		o.Watchdog = surface.DefaultWatchdog
+		o.Watchdog = fleet.DefaultWatchdog
 	}
 	o.FirstUID, o.LastUID = uidRange(o.FirstUID, o.LastUID)
 	h := &Host{o: o, engine: func(o engine.Options) worker { return engine.New(o) }}
@@ -52,10 +51,10 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := trace.Sweep(Traces(o.Data)); err != nil {
+	if err := SweepTraces(Traces(o.Data)); err != nil {
 		o.Log.Warn("traces that were begun by an earlier host are left", "error", err)
 	}
-	if ended, left := driver.Leftovers(root); ended+left > 0 {
+	if ended, left := chromium.Leftovers(root); ended+left > 0 {
 		o.Log.Warn("browsers of an earlier host were ended", "ended", ended, "left", left)
 	}
 	if h.o.Start == nil {
@@ -64,7 +63,7 @@ func New(o Options) (*Host, error) {
 	if h.o.Open == nil {
 		h.o.Open = h.open
 	}
-	h.surfaces, err = surface.New(surface.Options{
+	h.surfaces, err = fleet.New(fleet.Options{
 		Dir: root, Max: o.MaxSurfaces, Start: h.o.Start, Open: h.o.Open, Linger: o.Linger, FirstUID: o.FirstUID, LastUID: o.LastUID, Log: o.Log,
 	})
 	return h, err
@@ -87,7 +86,7 @@ func (h *Host) Facts(ctx context.Context) Facts {
 	f := Facts{Egress: h.o.EgressMode, UID: s.UIDs, NoSandbox: h.o.AllowNoSandbox, Max: s.Max, Live: s.Live}
 	b, err := h.find(ctx)
 	switch {
-	case errors.Is(err, driver.ErrSlow), ctx.Err() != nil: // it is there, for all that is known
+	case errors.Is(err, chromium.ErrSlow), ctx.Err() != nil: // it is there, for all that is known
 		f.Slow = fmt.Sprint(err)
 		return f
 	case err != nil:

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // A mask is a spelling of a sealed value and the handle that takes its place. One
@@ -96,14 +96,14 @@ func (s *seals) hidePieces(text []byte) []byte {
 			continue
 		}
 		at[name], values[name] = append(at[name], span{from, end}), append(values[name], string(meant))
-		if tight := observe.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
+		if tight := engine.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
 			if hidden := s.hideText(tight); hidden != tight {
 				put[from], ends[from] = hidden, end
 			}
 		}
 	}
 	for name, list := range values {
-		for i, handle := range observe.Pieces(list, s.hideText) {
+		for i, handle := range engine.Pieces(list, s.hideText) {
 			put[at[name][i].from], ends[at[name][i].from] = handle, at[name][i].to
 		}
 	}

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
+
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 )
 
 // An openReply is what open replies (section 2.3).
@@ -24,7 +23,7 @@ type openReply struct {
 	Engine     product          `json:"engine"`
 	UserAgent  string           `json:"user_agent"`
 	Viewport   page.Viewport    `json:"viewport"`
-	Tabs       []action.TabInfo `json:"tabs"`
+	Tabs       []engine.TabInfo `json:"tabs"`
 	Session    sessionReply     `json:"session"`
 	Navigation any              `json:"navigation"`
 }
@@ -41,12 +40,12 @@ type sessionReply struct {
 
 // open acquires the surface, makes the session, and navigates (B23). A failure
 // leaves no surface.
-func (s *Session) open(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if o := s.current(); o != nil {
 		switch o.State() {
-		case surface.Lost: // final; never replaced inside the run
+		case fleet.Lost: // final; never replaced inside the run
 			return nil, lostRefusal(r.Verb, o)
-		case surface.Closed:
+		case fleet.Closed:
 		default:
 			return nil, refuse(r.Verb, "surface_already_open", "this run has a browser already")
 		}
@@ -79,19 +78,19 @@ func (s *Session) open(ctx context.Context, r *action.Request) (any, *action.Ref
 }
 
 func isRefusal(err error) bool {
-	var r *action.Refusal
+	var r *engine.Refusal
 	return errors.As(err, &r)
 }
 
 // acquire gets the surface and puts an engine on it.
-func (s *Session) acquire(ctx context.Context, r *action.Request) (*opened, error) {
-	kind := surface.Kind{Viewport: r.Open.Viewport, Downloads: s.o.Request.Downloads, DenyPopups: s.o.Request.Popups == "deny", Trusted: !s.o.Untrusted}
+func (s *Session) acquire(ctx context.Context, r *engine.Request) (*opened, error) {
+	kind := fleet.Kind{Viewport: r.Open.Viewport, Downloads: s.o.Request.Downloads, DenyPopups: s.o.Request.Popups == "deny", Trusted: !s.o.Untrusted}
 	var id string
-	got, err := s.host.surfaces.Acquire(ctx, surface.Request{
-		Connection: s.o.Connection, Profile: surface.Name(r.Open.Profile, s.o.ProfileName, s.o.Request.Profile, s.o.Connection),
+	got, err := s.host.surfaces.Acquire(ctx, fleet.Request{
+		Connection: s.o.Connection, Profile: fleet.Name(r.Open.Profile, s.o.ProfileName, s.o.Request.Profile, s.o.Connection),
 		Persistent: r.Open.Persistent, Scheduled: s.o.Scheduled, Kind: kind, Bind: s.bind,
-		Event: func(e surface.Event) { id = e.ID; s.surfaceEvent(e) },
-		Lost:  func(p surface.Probe) { s.lost(id, p) },
+		Event: func(e fleet.Event) { id = e.ID; s.surfaceEvent(e) },
+		Lost:  func(p fleet.Probe) { s.lost(id, p) },
 	})
 	if err != nil {
 		return nil, err
@@ -120,8 +119,8 @@ func (s *Session) hold(o *opened) bool {
 }
 
 // bind puts a browser under the connection's policy (B237).
-func (s *Session) bind(g surface.Gate) error {
-	b, ok := g.(interface{ Bind(egress.Binding) })
+func (s *Session) bind(g fleet.Gate) error {
+	b, ok := g.(interface{ Bind(chromium.GateBinding) })
 	if !ok {
 		return errors.New("bind a gate: it takes no policy")
 	}
@@ -130,13 +129,13 @@ func (s *Session) bind(g surface.Gate) error {
 	}); ok {
 		d.Downloads(s.mayDownload, s.offered)
 	}
-	b.Bind(egress.Binding{Policy: s.o.Policy, Bytes: s.o.Bytes, Passed: s.o.Passed, Denied: s.denied})
+	b.Bind(chromium.GateBinding{Policy: s.o.Policy, Bytes: s.o.Bytes, Passed: s.o.Passed, Denied: s.denied})
 	return nil
 }
 
-func (s *Session) engineOptions(of *surface.Surface) engine.Options {
+func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	return engine.Options{
-		Browser: of.Browser(), Identity: observe.NewIdentity(), Threshold: s.host.o.Threshold,
+		Browser: of.Browser(), Identity: engine.NewIdentity(), Threshold: s.host.o.Threshold,
 		Secrets: secrets{s}, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
 		Keep:     s.keepPicture, Download: func(d page.Download) (any, bool) { return s.keepDownload(of, d) },
@@ -147,7 +146,7 @@ func (s *Session) engineOptions(of *surface.Surface) engine.Options {
 
 // establish makes the session and loads the first page (B186 to B191). The caller
 // holds the page, and gives the surface back when it fails.
-func (s *Session) establish(ctx context.Context, o *opened, r *action.Request) (*openReply, error) {
+func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (*openReply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	lost := o.Gone()
@@ -202,12 +201,12 @@ func (s *Session) establish(ctx context.Context, o *opened, r *action.Request) (
 }
 
 // flow is the session flow that a request asks for.
-func (s *Session) flow(o *opened, r *action.Request) surface.Flow {
+func (s *Session) flow(o *opened, r *engine.Request) fleet.Flow {
 	want := r.Open.Session
 	if want == nil || want.Expect == nil {
-		return surface.Flow{}
+		return fleet.Flow{}
 	}
-	f := surface.Flow{
+	f := fleet.Flow{
 		Message: want.Message, Timeout: want.Owner,
 		Mark: func(phase string) {
 			s.checkpoint(phase)
@@ -245,7 +244,7 @@ func (s *Session) note(what string, err error) {
 
 // probeSession loads the address of the probe and checks its condition with the
 // routine of section 4, within its time. A page that cannot be loaded is not live.
-func (s *Session) probeSession(ctx context.Context, o *opened, want *action.Session) (bool, error) {
+func (s *Session) probeSession(ctx context.Context, o *opened, want *engine.Session) (bool, error) {
 	limit, stop := context.WithTimeout(ctx, want.Timeout)
 	defer stop()
 	if want.ProbeURL != "" {
@@ -257,7 +256,7 @@ func (s *Session) probeSession(ctx context.Context, o *opened, want *action.Sess
 	if left <= 0 || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	q := &action.Request{Verb: action.Expect, Expect: want.Expect, Verify: s.settings().Clamped(false), Deadline: left, ExpectArgs: action.ExpectArgs{Timeout: left}}
+	q := &engine.Request{Verb: engine.Expect, Expect: want.Expect, Verify: s.settings().Clamped(false), Deadline: left, ExpectArgs: engine.ExpectArgs{Timeout: left}}
 	result, refused := o.engine.Do(ctx, q)
 	if refused != nil {
 		return false, refused
@@ -288,11 +287,11 @@ func succeeded(result any) (bool, error) {
 
 // load navigates as a guest would, with all that is checked then.
 func (s *Session) load(ctx context.Context, o *opened, address string) (any, error) {
-	text, err := json.Marshal(map[string]any{"verb": action.Navigate, "url": address, "deadline_ms": 30_000})
+	text, err := json.Marshal(map[string]any{"verb": engine.Navigate, "url": address, "deadline_ms": 30_000})
 	if err != nil {
 		return nil, err
 	}
-	q, refused := action.ParseWith(text, s.settings())
+	q, refused := engine.ParseWith(text, s.settings())
 	if refused != nil {
 		return nil, refused
 	}
@@ -318,7 +317,7 @@ func (s *Session) askOwner(ctx context.Context, message string, timeout time.Dur
 	}()
 	id, _, err := s.back.Ask(ctx, message, timeout)
 	if errors.Is(err, ErrNotInteractive) {
-		return "", surface.ErrNobody
+		return "", fleet.ErrNobody
 	}
 	if err != nil {
 		return "", err
@@ -352,7 +351,7 @@ func (s *Session) checkpoint(phase string) {
 // unestablished ends collection where there is no session (B187); every other error
 // passes through (B191).
 func (s *Session) unestablished(err error) error {
-	var r *action.Refusal
+	var r *engine.Refusal
 	if errors.As(err, &r) && r.Code == "session_not_live" {
 		s.back.End(Failure{Code: r.Code, Message: s.name() + ": " + r.Message, Hint: "manual_action_required"})
 	}
@@ -367,10 +366,10 @@ func (s *Session) tripped(silent time.Duration, last string) error {
 	}
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
 	s.back.End(Failure{Code: "session_establish_timeout", Message: message, Retryable: !s.submitted.Load()})
-	return refuse(action.Open, "surface_not_open", "the session was not established in time")
+	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 
-func (s *Session) describe(o *opened, made surface.Established) *openReply {
+func (s *Session) describe(o *opened, made fleet.Established) *openReply {
 	name, major := o.Browser().Product()
 	out := &openReply{
 		SurfaceID: o.ID(), Profile: o.Profile(), Persistent: o.Persistent(), Reused: o.Reused(), Engine: product{name, major},
@@ -383,10 +382,10 @@ func (s *Session) describe(o *opened, made surface.Established) *openReply {
 }
 
 // tabs are the open tabs, the active one first.
-func tabs(b page.Browser) []action.TabInfo {
-	out := []action.TabInfo{}
+func tabs(b page.Browser) []engine.TabInfo {
+	out := []engine.TabInfo{}
 	for i, t := range b.Tabs() {
-		out = append(out, action.TabInfo{TabID: t.ID(), URLHost: t.Facts().Host, Active: i == 0})
+		out = append(out, engine.TabInfo{TabID: t.ID(), URLHost: t.Facts().Host, Active: i == 0})
 	}
 	return out
 }

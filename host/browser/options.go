@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	ActionsPerMinute int
 	Watchdog         time.Duration   // of sessions that are being made; 0 is 2 min (B189)
 	Threshold        float64         // of confidence; 0 is 0.50 (B127)
-	Settings         action.Settings // zero members are the defaults (B66)
+	Settings         engine.Settings // zero members are the defaults (B66)
 	EgressMode       string          // "": a namespace where the machine has them (B248)
 	Table            *network.Table  // nil: as for network.Options
 	Resolver         network.Resolver
@@ -37,8 +37,8 @@ type Options struct {
 	// Count raises a counter (B64); nil counts nothing.
 	Count func(name string, labels ...string)
 	// Start and Open start browsers and gates; nil is the real ones.
-	Start surface.Starter
-	Open  surface.GateOpener
+	Start fleet.Starter
+	Open  fleet.GateOpener
 }
 
 // SessionOptions are one run's: what its owner approved, and what it may use of

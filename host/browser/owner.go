@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
@@ -23,7 +23,7 @@ func (s *Session) Screen() (screen page.Screen, id string, gone <-chan struct{})
 		return nil, "", nil
 	}
 	switch o.State() {
-	case surface.Lost, surface.Closing, surface.Closed:
+	case fleet.Lost, fleet.Closing, fleet.Closed:
 		return nil, "", nil
 	}
 	return o.Browser().Screen(), o.ID(), o.Gone()

@@ -25,8 +25,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/fleet"
+
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -188,7 +188,7 @@ func leftTrace(t *testing.T, l *log, data, run string) {
 	if len(told) != 1 || told[0].data["type"] != browser.TraceArtifact || told[0].data["media"] != "application/zip" {
 		t.Fatalf("%+v", told)
 	}
-	f, err := trace.Open(browser.Traces(data), run)
+	f, err := browser.OpenTrace(browser.Traces(data), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestRealKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Logf("noticed after %s", time.Since(began))
-	if got := d.log.losses(); len(got) != 1 || got[0].Code != surface.CodeUnreachable && got[0].Code != surface.CodeDisconnected {
+	if got := d.log.losses(); len(got) != 1 || got[0].Code != fleet.CodeUnreachable && got[0].Code != fleet.CodeDisconnected {
 		t.Errorf("%+v after %s", got, time.Since(began))
 	}
 	if a := d.Surface(); a.Status != "unavailable" {

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // refuse is a refusal of one verb.
-func refuse(verb action.Verb, code, message string) *action.Refusal {
-	return &action.Refusal{Code: code, Message: message, Verb: verb}
+func refuse(verb engine.Verb, code, message string) *engine.Refusal {
+	return &engine.Refusal{Code: code, Message: message, Verb: verb}
 }
 
 // asRefusal is the refusal that an error is. Of every other the guest learns that
 // it is internal, and the host's log the rest (B12).
-func (s *Session) asRefusal(verb action.Verb, err error) *action.Refusal {
-	var r *action.Refusal
+func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
+	var r *engine.Refusal
 	if errors.As(err, &r) {
 		return r
 	}
@@ -29,9 +29,9 @@ func (s *Session) asRefusal(verb action.Verb, err error) *action.Refusal {
 const internal = "something went wrong in the host; its log says what"
 
 // reply is the pending reply of a refusal (B12).
-func reply(r *action.Refusal) []byte {
+func reply(r *engine.Refusal) []byte {
 	message := r.Message
-	if r.Errno() == (&action.Refusal{Code: "internal"}).Errno() {
+	if r.Errno() == (&engine.Refusal{Code: "internal"}).Errno() {
 		message = internal
 	}
 	detail := map[string]any{"verb": r.Verb, "retryable": r.Retryable()}

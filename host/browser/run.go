@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // A Run is the run as its browser sees it. Every method may be called from any
@@ -16,7 +16,7 @@ type Run interface {
 	Event(typ, status string, data map[string]any)
 	SealedUsed(field, origin, placement string)
 	Progress(message string)
-	Lost(surfaceID string, p surface.Probe)
+	Lost(surfaceID string, p fleet.Probe)
 	Attachment(a abi.Attachment)
 	Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error)
 	End(f Failure)

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 	"github.com/sluicehost/sluice/host/network"
 )
@@ -86,7 +86,7 @@ func (s *seals) clear() {
 
 // value is what a handle stands for, if it may be typed into the field: both
 // origins are approved, and the field is of the kind (B38).
-func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal) {
+func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	s.mu.Lock()
 	v, known := s.by[handle]
 	s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 
 // login is what handles stand for, if each may go to the whole of an origin in the
 // header that a browser answers a server's question for a login with.
-func (s *seals) login(origin string, handles []string) ([]string, *action.Refusal) {
+func (s *seals) login(origin string, handles []string) ([]string, *engine.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
 	var fields, values []string
 	for _, h := range handles {
@@ -147,8 +147,8 @@ func (s *seals) filled() []page.Ref {
 	return slices.Collect(maps.Keys(s.refs))
 }
 
-func deniedSeal(code, message string) *action.Refusal {
-	return &action.Refusal{Code: code, Message: message, Verb: action.Type}
+func deniedSeal(code, message string) *engine.Refusal {
+	return &engine.Refusal{Code: code, Message: message, Verb: engine.Type}
 }
 
 // purposes are the autocomplete purposes that a secret may be typed into, by what

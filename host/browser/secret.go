@@ -1,7 +1,7 @@
 package browser
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -9,12 +9,12 @@ import (
 type secrets struct{ s *Session }
 
 // Value implements engine.Secrets (B38).
-func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal) {
+func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	return x.s.seals.value(handle, pageOrigin, frameOrigin, field)
 }
 
 // Login implements engine.Secrets.
-func (x secrets) Login(origin string, handles ...string) ([]string, *action.Refusal) {
+func (x secrets) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
 	return x.s.seals.login(origin, handles)
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // A Session is the browser binding of one run. Handle is called for one call at a
@@ -44,20 +44,20 @@ type Session struct {
 	traced  bool // a trace was begun, or was not to be had
 	// unsettled holds from when a session is being made until there is one (B41).
 	unsettled bool
-	dog       *surface.Watchdog    // while a session is made
+	dog       *fleet.Watchdog      // while a session is made
 	standing  map[string]time.Time // why it stands still; zero: until that is over
 	finished  chan struct{}        // closed when Close is through; nil before it begins
 }
 
 // opened is the surface of a run with what works it.
 type opened struct {
-	*surface.Surface
+	*fleet.Surface
 	engine worker
 }
 
 // A worker is the engine of a surface; *engine.Engine is one.
 type worker interface {
-	Do(ctx context.Context, r *action.Request) (any, *action.Refusal)
+	Do(ctx context.Context, r *engine.Request) (any, *engine.Refusal)
 	Pause()
 	Resume()
 	Released()
@@ -168,7 +168,7 @@ type nobody struct{}
 func (nobody) Event(string, string, map[string]any) {}
 func (nobody) SealedUsed(string, string, string)    {}
 func (nobody) Progress(string)                      {}
-func (nobody) Lost(string, surface.Probe)           {}
+func (nobody) Lost(string, fleet.Probe)             {}
 func (nobody) Attachment(abi.Attachment)            {}
 func (nobody) End(Failure)                          {}
 func (nobody) Artifact(Artifact)                    {}

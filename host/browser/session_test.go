@@ -10,17 +10,17 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 )
 
 const withSession = `{"verb":"open","session":{"probe":{"url":"https://a.example/home","expect":{"kind":"exists","target":{"selector":{"role":"main"}}}},"login_url":"https://a.example/login","timeout_seconds":60}}`
 
 // live answers expects with what is true at the time, and remembers navigations.
 func (d *desk) live(now *bool, visited *[]string) {
-	d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
-		if r.Verb == action.Navigate {
+	d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
+		if r.Verb == engine.Navigate {
 			*visited = append(*visited, r.Navigate.URL)
 		}
 		return map[string]any{"success": *now}, nil
@@ -216,7 +216,7 @@ func TestWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		defer d.end(t)
-		if a := d.Probe(t.Context()); a.Reason != surface.CodeNoSurface {
+		if a := d.Probe(t.Context()); a.Reason != fleet.CodeNoSurface {
 			t.Errorf("%+v", a)
 		}
 		d.ok(t, `{"verb":"open"}`)
@@ -229,13 +229,13 @@ func TestWatched(t *testing.T) {
 			t.Fatalf("credentials were watched: %v %v", d.log.seen(), d.log.losses())
 		}
 		d.Answered("q1")
-		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != surface.CodeTimeout || a.Ref == "" || a.Role != "streaming_companion" {
+		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || a.Ref == "" || a.Role != "streaming_companion" {
 			t.Errorf("%+v", a)
 		}
 		d.Asked("q2", "manual_action", time.Time{})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(d.log.seen())+len(d.log.losses()) != 0 || len(d.log.of(surface.EventProbeFailed)) != 1 {
+		if len(d.log.seen())+len(d.log.losses()) != 0 || len(d.log.of(fleet.EventProbeFailed)) != 1 {
 			t.Fatalf("%v %v", d.log.seen(), d.log.losses())
 		}
 		hang(nil)
@@ -247,13 +247,13 @@ func TestWatched(t *testing.T) {
 		hang(page.ErrHung)
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if len(d.log.losses()) != 1 || d.log.losses()[0].Code != surface.CodeTimeout {
+		if len(d.log.losses()) != 1 || d.log.losses()[0].Code != fleet.CodeTimeout {
 			t.Fatalf("%+v", d.log.losses())
 		}
 		d.Answered("q2")
 		d.Asked("q3", "otp", time.Time{}) // it is gone: no probe runs
 		time.Sleep(time.Minute)
-		if a := d.Surface(); a.Status != "unavailable" || a.Reason != surface.CodeTimeout || len(d.log.losses()) != 1 {
+		if a := d.Surface(); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || len(d.log.losses()) != 1 {
 			t.Errorf("%+v", a)
 		}
 	})
@@ -262,13 +262,13 @@ func TestWatched(t *testing.T) {
 // R122: a surface that did not start is told as that.
 func TestNotStarted(t *testing.T) {
 	d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) {
-		o.Start = func(context.Context, surface.StartOptions) (page.Browser, error) {
-			return nil, &action.Refusal{Code: "browser_missing", Message: "none", Verb: action.Open}
+		o.Start = func(context.Context, fleet.StartOptions) (page.Browser, error) {
+			return nil, &engine.Refusal{Code: "browser_missing", Message: "none", Verb: engine.Open}
 		}
 	})
 	defer d.end(t)
 	d.refused(t, `{"verb":"open"}`, "browser_missing", abi.EUNAVAIL)
-	if a := d.Surface(); a.Reason != surface.CodeStartFailed || d.Registered() {
+	if a := d.Surface(); a.Reason != fleet.CodeStartFailed || d.Registered() {
 		t.Errorf("%+v", a)
 	}
 }

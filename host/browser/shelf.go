@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // firstHandle is the first stream handle of the binding: those below are the
@@ -39,15 +39,15 @@ type item struct {
 
 func newShelf() *shelf { return &shelf{items: map[uint32]*item{}, next: firstHandle} }
 
-var errShelf = &action.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
+var errShelf = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
 
 // picture keeps bytes, which are the shelf's from now on.
-func (s *shelf) picture(data []byte) (uint32, *action.Refusal) {
+func (s *shelf) picture(data []byte) (uint32, *engine.Refusal) {
 	return s.put(&item{io.NopCloser(bytes.NewReader(data)), len(data)})
 }
 
 // file keeps an open file; a refusal closes it.
-func (s *shelf) file(f io.ReadCloser) (uint32, *action.Refusal) { return s.put(&item{from: f}) }
+func (s *shelf) file(f io.ReadCloser) (uint32, *engine.Refusal) { return s.put(&item{from: f}) }
 
 // full reports whether no file can be kept now.
 func (s *shelf) full() bool {
@@ -56,7 +56,7 @@ func (s *shelf) full() bool {
 	return len(s.items) >= maxShelved || s.bytes > maxShelvedBytes
 }
 
-func (s *shelf) put(i *item) (uint32, *action.Refusal) {
+func (s *shelf) put(i *item) (uint32, *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.items == nil || len(s.items) >= maxShelved || s.bytes+i.bytes > maxShelvedBytes {
@@ -103,12 +103,12 @@ func (s *shelf) read(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 }
 
 // take hands what a handle stands for to the host itself; it is the guest's no more.
-func (s *shelf) take(handle uint32) (io.ReadCloser, *action.Refusal) {
+func (s *shelf) take(handle uint32) (io.ReadCloser, *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.items[handle]
 	if i == nil {
-		return nil, refuse(action.Upload, "invalid_request", "files: there is no such handle")
+		return nil, refuse(engine.Upload, "invalid_request", "files: there is no such handle")
 	}
 	delete(s.items, handle)
 	s.bytes -= i.bytes

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // stand says why the watchdog stands still, or that it is no reason any more
@@ -28,10 +28,10 @@ func (s *Session) stand(reason string, on bool, most time.Duration) {
 }
 
 // guard starts the watchdog of a session that is being made.
-func (s *Session) guard(trip func(silent time.Duration, last string)) *surface.Watchdog {
+func (s *Session) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dog = surface.NewWatchdog(s.host.o.Watchdog, trip)
+	s.dog = fleet.NewWatchdog(s.host.o.Watchdog, trip)
 	for reason, until := range s.standing {
 		left := time.Duration(0)
 		if !until.IsZero() {

@@ -12,28 +12,28 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/driver"
-	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/chromium"
+	"github.com/sluicehost/sluice/host/browser/engine"
+
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/patience"
 )
 
 // find is the browser of this host. It is looked for until there is one.
-func (h *Host) find(ctx context.Context) (driver.Binary, error) {
+func (h *Host) find(ctx context.Context) (chromium.Binary, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.binary.Path != "" {
 		return h.binary, nil
 	}
 	if h.o.FirstUID != 0 {
-		if err := driver.Reach(profiles(h.o.Data)); err != nil {
-			return driver.Binary{}, err
+		if err := chromium.Reach(profiles(h.o.Data)); err != nil {
+			return chromium.Binary{}, err
 		}
 	}
-	b, err := driver.Find(ctx, h.o.Path, h.o.EgressMode == egress.ModeNamespace)
+	b, err := chromium.Find(ctx, h.o.Path, h.o.EgressMode == chromium.ModeNamespace)
 	if err == nil {
 		h.binary = b
 	}
@@ -41,7 +41,7 @@ func (h *Host) find(ctx context.Context) (driver.Binary, error) {
 }
 
 // start is the surface.Starter of real browsers.
-func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser, error) {
+func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, error) {
 	binary, err := h.find(ctx)
 	if err != nil {
 		return nil, h.startRefusal(err)
@@ -56,11 +56,11 @@ func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser,
 			return nil, err
 		}
 	}
-	b, err := driver.Start(ctx, driver.Options{
+	b, err := chromium.Start(ctx, chromium.Options{
 		Binary: binary, Profile: o.Profile, Home: o.Home, UID: o.UID, GID: o.UID,
-		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == egress.ModeNamespace,
+		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == chromium.ModeNamespace,
 		AllowNoSandbox: h.o.AllowNoSandbox && o.Kind.Trusted, Window: o.Kind.Viewport, DenyPopups: o.Kind.DenyPopups,
-		Tabs: driver.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
+		Tabs: chromium.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
 	})
 	if err != nil {
 		return nil, h.startRefusal(err)
@@ -83,13 +83,13 @@ func makeDownloads(home string, uid int) (string, error) {
 // startRefusal is what a guest is told when there is no browser to start (B173,
 // B176). Paths are for the log alone (B3).
 func (h *Host) startRefusal(err error) error {
-	r := &action.Refusal{Verb: action.Open}
+	r := &engine.Refusal{Verb: engine.Open}
 	switch {
-	case errors.Is(err, driver.ErrMissing):
+	case errors.Is(err, chromium.ErrMissing):
 		r.Code, r.Message = "browser_missing", missing
-	case errors.Is(err, driver.ErrUnsafe):
+	case errors.Is(err, chromium.ErrUnsafe):
 		r.Code, r.Message = "browser_unsafe", "the browser of this host cannot be used safely; sluice doctor says why"
-	case errors.Is(err, driver.ErrSlow):
+	case errors.Is(err, chromium.ErrSlow):
 		r.Code, r.Message = "surface_start_failed", slow()
 	default:
 		return err
@@ -113,7 +113,7 @@ const missing = "this host has no browser: looked for browser.path, chromium, go
 // A started browser can also lose its tabs (B170), and leaves a count of what nobody
 // understood (B179).
 type started struct {
-	*driver.Browser
+	*chromium.Browser
 	h         *Host
 	once      sync.Once // of the count
 	downloads string    // where it saves files, "" for none
@@ -198,7 +198,7 @@ const maxTabs = 4
 // A fence is the gate of one browser, and what its tabs may load by the same
 // policy (B237).
 type fence struct {
-	*egress.Gate
+	*chromium.Gate
 	policy atomic.Pointer[network.Policy] // nil: nothing
 	saves  atomic.Pointer[func() bool]    // nil: nothing is saved
 	told   atomic.Pointer[func(page.Download)]
@@ -223,8 +223,8 @@ func (f *fence) mayDownload() bool {
 }
 
 // open is the surface.GateOpener of real gates.
-func (h *Host) open(context.Context, int) (surface.Gate, error) {
-	g, err := egress.Open(egress.Options{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
+func (h *Host) open(context.Context, int) (fleet.Gate, error) {
+	g, err := chromium.OpenGate(chromium.GateOptions{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (h *Host) open(context.Context, int) (surface.Gate, error) {
 func (f *fence) Lost() <-chan struct{} { return f.Dead() }
 
 // Bind puts the browser under the policy of a run.
-func (f *fence) Bind(b egress.Binding) {
+func (f *fence) Bind(b chromium.GateBinding) {
 	f.policy.Store(b.Policy)
 	f.Gate.Bind(b)
 }

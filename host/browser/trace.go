@@ -9,9 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/trace"
 )
 
 // Bounds of traces.
@@ -26,7 +24,7 @@ const (
 func Traces(data string) string { return filepath.Join(data, "traces") }
 
 // TraceFile is where the archive of a run is, if it has one.
-func TraceFile(data, runID string) string { return filepath.Join(Traces(data), trace.Name(runID)) }
+func TraceFile(data, runID string) string { return filepath.Join(Traces(data), TraceName(runID)) }
 
 // TraceArtifact is the type of archives among artifacts (A84).
 const TraceArtifact = "browser-trace"
@@ -36,7 +34,7 @@ const TraceArtifact = "browser-trace"
 // not traced.
 type recorder struct {
 	s       *Session
-	archive *trace.Archive
+	archive *TraceArchive
 	busy    atomic.Bool // a picture is being taken
 
 	mu     sync.Mutex        // guards what follows
@@ -51,18 +49,18 @@ func (s *Session) record(wanted bool) {
 		return
 	}
 	s.traced = true
-	a, err := trace.Begin(Traces(s.host.o.Data), s.runID)
+	a, err := BeginTrace(Traces(s.host.o.Data), s.runID)
 	if err != nil {
 		s.traceFailed(err)
 		return
 	}
 	s.trace.Store(&recorder{s: s, archive: a, loaded: map[string]string{}})
-	s.back.Progress("browser trace started: " + trace.Name(s.runID))
+	s.back.Progress("browser trace started: " + TraceName(s.runID))
 }
 
 func (s *Session) traceFailed(err error) {
 	code := "trace_failed"
-	var f *trace.Fault
+	var f *TraceFault
 	if errors.As(err, &f) {
 		code = f.Code
 	}
@@ -116,7 +114,7 @@ func (s *Session) traceNote(kind string, data any) {
 
 // actionID is that of a result, "" for none.
 func actionID(result any) string {
-	if r, ok := result.(*action.Result); ok && r != nil {
+	if r, ok := result.(*engine.Result); ok && r != nil {
 		return r.ActionID
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -47,13 +47,13 @@ func TestTrace(t *testing.T) {
 		d := newDesk(t, nil)
 		const handle = "sluice-sealed-v1-abc"
 		d.Seal("password", handle, "correct-horse", [][]byte{[]byte("correct-horse")}, nil)
-		d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
+		d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
 			f := d.fakes[0]
 			f.mu.Lock()
 			f.facts.Loader += "x"
 			f.mu.Unlock()
-			result := &action.Result{ActionID: "act_1", Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
-			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: action.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1}, Result: result})
+			result := &engine.Result{ActionID: "act_1", Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
+			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: engine.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1}, Result: result})
 			return result, nil
 		}
 		typed := "Ann's diary"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // watches look after the surface while an owner is asked to use it (B201).
@@ -17,7 +17,7 @@ type watches struct {
 	open  map[string]bool    // interactions; true for those that are watched
 	end   context.CancelFunc // of the probing; nil while there is none
 	shown *abi.Attachment    // what the run was told last; nil for nothing
-	last  *surface.Probe     // of the latest probe; nil before the first
+	last  *fleet.Probe       // of the latest probe; nil before the first
 }
 
 // Asked tells of an interaction of the owner's that is open. manual_action and otp
@@ -41,7 +41,7 @@ func (s *Session) Asked(id, kind string, _ time.Time) {
 	ctx, end := context.WithCancel(s.life)
 	w.end = end
 	s.work.Go(func() {
-		o.Watch(ctx, s.host.o.ProbeInterval, func(p surface.Probe) { w.told(o, p) })
+		o.Watch(ctx, s.host.o.ProbeInterval, func(p fleet.Probe) { w.told(o, p) })
 	})
 }
 
@@ -81,7 +81,7 @@ func (w *watches) asking() bool {
 }
 
 // told hears of a probe, and tells the run if items show something else now (B202).
-func (w *watches) told(o *opened, p surface.Probe) {
+func (w *watches) told(o *opened, p fleet.Probe) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.end == nil {
@@ -99,16 +99,16 @@ func (w *watches) told(o *opened, p surface.Probe) {
 func (w *watches) attachment(o *opened) abi.Attachment {
 	a := abi.Attachment{Kind: "browser_surface", Role: "streaming_companion", Status: "available"}
 	if o == nil {
-		a.Status, a.Reason = "unavailable", surface.CodeNoSurface
+		a.Status, a.Reason = "unavailable", fleet.CodeNoSurface
 		return a
 	}
 	a.Ref = o.ID()
 	p := w.last
 	switch o.State() {
-	case surface.Lost:
+	case fleet.Lost:
 		p = o.Fault()
-	case surface.Closing, surface.Closed:
-		p = &surface.Probe{Code: surface.CodeNotReady}
+	case fleet.Closing, fleet.Closed:
+		p = &fleet.Probe{Code: fleet.CodeNotReady}
 	}
 	if p != nil && !p.OK {
 		a.Status, a.Reason = "unavailable", p.Code
@@ -125,7 +125,7 @@ func (s *Session) Surface() abi.Attachment {
 	defer s.watch.mu.Unlock()
 	a := s.watch.attachment(o)
 	if o == nil && failed {
-		a.Reason = surface.CodeStartFailed
+		a.Reason = fleet.CodeStartFailed
 	}
 	return a
 }
@@ -170,6 +170,6 @@ func (s *Session) Page(ctx context.Context) (title, host string) {
 }
 
 // lost is told by the surface, once, that it is gone (B203, B205).
-func (s *Session) lost(id string, p surface.Probe) {
+func (s *Session) lost(id string, p fleet.Probe) {
 	s.back.Lost(id, p)
 }

@@ -3,8 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -15,25 +13,25 @@ const maxDispatches = 4
 // keeps across cycles (B100).
 type act struct {
 	*verb
-	kind kind
-	res  *action.Result
-	set  action.Settings // of its proof
+	kind verbKind
+	res  *Result
+	set  Settings // of its proof
 
-	declared *action.Declared
+	declared *Declared
 	repeat   bool // idempotent
-	delta    *action.Predicate
+	delta    *Predicate
 	origin   string // of delta: declared, default or deferred
 	// property is what the verb itself changes, where another delta is declared: one that
 	// holds already does not take its place.
-	property *action.Predicate
+	property *Predicate
 
-	found   *observe.Found    // the target; nil for none
+	found   *Found            // the target; nil for none
 	skip    map[page.Ref]bool // better candidates that were tried
-	verdict *observe.Verdict  // on the delta, the latest
+	verdict *Verdict          // on the delta, the latest
 	ready   page.Readiness
 	point   page.Point
-	before  *observe.Look // the page before the first dispatch
-	after   *observe.Look // the last one that was seen since
+	before  *Look         // the page before the first dispatch
+	after   *Look         // the last one that was seen since
 	mark    page.Mark     // of the first dispatch
 	sentAt  time.Duration // when the latest dispatch began, by the clock
 
@@ -49,7 +47,7 @@ type act struct {
 	restless   []string  // kinds in which the page changes by itself
 	resume     page.Ref  // what keys go to that go nowhere
 	sends      bool      // the page sent something because of it
-	refused    *action.Refusal
+	refused    *Refusal
 	release    func() // staged files
 	document   string // that was given them
 	blocked    string // why a part of the control could not be used
@@ -61,20 +59,20 @@ type act struct {
 
 // newAct is an action before anything was done.
 func (v *verb) newAct() *act {
-	a := &act{verb: v, kind: kinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
+	a := &act{verb: v, kind: verbKinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
 	if v.req.Declared != "" && v.opt.Declared != nil {
 		a.declared = v.opt.Declared(v.req.Declared)
 	}
 	a.repeat = v.req.Repeatable(a.declared)
-	a.res = &action.Result{
-		ActionID: v.tracer.id, Action: v.req.Verb, Category: v.req.Verb.Category(), EffectTableVersion: action.EffectTableVersion,
+	a.res = &Result{
+		ActionID: v.tracer.id, Action: v.req.Verb, Category: v.req.Verb.Category(), EffectTableVersion: EffectTableVersion,
 		Idempotent: a.repeat, Intent: v.req.Intent, Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
-		Transitions: []action.Transition{},
+		Transitions: []Transition{},
 	}
-	a.res.ActionType, a.res.ActionTypeSource = action.Effect(v.req.Verb, a.declared, "")
-	a.res.Verification = action.Verification{Result: "not_evaluated", Observed: []action.Observed{}, Stability: stability(a.set, run{})}
+	a.res.ActionType, a.res.ActionTypeSource = Effect(v.req.Verb, a.declared, "")
+	a.res.Verification = Verification{Result: "not_evaluated", Observed: []Observed{}, Stability: stability(a.set, run{})}
 	if v.req.Target != nil {
-		a.res.Target = &action.TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
+		a.res.Target = &TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
 	}
 	a.cycles = newCycles(v.req)
 	return a
@@ -82,16 +80,16 @@ func (v *verb) newAct() *act {
 
 // settle settles the delta from the element as it is before the dispatch (B52).
 func (a *act) settle(n *page.Node) {
-	p, origin := observe.Delta(a.req, n)
-	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == observe.Default {
+	p, origin := Delta(a.req, n)
+	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == OriginDefault {
 		p.Names = names(staged)
 	}
-	if a.declare(p, origin); origin == observe.Declared {
-		a.property = observe.Own(a.req, n)
+	if a.declare(p, origin); origin == OriginDeclared {
+		a.property = Own(a.req, n)
 	}
 }
 
-func (a *act) declare(p *action.Predicate, origin string) {
+func (a *act) declare(p *Predicate, origin string) {
 	a.delta, a.origin = a.own(p), origin
 	a.res.Verification.DeltaOrigin = origin
 	a.res.Verification.Delta = describe(p)
@@ -99,7 +97,7 @@ func (a *act) declare(p *action.Predicate, origin string) {
 
 // own has a predicate about the action's own element id mean the node that is acted
 // on, whatever the action makes of its name and place.
-func (a *act) own(p *action.Predicate) *action.Predicate {
+func (a *act) own(p *Predicate) *Predicate {
 	if p == nil || a.req.Target == nil || a.req.Target.ElementID == "" {
 		return p
 	}
@@ -138,7 +136,7 @@ func (a *act) pass() *fault {
 		if f := a.resolve(); f != nil || a.refused != nil {
 			return f
 		}
-		if n == 0 && !a.move(action.Resolved) {
+		if n == 0 && !a.move(Resolved) {
 			return a.broken()
 		}
 		if f := a.upheld(); f != nil {
@@ -164,17 +162,17 @@ func (a *act) pass() *fault {
 
 // move records a state; false for one that B43 does not allow.
 func (a *act) move(to string) bool {
-	if !action.CanMove(a.res.State, to, to == action.Resolved && a.cycles.state.Attempts > 0) {
+	if !CanMove(a.res.State, to, to == Resolved && a.cycles.state.Attempts > 0) {
 		return false
 	}
 	a.res.State = to
-	a.res.Transitions = append(a.res.Transitions, action.Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	a.res.Transitions = append(a.res.Transitions, Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	return true
 }
 
 // broken is the fault of a host that lost its way: nothing is done any more.
 func (a *act) broken() *fault {
-	return &fault{code: action.Unknown, detail: detailInternal, stage: action.StageDispatch}
+	return &fault{code: Unknown, detail: detailInternal, stage: StageDispatch}
 }
 
 // mayDispatch is the one permission to act on the page (B95, B96).
@@ -196,13 +194,13 @@ func (a *act) again() bool {
 	case a.told():
 		return a.stepped()
 	}
-	return a.repeat || a.res.ActionType == action.LocalState
+	return a.repeat || a.res.ActionType == LocalState
 }
 
 // stepped reports a tick of three states that went from neither to the one that is not
 // wanted: the next click is the next step, and no repetition.
 func (a *act) stepped() bool {
-	if a.req.Verb != action.Check || a.dispatches != 1 || a.before == nil || a.after == nil {
+	if a.req.Verb != Check || a.dispatches != 1 || a.before == nil || a.after == nil {
 		return false
 	}
 	was, is := a.before.Node(a.node()), a.after.Node(a.node())
@@ -214,14 +212,14 @@ func (a *act) stepped() bool {
 // saves itself gets no second request.
 func (a *act) told() bool {
 	switch a.req.Verb {
-	case action.Navigate, action.Scroll, action.Hover: // pages load what comes into view
+	case Navigate, Scroll, Hover: // pages load what comes into view
 		return false
 	}
 	if !a.sends && a.dispatches > 0 && a.tab.Happened(a.mark).Sent > 0 {
 		a.sends = true
 	}
-	if a.sends && a.res.ActionType == action.LocalState {
-		a.res.ActionType, a.res.ActionTypeSource = action.SideEffect, action.FromPage
+	if a.sends && a.res.ActionType == LocalState {
+		a.res.ActionType, a.res.ActionTypeSource = SideEffect, FromPage
 		a.submits()
 	}
 	return a.sends

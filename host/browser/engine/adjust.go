@@ -3,8 +3,6 @@ package engine
 import (
 	"math"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -16,8 +14,8 @@ const (
 )
 
 const (
-	maxPresses = 200 // of keys, in one attempt (B143)
-	thumb      = 16  // pixels, of a slider whose thumb cannot be measured (B144)
+	maxAdjustPresses = 200 // of keys, in one attempt (B143)
+	thumb            = 16  // pixels, of a slider whose thumb cannot be measured (B144)
 )
 
 // An adjusting is what adjust knows of its control.
@@ -41,7 +39,7 @@ func adjustFits(a *act, n *page.Node) *fault {
 	number := n.Tag == "input" && n.Type == "number"
 	fixed := n.Tag == "progress" || n.Tag == "meter" || n.Role == "progressbar" || n.Role == "meter"
 	if fixed || n.State.Value == nil && !number || n.State.Range == nil && !number {
-		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, stage: StageResolve}
 	}
 	if r := n.State.Range; r != nil && (a.req.Adjust.Value < r.Min || a.req.Adjust.Value > r.Max) {
 		return a.reject("out_of_range")
@@ -58,7 +56,7 @@ func adjustFits(a *act, n *page.Node) *fault {
 		w.now = w.pre
 		w.at = -1
 		if !w.next() {
-			return &fault{code: action.SemanticMismatch, detail: "no_mode", stage: action.StageResolve}
+			return &fault{code: SemanticMismatch, detail: "no_mode", stage: StageResolve}
 		}
 		a.work = w
 	}
@@ -131,24 +129,24 @@ func (a *act) nextMode() bool {
 		return false
 	}
 	w.widened, w.tolerance = true, *a.req.Adjust.WidenTo
-	a.declare(adjusted(a.req.Adjust.Value, w.tolerance), observe.Default)
+	a.declare(adjusted(a.req.Adjust.Value, w.tolerance), OriginDefault)
 	return true
 }
 
 // adjustAgain is a further attempt on the control that was resolved (B141).
 func (a *act) adjustAgain() *fault {
 	w, _ := a.work.(*adjusting)
-	if !a.move(action.Resolved) {
+	if !a.move(Resolved) {
 		return a.broken()
 	}
 	if w.widened {
-		a.move(action.Pending)
+		a.move(Pending)
 		return a.verify()
 	}
 	t := try{act: a}
 	f, err := t.reach()
 	if err != nil {
-		return rawFault(err, action.StageResolve)
+		return rawFault(err, StageResolve)
 	}
 	if f != nil {
 		return a.pass()
@@ -160,8 +158,8 @@ func (a *act) adjustAgain() *fault {
 }
 
 // adjusted is the delta within a tolerance.
-func adjusted(want, tolerance float64) *action.Predicate {
-	return &action.Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
+func adjusted(want, tolerance float64) *Predicate {
+	return &Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
 }
 
 func adjustSend(a *act) (page.Delivery, error) {
@@ -234,7 +232,7 @@ func (k *keys) turn() (worked bool, err error) {
 func (k *keys) with(pair [2]string) (worked bool, err error) {
 	target, now := k.req.Adjust.Value, k.w.now
 	step := 0.0
-	for k.used < maxPresses && math.Abs(now-target) > k.w.tolerance {
+	for k.used < maxAdjustPresses && math.Abs(now-target) > k.w.tolerance {
 		n := 1
 		if step > 0 {
 			n = int(math.Round(math.Abs(target-now) / step))
@@ -242,7 +240,7 @@ func (k *keys) with(pair [2]string) (worked bool, err error) {
 		if n == 0 {
 			return worked, nil // the nearest step is reached
 		}
-		next, err := k.press(pair, target > now, now, min(n, maxPresses-k.used))
+		next, err := k.press(pair, target > now, now, min(n, maxAdjustPresses-k.used))
 		if err != nil {
 			return worked, err
 		}
@@ -386,7 +384,7 @@ func adjustTell(a *act) {
 		}
 		within = math.Abs(*n.State.Value-a.req.Adjust.Value) <= w.tolerance
 	}
-	a.details["pre_state"] = map[string]any{"value": number(w.pre)}
+	a.details["pre_state"] = map[string]any{"value": finiteNumber(w.pre)}
 	a.details["target_state"] = map[string]any{"property": "value", "target_value": a.req.Adjust.Value, "tolerance": w.tolerance}
 	a.details["actual_state"], a.details["within_tolerance"] = actual, within
 	a.details["converged"], a.details["attempts"] = a.res.Success, w.attempts
@@ -400,7 +398,7 @@ func adjustTell(a *act) {
 	}
 }
 
-func number(v float64) any {
+func finiteNumber(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -27,12 +25,12 @@ type calmness struct {
 // changes notes what is different from the look before.
 func (v *verb) changes(now page.Digests) {
 	c := v.calm[v.tab.ID()]
-	changed := observe.ChangeKinds
+	changed := ChangeKinds
 	if document := v.tab.Facts().Document; c == nil || c.document != document {
 		c = &calmness{document: document, since: map[string]time.Duration{}}
 		v.calm[v.tab.ID()] = c
 	} else {
-		changed = observe.Changes(c.digests, now)
+		changed = Changes(c.digests, now)
 	}
 	for _, kind := range changed {
 		c.since[kind] = v.now()
@@ -43,7 +41,7 @@ func (v *verb) changes(now page.Digests) {
 // uncalm are the kinds in which the page changed a short time ago.
 func (v *verb) uncalm() (kinds []string) {
 	c := v.calm[v.tab.ID()]
-	for _, kind := range observe.ChangeKinds {
+	for _, kind := range ChangeKinds {
 		if c == nil || v.now()-c.since[kind] < calm {
 			kinds = append(kinds, kind)
 		}
@@ -55,7 +53,7 @@ func (v *verb) uncalm() (kinds []string) {
 // prove; it is done once, and says whether it took time. In what goes on changing by itself
 // a change proves nothing.
 func (a *act) calmed() (waited bool, f *fault) {
-	if a.calmly || a.dispatches > 0 || !observe.ByChange(a.delta) {
+	if a.calmly || a.dispatches > 0 || !ByChange(a.delta) {
 		return false, nil
 	}
 	a.calmly = true
@@ -63,11 +61,11 @@ func (a *act) calmed() (waited bool, f *fault) {
 	for len(a.uncalm()) > 0 && a.now() < until {
 		waited = true
 		if err := a.sleep(2 * a.set.Interval); err != nil {
-			return true, rawFault(err, action.StageResolve)
+			return true, rawFault(err, StageResolve)
 		}
-		l, err := a.lookFor(a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...))
+		l, err := a.lookFor(a.want([]*Target{a.req.Target}, []*Predicate{a.delta}, a.refs()...))
 		if err != nil {
-			return true, rawFault(err, action.StageResolve)
+			return true, rawFault(err, StageResolve)
 		}
 		if l != nil {
 			a.seen(l)

@@ -4,37 +4,35 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // ChangeReply is the answer of wait for ui_change (B153).
 type ChangeReply struct {
-	Success  bool                  `json:"success"`
-	Observed *string               `json:"observed_change"`
-	Revision int64                 `json:"snapshot_revision"`
-	Timeout  bool                  `json:"timeout"`
-	Elapsed  int64                 `json:"elapsed_ms"`
-	Expected string                `json:"expected_change,omitempty"`
-	Loading  *observe.LoadingState `json:"loading_state"`
-	Reason   string                `json:"reason"`
-	Trace    action.Trace          `json:"trace"`
+	Success  bool          `json:"success"`
+	Observed *string       `json:"observed_change"`
+	Revision int64         `json:"snapshot_revision"`
+	Timeout  bool          `json:"timeout"`
+	Elapsed  int64         `json:"elapsed_ms"`
+	Expected string        `json:"expected_change,omitempty"`
+	Loading  *LoadingState `json:"loading_state"`
+	Reason   string        `json:"reason"`
+	Trace    Trace         `json:"trace"`
 }
 
 // A changing waits for a change of the page that stays.
 type changing struct {
 	*verb
-	set      action.Settings
-	settling observe.Settling
+	set      Settings
+	settling Settling
 	based    bool
-	last     *observe.Look
+	last     *Look
 	kind     string
 }
 
-func (v *verb) uiChange() (any, *action.Refusal) {
+func (v *verb) uiChange() (any, *Refusal) {
 	c := changing{verb: v, set: v.settings(false)}
-	c.settling = observe.Settling{Kind: v.req.Wait.Change, Stable: v.req.Wait.Stability}
+	c.settling = Settling{Kind: v.req.Wait.Change, Stable: v.req.Wait.Stability}
 	c.baseline()
 	settled, err := c.poll()
 	if errors.Is(err, errLost) || errors.Is(err, errLease) {
@@ -93,7 +91,7 @@ func (c *changing) poll() (settled bool, err error) {
 	}
 }
 
-func (c *changing) take(l *observe.Look) bool {
+func (c *changing) take(l *Look) bool {
 	if l == nil || l.Age() > c.set.Stale {
 		c.tracer.add(stageVerify, stepRetry, meta{"read": l != nil})
 		return false
@@ -114,7 +112,7 @@ func (c *changing) take(l *observe.Look) bool {
 func (c *changing) reply(settled bool) *ChangeReply {
 	out := &ChangeReply{Success: settled, Timeout: !settled, Elapsed: (c.now() - c.started).Milliseconds(), Expected: c.req.Wait.Change, Reason: "no change settled"}
 	if c.last != nil {
-		out.Revision, out.Loading = c.last.Revision, observe.LoadingOf(c.last.Observation)
+		out.Revision, out.Loading = c.last.Revision, LoadingOf(c.last.Observation)
 	}
 	if settled {
 		out.Observed, out.Reason = &c.kind, "the page changed and the change stayed"
@@ -156,10 +154,10 @@ func (v *verb) unconsumed() *past {
 }
 
 // focusedNow is the selector of what has the focus.
-var focusedNow = &action.Target{Selector: &action.Selector{Selector: page.Selector{CSS: ":focus"}}}
+var focusedNow = &Target{Selector: &Selector{Selector: page.Selector{CSS: ":focus"}}}
 
 // focused is the element that has the focus; nil for none.
-func focused(l *observe.Look) *page.Node {
+func focused(l *Look) *page.Node {
 	if l == nil {
 		return nil
 	}

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -26,7 +24,7 @@ func selectFits(a *act, n *page.Node) *fault {
 		return a.several(n)
 	}
 	if n.Multiple && n.Tag == "select" {
-		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, stage: StageResolve}
 	}
 	c := choice{native: n.Tag == "select", previous: n.State.Selected}
 	if was, ok := a.work.(choice); ok {
@@ -34,7 +32,7 @@ func selectFits(a *act, n *page.Node) *fault {
 	}
 	if len(n.Options) == 0 {
 		if c.native || !n.Popup && n.Role != "combobox" {
-			return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+			return &fault{code: SemanticMismatch, stage: StageResolve}
 		}
 		c.closed, c.option = true, a.asked()
 		a.work = c
@@ -42,7 +40,7 @@ func selectFits(a *act, n *page.Node) *fault {
 	}
 	i := a.option(n)
 	if i < 0 {
-		return &fault{code: action.ElementNotFound, detail: "no_such_option", stage: action.StageResolve}
+		return &fault{code: ElementNotFound, detail: "no_such_option", stage: StageResolve}
 	}
 	if c.option, c.index = n.Options[i], i; c.option.Disabled {
 		return a.reject("disabled")
@@ -54,13 +52,13 @@ func selectFits(a *act, n *page.Node) *fault {
 // several finds the options of a control of many.
 func (a *act) several(n *page.Node) *fault {
 	if !n.Multiple || n.Tag != "select" && n.Role != "listbox" {
-		return &fault{code: action.SemanticMismatch, detail: "one_choice", stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, detail: "one_choice", stage: StageResolve}
 	}
 	c := choice{native: n.Tag == "select", many: []int{}}
 	for _, want := range a.req.Select.Many {
-		o := observe.Choice(want, n)
+		o := Choice(want, n)
 		if o == nil {
-			return &fault{code: action.ElementNotFound, detail: "no_such_option", stage: action.StageResolve}
+			return &fault{code: ElementNotFound, detail: "no_such_option", stage: StageResolve}
 		}
 		if o.Disabled {
 			return a.reject("disabled")
@@ -73,7 +71,7 @@ func (a *act) several(n *page.Node) *fault {
 
 // option is the place of the one that is asked for, or -1.
 func (a *act) option(n *page.Node) int {
-	chosen := observe.Choice(a.req.Select, n)
+	chosen := Choice(a.req.Select, n)
 	for i := range n.Options {
 		if chosen == &n.Options[i] {
 			return i
@@ -163,7 +161,7 @@ func (a *act) toggles() (page.Delivery, error) {
 // become so.
 func (a *act) options(was *page.Node) (*page.Node, error) {
 	for from := a.now(); a.now()-from <= maxOpening; {
-		l, err := a.look([]*action.Target{a.req.Target}, nil, a.node())
+		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
 		if err != nil {
 			return nil, err
 		}
@@ -181,8 +179,8 @@ func (a *act) options(was *page.Node) (*page.Node, error) {
 
 // wants reports whether an option is one of several that are asked for.
 func (a *act) wants(o *page.Option, n *page.Node) bool {
-	return slices.ContainsFunc(a.req.Select.Many, func(s action.SelectArgs) bool {
-		chosen := observe.Choice(s, n)
+	return slices.ContainsFunc(a.req.Select.Many, func(s SelectArgs) bool {
+		chosen := Choice(s, n)
 		return chosen != nil && *chosen == *o
 	})
 }
@@ -204,7 +202,7 @@ const maxOpening = time.Second
 func (a *act) opened() (choice, error) {
 	c, _ := a.work.(choice)
 	for from := a.now(); ; {
-		l, err := a.look([]*action.Target{a.req.Target}, nil, a.node())
+		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
 		if err != nil {
 			return c, err
 		}

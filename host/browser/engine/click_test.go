@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -26,7 +26,7 @@ func TestClickProved(t *testing.T) {
 		if b.calls["read"] != 3 || b.calls["ready"] != 1 || b.sent != 1 {
 			t.Errorf("round trips: %v", b.calls)
 		}
-		if r.ActionType != action.SideEffect || r.ActionTypeSource != action.FromTable {
+		if r.ActionType != engine.SideEffect || r.ActionTypeSource != engine.FromTable {
 			t.Errorf("B47: %s from %s", r.ActionType, r.ActionTypeSource)
 		}
 		if len(b.signals) != 1 || b.signals[0].Verification != "verified" || b.counts["first_pass_verified_total"] != 1 {
@@ -39,14 +39,14 @@ func TestNothingHappens(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		delete(b.on, "n0")
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
+		b.is(r, engine.VerificationFailed, "")
 		if b.sent != 1 {
 			t.Errorf("B96: dispatched %d times", b.sent)
 		}
-		if *r.FailureReason != action.ReasonUnchanged || r.Verification.Result != "inconclusive" || r.Verification.Ambiguous {
+		if *r.FailureReason != engine.ReasonUnchanged || r.Verification.Result != "inconclusive" || r.Verification.Ambiguous {
 			t.Errorf("B58, B88: %+v", r.Verification)
 		}
-		if got := r.Terminal.Strategies; len(got) == 0 || got[0] != action.StateRefresh {
+		if got := r.Terminal.Strategies; len(got) == 0 || got[0] != engine.StateRefresh {
 			t.Errorf("B94: %v", got)
 		}
 	})
@@ -56,8 +56,8 @@ func TestAnotherChangeIsNoProof(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.nodes[1].Text = "Error" }
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
-		if *r.FailureReason != action.ReasonChanged {
+		b.is(r, engine.VerificationFailed, "")
+		if *r.FailureReason != engine.ReasonChanged {
 			t.Errorf("B88: %s", *r.FailureReason)
 		}
 	})
@@ -69,7 +69,7 @@ func TestRolledBack(t *testing.T) {
 			b.nodes[1].Text = "Saved"
 			b.later(50*time.Millisecond, func() { b.nodes[1].Text = "idle" })
 		}
-		b.is(b.act(click("Save", says("status", "Saved"))), action.VerificationFailed, "")
+		b.is(b.act(click("Save", says("status", "Saved"))), engine.VerificationFailed, "")
 	})
 }
 
@@ -87,7 +87,7 @@ func TestOscillation(t *testing.T) {
 		}
 		from := time.Now()
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
+		b.is(r, engine.VerificationFailed, "")
 		if time.Since(from) < time.Second {
 			t.Errorf("failed before the end of the window")
 		}
@@ -99,7 +99,7 @@ func TestLateEffect(t *testing.T) {
 		b.on["n0"] = func() { b.later(1500*time.Millisecond, func() { b.nodes[1].Text = "Saved" }) }
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
-		if b.sent != 1 || r.Recovery == nil || r.Recovery.Attempts != 1 || r.Recovery.Strategy != action.StateRefresh {
+		if b.sent != 1 || r.Recovery == nil || r.Recovery.Attempts != 1 || r.Recovery.Strategy != engine.StateRefresh {
 			t.Errorf("B103: sent %d, %+v", b.sent, r.Recovery)
 		}
 	})
@@ -109,8 +109,8 @@ func TestAlreadyTrue(t *testing.T) {
 	within(t, shop, func(b *bench) { // B20
 		b.nodes[1].Text = "Saved"
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "already_true_before")
-		if b.sent != 0 || *r.FailureReason != action.ReasonUnchanged {
+		b.is(r, engine.VerificationFailed, "already_true_before")
+		if b.sent != 0 || *r.FailureReason != engine.ReasonUnchanged {
 			t.Errorf("sent %d, reason %s", b.sent, *r.FailureReason)
 		}
 		again := click("Save", says("status", "Saved"))
@@ -125,8 +125,8 @@ func TestAlreadyTrue(t *testing.T) {
 func TestAnyWantsTheMemberThatChanged(t *testing.T) {
 	within(t, shop, func(b *bench) { // B20: under any the satisfied member itself must have become true
 		b.on["n0"] = func() { b.nodes[0].Name = "Save" }
-		p := &action.Predicate{Kind: "any", Of: []action.Predicate{*says("status", "idle"), *says("status", "Saved")}}
-		b.is(b.act(click("Save", p)), action.VerificationFailed, "already_true_before")
+		p := &engine.Predicate{Kind: "any", Of: []engine.Predicate{*says("status", "idle"), *says("status", "Saved")}}
+		b.is(b.act(click("Save", p)), engine.VerificationFailed, "already_true_before")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestIdempotentSideEffectIsRepeated(t *testing.T) {
 		r.Idempotent = ptr(true)
 		got := b.act(r)
 		b.is(got, "", "")
-		if b.sent != 2 || got.Recovery.Strategy != action.StepBack {
+		if b.sent != 2 || got.Recovery.Strategy != engine.StepBack {
 			t.Errorf("sent %d, %+v", b.sent, got.Recovery)
 		}
 	})
@@ -153,7 +153,7 @@ func TestDispatchedFourTimesAtMost(t *testing.T) {
 		r := click("Save", says("status", "Saved"))
 		r.Idempotent, r.Deadline = ptr(true), 60*time.Second
 		got := b.act(r)
-		b.is(got, action.VerificationFailed, "")
+		b.is(got, engine.VerificationFailed, "")
 		if b.sent > 4 || got.Recovery.Attempts != 3 {
 			t.Errorf("sent %d in %d cycles", b.sent, got.Recovery.Attempts)
 		}
@@ -166,7 +166,7 @@ func TestRecoveryCanBeTurnedOff(t *testing.T) {
 		r := click("Save", says("status", "Saved"))
 		r.MaxRecovery = 0
 		got := b.act(r)
-		b.is(got, action.VerificationFailed, "")
+		b.is(got, engine.VerificationFailed, "")
 		if len(got.Terminal.Strategies) != 0 || got.Recovery.Attempts != 0 {
 			t.Errorf("B101: %+v", got.Terminal)
 		}
@@ -186,8 +186,8 @@ func TestLateRender(t *testing.T) {
 func TestNotThere(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		r := b.act(click("Buy", nil))
-		b.is(r, action.ElementNotFound, "")
-		if b.sent != 0 || r.Transitions[0].State != action.Failed || r.Trace.Steps[0].Stage != "resolve" {
+		b.is(r, engine.ElementNotFound, "")
+		if b.sent != 0 || r.Transitions[0].State != engine.Failed || r.Trace.Steps[0].Stage != "resolve" {
 			t.Errorf("B138: %+v", r.Transitions)
 		}
 	})
@@ -197,7 +197,7 @@ func TestAmbiguous(t *testing.T) {
 	within(t, shop, func(b *bench) { // B126
 		b.add(button("Save"))
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.AmbiguousTarget, "")
+		b.is(r, engine.AmbiguousTarget, "")
 		if b.sent != 0 || len(r.Target.Resolution.Alternates) != 2 {
 			t.Errorf("sent %d, alternates %+v", b.sent, r.Target.Resolution)
 		}
@@ -220,7 +220,7 @@ func TestReadinessFaults(t *testing.T) {
 			r := click("Save", says("status", "Saved"))
 			r.Deadline, r.Actionable = 60*time.Second, 2*time.Second
 			sent := b.sent
-			b.is(b.act(r), action.ActionRejected, fault)
+			b.is(b.act(r), engine.ActionRejected, fault)
 			if b.sent != sent {
 				t.Errorf("%s: dispatched", fault)
 			}
@@ -255,7 +255,7 @@ func TestWrongNeighbour(t *testing.T) {
 		r := click("Save", says("status", "Saved"))
 		r.Actionable = time.Second
 		got := b.act(r)
-		b.is(got, action.StaleReference, "changed_before_dispatch")
+		b.is(got, engine.StaleReference, "changed_before_dispatch")
 		if b.sent != 0 {
 			t.Errorf("clicked on another element")
 		}
@@ -290,7 +290,7 @@ func TestTurnedAway(t *testing.T) {
 		}
 		b.nodes[1].Text, b.turns = "ready", 1000
 		r = b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.StaleReference, "changed_before_dispatch")
+		b.is(r, engine.StaleReference, "changed_before_dispatch")
 		if b.sent != 1 || r.Dispatched {
 			t.Errorf("sent %d, dispatched %v", b.sent, r.Dispatched)
 		}
@@ -301,7 +301,7 @@ func TestWedgedInput(t *testing.T) {
 	within(t, shop, func(b *bench) { // B139
 		b.deaf = true
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "no_trusted_events")
+		b.is(r, engine.ActionRejected, "no_trusted_events")
 		if !r.Dispatched || len(r.Terminal.Strategies) != 0 {
 			t.Errorf("dispatched %v, %v", r.Dispatched, r.Terminal.Strategies)
 		}
@@ -311,9 +311,9 @@ func TestWedgedInput(t *testing.T) {
 func TestLowConfidence(t *testing.T) {
 	within(t, shop, func(b *bench) { // B127
 		b.add(&page.Node{Tag: "button", Classes: []string{"promo"}, Native: true})
-		r := request(action.Click, &action.Target{Selector: &action.Selector{Selector: page.Selector{Query: "promo"}}})
+		r := request(engine.Click, &engine.Target{Selector: &engine.Selector{Selector: page.Selector{Query: "promo"}}})
 		got := b.act(r)
-		b.is(got, action.ActionRejected, "low_confidence")
+		b.is(got, engine.ActionRejected, "low_confidence")
 		if b.sent != 0 {
 			t.Error("clicked")
 		}
@@ -322,9 +322,9 @@ func TestLowConfidence(t *testing.T) {
 
 func TestPassiveIsNoTarget(t *testing.T) {
 	within(t, shop, func(b *bench) { // B137
-		r := request(action.Click, tested("status"))
+		r := request(engine.Click, tested("status"))
 		r.Actionable = time.Second
-		b.is(b.act(r), action.ActionRejected, "not_executable")
+		b.is(b.act(r), engine.ActionRejected, "not_executable")
 	})
 }
 
@@ -338,7 +338,7 @@ func TestDialogIsOpen(t *testing.T) {
 			return nil
 		}
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "dialog_open")
+		b.is(r, engine.ActionRejected, "dialog_open")
 		if len(r.Terminal.Strategies) != 0 {
 			t.Errorf("%v", r.Terminal.Strategies)
 		}
@@ -367,7 +367,7 @@ func TestDialogIsTold(t *testing.T) {
 func TestDeniedAddressFailsTheClick(t *testing.T) {
 	within(t, shop, func(b *bench) { // B24
 		b.on["n0"] = func() { b.happened.Refused = []error{page.ErrHost} }
-		b.is(b.act(click("Save", says("status", "Saved"))), action.ActionRejected, "host_denied")
+		b.is(b.act(click("Save", says("status", "Saved"))), engine.ActionRejected, "host_denied")
 	})
 }
 
@@ -375,7 +375,7 @@ func TestOwnerInControl(t *testing.T) {
 	within(t, shop, func(b *bench) { // B222
 		b.owner = true
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "owner_in_control")
+		b.is(r, engine.ActionRejected, "owner_in_control")
 		if b.sent != 0 || b.calls["read"] != 0 || r.FingerprintBefore != nil || len(r.Terminal.Strategies) != 0 {
 			t.Errorf("%v", b.calls)
 		}

@@ -3,8 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -17,7 +15,7 @@ const deferredFor = 30 * time.Second
 type past struct {
 	id       string
 	tab      string
-	before   *observe.Look
+	before   *Look
 	mark     page.Mark
 	act      *act
 	consumed bool // by a wait for its change (B153)
@@ -42,7 +40,7 @@ func (e *Engine) put(a *act) {
 
 // expire ends an action that nothing proved.
 func (e *Engine) expire(d *deferred) {
-	e.settle(d, &fault{code: action.VerificationFailed, detail: detailNever, stage: action.StageVerify})
+	e.settle(d, &fault{code: VerificationFailed, detail: detailNever, stage: StageVerify})
 }
 
 // abandon ends the open action, if there is one: another one starts, or the surface

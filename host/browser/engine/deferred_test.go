@@ -5,17 +5,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 func TestDeferredIsProvedByAnExpect(t *testing.T) {
 	within(t, shop, func(b *bench) { // B53
 		r := b.act(click("Save", nil))
-		if r.State != action.Pending || r.Success || r.Verification.Result != "deferred" || len(b.heard()) != 0 {
+		if r.State != engine.Pending || r.Success || r.Verification.Result != "deferred" || len(b.heard()) != 0 {
 			t.Fatalf("pending: %+v", r)
 		}
-		x := request(action.Expect, nil)
+		x := request(engine.Expect, nil)
 		x.Expect = says("status", "Saved")
 		reply := b.expect(x)
 		if !reply.Success || reply.ActionID != r.ActionID || reply.Reason != "text matches expected value" {
@@ -24,15 +24,15 @@ func TestDeferredIsProvedByAnExpect(t *testing.T) {
 		if len(b.heard()) != 1 || b.heard()[0].Verification != "verified" || b.heard()[0].ActionID != r.ActionID {
 			t.Errorf("B65: %+v", b.heard())
 		}
-		if r.State != action.Pending {
+		if r.State != engine.Pending {
 			t.Error("the guest's copy of the result changed")
 		}
 	})
 }
 
 func TestDeferredFails(t *testing.T) {
-	expect := func(id string) *action.Request {
-		x := request(action.Expect, nil)
+	expect := func(id string) *engine.Request {
+		x := request(engine.Expect, nil)
 		x.Expect, x.ExpectArgs.ActionID = says("status", "Paid"), id
 		return x
 	}
@@ -53,7 +53,7 @@ func TestDeferredFails(t *testing.T) {
 				t.Fatalf("%q: nothing was told", name)
 			}
 			s := b.heard()[0]
-			if s.ActionID != r.ActionID || s.Code != action.VerificationFailed || (s.Reason == action.ReasonTimeout) != (name != "") {
+			if s.ActionID != r.ActionID || s.Code != engine.VerificationFailed || (s.Reason == engine.ReasonTimeout) != (name != "") {
 				t.Errorf("%q: %+v", name, s)
 			}
 			last := b.records[0].Trace.Steps[len(b.records[0].Trace.Steps)-1]
@@ -97,20 +97,20 @@ func settle(d time.Duration) {
 func TestExpectCodes(t *testing.T) {
 	yes := true
 	for name, c := range map[string]struct {
-		p    *action.Predicate
+		p    *engine.Predicate
 		hook func(string, int) error
-		want action.Code
+		want engine.Code
 	}{
-		"state":      {says("status", "Paid"), nil, action.ExpectMismatch},
-		"absent":     {says("nothing", "Paid"), nil, action.ElementNotFound},
-		"visible":    {&action.Predicate{Kind: "visible", Bool: &yes, Target: tested("nothing")}, nil, action.Timeout},
-		"exists":     {&action.Predicate{Kind: "exists", Bool: &yes, Target: tested("nothing")}, nil, action.Timeout},
-		"unreadable": {&action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}, nil, action.ExpectMismatch},
-		"hung":       {says("status", "idle"), func(string, int) error { return errHang }, action.Timeout},
+		"state":      {says("status", "Paid"), nil, engine.ExpectMismatch},
+		"absent":     {says("nothing", "Paid"), nil, engine.ElementNotFound},
+		"visible":    {&engine.Predicate{Kind: "visible", Bool: &yes, Target: tested("nothing")}, nil, engine.Timeout},
+		"exists":     {&engine.Predicate{Kind: "exists", Bool: &yes, Target: tested("nothing")}, nil, engine.Timeout},
+		"unreadable": {&engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}, nil, engine.ExpectMismatch},
+		"hung":       {says("status", "idle"), func(string, int) error { return errHang }, engine.Timeout},
 	} {
 		within(t, shop, func(b *bench) {
 			b.hook = c.hook
-			x := request(action.Expect, nil)
+			x := request(engine.Expect, nil)
 			x.Expect = c.p
 			from := time.Now()
 			reply := b.expect(x)
@@ -133,7 +133,7 @@ func TestExpectCodes(t *testing.T) {
 func TestExpectRepeatsWithinItsTimeout(t *testing.T) {
 	within(t, shop, func(b *bench) { // B86
 		b.later(3*time.Second, func() { b.nodes[1].Text = "Saved" })
-		x := request(action.Expect, nil)
+		x := request(engine.Expect, nil)
 		x.Expect, x.ExpectArgs.Timeout = says("status", "Saved"), 5*time.Second
 		if reply := b.expect(x); !reply.Success {
 			t.Errorf("%+v", reply)
@@ -159,7 +159,7 @@ func TestRouting(t *testing.T) {
 		delete(b.on, "n0")
 		b.requests = failing
 		yes := true
-		r := b.act(click("Save", &action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
+		r := b.act(click("Save", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
 		if !r.Verification.Ambiguous || r.Verification.Result != "inconclusive" || b.counts["network_inspections_total/side_effect"] != 1 {
 			t.Errorf("B60: %+v", r.Verification)
 		}
@@ -173,9 +173,9 @@ func TestRouting(t *testing.T) {
 		return newSite(n, text("status", "idle"))
 	}, func(b *bench) {
 		yes := true
-		r := b.act(click("Menu", &action.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
-		b.is(r, action.VerificationFailed, "state_unavailable")
-		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != action.LocalState || r.ActionTypeSource != action.FromHandler {
+		r := b.act(click("Menu", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
+		b.is(r, engine.VerificationFailed, "state_unavailable")
+		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != engine.LocalState || r.ActionTypeSource != engine.FromHandler {
 			t.Errorf("B61: asked %v, %s from %s", b.asked, r.ActionType, r.ActionTypeSource)
 		}
 	})
@@ -187,7 +187,7 @@ func TestRouting(t *testing.T) {
 		return s
 	}, func(b *bench) {
 		yes := true
-		b.is(b.act(click("Menu", &action.Predicate{Kind: "expanded", Bool: &yes, Target: named("button", "Menu")})), "", "")
+		b.is(b.act(click("Menu", &engine.Predicate{Kind: "expanded", Bool: &yes, Target: named("button", "Menu")})), "", "")
 		if b.asked {
 			t.Error("traffic was looked at")
 		}

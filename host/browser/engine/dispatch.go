@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -12,13 +11,13 @@ import (
 // there is nothing to verify; everything else is for the page to show (B57).
 func (a *act) dispatch() *fault {
 	if !a.mayDispatch() {
-		return &fault{code: action.VerificationFailed, detail: "not_repeatable", stage: action.StageVerify}
+		return &fault{code: VerificationFailed, detail: "not_repeatable", stage: StageVerify}
 	}
 	if err := a.gate(); err != nil {
-		return a.executed(rawFault(err, action.StageDispatch), page.Delivery{})
+		return a.executed(rawFault(err, StageDispatch), page.Delivery{})
 	}
 	if a.tab.Facts().Dialog != nil {
-		return a.executed(rawFault(page.ErrDialog, action.StageDispatch), page.Delivery{})
+		return a.executed(rawFault(page.ErrDialog, StageDispatch), page.Delivery{})
 	}
 	if a.refused = a.spells(); a.refused != nil {
 		return nil
@@ -41,18 +40,18 @@ func (a *act) dispatch() *fault {
 	}
 	if a.turned = err == nil && d.Turned; a.turned {
 		a.tracer.attempts--
-		return a.executed(&fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, d)
+		return a.executed(&fault{code: StaleReference, detail: detailMoved, stage: StageResolve}, d)
 	}
 	if errors.Is(err, page.ErrKey) {
-		a.refused = &action.Refusal{Code: "invalid_request", Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key", a.blocked), Verb: a.req.Verb}
+		a.refused = &Refusal{Code: "invalid_request", Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key", a.blocked), Verb: a.req.Verb}
 		return nil
 	}
 	if err != nil && !d.Sent && unsent(err) {
-		return a.executed(rawFault(err, action.StageDispatch), d)
+		return a.executed(rawFault(err, StageDispatch), d)
 	}
 	if err == nil && !d.Sent && a.blocked != "" {
 		f := a.reject(a.blocked)
-		f.stage = action.StageDispatch
+		f.stage = StageDispatch
 		return a.executed(f, d)
 	}
 	return a.sent(d, err)
@@ -62,28 +61,28 @@ func (a *act) dispatch() *fault {
 func (a *act) sent(d page.Delivery, err error) *fault {
 	a.dispatches++
 	a.res.Dispatched = true
-	if a.res.State != action.Dispatched {
-		a.move(action.Dispatched)
+	if a.res.State != Dispatched {
+		a.move(Dispatched)
 	}
 	switch {
 	case err != nil && a.fatal(err) != nil:
-		return a.executed(rawFault(a.fatal(err), action.StageDispatch), d)
+		return a.executed(rawFault(a.fatal(err), StageDispatch), d)
 	case errors.Is(err, page.ErrCertificate), errors.Is(err, page.ErrScheme), errors.Is(err, page.ErrHost):
-		return a.executed(rawFault(err, action.StageDispatch), d)
+		return a.executed(rawFault(err, StageDispatch), d)
 	}
 	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
 		return a.executed(f, d)
 	}
-	if a.req.Verb == action.Upload && a.blocked != "" {
+	if a.req.Verb == Upload && a.blocked != "" {
 		f := a.reject(a.blocked)
-		f.stage = action.StageDispatch
+		f.stage = StageDispatch
 		return a.executed(f, d)
 	}
 	if a.kind.input && a.found != nil && d.Trusted == 0 && err == nil {
-		return a.executed(&fault{code: action.ActionRejected, detail: detailUntrusted, stage: action.StageDispatch}, d)
+		return a.executed(&fault{code: ActionRejected, detail: detailUntrusted, stage: StageDispatch}, d)
 	}
 	a.executed(nil, d)
-	if !a.move(action.Pending) {
+	if !a.move(Pending) {
 		return a.broken()
 	}
 	return nil
@@ -106,7 +105,7 @@ func (a *act) executed(f *fault, d page.Delivery) *fault {
 
 // submits tells of the first side effect on a page that holds a sealed value (B41).
 func (a *act) submits() {
-	if a.opt.Secrets == nil || a.res.ActionType != action.SideEffect {
+	if a.opt.Secrets == nil || a.res.ActionType != SideEffect {
 		return
 	}
 	for ref, s := range a.filled[a.tab.ID()] {

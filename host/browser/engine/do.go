@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -16,9 +15,9 @@ import (
 // snapshot and screenshot. The reply is JSON that a guest may see once handles have
 // replaced what is sealed (B39). Exactly one of the results is not nil. A second
 // call while one runs is surface_busy (B6).
-func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refusal) {
+func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	if !e.busy.CompareAndSwap(false, true) {
-		return nil, &action.Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
+		return nil, &Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
 	}
 	defer e.busy.Store(false)
 	e.work.Lock()
@@ -40,29 +39,29 @@ func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refu
 		return v.act()
 	}
 	switch req.Verb {
-	case action.Wait:
+	case Wait:
 		return v.wait()
-	case action.Expect:
+	case Expect:
 		return v.expect()
 	}
 	if e.opt.Controlled != nil && e.opt.Controlled() {
 		return nil, v.owned()
 	}
 	switch req.Verb {
-	case action.Close:
+	case Close:
 		return nil, v.release()
-	case action.Extract:
+	case Extract:
 		return v.extract()
-	case action.Snapshot:
+	case Snapshot:
 		return v.snapshot()
-	case action.Screenshot:
+	case Screenshot:
 		return v.screenshot()
 	}
-	return nil, &action.Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
+	return nil, &Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
 }
 
 // chosen is the tab that a verb is about (B36).
-func (e *Engine) chosen(req *action.Request) (page.Tab, *action.Refusal) {
+func (e *Engine) chosen(req *Request) (page.Tab, *Refusal) {
 	select {
 	case <-e.lost:
 		return nil, lostRefusal(req.Verb)
@@ -80,19 +79,19 @@ func (e *Engine) chosen(req *action.Request) (page.Tab, *action.Refusal) {
 			return t, nil
 		}
 	}
-	return nil, &action.Refusal{Code: "invalid_request", Message: "missing or invalid string argument: tab", Verb: req.Verb}
+	return nil, &Refusal{Code: "invalid_request", Message: "missing or invalid string argument: tab", Verb: req.Verb}
 }
 
-func lostRefusal(verb action.Verb) *action.Refusal {
-	return &action.Refusal{Code: "surface_lost", Message: "the browser is lost", Verb: verb}
+func lostRefusal(verb Verb) *Refusal {
+	return &Refusal{Code: "surface_lost", Message: "the browser is lost", Verb: verb}
 }
 
-func (v *verb) owned() *action.Refusal {
-	return &action.Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
+func (v *verb) owned() *Refusal {
+	return &Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
 }
 
 // act carries out an action and answers with its envelope (B13).
-func (v *verb) act() (any, *action.Refusal) {
+func (v *verb) act() (any, *Refusal) {
 	v.abandon()
 	a := v.newAct()
 	defer v.outside()
@@ -110,7 +109,7 @@ func (v *verb) act() (any, *action.Refusal) {
 		return nil, a.refused
 	}
 	a.guarded(a.finish)
-	if a.res.State == action.Pending {
+	if a.res.State == Pending {
 		v.put(a)
 	} else {
 		a.report()
@@ -127,12 +126,12 @@ func (a *act) front() *fault {
 		policy = page.DialogAccept
 	}
 	if err := a.gate(); err != nil {
-		return rawFault(err, action.StageResolve)
+		return rawFault(err, StageResolve)
 	}
 	a.tab.OnDialog(policy, a.req.DialogText)
 	if tabs := a.opt.Browser.Tabs(); len(tabs) > 0 && tabs[0].ID() != a.tab.ID() {
 		if err := a.opt.Browser.Activate(a.ctx, a.tab.ID()); err != nil {
-			return rawFault(err, action.StageResolve)
+			return rawFault(err, StageResolve)
 		}
 	}
 	return nil
@@ -162,8 +161,8 @@ func (a *act) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.broke(fmt.Errorf("panic in %s: %v", a.req.Verb, p))
-			if !action.Final(a.res.State) {
-				a.tracer.add(stageRecover, stepFailure, meta{"code": action.Unknown, "detail": detailInternal})
+			if !Final(a.res.State) {
+				a.tracer.add(stageRecover, stepFailure, meta{"code": Unknown, "detail": detailInternal})
 				a.fail(a.broken())
 			}
 		}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -60,12 +58,12 @@ func (a *act) dragged() (from, to page.Point, err error) {
 // none.
 func (a *act) dropPlace() (*page.Node, error) {
 	for from := a.now(); ; {
-		l, err := a.look([]*action.Target{a.req.Target, a.req.Drag.To}, nil, a.node())
+		l, err := a.look([]*Target{a.req.Target, a.req.Drag.To}, nil, a.node())
 		if err != nil {
 			return nil, err
 		}
 		if l != nil {
-			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, observe.Options{Verb: action.Hover})
+			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
 			if miss == nil {
 				return found.Node, nil
 			}

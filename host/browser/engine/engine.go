@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -26,10 +24,10 @@ type Secrets interface {
 	// Value is what a handle stands for, if it may be typed into the field: both
 	// origins are approved destinations and the field fits (B38). Else it is one of
 	// the sealed_* refusals.
-	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal)
+	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *Refusal)
 	// Login is what handles stand for, if all of them may be sent to the origin as a login
 	// by HTTP; else as Value.
-	Login(origin string, handles ...string) ([]string, *action.Refusal)
+	Login(origin string, handles ...string) ([]string, *Refusal)
 	// Hide puts handles in the place of sealed values in a text (B39).
 	Hide(text string) string
 	// Submitted is told of the first side effect on a page that a sealed value was
@@ -42,7 +40,7 @@ type Files interface {
 	// Stage makes private copies for the browser (B31); release removes them, once their
 	// document or the surface has ended. It is
 	// called once.
-	Stage(ctx context.Context, files []action.File) (staged []StagedFile, release func(), refused *action.Refusal)
+	Stage(ctx context.Context, files []File) (staged []StagedFile, release func(), refused *Refusal)
 }
 
 // A StagedFile is a file that can be chosen in a page.
@@ -54,21 +52,21 @@ type StagedFile struct {
 
 // A Record is what the archive and the log are told of one verb.
 type Record struct {
-	Verb    action.Verb
+	Verb    Verb
 	Tab     string
 	URLHost string
-	Trace   action.Trace
-	Result  *action.Result // nil for verbs that are no actions
-	Amended bool           // the action was told before, and ended in another way since
+	Trace   Trace
+	Result  *Result // nil for verbs that are no actions
+	Amended bool    // the action was told before, and ended in another way since
 }
 
 // Options are what an engine is made of. Browser and Identity are needed; a nil
 // function or interface stands for an absent capability.
 type Options struct {
 	Browser  Tabs
-	Identity *observe.Identity
+	Identity *Identity
 	// Settings are the connection's, for requests that name none (B66).
-	Settings action.Settings
+	Settings Settings
 	// ReadTimeout of one look at a page; 0 is 1000 ms, clamped to [300..2000].
 	ReadTimeout time.Duration
 	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90]
@@ -76,7 +74,7 @@ type Options struct {
 	Threshold float64
 	Secrets   Secrets
 	Files     Files
-	Declared  func(name string) *action.Declared
+	Declared  func(name string) *Declared
 	// Controlled reports that the owner holds the control lease (B222).
 	Controlled func() bool
 	// Dialogs is what becomes of dialogs that open outside of actions (B37); nil
@@ -86,13 +84,13 @@ type Options struct {
 	// page.ErrHost (B24). The driver judges every hop again.
 	AllowURL func(url string) error
 	// Keep makes a picture, and a finished download, something that a guest may hold.
-	Keep func(page.Picture) (any, *action.Refusal)
+	Keep func(page.Picture) (any, *Refusal)
 	// Download reports with false that it cannot be held now: it is handed over later.
 	Download func(page.Download) (told any, held bool)
 	// Signal is told of every finished action (B65), Trace of every verb (B156), both
 	// after its outcome is settled. Count raises a counter of B64. They return at
 	// once.
-	Signal func(action.Signal)
+	Signal func(Signal)
 	Trace  func(Record)
 	Count  func(name string, labels ...string)
 	// Broke is told of faults of the host, for its log.
@@ -113,7 +111,7 @@ type Engine struct {
 	filled  map[string]map[page.Ref]sealed // by tab and node
 	known   map[string]bool                // tabs of the last reply
 	marks   map[string]page.Mark           // of the last reply, by tab
-	history map[string]*observe.History    // by tab
+	history map[string]*History            // by tab
 	calm    map[string]*calmness           // by tab
 	worked  map[string]page.Ref            // the control that was worked last, by tab
 	claims  []*claim                       // what was verified, the oldest first
@@ -135,6 +133,6 @@ func New(o Options) *Engine {
 	}
 	o.Threshold = min(max(o.Threshold, 0.3), 0.9)
 	return &Engine{opt: o, clock: newClock(), lost: o.Browser.Lost(), filled: map[string]map[page.Ref]sealed{},
-		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*observe.History{}, calm: map[string]*calmness{},
+		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*History{}, calm: map[string]*calmness{},
 		late: map[string]lateDownload{}, offers: map[string]bool{}}
 }

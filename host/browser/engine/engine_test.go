@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -21,12 +20,12 @@ type bench struct {
 	*site
 	engine  *engine.Engine
 	mu      sync.Mutex // guards signals and records, which timers write too
-	signals []action.Signal
+	signals []engine.Signal
 	records []engine.Record
 	counts  map[string]int
 	owner   bool
 
-	identity *observe.Identity
+	identity *engine.Identity
 }
 
 // within runs a test on a site in time that does not pass by itself.
@@ -41,9 +40,9 @@ func within(t *testing.T, s func() *site, f func(b *bench)) {
 
 func newBench(t *testing.T, s *site, o engine.Options) *bench {
 	b := &bench{T: t, site: s, counts: map[string]int{}}
-	b.identity = observe.NewIdentity()
+	b.identity = engine.NewIdentity()
 	o.Browser, o.Identity = s, b.identity
-	o.Signal = func(s action.Signal) {
+	o.Signal = func(s engine.Signal) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.signals = append(b.signals, s)
@@ -66,62 +65,62 @@ func newBench(t *testing.T, s *site, o engine.Options) *bench {
 }
 
 // heard are the signals so far.
-func (b *bench) heard() []action.Signal {
+func (b *bench) heard() []engine.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.signals)
 }
 
 // request is one with the defaults of Parse.
-func request(v action.Verb, target *action.Target) *action.Request {
-	return &action.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
-		Type: action.TypeArgs{Clear: true}, Adjust: action.AdjustArgs{MaxAttempts: 3}, Scroll: action.ScrollArgs{Max: 10, Amount: 0.7},
-		Wait: action.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
+func request(v engine.Verb, target *engine.Target) *engine.Request {
+	return &engine.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
+		Type: engine.TypeArgs{Clear: true}, Adjust: engine.AdjustArgs{MaxAttempts: 3}, Scroll: engine.ScrollArgs{Max: 10, Amount: 0.7},
+		Wait: engine.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
 }
 
-func named(role, name string) *action.Target {
-	return &action.Target{Selector: &action.Selector{Selector: page.Selector{Role: role, Name: name}}}
+func named(role, name string) *engine.Target {
+	return &engine.Target{Selector: &engine.Selector{Selector: page.Selector{Role: role, Name: name}}}
 }
 
-func tested(id string) *action.Target {
-	return &action.Target{Selector: &action.Selector{Selector: page.Selector{TestID: id}}}
+func tested(id string) *engine.Target {
+	return &engine.Target{Selector: &engine.Selector{Selector: page.Selector{TestID: id}}}
 }
 
-func says(id, what string) *action.Predicate {
-	return &action.Predicate{Kind: "text", Op: "equals", Text: what, Target: tested(id)}
+func says(id, what string) *engine.Predicate {
+	return &engine.Predicate{Kind: "text", Op: "equals", Text: what, Target: tested(id)}
 }
 
 // click asks for a click on a button that is to bring about p.
-func click(name string, p *action.Predicate) *action.Request {
-	r := request(action.Click, named("button", name))
-	r.Click = action.ClickArgs{Button: "left", Count: 1, Position: page.Point{X: 0.5, Y: 0.5}}
+func click(name string, p *engine.Predicate) *engine.Request {
+	r := request(engine.Click, named("button", name))
+	r.Click = engine.ClickArgs{Button: "left", Count: 1, Position: page.Point{X: 0.5, Y: 0.5}}
 	r.Expect = p
 	return r
 }
 
 // act does an action that is not refused.
-func (b *bench) act(r *action.Request) *action.Result {
+func (b *bench) act(r *engine.Request) *engine.Result {
 	b.Helper()
 	reply, refused := b.engine.Do(context.Background(), r)
 	if refused != nil {
 		b.Fatalf("%s was refused: %v", r.Verb, refused)
 	}
-	res := reply.(*action.Result)
+	res := reply.(*engine.Result)
 	b.lawful(res)
 	return res
 }
 
 // lawful checks what holds for every result (B13, B43, B101, B104, B156 to B158).
-func (b *bench) lawful(r *action.Result) {
+func (b *bench) lawful(r *engine.Result) {
 	b.Helper()
 	state := ""
 	for _, t := range r.Transitions {
-		if !action.CanMove(state, t.State, t.CycleID > 0) {
+		if !engine.CanMove(state, t.State, t.CycleID > 0) {
 			b.Errorf("B43: %s to %s in cycle %d", state, t.State, t.CycleID)
 		}
 		state = t.State
 	}
-	if state != r.State || r.Success != (r.State == action.Verified) {
+	if state != r.State || r.Success != (r.State == engine.Verified) {
 		b.Errorf("B14: state %s, last transition %s, success %v", r.State, state, r.Success)
 	}
 	if len(r.Trace.Steps) == 0 || r.Trace.Attempts < 1 || r.Trace.Attempts > 4 || r.Trace.ActionID != r.ActionID {
@@ -132,7 +131,7 @@ func (b *bench) lawful(r *action.Result) {
 			b.Errorf("B158, B159: step %d: %+v", i, s)
 		}
 	}
-	if r.State == action.Failed {
+	if r.State == engine.Failed {
 		if last := r.Trace.Steps[len(r.Trace.Steps)-1]; last.Stage != "recover" {
 			b.Errorf("B157: the last step of a failure is %s", last.Stage)
 		}
@@ -146,9 +145,9 @@ func (b *bench) lawful(r *action.Result) {
 }
 
 // is checks the code and detail of a failure; "" is success.
-func (b *bench) is(r *action.Result, code action.Code, detail string) {
+func (b *bench) is(r *engine.Result, code engine.Code, detail string) {
 	b.Helper()
-	var gotCode action.Code
+	var gotCode engine.Code
 	var gotDetail string
 	if r.FailureCode != nil {
 		gotCode = *r.FailureCode
@@ -162,7 +161,7 @@ func (b *bench) is(r *action.Result, code action.Code, detail string) {
 	}
 }
 
-func (b *bench) expect(r *action.Request) *engine.ExpectReply {
+func (b *bench) expect(r *engine.Request) *engine.ExpectReply {
 	b.Helper()
 	reply, refused := b.engine.Do(context.Background(), r)
 	if refused != nil {

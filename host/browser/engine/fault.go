@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -33,32 +32,32 @@ const (
 
 // A fault is why an action, or one pass of it, failed.
 type fault struct {
-	code   action.Code
+	code   Code
 	detail string
-	stage  action.Stage
+	stage  Stage
 }
 
 // rawFault is the table of errors (B91): it looks at their kind and never at their
 // text.
-func rawFault(err error, stage action.Stage) *fault {
-	f := &fault{code: action.Unknown, detail: detailInternal, stage: stage}
+func rawFault(err error, stage Stage) *fault {
+	f := &fault{code: Unknown, detail: detailInternal, stage: stage}
 	switch {
 	case errors.Is(err, page.ErrLost):
 		f.detail = detailLost
 	case errors.Is(err, errLease):
-		f.code, f.detail = action.ActionRejected, detailOwner
+		f.code, f.detail = ActionRejected, detailOwner
 	case errors.Is(err, errDeadline), errors.Is(err, page.ErrHung), errors.Is(err, context.DeadlineExceeded):
-		f.code, f.detail = action.Timeout, ""
+		f.code, f.detail = Timeout, ""
 	case errors.Is(err, page.ErrDialog):
-		f.code, f.detail = action.ActionRejected, detailDialog
+		f.code, f.detail = ActionRejected, detailDialog
 	case errors.Is(err, page.ErrGone):
-		f.code, f.detail = action.StaleReference, ""
+		f.code, f.detail = StaleReference, ""
 	case errors.Is(err, page.ErrScheme):
-		f.code, f.detail = action.ActionRejected, detailScheme
+		f.code, f.detail = ActionRejected, detailScheme
 	case errors.Is(err, page.ErrHost):
-		f.code, f.detail = action.ActionRejected, detailHost
+		f.code, f.detail = ActionRejected, detailHost
 	case errors.Is(err, page.ErrKind):
-		f.code, f.detail = action.SemanticMismatch, ""
+		f.code, f.detail = SemanticMismatch, ""
 	case errors.Is(err, page.ErrCertificate):
 		f.detail = "certificate_error"
 	}
@@ -71,7 +70,7 @@ func refusedFault(h page.Happened) *fault {
 	if len(h.Refused) == 0 {
 		return nil
 	}
-	return rawFault(h.Refused[0], action.StageDispatch)
+	return rawFault(h.Refused[0], StageDispatch)
 }
 
 // unsent reports that an error says by its kind that nothing reached the browser.

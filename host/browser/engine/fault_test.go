@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -110,10 +110,10 @@ func TestKilled(t *testing.T) {
 				}
 				r := b.act(click("Save", says("status", "Saved")))
 				if !dead {
-					b.is(r, action.VerificationFailed, "")
+					b.is(r, engine.VerificationFailed, "")
 					return
 				}
-				b.is(r, action.Unknown, "surface_lost")
+				b.is(r, engine.Unknown, "surface_lost")
 				if len(r.Terminal.Strategies) != 0 && point != "read" || b.sent > 0 && !r.Dispatched {
 					t.Errorf("%s %d: %v, dispatched %v, sent %d", point, nth, r.Terminal.Strategies, r.Dispatched, b.sent)
 				}
@@ -138,8 +138,8 @@ func TestHungPage(t *testing.T) {
 		r := click("Save", says("status", "Saved"))
 		from := time.Now()
 		got := b.act(r)
-		b.is(got, action.Timeout, "")
-		if *got.FailureReason != action.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 || strings.Join(got.Terminal.Strategies, " ") != "state_refresh" {
+		b.is(got, engine.Timeout, "")
+		if *got.FailureReason != engine.ReasonTimeout || time.Since(from) > 10*time.Second || b.sent != 1 || strings.Join(got.Terminal.Strategies, " ") != "state_refresh" {
 			t.Errorf("%s after %v, sent %d, %v", *got.FailureReason, time.Since(from), b.sent, got.Terminal.Strategies)
 		}
 	})
@@ -161,7 +161,7 @@ func TestSilence(t *testing.T) {
 		}
 		got := b.act(click("Save", says("status", "Saved")))
 		b.is(got, "", "")
-		if got.Recovery == nil || got.Recovery.Strategy != action.StateRefresh || b.sent != 1 {
+		if got.Recovery == nil || got.Recovery.Strategy != engine.StateRefresh || b.sent != 1 {
 			t.Errorf("sent %d, %+v", b.sent, got.Recovery)
 		}
 	})
@@ -179,7 +179,7 @@ func TestDeadline(t *testing.T) {
 			if took := time.Since(from); took > d {
 				t.Errorf("%v: took %v", d, took)
 			}
-			if d < time.Second && *got.FailureCode != action.Timeout {
+			if d < time.Second && *got.FailureCode != engine.Timeout {
 				t.Errorf("%v: %s", d, *got.FailureCode)
 			}
 		})
@@ -234,7 +234,7 @@ func TestHostFault(t *testing.T) {
 			return nil
 		}
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.Unknown, "internal")
+		b.is(r, engine.Unknown, "internal")
 		if !broke || b.sent != 0 {
 			t.Errorf("logged %v, sent %d", broke, b.sent)
 		}

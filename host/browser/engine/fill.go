@@ -5,8 +5,6 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -31,14 +29,14 @@ func fillFits(a *act, n *page.Node) *fault {
 	if t, ok := a.work.(typing); ok && t.node == n.Ref {
 		return nil
 	}
-	t := typing{text: observe.Typed(a.req, n), picker: picker, node: n.Ref}
+	t := typing{text: Typed(a.req, n), picker: picker, node: n.Ref}
 	if h := a.req.Type.Sealed; h != "" {
 		if picker { // what it makes of a text is seen
-			a.refused = &action.Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
+			a.refused = &Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
 			return nil
 		}
 		if a.opt.Secrets == nil {
-			a.refused = &action.Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
+			a.refused = &Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
 			return nil
 		}
 		t.text, a.refused = a.opt.Secrets.Value(h, origin(a.before.URL), n.Origin, *n)
@@ -46,7 +44,7 @@ func fillFits(a *act, n *page.Node) *fault {
 			return nil
 		}
 	}
-	if a.req.Verb != action.Clear && !a.req.Type.Clear && n.State.TextValue != nil {
+	if a.req.Verb != Clear && !a.req.Type.Clear && n.State.TextValue != nil {
 		t.text = *n.State.TextValue + t.text
 	}
 	a.work = t
@@ -71,7 +69,7 @@ func fillSend(a *act) (page.Delivery, error) {
 
 func fillTell(a *act) {
 	t, _ := a.work.(typing)
-	if a.req.Verb == action.Clear {
+	if a.req.Verb == Clear {
 		a.details["length"] = 0
 		return
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -14,14 +12,14 @@ func (a *act) fail(f *fault) {
 	a.told()
 	a.note(f)
 	m := a.failure(f).Failure()
-	a.move(action.Failed)
+	a.move(Failed)
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable = &m.Code, &m.Reason, &m.Retryable
 	if f.detail != "" {
 		a.res.Detail = &f.detail
 	}
 	s := &a.cycles.state
 	s.Terminal = true
-	a.res.Terminal = &action.Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: s.Attempts, FinalState: action.Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: s.Attempts, FinalState: Failed}
 	if a.res.Target != nil {
 		a.res.Terminal.Target = a.res.Target.Resolved
 	}
@@ -35,7 +33,7 @@ const maxNear = 1000
 // nearMisses names what may have been meant where nothing is what was asked for.
 func (a *act) nearMisses(f *fault) {
 	t := a.req.Target
-	if f.code != action.ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
+	if f.code != ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
 		return
 	}
 	if r := a.res.Target.Resolution; r != nil && len(r.Alternates) > 0 {
@@ -46,7 +44,7 @@ func (a *act) nearMisses(f *fault) {
 		return
 	}
 	if near := l.NearMisses(a.opt.Identity, t.Selector); len(near) > 0 {
-		a.res.Target.Resolution = &action.Resolution{Alternates: near}
+		a.res.Target.Resolution = &Resolution{Alternates: near}
 	}
 }
 
@@ -54,7 +52,7 @@ func (a *act) nearMisses(f *fault) {
 // logs are looked at only behind their gate (B61, B62).
 func (a *act) diagnose(f *fault) {
 	v := &a.res.Verification
-	if f.stage != action.StageVerify && !a.res.Dispatched {
+	if f.stage != StageVerify && !a.res.Dispatched {
 		return
 	}
 	v.Result = "inconclusive"
@@ -62,9 +60,9 @@ func (a *act) diagnose(f *fault) {
 		v.Reason = reason(f)
 	}
 	v.Ambiguous = a.verdict != nil && a.verdict.Ambiguous()
-	e := action.Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
+	e := Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
 	switch {
-	case a.res.ActionType == action.LocalState:
+	case a.res.ActionType == LocalState:
 		v.Diagnostics = withheld("local_state")
 	case !v.Ambiguous:
 		v.Diagnostics = withheld("not_ambiguous")
@@ -72,7 +70,7 @@ func (a *act) diagnose(f *fault) {
 		d := a.inspect(a.tab, a.mark, a.res.ActionType)
 		v.Diagnostics, e.Requests, e.LogErrors = d, d.Requests, d.LogErrors
 	}
-	v.Classification = action.Classify(e)
+	v.Classification = Classify(e)
 }
 
 func withheld(why string) any { return map[string]string{"withheld": why} }
@@ -118,7 +116,7 @@ func (a *act) changed() bool {
 
 // current is the target as it was seen last; nil when it was not.
 func (a *act) current() *page.Node {
-	for _, l := range []*observe.Look{a.after, a.before} {
+	for _, l := range []*Look{a.after, a.before} {
 		if l != nil {
 			if n := l.Node(a.node()); n != nil {
 				return n
@@ -141,9 +139,9 @@ func (a *act) revision() int64 {
 // finish fills in what the reply says beside the outcome.
 func (a *act) finish() {
 	a.told()
-	if a.res.State == action.Pending {
+	if a.res.State == Pending {
 		a.res.Verification.Result, a.res.Verification.Reason = "deferred", "no delta declared"
-		a.res.Verification.Classification = action.Classify(action.Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})
+		a.res.Verification.Classification = Classify(Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})
 	}
 	if a.res.Intent == "" {
 		a.res.Intent = a.req.DefaultIntent("")
@@ -185,17 +183,17 @@ func (a *act) tellHappened() {
 		return
 	}
 	h := a.went()
-	if a.req.Verb == action.Click || len(h.Popups) > 0 {
+	if a.req.Verb == Click || len(h.Popups) > 0 {
 		a.details["popups"] = append([]page.Popup{}, h.Popups...)
 	}
-	if a.req.Verb == action.Click {
+	if a.req.Verb == Click {
 		a.details["dialog"] = nil
 	}
 	if n := len(h.Dialogs); n > 0 {
 		d := h.Dialogs[n-1]
 		a.details["dialog"] = map[string]any{"type": d.Type, "message_length": d.Length, "answer": d.Answer}
 	}
-	if list := a.offered(a.tab, a.mark); a.req.Verb == action.Click || len(list) > 0 {
+	if list := a.offered(a.tab, a.mark); a.req.Verb == Click || len(list) > 0 {
 		a.details["downloads"] = list
 	}
 	if h.Dropped > 0 {
@@ -203,7 +201,7 @@ func (a *act) tellHappened() {
 	}
 }
 
-func fingerprint(l *observe.Look) *string {
+func fingerprint(l *Look) *string {
 	if l == nil || l.Fingerprint == "" {
 		return nil
 	}
@@ -229,7 +227,7 @@ func (a *act) tell(result string) {
 	if a.opt.Signal == nil {
 		return
 	}
-	s := action.Signal{
+	s := Signal{
 		ActionID: a.res.ActionID, Action: a.res.Action, Category: a.res.Category, ActionType: a.res.ActionType,
 		Transitions: a.res.Transitions, Verification: result, Attempts: a.tracer.trace(false).Attempts,
 		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
@@ -255,7 +253,7 @@ func (a *act) amend() {
 }
 
 // record hands the trace of a verb on, after its outcome is settled (B160).
-func (v *verb) record(r *action.Result) {
+func (v *verb) record(r *Result) {
 	if v.opt.Trace == nil {
 		return
 	}

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A kind is what the verbs differ in. The order of things is the same for all of
+// A verbKind is what the verbs differ in. The order of things is the same for all of
 // them (B42).
-type kind struct {
+type verbKind struct {
 	hits    bool // the element has to receive events where it is hit (B134)
 	input   bool // mouse or keys, whose trusted events are counted (B139)
 	edits   bool // wants an element that takes text
@@ -21,31 +20,31 @@ type kind struct {
 	tell func(a *act)
 }
 
-// kinds are the action verbs. Files of the same names have their steps.
-var kinds map[action.Verb]kind
+// verbKinds are the action verbs. Files of the same names have their steps.
+var verbKinds map[Verb]verbKind
 
 func init() {
-	fill := kind{hits: true, edits: true, settles: true, leaves: true, fits: fillFits, send: fillSend, tell: fillTell}
-	kinds = map[action.Verb]kind{
-		action.Navigate: {send: navigateSend, tell: navigateTell},
-		action.Click:    {hits: true, input: true, send: clickSend, tell: clickTell},
-		action.Type:     fill,
-		action.Fill:     fill,
-		action.Clear:    fill,
-		action.Press:    {hits: true, input: true, send: pressSend, tell: pressTell},
-		action.Select:   {hits: true, settles: true, leaves: true, fits: selectFits, send: selectSend, tell: selectTell},
-		action.Check:    {hits: true, input: true, settles: true, leaves: true, fits: checkFits, send: clickSend, tell: checkTell},
-		action.Adjust:   {hits: true, settles: true, leaves: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
-		action.Scroll:   {settles: true, send: scrollSend, tell: scrollTell},
-		action.Hover:    {hits: true, input: true, send: hoverSend, tell: hoverTell},
-		action.Drag:     {hits: true, input: true, send: dragSend, tell: clickTell},
-		action.Upload:   {fits: uploadFits, send: uploadSend, tell: uploadTell},
+	fill := verbKind{hits: true, edits: true, settles: true, leaves: true, fits: fillFits, send: fillSend, tell: fillTell}
+	verbKinds = map[Verb]verbKind{
+		Navigate: {send: navigateSend, tell: navigateTell},
+		Click:    {hits: true, input: true, send: clickSend, tell: clickTell},
+		Type:     fill,
+		Fill:     fill,
+		Clear:    fill,
+		Press:    {hits: true, input: true, send: pressSend, tell: pressTell},
+		Select:   {hits: true, settles: true, leaves: true, fits: selectFits, send: selectSend, tell: selectTell},
+		Check:    {hits: true, input: true, settles: true, leaves: true, fits: checkFits, send: clickSend, tell: checkTell},
+		Adjust:   {hits: true, settles: true, leaves: true, fits: adjustFits, send: adjustSend, tell: adjustTell},
+		Scroll:   {settles: true, send: scrollSend, tell: scrollTell},
+		Hover:    {hits: true, input: true, send: hoverSend, tell: hoverTell},
+		Drag:     {hits: true, input: true, send: dragSend, tell: clickTell},
+		Upload:   {fits: uploadFits, send: uploadSend, tell: uploadTell},
 	}
 }
 
 // aim is where in its box the element is hit, in fractions.
 func (a *act) aim() page.Point {
-	if a.req.Verb == action.Click && a.req.Click.Position != (page.Point{}) {
+	if a.req.Verb == Click && a.req.Click.Position != (page.Point{}) {
 		return a.req.Click.Position
 	}
 	return page.Point{X: 0.5, Y: 0.5}
@@ -140,7 +139,7 @@ func pressTell(a *act) {
 
 func checkFits(a *act, n *page.Node) *fault {
 	if n.State.Checked == nil && !n.State.Mixed {
-		return &fault{code: action.SemanticMismatch, detail: detailUnread, stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, detail: detailUnread, stage: StageResolve}
 	}
 	if a.work == nil && n.State.Checked != nil {
 		a.work = *n.State.Checked

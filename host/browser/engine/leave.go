@@ -3,8 +3,6 @@ package engine
 import (
 	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -20,13 +18,13 @@ func (a *act) leave() {
 }
 
 // asks reports a delta that has a part of a kind.
-func (a *act) asks(kind string, p *action.Predicate) bool {
-	return p != nil && (p.Kind == kind || slices.ContainsFunc(p.Of, func(of action.Predicate) bool { return a.asks(kind, &of) }))
+func (a *act) asks(kind string, p *Predicate) bool {
+	return p != nil && (p.Kind == kind || slices.ContainsFunc(p.Of, func(of Predicate) bool { return a.asks(kind, &of) }))
 }
 
 // resumed is the control that keys go to when nothing has the focus: the one that was
 // worked last, and left by this engine alone.
-func (a *act) resumed(l *observe.Look) *page.Node {
+func (a *act) resumed(l *Look) *page.Node {
 	n := l.Node(a.worked[a.tab.ID()])
 	if n == nil || !n.Visible {
 		return nil

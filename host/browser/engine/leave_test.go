@@ -3,16 +3,16 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // TestControlsAreLeft: a page that takes what was entered when the focus leaves has
 // taken it by the time that the action is proved.
 func TestControlsAreLeft(t *testing.T) {
-	pick := request(action.Select, named("combobox", "Theme"))
+	pick := request(engine.Select, named("combobox", "Theme"))
 	pick.Select.Label = ptr("Dark")
-	for ref, r := range map[page.Ref]*action.Request{"n0": fillMail("x"), "n1": tick(), "n2": pick, "n3": adjust(30)} {
+	for ref, r := range map[page.Ref]*engine.Request{"n0": fillMail("x"), "n1": tick(), "n2": pick, "n3": adjust(30)} {
 		within(t, form, func(b *bench) {
 			b.left[ref] = func() { b.nodes[4].Text = "kept" }
 			r.Expect = says("status", "kept")
@@ -37,7 +37,7 @@ func TestControlsAreLeft(t *testing.T) {
 	})
 	within(t, form, func(b *bench) { // the focus is what is wanted
 		r := fillMail("x")
-		r.Expect = &action.Predicate{Kind: "focused", Bool: ptr(true), Target: named("textbox", "Mail")}
+		r.Expect = &engine.Predicate{Kind: "focused", Bool: ptr(true), Target: named("textbox", "Mail")}
 		if b.act(r); b.calls["leave"] != 0 {
 			t.Error("it was left")
 		}
@@ -47,9 +47,9 @@ func TestControlsAreLeft(t *testing.T) {
 // TestKeysGoOnWhereOneTyped: keys without a target reach the field that was filled, as
 // if nobody had left it, unless something else has the focus.
 func TestKeysGoOnWhereOneTyped(t *testing.T) {
-	press := func() *action.Request {
-		r := request(action.Press, nil)
-		r.Press = action.PressArgs{Chords: []string{"Enter"}, Count: 1}
+	press := func() *engine.Request {
+		r := request(engine.Press, nil)
+		r.Press = engine.PressArgs{Chords: []string{"Enter"}, Count: 1}
 		r.Expect = says("status", "Saved")
 		return r
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -36,13 +35,13 @@ func navigateSend(a *act) (page.Delivery, error) {
 
 // identify settles the login for an address before anything is done, of values that may
 // go there.
-func (a *act) identify() *action.Refusal {
+func (a *act) identify() *Refusal {
 	auth := a.req.Navigate.Auth
-	if a.req.Verb != action.Navigate || auth == nil {
+	if a.req.Verb != Navigate || auth == nil {
 		return nil
 	}
 	var handles []string
-	for i, v := range []action.Value{auth.Username, auth.Password} {
+	for i, v := range []Value{auth.Username, auth.Password} {
 		if a.login[i] = v.Plain; v.Sealed != "" {
 			handles = append(handles, v.Sealed)
 		}
@@ -51,14 +50,14 @@ func (a *act) identify() *action.Refusal {
 		return nil
 	}
 	if a.opt.Secrets == nil {
-		return &action.Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
+		return &Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
 	}
 	values, refused := a.opt.Secrets.Login(origin(a.req.Navigate.URL), handles...)
 	if refused != nil {
 		refused.Verb = a.req.Verb
 		return refused
 	}
-	for i, v := range []action.Value{auth.Username, auth.Password} {
+	for i, v := range []Value{auth.Username, auth.Password} {
 		if v.Sealed != "" {
 			a.login[i], values = values[0], values[1:]
 		}

@@ -3,7 +3,6 @@ package engine
 import (
 	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -16,8 +15,8 @@ var harmless = []string{
 // reads as its handle, but pieces of it that are copied elsewhere, or left over by a
 // page that repeats what is in the field, do not (B39). Clear and type replace it
 // whole.
-func (a *act) spells() *action.Refusal {
-	if a.req.Verb != action.Press || !a.holdsSealed() {
+func (a *act) spells() *Refusal {
+	if a.req.Verb != Press || !a.holdsSealed() {
 		return nil
 	}
 	chords := a.req.Press.Chords
@@ -27,7 +26,7 @@ func (a *act) spells() *action.Refusal {
 	if len(chords) == 1 && !a.focusSealed() {
 		return nil
 	}
-	return &action.Refusal{Code: "sealed_placement_denied", Message: "keys that edit or copy are not sent to a field that holds a secret; clear it first", Verb: a.req.Verb}
+	return &Refusal{Code: "sealed_placement_denied", Message: "keys that edit or copy are not sent to a field that holds a secret; clear it first", Verb: a.req.Verb}
 }
 
 // holdsSealed reports whether a field of the document was filled with a sealed value.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -12,8 +12,8 @@ import (
 // a select or a check that did nothing; one that comes about is.
 func TestDeltaThatHeldAlready(t *testing.T) {
 	idle := says("status", "idle")
-	fill := func() *action.Request {
-		r := request(action.Fill, named("textbox", "Mail"))
+	fill := func() *engine.Request {
+		r := request(engine.Fill, named("textbox", "Mail"))
 		r.Type.Plain, r.Expect = "a@b.test", idle
 		return r
 	}
@@ -31,7 +31,7 @@ func TestDeltaThatHeldAlready(t *testing.T) {
 		s := form()
 		s.on["n0"] = func() { s.nodes[0].State.TextValue = ptr("") }
 		return s
-	}, func(b *bench) { b.is(b.act(fill()), action.VerificationFailed, "") })
+	}, func(b *bench) { b.is(b.act(fill()), engine.VerificationFailed, "") })
 	within(t, func() *site { // a field that makes something else of what is typed
 		s := form()
 		s.on["n0"] = func() { s.nodes[0].State.TextValue, s.nodes[1].Text = ptr(""), "a@b.test" }
@@ -42,14 +42,14 @@ func TestDeltaThatHeldAlready(t *testing.T) {
 		b.is(b.act(r), "", "")
 	})
 	within(t, func() *site { return newSite(checkbox(false), text("status", "idle")) }, func(b *bench) {
-		r := request(action.Check, named("checkbox", "Terms"))
+		r := request(engine.Check, named("checkbox", "Terms"))
 		r.Check, r.Expect = true, idle
 		if got := b.act(r); got.Success || !got.Dispatched {
 			t.Errorf("a box that stays empty is checked: %+v", got)
 		}
 	})
 	within(t, func() *site { return newSite(theme(), text("status", "idle")) }, func(b *bench) {
-		r := request(action.Select, named("combobox", "Theme"))
+		r := request(engine.Select, named("combobox", "Theme"))
 		r.Select.Label, r.Expect = ptr("Dark"), idle
 		if b.is(b.act(r), "", ""); b.nodes[0].State.Selected.ID != "dark" {
 			t.Error("nothing was selected")
@@ -68,10 +68,10 @@ func TestNothingIsSentTwice(t *testing.T) {
 		most       int
 		effect     string
 	}{
-		"stays in the page":         {false, nil, 2, 4, action.LocalState},
-		"is sent":                   {true, nil, 1, 1, action.SideEffect},
-		"must not be repeated":      {false, &no, 1, 1, action.LocalState},
-		"is sent, and may be twice": {true, &yes, 2, 4, action.SideEffect},
+		"stays in the page":         {false, nil, 2, 4, engine.LocalState},
+		"is sent":                   {true, nil, 1, 1, engine.SideEffect},
+		"must not be repeated":      {false, &no, 1, 1, engine.LocalState},
+		"is sent, and may be twice": {true, &yes, 2, 4, engine.SideEffect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			within(t, func() *site {
@@ -85,7 +85,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 				s.on["n1"] = func() { s.nodes[1].State.TextValue = ptr(""); send() }
 				return s
 			}, func(b *bench) {
-				for _, r := range []*action.Request{request(action.Check, named("checkbox", "Terms")), request(action.Fill, named("textbox", "Mail"))} {
+				for _, r := range []*engine.Request{request(engine.Check, named("checkbox", "Terms")), request(engine.Fill, named("textbox", "Mail"))} {
 					b.happened.Sent, b.sent = 0, 0
 					r.Check, r.Type.Plain, r.Idempotent, r.Deadline = true, "x", c.idempotent, 60e9
 					got := b.act(r)
@@ -111,7 +111,7 @@ func TestAdjustThatIsSent(t *testing.T) {
 	}, func(b *bench) {
 		r := adjust(33)
 		r.Deadline = 30e9
-		if b.is(b.act(r), action.ConvergenceFailed, ""); b.sent != 1 {
+		if b.is(b.act(r), engine.ConvergenceFailed, ""); b.sent != 1 {
 			t.Errorf("sent %d times", b.sent)
 		}
 	})
@@ -125,7 +125,7 @@ func TestFailureThatChangedThePage(t *testing.T) {
 		return s
 	}, func(b *bench) {
 		got := b.act(click("Save", says("status", "Saved")))
-		if b.is(got, action.VerificationFailed, ""); got.Verification.Classification.Outcome != "ui_failure" {
+		if b.is(got, engine.VerificationFailed, ""); got.Verification.Classification.Outcome != "ui_failure" {
 			t.Errorf("%+v", got.Verification.Classification)
 		}
 	})
@@ -162,7 +162,7 @@ func TestComesAndGoes(t *testing.T) {
 				}
 			}
 			return s
-		}, func(b *bench) { b.is(b.act(click("Save", says("status", "Saved"))), action.VerificationFailed, "") })
+		}, func(b *bench) { b.is(b.act(click("Save", says("status", "Saved"))), engine.VerificationFailed, "") })
 	}
 	within(t, func() *site { // one that flickers once and stays
 		s := shop()

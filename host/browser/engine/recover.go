@@ -5,28 +5,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // cycles is the recovery state of one action (B102): what was tried and what is
 // left.
 type cycles struct {
-	state      action.Recovery
-	strategies []string            // in the order tried
-	identical  map[string]bool     // what may not be done again (B98)
-	next       map[action.Code]int // place in the row of a code
-	last       *fault              // of the pass before
+	state      Recovery
+	strategies []string        // in the order tried
+	identical  map[string]bool // what may not be done again (B98)
+	next       map[Code]int    // place in the row of a code
+	last       *fault          // of the pass before
 }
 
-func newCycles(r *action.Request) cycles {
-	return cycles{identical: map[string]bool{}, next: map[action.Code]int{}, strategies: []string{},
-		state: action.Recovery{MaxAttempts: r.MaxRecovery, MaxRetryDepth: r.MaxRetryDepth}}
+func newCycles(r *Request) cycles {
+	return cycles{identical: map[string]bool{}, next: map[Code]int{}, strategies: []string{},
+		state: Recovery{MaxAttempts: r.MaxRecovery, MaxRetryDepth: r.MaxRetryDepth}}
 }
 
 // failure is the fault as the failure map sees it (B88).
-func (a *act) failure(f *fault) action.Fault {
-	return action.Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(),
+func (a *act) failure(f *fault) Fault {
+	return Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(),
 		Changed: a.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
 }
 
@@ -67,8 +66,8 @@ func (a *act) choose(f *fault) (strategy string, permitted bool) {
 	return strategy, true
 }
 
-func (a *act) situation(f *fault) action.Situation {
-	s := action.Situation{Fault: a.failure(f), MoreModes: a.moreModes(), Alternates: a.alternates(f)}
+func (a *act) situation(f *fault) Situation {
+	s := Situation{Fault: a.failure(f), MoreModes: a.moreModes(), Alternates: a.alternates(f)}
 	if t := a.req.Target; t != nil {
 		s.ByID, s.Rebind = t.ElementID != "", a.req.Rebind
 	}
@@ -86,7 +85,7 @@ func (a *act) alternates(f *fault) bool {
 		return false
 	}
 	c := a.found.Candidates
-	return len(c) > 1 && c[1].Score >= exactly && (f.code != action.AmbiguousTarget || c[0].Score-c[1].Score > 0.05)
+	return len(c) > 1 && c[1].Score >= exactly && (f.code != AmbiguousTarget || c[0].Score-c[1].Score > 0.05)
 }
 
 // pick is the strategy of a row that comes next, or why there is none.
@@ -97,7 +96,7 @@ func (a *act) pick(f *fault, row []string) (strategy, why string) {
 	from := a.cycles.next[f.code]
 	for i := range row {
 		s := row[(from+i)%len(row)]
-		if s == action.AlternateCandidate && !a.alternates(f) {
+		if s == AlternateCandidate && !a.alternates(f) {
 			continue
 		}
 		if a.resolves(s) && a.cycles.state.RetryDepth >= a.cycles.state.MaxRetryDepth {
@@ -128,7 +127,7 @@ func (a *act) spent() string {
 
 // resolves reports whether a strategy runs resolution, which retry_depth counts.
 func (a *act) resolves(strategy string) bool {
-	return !(strategy == action.RetryAdjustment && a.found != nil) && !(strategy == action.StateRefresh && a.res.Dispatched)
+	return !(strategy == RetryAdjustment && a.found != nil) && !(strategy == StateRefresh && a.res.Dispatched)
 }
 
 // fingerprint is what makes two cycles identical (B98).
@@ -140,7 +139,7 @@ func (a *act) fingerprint(strategy string, f *fault) string {
 	return fmt.Sprint(strategy, "|", f.code, "|", node, "|", a.mode(), "|", len(a.skip), "|", a.revision())
 }
 
-func (c *cycles) begin(strategy string, code action.Code, row []string) {
+func (c *cycles) begin(strategy string, code Code, row []string) {
 	c.state.Attempts++
 	c.state.Strategy = strategy
 	c.strategies = append(c.strategies, strategy)
@@ -164,19 +163,19 @@ func (a *act) recover(strategy string, f *fault) *fault {
 
 func (a *act) carry(strategy string, f *fault) *fault {
 	switch strategy {
-	case action.StateRefresh:
+	case StateRefresh:
 		if err := a.settled(); err != nil {
 			return rawFault(err, f.stage)
 		}
 		if a.res.Dispatched {
 			return a.reverify()
 		}
-	case action.AlternateCandidate:
+	case AlternateCandidate:
 		if a.found == nil {
 			return f
 		}
 		a.skip[a.found.Node.Ref] = true
-	case action.RetryAdjustment:
+	case RetryAdjustment:
 		if !a.nextMode() {
 			return f
 		}
@@ -192,7 +191,7 @@ func (a *act) carry(strategy string, f *fault) *fault {
 
 // reverify decides the delta once more, without a dispatch.
 func (a *act) reverify() *fault {
-	if !a.move(action.Resolved) || !a.move(action.Pending) {
+	if !a.move(Resolved) || !a.move(Pending) {
 		return a.broken()
 	}
 	return a.verify()

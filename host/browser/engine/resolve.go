@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -35,9 +33,9 @@ func (a *act) resolve() *fault {
 	if a.cycles.state.Attempts > 0 {
 		limit = min(limit, inCycle)
 	}
-	if a.req.Verb != action.Navigate { // the way out of a page that does not come
+	if a.req.Verb != Navigate { // the way out of a page that does not come
 		if err := a.arrive(a.set); err != nil {
-			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+			return a.resolved(rawFault(err, StageResolve), stepFailure)
 		}
 		from = a.now()
 	}
@@ -50,7 +48,7 @@ func (a *act) resolve() *fault {
 			return nil
 		}
 		if err != nil {
-			f = rawFault(err, action.StageResolve)
+			f = rawFault(err, StageResolve)
 			return a.resolved(f, stepFailure)
 		}
 		if f == nil || a.refused != nil {
@@ -68,7 +66,7 @@ func (a *act) resolve() *fault {
 			if errors.Is(err, errDeadline) {
 				return a.resolved(f, stepFailure)
 			}
-			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+			return a.resolved(rawFault(err, StageResolve), stepFailure)
 		}
 	}
 }
@@ -77,11 +75,11 @@ func (a *act) resolve() *fault {
 // there, not answering, changing or not ready yet.
 func passes(f *fault) bool {
 	switch f.code {
-	case action.ElementNotFound, action.Timeout:
+	case ElementNotFound, Timeout:
 		return true
-	case action.StaleReference:
+	case StaleReference:
 		return f.detail == detailMoved
-	case action.ActionRejected:
+	case ActionRejected:
 		return !slices.Contains([]string{detailDialog, detailOwner, "low_confidence"}, f.detail)
 	}
 	return false
@@ -125,17 +123,17 @@ type try struct {
 func (t *try) once() (*fault, error) {
 	target, delta := t.req.Target, t.req.Expect
 	if t.forgotten() {
-		return &fault{code: action.StaleReference, stage: action.StageResolve}, nil
+		return &fault{code: StaleReference, stage: StageResolve}, nil
 	}
-	targets := []*action.Target{target, t.req.Scroll.Within}
-	if t.req.Verb == action.Press && target == nil {
+	targets := []*Target{target, t.req.Scroll.Within}
+	if t.req.Verb == Press && target == nil {
 		targets = append(targets, focusedNow)
 	}
-	q := t.want(targets, []*action.Predicate{delta}, t.refs()...)
+	q := t.want(targets, []*Predicate{delta}, t.refs()...)
 	if t.dispatches == 0 {
 		q = t.withClaims(q)
 	}
-	if ref := t.worked[t.tab.ID()]; ref != "" && t.req.Verb == action.Press && target == nil {
+	if ref := t.worked[t.tab.ID()]; ref != "" && t.req.Verb == Press && target == nil {
 		q.Refs = append(q.Refs, ref)
 	}
 	l, err := t.lookFor(q)
@@ -147,13 +145,13 @@ func (t *try) once() (*fault, error) {
 			t.count("stale_reads_total")
 		}
 		if t.tab.Facts().Dialog != nil {
-			return rawFault(page.ErrDialog, action.StageResolve), nil
+			return rawFault(page.ErrDialog, StageResolve), nil
 		}
-		if t.req.Verb == action.Navigate { // the way out of a page that hangs
+		if t.req.Verb == Navigate { // the way out of a page that hangs
 			t.prepare(nil)
 			return nil, nil
 		}
-		return &fault{code: action.Timeout, stage: action.StageResolve}, nil
+		return &fault{code: Timeout, stage: StageResolve}, nil
 	}
 	t.seen(l)
 	if target == nil {
@@ -161,7 +159,7 @@ func (t *try) once() (*fault, error) {
 		return nil, nil
 	}
 	if f := t.find(l); f != nil {
-		if f.code == action.ElementNotFound && t.req.Verb == action.Scroll { // it may be made on the way (B30)
+		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be made on the way (B30)
 			t.prepare(nil)
 			return nil, nil
 		}
@@ -177,8 +175,8 @@ func (t *try) once() (*fault, error) {
 }
 
 // focus is what keys without a target go to; nil for other verbs.
-func (t *try) focus(l *observe.Look) *page.Node {
-	if t.req.Verb != action.Press {
+func (t *try) focus(l *Look) *page.Node {
+	if t.req.Verb != Press {
 		return nil
 	}
 	if n := focused(l); n != nil {
@@ -198,14 +196,14 @@ func (t *try) forgotten() bool {
 }
 
 // find resolves the target in a look (section 5.2).
-func (a *act) find(l *observe.Look) *fault {
+func (a *act) find(l *Look) *fault {
 	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
-	found, miss := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
-		Hidden: a.req.Verb == action.Upload, Delegated: a.late && a.req.Verb == action.Click})
+	found, miss := l.Resolve(a.opt.Identity, a.req.Target, ResolveOptions{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
+		Hidden: a.req.Verb == Upload, Delegated: a.late && a.req.Verb == Click})
 	if miss != nil {
 		a.found = nil
 		a.res.Target.Resolved, a.res.Target.Resolution = nil, &miss.Resolution
-		return &fault{code: miss.Code, detail: miss.Detail, stage: action.StageResolve}
+		return &fault{code: miss.Code, detail: miss.Detail, stage: StageResolve}
 	}
 	a.found = found
 	a.res.Target.Resolved, a.res.Target.Resolution = &found.Element, &found.Resolution
@@ -219,7 +217,7 @@ func (a *act) find(l *observe.Look) *fault {
 }
 
 func (a *act) reject(detail string) *fault {
-	return &fault{code: action.ActionRejected, detail: detail, stage: action.StageResolve}
+	return &fault{code: ActionRejected, detail: detail, stage: StageResolve}
 }
 
 // suits settles the effect and the delta from what the element is, before anything
@@ -241,7 +239,7 @@ func (a *act) prepare(n *page.Node) {
 	if n != nil && n.Labels != "" && a.before != nil {
 		label = a.before.Node(n.Labels)
 	}
-	a.res.ActionType, a.res.ActionTypeSource = action.Effect(a.req.Verb, a.declared, action.Handler(a.req, n, label))
+	a.res.ActionType, a.res.ActionTypeSource = Effect(a.req.Verb, a.declared, Handler(a.req, n, label))
 	a.told()
 	if a.dispatches == 0 {
 		a.settle(n)
@@ -282,7 +280,7 @@ func (t *try) reach() (*fault, error) {
 		return f, nil
 	}
 	if !same(t.found.Node, &r.Node, scrolled || r.Fault == "unstable") {
-		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, nil
+		return &fault{code: StaleReference, detail: detailMoved, stage: StageResolve}, nil
 	}
 	t.ready, t.point = r, r.Point
 	return nil, nil
@@ -300,8 +298,8 @@ func (t *try) unready(err error) (*fault, error) {
 	if end := t.fatal(err); end != nil {
 		return nil, end
 	}
-	f := rawFault(err, action.StageResolve)
-	if f.code == action.StaleReference {
+	f := rawFault(err, StageResolve)
+	if f.code == StaleReference {
 		f.detail = detailMoved
 	}
 	return f, nil
@@ -314,7 +312,7 @@ func (t *try) fault(r page.Readiness) *fault {
 	case "":
 		return nil
 	case "detached":
-		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}
+		return &fault{code: StaleReference, detail: detailMoved, stage: StageResolve}
 	case "readonly":
 		if !t.kind.edits {
 			return nil
@@ -355,7 +353,7 @@ func clip(s string) string {
 }
 
 // selectorKind names the members of a target and none of their values.
-func selectorKind(t *action.Target) string {
+func selectorKind(t *Target) string {
 	if t.Selector == nil {
 		return "element_id"
 	}

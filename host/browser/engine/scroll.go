@@ -3,8 +3,6 @@ package engine
 import (
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -58,7 +56,7 @@ func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
 	}
 	came := a.now()
 	for tries := 0; tries < 3 || a.grows(moved, came, before); tries++ { // a row may need a moment to be made
-		l, err := a.look([]*action.Target{a.req.Target, a.req.Scroll.Within}, []*action.Predicate{a.delta})
+		l, err := a.look([]*Target{a.req.Target, a.req.Scroll.Within}, []*Predicate{a.delta})
 		if err != nil {
 			return false, err
 		}
@@ -90,20 +88,20 @@ func (a *act) box() page.Ref {
 	if a.req.Scroll.Within == nil || a.before == nil {
 		return ""
 	}
-	if f, _ := a.before.Resolve(a.opt.Identity, a.req.Scroll.Within, observe.Options{}); f != nil {
+	if f, _ := a.before.Resolve(a.opt.Identity, a.req.Scroll.Within, ResolveOptions{}); f != nil {
 		return f.Node.Ref
 	}
 	return ""
 }
 
-func amount(s action.ScrollArgs) float64 {
+func amount(s ScrollArgs) float64 {
 	if s.Amount == 0 {
 		return 0.7
 	}
 	return s.Amount
 }
 
-func direction(s action.ScrollArgs) (dx, dy float64) {
+func direction(s ScrollArgs) (dx, dy float64) {
 	switch s.Direction {
 	case "up":
 		return 0, -amount(s)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -42,7 +41,7 @@ func (v *verb) conceal(o *page.Observation) {
 		}
 	}
 	if v.opt.Secrets != nil {
-		observe.Mask(o, v.opt.Secrets.Hide) // what a page wrote elsewhere
+		Mask(o, v.opt.Secrets.Hide) // what a page wrote elsewhere
 	}
 }
 

@@ -3,8 +3,6 @@ package engine
 import (
 	"cmp"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -13,18 +11,18 @@ const maxConsole = 200
 
 // snapshot shows the page. A part that cannot be captured says so, and the others
 // are there all the same (B110).
-func (v *verb) snapshot() (any, *action.Refusal) {
+func (v *verb) snapshot() (any, *Refusal) {
 	args := &v.req.Snapshot
-	q := observe.WantSnapshot(v.opt.Identity, args)
+	q := WantSnapshot(v.opt.Identity, args)
 	o, err := v.reads(q)
 	if err != nil {
 		return nil, v.unread(err)
 	}
-	reply, miss := observe.NewLook(o, q).Snapshot(v.opt.Identity, args)
+	reply, miss := NewLook(o, q).Snapshot(v.opt.Identity, args)
 	if miss != nil {
 		v.tracer.add(stageResolve, stepFailure, meta{"code": miss.Code})
 		v.record(nil)
-		return nil, &action.Refusal{Code: "invalid_request", Message: "within: no such element", Verb: v.req.Verb}
+		return nil, &Refusal{Code: "invalid_request", Message: "within: no such element", Verb: v.req.Verb}
 	}
 	for _, part := range args.Include {
 		switch part {
@@ -45,7 +43,7 @@ func (v *verb) snapshot() (any, *action.Refusal) {
 	return reply, nil
 }
 
-func (v *verb) picture(reply *observe.SnapshotReply) {
+func (v *verb) picture(reply *SnapshotReply) {
 	got, refused := v.shoot(page.Shot{Format: "jpeg", Quality: 70})
 	if refused != nil {
 		reply.ScreenshotError = refused.Code
@@ -55,12 +53,12 @@ func (v *verb) picture(reply *observe.SnapshotReply) {
 }
 
 // diagnostics are of the action that is named, behind the gate of B62.
-func (v *verb) diagnostics(reply *observe.SnapshotReply) {
+func (v *verb) diagnostics(reply *SnapshotReply) {
 	p := v.past(v.req.Snapshot.ActionID)
 	switch {
 	case p == nil || v.req.Snapshot.ActionID == "":
 		reply.DiagnosticsError = "unknown_action"
-	case p.act.res.ActionType == action.LocalState:
+	case p.act.res.ActionType == LocalState:
 		reply.Diagnostics = withheld("local_state")
 	case !p.act.res.Verification.Ambiguous:
 		reply.Diagnostics = withheld("not_ambiguous")
@@ -70,20 +68,20 @@ func (v *verb) diagnostics(reply *observe.SnapshotReply) {
 }
 
 // screenshot takes a picture of the page, or of an element.
-func (v *verb) screenshot() (any, *action.Refusal) {
+func (v *verb) screenshot() (any, *Refusal) {
 	s := page.Shot{Format: v.req.Screenshot.Format, Quality: v.req.Screenshot.Quality, Full: v.req.Screenshot.Full}
 	if v.req.Target != nil {
-		q := v.want([]*action.Target{v.req.Target}, nil)
+		q := v.want([]*Target{v.req.Target}, nil)
 		o, err := v.reads(q)
 		if err != nil {
 			return nil, v.unread(err)
 		}
-		l := observe.NewLook(o, q)
-		found, miss := l.Resolve(v.opt.Identity, v.req.Target, observe.Options{})
+		l := NewLook(o, q)
+		found, miss := l.Resolve(v.opt.Identity, v.req.Target, ResolveOptions{})
 		if miss != nil {
 			v.tracer.add(stageResolve, stepFailure, meta{"code": miss.Code})
 			v.record(nil)
-			return nil, &action.Refusal{Code: "invalid_request", Message: "target: no such element", Verb: v.req.Verb}
+			return nil, &Refusal{Code: "invalid_request", Message: "target: no such element", Verb: v.req.Verb}
 		}
 		s.Clip = &found.Node.Bounds
 	}
@@ -98,9 +96,9 @@ func (v *verb) screenshot() (any, *action.Refusal) {
 }
 
 // shoot takes a picture without what is sealed (B33).
-func (v *verb) shoot(s page.Shot) (any, *action.Refusal) {
+func (v *verb) shoot(s page.Shot) (any, *Refusal) {
 	if v.opt.Keep == nil {
-		return nil, &action.Refusal{Code: "capability_denied", Message: "pictures are not granted", Verb: v.req.Verb}
+		return nil, &Refusal{Code: "capability_denied", Message: "pictures are not granted", Verb: v.req.Verb}
 	}
 	if err := v.gate(); err != nil {
 		return nil, v.unread(err)

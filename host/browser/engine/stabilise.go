@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math"
 	"time"
-
-	"github.com/sluicehost/sluice/host/browser/action"
 )
 
 // The ends of a routine (B67).
@@ -60,13 +58,13 @@ func (u *uneven) sleep(d time.Duration) error {
 // looks once, and is asked again after every answer that is no evidence. It is
 // deterministic: equal readings at equal times make equal runs (B70). An error of
 // take, or of t.sleep, cuts it short (B68).
-func stabilise(s action.Settings, t times, take func() (reading, error)) run {
+func stabilise(s Settings, t times, take func() (reading, error)) run {
 	r := routine{set: s, time: t, take: take}
 	return r.run()
 }
 
 type routine struct {
-	set     action.Settings
+	set     Settings
 	time    times
 	take    func() (reading, error)
 	got     run

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/sluicehost/sluice/host/browser/action"
 )
 
 // A script is a sequence of reads in time that passes only by sleeping and reading.
@@ -50,7 +48,7 @@ func (s *script) take() (reading, error) {
 }
 
 // model is B67 once more, written down as it stands in the specification.
-func model(set action.Settings, s *script) (out outcome, attempts int) {
+func model(set Settings, s *script) (out outcome, attempts int) {
 	stable, fresh := 0, 0
 	var lastFresh *time.Duration
 	lastWasFresh := false
@@ -113,11 +111,11 @@ func TestRoutineIsTheModel(t *testing.T) {
 		{match: true, took: 5 * time.Millisecond}, {took: 5 * time.Millisecond}, {stale: true, match: true, took: 5 * time.Millisecond},
 		{lost: true, took: time.Second}, {match: true, took: 450 * time.Millisecond}, {took: 450 * time.Millisecond}, {match: true, took: 700 * time.Millisecond},
 	}
-	settings := []action.Settings{
-		action.Settings{Window: 500 * time.Millisecond}.Clamped(true),
-		action.Settings{Window: 500 * time.Millisecond, Count: 1}.Clamped(false),
-		action.Settings{Window: 500 * time.Millisecond, Count: 5, MaxRecheck: 10, Interval: 200 * time.Millisecond}.Clamped(false),
-		action.Settings{Window: 500 * time.Millisecond, Count: 3, MaxRecheck: 1, Stale: 300 * time.Millisecond}.Clamped(false),
+	settings := []Settings{
+		Settings{Window: 500 * time.Millisecond}.Clamped(true),
+		Settings{Window: 500 * time.Millisecond, Count: 1}.Clamped(false),
+		Settings{Window: 500 * time.Millisecond, Count: 5, MaxRecheck: 10, Interval: 200 * time.Millisecond}.Clamped(false),
+		Settings{Window: 500 * time.Millisecond, Count: 3, MaxRecheck: 1, Stale: 300 * time.Millisecond}.Clamped(false),
 	}
 	compared := 0
 	var all func(prefix []scripted, left int)
@@ -146,7 +144,7 @@ func TestRoutineIsTheModel(t *testing.T) {
 }
 
 // lawful checks what B68 and B74 say of every run.
-func lawful(t *testing.T, set action.Settings, r run, s *script) {
+func lawful(t *testing.T, set Settings, r run, s *script) {
 	t.Helper()
 	switch {
 	case r.outcome == holds && r.stable < set.Count:
@@ -168,7 +166,7 @@ func TestOscillationFails(t *testing.T) {
 		reads = append(reads, scripted{match: i%2 == 0, took: time.Millisecond})
 	}
 	s := &script{reads: reads}
-	if r := stabilise(action.DefaultSettings, s, s.take); r.outcome != mismatch || s.at <= time.Second {
+	if r := stabilise(DefaultSettings, s, s.take); r.outcome != mismatch || s.at <= time.Second {
 		t.Errorf("got %v at %v", r.outcome, s.at)
 	}
 }
@@ -176,7 +174,7 @@ func TestOscillationFails(t *testing.T) {
 func TestCutIsNoMismatch(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		s := &script{reads: []scripted{{took: time.Millisecond}}, cutAt: n}
-		if r := stabilise(action.DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
+		if r := stabilise(DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
 			t.Errorf("B68: %+v", r)
 		}
 	}

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -39,10 +38,10 @@ func (o other) ID() string { return o.id }
 func TestClosedTabs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pair{site: newSite(button("Save"))}
-		e := engine.New(engine.Options{Browser: p, Identity: observe.NewIdentity()})
+		e := engine.New(engine.Options{Browser: p, Identity: engine.NewIdentity()})
 		defer e.Close()
 		tabs := func() (out []string) {
-			r, refused := action.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`))
+			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`))
 			if refused != nil {
 				t.Fatal(refused)
 			}
@@ -50,7 +49,7 @@ func TestClosedTabs(t *testing.T) {
 			if refused != nil {
 				t.Fatal(refused)
 			}
-			for _, tab := range got.(*action.Result).Tabs {
+			for _, tab := range got.(*engine.Result).Tabs {
 				out = append(out, tab.TabID+" "+tab.Closed)
 			}
 			return out

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
-
-	"github.com/sluicehost/sluice/host/browser/action"
 )
 
 // The stages and results of steps (B155).
@@ -33,7 +31,7 @@ type meta = map[string]any
 // A tracer keeps the steps of one verb in memory; it changes nothing else (B160).
 type tracer struct {
 	id       string
-	steps    []action.Step
+	steps    []Step
 	attempts int // passes through execution
 	cycle    int
 	omitted  int
@@ -49,13 +47,13 @@ func (t *tracer) add(stage, result string, m meta) {
 	if t.omitted > 0 && stage == stageStabilize {
 		m["omitted"] = t.omitted
 	}
-	t.steps = append(t.steps, action.Step{Stage: stage, At: time.Now().UnixMilli(), Result: result,
+	t.steps = append(t.steps, Step{Stage: stage, At: time.Now().UnixMilli(), Result: result,
 		Index: len(t.steps), CycleID: t.cycle, Meta: bounded(m)})
 }
 
 // trace is what was kept; outcome is settled by the caller.
-func (t *tracer) trace(success bool) action.Trace {
-	out := action.Trace{ActionID: t.id, Steps: t.steps, Outcome: stepFailure, Attempts: max(t.attempts, 1)}
+func (t *tracer) trace(success bool) Trace {
+	out := Trace{ActionID: t.id, Steps: t.steps, Outcome: stepFailure, Attempts: max(t.attempts, 1)}
 	if success {
 		out.Outcome = stepSuccess
 	}
@@ -65,7 +63,7 @@ func (t *tracer) trace(success bool) action.Trace {
 // bounded drops members until the metadata fits: extra first, then from the end of
 // the alphabet.
 func bounded(m meta) meta {
-	for len(m) > 0 && size(m) > maxMeta {
+	for len(m) > 0 && metaSize(m) > maxMeta {
 		if _, ok := m["extra"]; ok {
 			delete(m, "extra")
 			continue
@@ -82,7 +80,7 @@ func bounded(m meta) meta {
 	return m
 }
 
-func size(m meta) int {
+func metaSize(m meta) int {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return maxMeta + 1

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -14,7 +13,7 @@ func fileInput(n *page.Node) bool { return n.Tag == "input" && n.Type == "file" 
 
 // opensChooser reports an upload to something that is clicked for it.
 func (a *act) opensChooser() bool {
-	return a.req.Verb == action.Upload && a.found != nil && !fileInput(a.found.State())
+	return a.req.Verb == Upload && a.found != nil && !fileInput(a.found.State())
 }
 
 // uploadFits stages the files, once.
@@ -23,13 +22,13 @@ func uploadFits(a *act, n *page.Node) *fault {
 		return a.reject("disabled")
 	}
 	if fileInput(n) && len(a.req.Upload) > 1 && !n.Multiple {
-		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, stage: StageResolve}
 	}
 	if a.work != nil {
 		return nil
 	}
 	if a.opt.Files == nil {
-		a.refused = &action.Refusal{Code: "capability_denied", Message: "uploads are not granted", Verb: a.req.Verb}
+		a.refused = &Refusal{Code: "capability_denied", Message: "uploads are not granted", Verb: a.req.Verb}
 		return nil
 	}
 	staged, release, refused := a.opt.Files.Stage(a.ctx, a.req.Upload)
@@ -104,7 +103,7 @@ func (e *Engine) dropEnded() {
 }
 
 // uploadRoom refuses more than the surface keeps.
-func (a *act) uploadRoom(staged []StagedFile) *action.Refusal {
+func (a *act) uploadRoom(staged []StagedFile) *Refusal {
 	var total int64
 	for _, f := range staged {
 		total += f.Bytes
@@ -115,7 +114,7 @@ func (a *act) uploadRoom(staged []StagedFile) *action.Refusal {
 	if total <= maxUploaded {
 		return nil
 	}
-	return &action.Refusal{Code: "invalid_request", Message: "files: the open pages were given more than 1 GiB together; load them anew first", Verb: a.req.Verb}
+	return &Refusal{Code: "invalid_request", Message: "files: the open pages were given more than 1 GiB together; load them anew first", Verb: a.req.Verb}
 }
 
 func names(staged []StagedFile) []string {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -14,7 +12,7 @@ import (
 type verb struct {
 	*Engine
 	ctx       context.Context // ends with the deadline (B7)
-	req       *action.Request
+	req       *Request
 	tab       page.Tab
 	tracer    tracer
 	started   time.Duration // by the clock
@@ -71,7 +69,7 @@ func (v *verb) reads(q page.Query) (*page.Observation, error) {
 		if o != nil || err != nil {
 			return o, err
 		}
-		if err := v.sleep(action.DefaultSettings.Interval); err != nil {
+		if err := v.sleep(DefaultSettings.Interval); err != nil {
 			return nil, err
 		}
 	}
@@ -97,23 +95,23 @@ func (v *verb) fatal(err error) error {
 }
 
 // look reads what the targets and predicates need. nil without an error: no answer.
-func (v *verb) look(targets []*action.Target, predicates []*action.Predicate, refs ...page.Ref) (*observe.Look, error) {
+func (v *verb) look(targets []*Target, predicates []*Predicate, refs ...page.Ref) (*Look, error) {
 	return v.lookFor(v.want(targets, predicates, refs...))
 }
 
 // want is the query for what the targets and predicates need.
-func (v *verb) want(targets []*action.Target, predicates []*action.Predicate, refs ...page.Ref) page.Query {
-	q := observe.Want(v.opt.Identity, targets, predicates)
+func (v *verb) want(targets []*Target, predicates []*Predicate, refs ...page.Ref) page.Query {
+	q := Want(v.opt.Identity, targets, predicates)
 	q.Refs = append(q.Refs, refs...)
 	return q
 }
 
-func (v *verb) lookFor(q page.Query) (*observe.Look, error) {
+func (v *verb) lookFor(q page.Query) (*Look, error) {
 	o, err := v.read(q)
 	if o == nil {
 		return nil, err
 	}
-	return observe.NewLook(o, q), nil
+	return NewLook(o, q), nil
 }
 
 func (v *verb) sleep(d time.Duration) error { return sleep(v.ctx, d, v.lost) }
@@ -131,7 +129,7 @@ func (e *Engine) count(name string, labels ...string) {
 func (v *verb) noted(o *page.Observation) {
 	h := v.history[v.tab.ID()]
 	if h == nil {
-		h = &observe.History{}
+		h = &History{}
 		v.history[v.tab.ID()] = h
 	}
 	if o.Digests != (page.Digests{}) {

@@ -1,14 +1,12 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // seen keeps a look: the last one before the first dispatch is what everything after
 // it is compared with.
-func (a *act) seen(l *observe.Look) {
+func (a *act) seen(l *Look) {
 	if a.dispatches == 0 {
 		a.before = l
 		return
@@ -17,8 +15,8 @@ func (a *act) seen(l *observe.Look) {
 }
 
 // scene is what the delta is judged in.
-func (a *act) scene(now *observe.Look) *observe.Scene {
-	s := &observe.Scene{Now: now, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
+func (a *act) scene(now *Look) *Scene {
+	s := &Scene{Now: now, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
 	if a.dispatches > 0 {
 		s.Before, s.Happened, s.Restless = a.before, a.tab.Happened(a.mark), a.restless
 	}
@@ -26,29 +24,29 @@ func (a *act) scene(now *observe.Look) *observe.Scene {
 }
 
 // held is the verdict on the delta in the read that preceded the first dispatch.
-func (a *act) held() *observe.Verdict {
+func (a *act) held() *Verdict {
 	if a.before == nil { // a page that hung is left
 		return nil
 	}
-	s := observe.Scene{Now: a.before, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
+	s := Scene{Now: a.before, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
 	return s.Evaluate(a.delta)
 }
 
 // judge says whether a look proves the delta: it holds, and it came about (B20).
 // What only has to hold, and may have held all along, is left to B21.
-func (a *act) judge(now *observe.Look) bool {
+func (a *act) judge(now *Look) bool {
 	v := a.scene(now).Evaluate(a.delta)
-	var before *observe.Verdict
+	var before *Verdict
 	if a.dispatches > 0 {
 		before = a.held()
 	}
 	a.verdict, a.res.Verification.Observed = v, v.Observed(before)
-	holds := v.Truth == observe.True
+	holds := v.Truth == True
 	switch {
 	case a.property != nil:
 		own := a.scene(now).Evaluate(a.property)
 		a.res.Verification.Observed = append(a.res.Verification.Observed, own.Observed(nil)...)
-		holds = holds && (own.Truth == observe.True || a.dispatches > 0 && v.Turned(before))
+		holds = holds && (own.Truth == True || a.dispatches > 0 && v.Turned(before))
 	case a.dispatches > 0 && !a.kind.settles && !a.preexists():
 		holds = v.Turned(before)
 	}
@@ -83,26 +81,26 @@ func (a *act) already() (done bool, f *fault) {
 		if a.after == nil || !a.judge(a.after) {
 			return false, nil
 		}
-		a.move(action.Pending)
+		a.move(Pending)
 		return true, a.verify()
 	}
 	if !a.judge(a.before) {
 		return false, nil
 	}
 	switch {
-	case a.kind.settles && (!a.req.Force || a.req.Verb == action.Check):
+	case a.kind.settles && (!a.req.Force || a.req.Verb == Check):
 		if r := a.stabilised(); r.outcome != holds {
 			return false, a.cut(r)
 		}
 		a.details["already_satisfied"] = true
-		a.move(action.Pending)
+		a.move(Pending)
 		a.proved()
 		return true, nil
 	case a.kind.settles || a.preexists():
 		return false, nil
 	}
 	a.res.Verification.Reason = "the delta held before the action"
-	return true, &fault{code: action.VerificationFailed, detail: detailAlready, stage: action.StageVerify}
+	return true, &fault{code: VerificationFailed, detail: detailAlready, stage: StageVerify}
 }
 
 // verify decides the delta by the routine, and by richer evidence where that alone
@@ -145,27 +143,27 @@ func (a *act) undecidedBy(r run) *fault {
 	case cut:
 		return a.cut(r)
 	case unreadable:
-		return &fault{code: action.Timeout, stage: action.StageVerify}
+		return &fault{code: Timeout, stage: StageVerify}
 	}
 	return a.unproved()
 }
 
 // unproved is the fault of a delta that did not come about.
 func (a *act) unproved() *fault {
-	f := &fault{code: action.VerificationFailed, stage: action.StageVerify}
+	f := &fault{code: VerificationFailed, stage: StageVerify}
 	w, scrolls := a.work.(scrolling)
 	switch {
-	case a.req.Verb == action.Adjust && a.origin == observe.Default:
-		f.code = action.ConvergenceFailed
+	case a.req.Verb == Adjust && a.origin == OriginDefault:
+		f.code = ConvergenceFailed
 	case len(a.restless) > 0:
 		f.detail = detailRestless
 	case scrolls && w.unchanged:
 		f.detail = "scroll_no_change"
 	case a.verdict != nil && a.verdict.Absent():
 		f.detail = detailAbsent
-	case a.req.Verb == action.Navigate && a.origin == observe.Default:
+	case a.req.Verb == Navigate && a.origin == OriginDefault:
 		f.detail = "navigation_no_change"
-	case a.verdict != nil && a.verdict.Truth == observe.Unreadable:
+	case a.verdict != nil && a.verdict.Truth == Unreadable:
 		f.detail = detailUnread
 	}
 	return f
@@ -176,13 +174,13 @@ func (a *act) cut(r run) *fault {
 	if r.outcome != cut {
 		return nil
 	}
-	return rawFault(r.err, action.StageVerify)
+	return rawFault(r.err, StageVerify)
 }
 
 func (a *act) proved() {
 	a.yielded()
 	a.claimed()
-	a.move(action.Verified)
+	a.move(Verified)
 	a.res.Success = true
 	a.res.Verification.Result = "verified"
 	a.res.Verification.Reason = "the delta was observed"
@@ -197,8 +195,8 @@ func (a *act) stabilised() run {
 
 // proof runs the routine on the delta once.
 func (a *act) proof() run {
-	return a.stabilise(a.set, func() (*observe.Look, bool, error) {
-		q := a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...)
+	return a.stabilise(a.set, func() (*Look, bool, error) {
+		q := a.want([]*Target{a.req.Target}, []*Predicate{a.delta}, a.refs()...)
 		q.Again = true // the target was resolved in a look of its own
 		l, err := a.lookFor(q)
 		if l == nil {
@@ -252,13 +250,13 @@ func (a *act) refs() []page.Ref {
 // richer looks for better evidence of the same delta: all of the page, then the
 // target once more (B59). true: the delta is evaluable there, and holds.
 func (a *act) richer() (bool, error) {
-	q := observe.Want(a.opt.Identity, []*action.Target{a.req.Target}, []*action.Predicate{a.delta})
+	q := Want(a.opt.Identity, []*Target{a.req.Target}, []*Predicate{a.delta})
 	q.All, q.Refs = true, append(q.Refs, a.refs()...)
 	o, err := a.read(q)
 	if o == nil {
 		return false, err
 	}
-	l := observe.NewLook(o, q)
+	l := NewLook(o, q)
 	if l.Age() > a.set.Stale {
 		return false, nil
 	}
@@ -269,7 +267,7 @@ func (a *act) richer() (bool, error) {
 	if a.req.Target == nil || l.Node(a.node()) != nil {
 		return false, nil
 	}
-	found, _ := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Rebind: true})
+	found, _ := l.Resolve(a.opt.Identity, a.req.Target, ResolveOptions{Rebind: true})
 	if found == nil {
 		return false, nil
 	}
@@ -282,7 +280,7 @@ func (a *act) richer() (bool, error) {
 }
 
 // stabilise runs the routine over looks and writes its reads and its end down.
-func (v *verb) stabilise(s action.Settings, take func() (*observe.Look, bool, error)) run {
+func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
 	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
 		if err := v.arrive(s); err != nil {
 			return reading{}, err
@@ -320,7 +318,7 @@ func (o outcome) String() string {
 
 // digests are of the page as it was seen last.
 func (a *act) digests() page.Digests {
-	for _, l := range []*observe.Look{a.after, a.before} {
+	for _, l := range []*Look{a.after, a.before} {
 		if l != nil {
 			return l.Digests
 		}

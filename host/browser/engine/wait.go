@@ -3,26 +3,24 @@ package engine
 import (
 	"fmt"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // WaitReply is the answer of wait, but for ui_change (B152).
 type WaitReply struct {
-	Status     string             `json:"status"` // success or timeout
-	Matched    bool               `json:"matched"`
-	Element    *action.Element    `json:"element"`
-	Resolution *action.Resolution `json:"resolution,omitempty"`
-	Hint       *action.Hint       `json:"interaction_hint,omitempty"`
-	Metrics    Metrics            `json:"metrics"`
-	Requested  Requested          `json:"requested"`
-	Observed   Matches            `json:"observed"`
-	Error      *WaitError         `json:"error,omitempty"`
-	action.Stability
-	Fingerprint string       `json:"fingerprint,omitempty"` // of page_change: the last one
-	Revision    int64        `json:"snapshot_revision"`
-	Trace       action.Trace `json:"trace"`
+	Status     string      `json:"status"` // success or timeout
+	Matched    bool        `json:"matched"`
+	Element    *Element    `json:"element"`
+	Resolution *Resolution `json:"resolution,omitempty"`
+	Hint       *Hint       `json:"interaction_hint,omitempty"`
+	Metrics    Metrics     `json:"metrics"`
+	Requested  Requested   `json:"requested"`
+	Observed   Matches     `json:"observed"`
+	Error      *WaitError  `json:"error,omitempty"`
+	Stability
+	Fingerprint string `json:"fingerprint,omitempty"` // of page_change: the last one
+	Revision    int64  `json:"snapshot_revision"`
+	Trace       Trace  `json:"trace"`
 }
 
 // Metrics of a wait, in milliseconds and counts.
@@ -34,33 +32,33 @@ type Metrics struct {
 
 // Requested repeats what was waited for.
 type Requested struct {
-	Selector  *action.Selector `json:"selector"`
-	ElementID string           `json:"element_id,omitempty"`
-	Condition string           `json:"condition"`
-	Match     *int             `json:"match"`
+	Selector  *Selector `json:"selector"`
+	ElementID string    `json:"element_id,omitempty"`
+	Condition string    `json:"condition"`
+	Match     *int      `json:"match"`
 }
 
 // WaitError is why a wait came to nothing.
 type WaitError struct {
-	Code    action.Code `json:"code"`
-	Message string      `json:"message"`
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
 }
 
 // A waiting is one wait while it runs.
 type waiting struct {
 	*verb
-	set     action.Settings
+	set     Settings
 	base    *past
 	mark    page.Mark
-	sight   observe.Sight
-	now     *observe.Look
-	turning observe.Turning
+	sight   Sight
+	now     *Look
+	turning Turning
 	polls   int
 }
 
 // wait synchronises: its success says that a condition was met, and nothing about
 // the outcome of an action (B147).
-func (v *verb) wait() (any, *action.Refusal) {
+func (v *verb) wait() (any, *Refusal) {
 	if v.req.Wait.For == "ui_change" {
 		return v.uiChange()
 	}
@@ -109,8 +107,8 @@ func (w *waiting) baseline() {
 }
 
 func (w *waiting) once() run {
-	return w.stabilise(w.set, func() (*observe.Look, bool, error) {
-		l, err := w.look([]*action.Target{w.req.Target}, nil)
+	return w.stabilise(w.set, func() (*Look, bool, error) {
+		l, err := w.look([]*Target{w.req.Target}, nil)
 		if l == nil {
 			return nil, false, err
 		}
@@ -121,7 +119,7 @@ func (w *waiting) once() run {
 		if w.req.Wait.For == "page_change" {
 			return l, w.changed(l), nil
 		}
-		s := observe.Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
+		s := Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
 		w.sight = s.Await(&w.req.Wait, w.req.Target)
 		return l, w.sight.Met, nil
 	})
@@ -129,7 +127,7 @@ func (w *waiting) once() run {
 
 // changed compares fingerprints; without one to compare with the first one is it.
 // Two reads that follow each other have to differ from it (B148).
-func (w *waiting) changed(l *observe.Look) bool {
+func (w *waiting) changed(l *Look) bool {
 	if w.turning.Previous == "" {
 		w.turning.Previous = l.Fingerprint
 	}
@@ -159,9 +157,9 @@ func (w *waiting) reply(r run, attempts int) *WaitReply {
 	if out.Matched {
 		out.Status = "success"
 	} else {
-		code := action.ElementNotFound
+		code := ElementNotFound
 		if r.outcome != mismatch {
-			code = action.Timeout
+			code = Timeout
 		}
 		out.Error = &WaitError{code, fmt.Sprintf("%s was not met in %d ms, observed %d match(es)", w.req.Wait.For, out.Metrics.Latency, w.sight.Matched)}
 	}

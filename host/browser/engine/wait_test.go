@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
+
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -28,7 +27,7 @@ func atoi(s string) int {
 	return n
 }
 
-func (b *bench) wait(r *action.Request) *engine.WaitReply {
+func (b *bench) wait(r *engine.Request) *engine.WaitReply {
 	b.Helper()
 	reply, refused := b.engine.Do(context.Background(), r)
 	if refused != nil {
@@ -37,8 +36,8 @@ func (b *bench) wait(r *action.Request) *engine.WaitReply {
 	return reply.(*engine.WaitReply)
 }
 
-func waitFor(condition string, t *action.Target) *action.Request {
-	r := request(action.Wait, t)
+func waitFor(condition string, t *engine.Target) *engine.Request {
+	r := request(engine.Wait, t)
 	r.Wait.For, r.Deadline = condition, 20*time.Second
 	return r
 }
@@ -54,7 +53,7 @@ func TestWaitForAnElement(t *testing.T) {
 		r := waitFor("visible", tested("nothing"))
 		r.Wait.Timeout = time.Second
 		w = b.wait(r)
-		if w.Status != "timeout" || w.Error.Code != action.ElementNotFound || !strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
+		if w.Status != "timeout" || w.Error.Code != engine.ElementNotFound || !strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
 			t.Errorf("B152: %+v", w.Error)
 		}
 		r.Wait.Attempts, r.Wait.Backoff = 3, time.Second // B150
@@ -62,7 +61,7 @@ func TestWaitForAnElement(t *testing.T) {
 			t.Errorf("B150: %+v", w.Metrics)
 		}
 		b.hook = func(string, int) error { return errHang }
-		if w = b.wait(r); w.Error.Code != action.Timeout {
+		if w = b.wait(r); w.Error.Code != engine.Timeout {
 			t.Errorf("B75: %+v", w.Error)
 		}
 	})
@@ -83,7 +82,7 @@ func TestWaitForAPage(t *testing.T) {
 }
 
 func TestWaitForAChange(t *testing.T) {
-	change := func(b *bench, r *action.Request) *engine.ChangeReply {
+	change := func(b *bench, r *engine.Request) *engine.ChangeReply {
 		reply, refused := b.engine.Do(context.Background(), r)
 		if refused != nil {
 			t.Fatal(refused)
@@ -112,7 +111,7 @@ func TestWaitForAChange(t *testing.T) {
 func TestReadsAreRefusedToGuestsOfAnOwner(t *testing.T) {
 	within(t, shop, func(b *bench) { // B222
 		b.owner = true
-		for _, v := range []action.Verb{action.Snapshot, action.Extract, action.Screenshot, action.Wait, action.Expect} {
+		for _, v := range []engine.Verb{engine.Snapshot, engine.Extract, engine.Screenshot, engine.Wait, engine.Expect} {
 			r := request(v, nil)
 			r.Wait.For, r.Expect = "load", says("status", "idle")
 			if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "owner_in_control" {
@@ -127,21 +126,21 @@ func TestReadsAreRefusedToGuestsOfAnOwner(t *testing.T) {
 
 func TestSnapshotAndPictures(t *testing.T) {
 	within(t, shop, func(b *bench) {
-		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Keep: func(p page.Picture) (any, *action.Refusal) {
+		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Keep: func(p page.Picture) (any, *engine.Refusal) {
 			return map[string]int{"bytes": len(p.Data)}, nil
 		}})
-		r := request(action.Snapshot, nil)
-		r.Snapshot = action.SnapshotArgs{Limit: 256, Include: []string{"screenshot", "console", "diagnostics"}}
+		r := request(engine.Snapshot, nil)
+		r.Snapshot = engine.SnapshotArgs{Limit: 256, Include: []string{"screenshot", "console", "diagnostics"}}
 		reply, refused := b.engine.Do(context.Background(), r)
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		s := reply.(*observe.SnapshotReply)
+		s := reply.(*engine.SnapshotReply)
 		if len(s.Elements) != 2 || toJSON(t, s.Screenshot) != `{"bytes":1000}` || s.DiagnosticsError != "unknown_action" {
 			t.Errorf("B105: %s", toJSON(t, s))
 		}
-		r = request(action.Screenshot, named("button", "Save"))
-		r.Screenshot = action.ScreenshotArgs{Format: "jpeg", Quality: 90}
+		r = request(engine.Screenshot, named("button", "Save"))
+		r.Screenshot = engine.ScreenshotArgs{Format: "jpeg", Quality: 90}
 		if reply, refused = b.engine.Do(context.Background(), r); refused != nil || toJSON(t, reply) != `{"bytes":1000}` {
 			t.Errorf("%v %v", reply, refused)
 		}

@@ -1,0 +1,92 @@
+package chromium
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// Arguments are the command line that options make.
+func Arguments(o Options, sandboxed bool) []string { return arguments(o, sandboxed) }
+
+// PID is of the main process.
+func (b *Browser) PID() int { return b.group.pid }
+
+// Load loads an address in the active tab, past all checks, until its load event.
+func (b *Browser) Load(ctx context.Context, url string) error {
+	t, err := b.current()
+	if err != nil {
+		return err
+	}
+	n, err := cdp.Call(ctx, t.session, cdppage.Navigate, cdppage.NavigateParams{URL: url})
+	if err == nil && n.ErrorText != "" {
+		err = fmt.Errorf("%s", n.ErrorText)
+	}
+	if err != nil {
+		return err
+	}
+	for { // the answer may come before the new document does
+		ready, err := b.Eval(ctx, `document.readyState === "complete" && location.href !== "about:blank"`)
+		if ctx.Err() != nil || err == nil && ready == "true" {
+			return ctx.Err()
+		}
+	}
+}
+
+// Eval is the JSON of an expression's value in the active tab, as by a user.
+func (b *Browser) Eval(ctx context.Context, expression string) (string, error) {
+	t, err := b.current()
+	if err != nil {
+		return "", err
+	}
+	got, err := cdp.Call(ctx, t.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: expression, AwaitPromise: new(true), ReturnByValue: new(true), UserGesture: new(true),
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case got.ExceptionDetails != nil:
+		return "", fmt.Errorf("%s", got.ExceptionDetails.Exception.Description)
+	}
+	return string(got.Result.Value), nil
+}
+
+// CrashPage makes the renderer of a tab crash, CloseTarget closes a tab past the
+// list of tabs.
+func (b *Browser) CrashPage(ctx context.Context, tab string) {
+	session := b.tab(tab).session
+	go func() { _, _ = cdp.Call(ctx, session, cdppage.Crash, cdp.Empty{}) }() // it does not answer
+}
+
+func (b *Browser) CloseTarget(ctx context.Context, tab string) error {
+	_, err := cdp.Call(ctx, b.cdp, target.CloseTarget, target.CloseTargetParams{TargetID: b.tab(tab).target})
+	return err
+}
+
+func (b *Browser) tab(id string) *Tab {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.tabs {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Heard is how many of these messages the library could not decode, and what ended
+// the reading of them.
+func Heard(ctx context.Context, stream io.ReadCloser) (undecodable int64, err error) {
+	w := &wire{PipeConn: chromedp.NewPipeConn(&bounded{ReadCloser: stream}, nil), known: map[cdproto.MethodType]bool{}}
+	for err == nil {
+		err = w.Read(ctx, new(cdproto.Message))
+	}
+	return w.undecodable.Load(), err
+}

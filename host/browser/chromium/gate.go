@@ -1,0 +1,259 @@
+package chromium
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// How a browser is kept to its gate (B248).
+const (
+	ModeNamespace = "namespace" // it has a network of its own, and in it nothing but the gate
+	ModeFlags     = "flags"     // it shares the machine's, and obeys its flags
+)
+
+var (
+	// ErrMode: this machine does not let the host make network namespaces.
+	ErrMode = errors.New("network namespaces are not available")
+	// ErrNamespace: the process that was to be attached is in no namespace of its own.
+	ErrNamespace = errors.New("the process has no network of its own")
+	// ErrClosed: the gate was closed.
+	ErrGateClosed = errors.New("egress is closed")
+)
+
+// GateOptions of a Gate. The zero value is what a host uses.
+type GateOptions struct {
+	Table    *network.Table   // nil: as for network.Options
+	Resolver network.Resolver // nil: as for network.Options
+	Mode     string           // "": ModeNamespace where it is available, else ModeFlags
+	Limits   GateLimits       // zero: DefaultLimits
+	// AnyServerName leaves what is in tunnels unread (B240): require_sni off.
+	AnyServerName bool
+}
+
+// A Gate is the way out of one browser process. It denies everything until a
+// policy is bound to it (B238). Safe for concurrent use.
+type Gate struct {
+	o       GateOptions
+	server  *http.Server
+	tunnels chan struct{} // one for each that is open
+	now     atomic.Pointer[bound]
+	count   counters
+	serving sync.WaitGroup // listeners and requests
+
+	mu       sync.Mutex // guards what follows
+	open     int        // connections from the browser that are no tunnels
+	listener net.Listener
+	closed   bool
+	err      error
+
+	url  string // set once
+	dead chan struct{}
+}
+
+// OpenGate returns a gate. In ModeFlags it listens at once, in ModeNamespace from
+// Attach on.
+func OpenGate(o GateOptions) (*Gate, error) {
+	if o.Limits == (GateLimits{}) {
+		o.Limits = DefaultGateLimits()
+	}
+	if o.Table == nil {
+		o.Table = &network.Table{Own: network.OwnAddresses()}
+	}
+	if o.Mode == "" {
+		o.Mode = EgressMode()
+	}
+	g := &Gate{o: o, tunnels: make(chan struct{}, o.Limits.Tunnels), url: insideURL, dead: make(chan struct{})}
+	g.server = &http.Server{
+		Handler: g, ReadHeaderTimeout: o.Limits.Headers, IdleTimeout: o.Limits.Idle, MaxHeaderBytes: o.Limits.HeaderBytes,
+		DisableGeneralOptionsHandler: true, ConnState: g.connection, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	g.now.Store(g.bind(GateBinding{}))
+	switch o.Mode {
+	case ModeNamespace:
+		if err := canUnshare(); err != nil {
+			return nil, errors.Join(ErrMode, err)
+		}
+	case ModeFlags:
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		g.url = "http://" + l.Addr().String()
+		return g, g.serve(l)
+	default:
+		return nil, errors.New("unknown egress mode " + o.Mode)
+	}
+	return g, nil
+}
+
+// EgressMode is the mode that Open chooses on this machine.
+func EgressMode() string {
+	if canUnshare() == nil {
+		return ModeNamespace
+	}
+	return ModeFlags
+}
+
+// Mode is ModeNamespace or ModeFlags.
+func (g *Gate) Mode() string { return g.o.Mode }
+
+// ProxyURL is what the browser is given as --proxy-server.
+func (g *Gate) ProxyURL() string { return g.url }
+
+// Wrap prepares a command that was not started yet: in ModeNamespace it gets a
+// network of its own, with nothing up, from its first instruction on.
+func (g *Gate) Wrap(cmd *exec.Cmd) error {
+	if g.o.Mode == ModeNamespace {
+		ownNetwork(cmd)
+	}
+	return nil
+}
+
+// Attach opens the gate inside of the namespace of a process that was started
+// from a wrapped command and has not been waited for. Until then the browser
+// reaches nothing at all. A later process takes the place of an earlier one. In
+// ModeFlags it does nothing. ErrNamespace: the process would have gone around
+// the gate; it is to be killed.
+func (g *Gate) Attach(pid int) error {
+	if g.o.Mode != ModeNamespace {
+		return nil
+	}
+	l, err := listenInside(pid)
+	if err != nil {
+		return err
+	}
+	return g.serve(l)
+}
+
+// serve accepts on l, in place of what it accepted on before.
+func (g *Gate) serve(l net.Listener) error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return errors.Join(ErrGateClosed, l.Close())
+	}
+	before := g.listener
+	g.listener = l
+	g.serving.Go(func() { g.accept(l) })
+	g.mu.Unlock()
+	if before != nil {
+		_ = before.Close() // of a process that is gone
+	}
+	return nil
+}
+
+func (g *Gate) accept(l net.Listener) {
+	err := g.server.Serve(l)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener == l {
+		g.die(err)
+	}
+}
+
+// die is called with mu held.
+func (g *Gate) die(err error) {
+	if g.err == nil {
+		g.err = err
+		close(g.dead)
+	}
+}
+
+// Dead is closed when nothing is accepted any more: the gate was closed, or its
+// listener failed, which leaves the browser without a network (B244).
+func (g *Gate) Dead() <-chan struct{} { return g.dead }
+
+// Err is why the gate is dead: ErrClosed, or what failed; nil while it is not.
+func (g *Gate) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// Bind puts the gate under the policy of a run, with counts of its own. What was
+// under the one before ends (B170).
+func (g *Gate) Bind(b GateBinding) { g.swap(g.bind(b)) }
+
+// Unbind has the gate deny everything.
+func (g *Gate) Unbind() { g.swap(g.bind(GateBinding{})) }
+
+func (g *Gate) swap(next *bound) {
+	g.mu.Lock()
+	closed := g.closed
+	before := next
+	if !closed {
+		before = g.now.Swap(next)
+	}
+	g.mu.Unlock()
+	before.close()
+}
+
+// Close ends every connection and waits for all that the gate started.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		g.serving.Wait()
+		return nil
+	}
+	g.closed = true
+	g.die(ErrGateClosed)
+	last := g.now.Load()
+	g.mu.Unlock()
+	err := g.server.Close()
+	last.close()
+	g.serving.Wait()
+	return err
+}
+
+// connection keeps the connections that are no tunnels to their number (B241).
+func (g *Gate) connection(c net.Conn, s http.ConnState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		if g.open++; g.open > g.o.Limits.Connections {
+			_ = c.Close() // too many
+		}
+	case http.StateHijacked, http.StateClosed:
+		g.open--
+	}
+}
+
+// ServeHTTP implements http.Handler; it is for the gate's own listeners.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.serving.Add(1)
+	g.mu.Unlock()
+	defer g.serving.Done()
+	b := g.now.Load()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(b.life, cancel)()
+	r = r.WithContext(ctx)
+	if r.ContentLength != 0 { // also of a body that nobody wants
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.o.Limits.Idle)) // the read says if it is not to be
+	}
+	switch {
+	case r.ProtoMajor != 1:
+		malformed(w)
+	case r.Method == http.MethodConnect:
+		g.connect(b, w, r)
+	default:
+		g.forward(b, w, r)
+	}
+}

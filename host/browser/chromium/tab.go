@@ -1,0 +1,219 @@
+package chromium
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/css"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// TabOptions say what a tab may load and what becomes of what it offers.
+type TabOptions struct {
+	// Allowed judges an address before it is loaded and after it was committed: nil,
+	// page.ErrScheme or page.ErrHost (B250). nil allows what the scheme list does.
+	// It is called from any goroutine and returns at once.
+	Allowed func(url string) error
+	// Refused says why the proxy did not let a load through that failed: nil, or
+	// page.ErrHost. What a browser sees of a tunnel that was denied is no different
+	// from a server that is down. It is called as Allowed is.
+	Refused func(url string) error
+	// Downloads is the directory that downloads go to; "" denies them (B252).
+	// MayDownload is asked for each one and counts it: false ends it. nil allows all.
+	// It is called from any goroutine and returns at once.
+	Downloads   string
+	MayDownload func() bool
+	// Offered is told of each file once it was denied, was saved or has failed, whoever
+	// worked the page; nil is told nothing. It is called as MayDownload is.
+	Offered func(page.Download)
+}
+
+// A Tab is one page of a Browser. It is a [page.Tab].
+type Tab struct {
+	browser *Browser
+	id      string // tab_1, …
+	target  target.ID
+	ctx     context.Context // ends when the tab is closed, or the browser
+	close   context.CancelFunc
+	session *chromedp.Target // commands go here: cdp.Call(ctx, t.session, …)
+	options TabOptions
+	fallen  atomic.Bool // it crashed
+	work    errands
+	pixels  chan struct{} // holds one while pictures, sizes and pointers may not mix; see steady
+
+	mu      sync.Mutex // guards all below; held for moments only, never across a call
+	gone    error      // page.ErrLost once nothing will answer
+	changed chan struct{}
+	calls   map[*underway]struct{}
+	frames  tree
+	loads   loads
+	past    past
+	dialogs dialogs
+	console []page.ConsoleLine
+	network traffic
+	screen  screenState
+	looks   looks
+	login   *login // nil: servers that ask get no answer
+}
+
+var _ page.Tab = (*Tab)(nil)
+
+// newTab attaches to a target that exists and makes it obey the options. It is
+// called without locks held. life ends the tab's life, not the call; the call is
+// bounded by limit.
+func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*Tab, error) {
+	ctx, cancel := chromedp.NewContext(life, chromedp.WithTargetID(of))
+	t := &Tab{
+		browser: b, id: id, target: of, ctx: ctx, options: b.options.Tabs,
+		changed: make(chan struct{}), calls: make(map[*underway]struct{}),
+		pixels: make(chan struct{}, 1),
+	}
+	t.close = func() {
+		cancel()
+		t.work.wait()
+	}
+	t.frames.init()
+	t.loads.init()
+	t.network.init()
+	t.screen.init(b.options.Window)
+	stop := context.AfterFunc(limit, cancel)
+	err := chromedp.Do(ctx)
+	if err == nil {
+		t.session = chromedp.FromContext(ctx).Target
+		err = t.prepare(ctx)
+	}
+	if !stop() && err == nil {
+		err = limit.Err()
+	}
+	if err != nil {
+		t.close()
+		return nil, fmt.Errorf("attach to a tab: %w", err)
+	}
+	return t, nil
+}
+
+// prepare turns on what the tab needs, and off what the library turned on: with the
+// DOM domain a busy page can fill a queue and block the tab (B117).
+func (t *Tab) prepare(ctx context.Context) error {
+	if err := t.hush(ctx, t.session); err != nil {
+		return err
+	}
+	if err := chromedp.Listen(ctx, func(ev any) { t.heard(t.session, ev) }); err != nil {
+		return err
+	}
+	if err := chromedp.ListenBrowser(ctx, t.heardBrowser); err != nil {
+		return err
+	}
+	found, err := cdp.Call(ctx, t.session, cdpage.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		return err
+	}
+	t.found(t.session, found.FrameTree)
+	if err := t.settle(ctx, t.session); err != nil {
+		return err
+	}
+	if _, err := cdp.Call(ctx, t.session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		return err
+	}
+	if _, err := cdp.Call(ctx, t.session, cdpage.SetInterceptFileChooserDialog, cdpage.SetInterceptFileChooserDialogParams{Enabled: true}); err != nil {
+		return err
+	}
+	if err := t.measure(ctx, t.screen.viewport); err != nil {
+		return err
+	}
+	return t.attachFrames(ctx)
+}
+
+// hush turns off the domains that the library enables and nobody here reads.
+func (t *Tab) hush(ctx context.Context, s cdp.Session) error {
+	if _, err := cdp.Call(ctx, s, css.Disable, cdp.Empty{}); err != nil {
+		return err
+	}
+	_, err := cdp.Call(ctx, s, dom.Disable, cdp.Empty{})
+	return err
+}
+
+// settle puts the isolated world into the documents of a session, those that are
+// there and those to come. The contexts that are there are told of once more.
+func (t *Tab) settle(ctx context.Context, s cdp.Session) error {
+	if _, err := cdp.Call(ctx, s, runtime.Disable, cdp.Empty{}); err != nil {
+		return err
+	}
+	if _, err := cdp.Call(ctx, s, runtime.Enable, cdp.Empty{}); err != nil {
+		return err
+	}
+	_, err := cdp.Call(ctx, s, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{
+		Source: inpageSource, WorldName: worldName, RunImmediately: new(true),
+	})
+	return err
+}
+
+// ended tells the tab that its page is gone: page.ErrGone for a crash, a detach or a
+// closed target, page.ErrLost for the browser. It may be called more than once, also
+// from the goroutine that reads the connection, and returns at once.
+func (t *Tab) ended(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone == nil {
+		t.gone = fmt.Errorf("%w: %w", page.ErrLost, cause)
+	}
+	t.endCalls(t.gone)
+	t.wake()
+}
+
+// opened tells the tab that it opened another one, as Happened reports it. It is
+// called from any goroutine and returns at once.
+func (t *Tab) opened(p page.Popup) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.past.add(event{popup: &p})
+}
+
+// ID is tab_1, tab_2, … in the order of their opening.
+func (t *Tab) ID() string { return t.id }
+
+// Facts is what the host knows without asking the page.
+func (t *Tab) Facts() page.Facts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := page.Facts{URL: t.loads.url, Host: hostOf(t.loads.url), Loader: string(t.loads.loader), Document: t.loads.document(), Crashed: t.gone != nil, Leaving: t.network.leaving()}
+	if t.dialogs.open != nil {
+		d := *t.dialogs.open
+		f.Dialog = &d
+	}
+	return f
+}
+
+// Focus brings the tab to the front, where it gets frames.
+func (t *Tab) Focus(ctx context.Context) error {
+	return t.call(ctx, func(ctx context.Context) error {
+		_, err := cdp.Call(ctx, t.session, cdpage.BringToFront, cdp.Empty{})
+		return err
+	})
+}
+
+// Close closes the tab. It may be repeated.
+func (t *Tab) Close(ctx context.Context) error { return t.browser.closeTab(ctx, t) }
+
+// dialogOpen reports whether a dialog is known to be open (B199).
+func (t *Tab) dialogOpen() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dialogs.open != nil
+}
+
+// wake tells those who wait for something of the tab to look again. mu is held.
+func (t *Tab) wake() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"container/list"
+	"strconv"
+	"sync"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxResolved is the size of the table of resolved elements (B131).
+const maxResolved = 256
+
+// An Identity hands out the element ids of one surface and remembers what they stand
+// for. An id is good while it is of the latest snapshot or among the 256 elements
+// that were resolved last (B131). Its methods may be called from any goroutine.
+type Identity struct {
+	mu       sync.Mutex // guards all below
+	last     uint64
+	snapshot map[string]record
+	resolved map[string]*list.Element // of record, the most recently used in front
+	order    *list.List
+}
+
+// A record is one element of one document at one place (B129).
+type record struct {
+	id       string
+	document string
+	ref      page.Ref
+	role     string
+	name     string
+	stable   string
+	ordinal  int
+	selector Selector
+}
+
+// NewIdentity is one that knows nothing.
+func NewIdentity() *Identity {
+	return &Identity{resolved: map[string]*list.Element{}, order: list.New()}
+}
+
+// Holds reports whether an id may still stand for an element of document; where it
+// does not the answer is STALE_REFERENCE without a look at the page (B131).
+func (d *Identity) Holds(elementID, document string) bool {
+	r, ok := d.record(elementID)
+	return ok && r.document == document
+}
+
+// Ref is the node that an id stands for.
+func (d *Identity) Ref(elementID string) (page.Ref, bool) {
+	r, ok := d.record(elementID)
+	return r.ref, ok
+}
+
+// Forget makes every id stale (B133).
+func (d *Identity) Forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.snapshot = nil
+	d.resolved = map[string]*list.Element{}
+	d.order.Init()
+}
+
+func (d *Identity) record(elementID string) (record, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, ok := d.resolved[elementID]; ok {
+		d.order.MoveToFront(e)
+		return e.Value.(record), true
+	}
+	r, ok := d.snapshot[elementID]
+	return r, ok
+}
+
+// keep puts an element into the table of the resolved ones and returns its id.
+func (d *Identity) keep(l *Look, n *page.Node) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.named(recordOf(l, n))
+	if e, ok := d.resolved[r.id]; ok {
+		d.order.MoveToFront(e)
+		return r.id
+	}
+	d.resolved[r.id] = d.order.PushFront(r)
+	for d.order.Len() > maxResolved {
+		oldest := d.order.Back()
+		delete(d.resolved, d.order.Remove(oldest).(record).id)
+	}
+	return r.id
+}
+
+// renew replaces the ids of the snapshot before by those of these nodes, in order.
+func (d *Identity) renew(l *Look, nodes []*page.Node) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh, ids := make(map[string]record, len(nodes)), make([]string, len(nodes))
+	known := d.known()
+	for i, n := range nodes {
+		r := recordOf(l, n)
+		r = d.namedFrom(known, r)
+		fresh[r.id], ids[i] = r, r.id
+	}
+	d.snapshot = fresh
+	return ids
+}
+
+// known are the ids by what they stand for.
+func (d *Identity) known() map[record]string {
+	known := make(map[record]string, len(d.snapshot)+len(d.resolved))
+	for id, r := range d.snapshot {
+		known[r.key()] = id
+	}
+	for id, e := range d.resolved {
+		known[e.Value.(record).key()] = id
+	}
+	return known
+}
+
+// named gives r the id that the very same element has, or a new one: an element that
+// changed in any of its parts is another one (B129).
+func (d *Identity) named(r record) record {
+	for id, e := range d.resolved {
+		if e.Value.(record).key() == r.key() {
+			r.id = id
+			return r
+		}
+	}
+	for id, s := range d.snapshot {
+		if s.key() == r.key() {
+			r.id = id
+			return r
+		}
+	}
+	return d.namedFrom(nil, r)
+}
+
+func (d *Identity) namedFrom(known map[record]string, r record) record {
+	if id, ok := known[r.key()]; ok {
+		r.id = id
+		return r
+	}
+	d.last++
+	r.id = "el_" + strconv.FormatUint(d.last, 36)
+	return r
+}
+
+// key is what identity compares (B129).
+func (r record) key() record {
+	r.id, r.selector = "", Selector{}
+	return r
+}
+
+func recordOf(l *Look, n *page.Node) record {
+	return record{
+		document: l.Document, ref: n.Ref, role: n.Role, name: n.Name, stable: StableID(n), ordinal: n.Ordinal,
+		selector: selectorOf(n),
+	}
+}
+
+// same reports whether n is the element that r stands for.
+func (r record) same(l *Look, n *page.Node) bool { return recordOf(l, n).key() == r.key() }
+
+// alike reports whether n could stand in for r: same role, name and stable id (B130).
+func (r record) alike(n *page.Node) bool {
+	return n.Role == r.role && n.Name == r.name && StableID(n) == r.stable
+}

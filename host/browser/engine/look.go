@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxClimb is how many ancestors are looked at for an owner (B121).
+const maxClimb = 20
+
+// A Look is an observation together with the query that it answers. It is not
+// changed after NewLook and may be used by many goroutines.
+type Look struct {
+	*page.Observation
+	query page.Query
+	at    map[page.Ref]int
+	tree  *tree
+	// stable counts the elements that have a stable id.
+	stable map[string]int
+}
+
+// NewLook takes what a Read with q gave. The observation is kept, not copied.
+func NewLook(o *page.Observation, q page.Query) *Look {
+	l := &Look{Observation: o, query: q, at: make(map[page.Ref]int, len(o.Nodes)), stable: map[string]int{}}
+	for i := range o.Nodes {
+		l.at[o.Nodes[i].Ref] = i
+		l.stable[StableID(&o.Nodes[i])]++
+	}
+	l.tree = newTree(o.Nodes, l.at)
+	return l
+}
+
+// Node is the node of a ref, or nil when it is not in the look. It is part of the
+// look and must not be changed.
+func (l *Look) Node(ref page.Ref) *page.Node {
+	if i, ok := l.at[ref]; ok && ref != "" {
+		return &l.Nodes[i]
+	}
+	return nil
+}
+
+// up is the nearest ancestor in the look, or nil.
+func (l *Look) up(n *page.Node) *page.Node { return l.Node(n.Up) }
+
+// inside reports whether n lies below box in the tree.
+func (l *Look) inside(n, box *page.Node) bool { return l.tree.inside(l.at[n.Ref], l.at[box.Ref]) }
+
+// frame is the id of the frame that a guest calls name: by the id that snapshots give
+// it, else by the name of its element, else by that one's id. false for none.
+func (l *Look) frame(name string) (string, bool) {
+	for _, called := range []func(page.Subframe) string{
+		func(f page.Subframe) string { return f.ID },
+		func(f page.Subframe) string { return f.Name },
+		func(f page.Subframe) string { return f.ElementID },
+	} {
+		if i := slices.IndexFunc(l.Frames, func(f page.Subframe) bool { return called(f) == name }); i >= 0 {
+			return l.Frames[i].ID, true
+		}
+	}
+	return "", false
+}
+
+// css reports whether n satisfies css, which was part of the query.
+func (l *Look) css(n *page.Node, css string) bool {
+	for i, s := range l.query.Selectors {
+		if s.CSS == css && slices.Contains(n.Matches, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Want is the query whose answer lets all of the targets be resolved and all of the
+// predicates be evaluated. Elements of ids come with what looks like them, so that
+// replacements can be named (B129). Nil members are passed over.
+func Want(id *Identity, targets []*Target, predicates []*Predicate) page.Query {
+	w := querying{id: id, query: page.Query{Digests: true}}
+	for _, t := range targets {
+		w.target(t)
+	}
+	for _, p := range predicates {
+		w.predicate(p)
+	}
+	return w.query
+}
+
+// Also is a query whose answer serves for other as well as for q.
+func Also(q, other page.Query) page.Query {
+	w := querying{query: q}
+	for _, s := range other.Selectors {
+		w.selector(s)
+	}
+	for _, r := range other.Refs {
+		w.ref(r)
+	}
+	for _, name := range other.Attributes {
+		if !slices.Contains(w.query.Attributes, name) {
+			w.query.Attributes = append(w.query.Attributes, name)
+		}
+	}
+	return w.query
+}
+
+type querying struct {
+	id    *Identity
+	query page.Query
+}
+
+func (w *querying) target(t *Target) {
+	if t == nil {
+		return
+	}
+	if t.Selector == nil {
+		if r, ok := w.id.record(t.ElementID); ok {
+			w.ref(r.ref)
+			w.selector(r.selector.Selector)
+		}
+		return
+	}
+	w.selector(t.Selector.Selector)
+	w.target(t.Selector.Within)
+	w.target(t.Selector.Near)
+}
+
+func (w *querying) predicate(p *Predicate) {
+	if p == nil {
+		return
+	}
+	for i := range p.Of {
+		w.predicate(&p.Of[i])
+	}
+	w.target(p.Target)
+	if p.Kind == "attribute" && !slices.Contains(w.query.Attributes, p.Attribute) {
+		w.query.Attributes = append(w.query.Attributes, p.Attribute)
+	}
+}
+
+func (w *querying) selector(s page.Selector) {
+	if s != (page.Selector{}) && !slices.Contains(w.query.Selectors, s) {
+		w.query.Selectors = append(w.query.Selectors, s)
+	}
+}
+
+func (w *querying) ref(r page.Ref) {
+	if !slices.Contains(w.query.Refs, r) {
+		w.query.Refs = append(w.query.Refs, r)
+	}
+}

@@ -1,0 +1,181 @@
+package browser
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/engine"
+)
+
+// Bounds of one archive: evidence is pictures and snapshots, the oldest of which
+// make room; lines are always kept, up to their own bound.
+const (
+	MaxTraceEvidence = 50 * abi.MiB
+	maxLines         = 16 * abi.MiB
+	maxLine          = 256 * abi.KiB
+	maxPicture       = 4 * abi.MiB
+	maxLabel         = 80
+)
+
+// A TraceFault is why there is no archive.
+type TraceFault struct {
+	Code string // trace_not_started, trace_not_written or trace_not_finished
+	Err  error  // for the host's log
+}
+
+func (f *TraceFault) Error() string { return f.Code }
+
+// Unwrap is the cause.
+func (f *TraceFault) Unwrap() error { return f.Err }
+
+// An TraceArchive is being written. Its methods may be called from any goroutine. What
+// fails after Begin is told by Finish.
+type TraceArchive struct {
+	run  string
+	root *os.Root // of all archives
+	work string   // directory of this one's parts, in root
+
+	mu       sync.Mutex // guards what follows
+	lines    *os.File
+	size     int64 // of lines
+	actions  int
+	evidence []part // oldest first
+	held     int64
+	fault    error
+}
+
+// A part is a file of evidence.
+type part struct {
+	name string
+	size int64
+}
+
+// BeginTrace starts the archive of a run in a directory, which it makes. The error is a
+// *Fault.
+func BeginTrace(dir, run string) (*TraceArchive, error) {
+	if !isRun(run) {
+		return nil, &TraceFault{"trace_not_started", fmt.Errorf("run id %.80q", run)}
+	}
+	a := &TraceArchive{run: run, work: unfinished + run}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		a.root, err = os.OpenRoot(dir)
+	}
+	if err == nil {
+		err = a.root.Mkdir(a.work, 0o700)
+	}
+	if err == nil {
+		a.lines, err = a.root.Create(filepath.Join(a.work, "trace.jsonl"))
+	}
+	if err != nil {
+		if a.root != nil {
+			_ = a.root.Close()
+		}
+		return nil, &TraceFault{"trace_not_started", err}
+	}
+	return a, nil
+}
+
+// unfinished begins the names of directories whose archive is not written yet.
+const unfinished = ".unfinished-"
+
+// SweepTraces removes what archives left that were begun by a host that is gone.
+func SweepTraces(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, unfinished+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
+
+// TraceName is that of the archive, in its directory.
+func TraceName(run string) string { return before + run + ending }
+
+// A line is one of trace.jsonl.
+type line struct {
+	Kind string `json:"kind"` // trace, signal, navigation, dialog, denial, event
+	Verb string `json:"verb,omitempty"`
+	Data any    `json:"data"`
+}
+
+// Action adds the trace of a verb.
+func (a *TraceArchive) Action(verb engine.Verb, t engine.Trace) { a.add("trace", string(verb), t) }
+
+// Note adds something else that happened: a signal, a navigation, a dialog, a
+// denial or an event of the surface.
+func (a *TraceArchive) Note(kind string, data any) { a.add(kind, "", data) }
+
+func (a *TraceArchive) add(kind, verb string, data any) {
+	text, err := clean(line{kind, verb, data})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.fault != nil || a.lines == nil:
+		return
+	case err == nil && (len(text) > maxLine || a.size+int64(len(text)) > maxLines):
+		err = errors.New("the trace is too long")
+	}
+	if err == nil {
+		_, err = a.lines.Write(append(text, '\n'))
+	}
+	if a.fault = err; err != nil {
+		return
+	}
+	a.size += int64(len(text)) + 1
+	if kind == "trace" {
+		a.actions++
+	}
+}
+
+// clean is the JSON of something, in which text of a guest or a page is safe to show
+// (S50).
+func clean(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return abi.CleanJSON(text)
+}
+
+// Picture adds a JPEG of the page after a verb. Secrets in it are the caller's to
+// have painted over (B33).
+func (a *TraceArchive) Picture(actionID string, jpeg []byte) { a.keep(actionID+".jpg", jpeg) }
+
+// Snapshot adds what the page showed after a verb: roles, labels of at most 80
+// bytes and places, without values and texts (B40, B159).
+func (a *TraceArchive) Snapshot(actionID string, elements []engine.Element) {
+	redacted := make([]engine.Element, len(elements))
+	for i, e := range elements {
+		e.State, e.Selector, e.Text, e.Label = nil, nil, "", abi.Cut(e.Label, maxLabel)
+		redacted[i] = e
+	}
+	if text, err := clean(redacted); err == nil {
+		a.keep(actionID+".json", text)
+	}
+}
+
+// keep writes a piece of evidence; the oldest ones make room for it.
+func (a *TraceArchive) keep(name string, content []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lines == nil || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || len(content) > maxPicture {
+		return
+	}
+	for a.held+int64(len(content)) > MaxTraceEvidence && len(a.evidence) > 0 {
+		oldest := a.evidence[0]
+		a.evidence = a.evidence[1:]
+		a.held -= oldest.size
+		_ = a.root.Remove(filepath.Join(a.work, oldest.name)) // it goes with the directory
+	}
+	if err := a.root.WriteFile(filepath.Join(a.work, name), content, 0o600); err != nil {
+		return // evidence is best effort
+	}
+	a.evidence = append(a.evidence, part{name, int64(len(content))})
+	a.held += int64(len(content))
+}
