@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/engine"
@@ -202,4 +205,74 @@ func (s *Session) takePage(ctx context.Context, verb engine.Verb) (give func(), 
 	case <-ctx.Done():
 		return nil, refuse(verb, "surface_busy", "the call was cut short")
 	}
+}
+
+// defaultRate of actions, per minute.
+const defaultRate = 120
+
+// rateOf is the host's limit, or the manifest's if that is lower (B8).
+func rateOf(host int, manifest int64) int {
+	if manifest > 0 && manifest < int64(host) {
+		return int(manifest)
+	}
+	return host
+}
+
+// A rate bounds the actions within any minute.
+type rate struct {
+	mu   sync.Mutex  // guards what follows
+	last []time.Time // of the latest actions, a ring
+	next int
+}
+
+func newRate(perMinute int) *rate { return &rate{last: make([]time.Time, perMinute)} }
+
+// take counts an action, unless it is one too many.
+func (r *rate) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if oldest := r.last[r.next]; !oldest.IsZero() && now.Sub(oldest) < time.Minute {
+		return false
+	}
+	r.last[r.next] = now
+	r.next = (r.next + 1) % len(r.last)
+	return true
+}
+
+// refuse is a refusal of one verb.
+func refuse(verb engine.Verb, code, message string) *engine.Refusal {
+	return &engine.Refusal{Code: code, Message: message, Verb: verb}
+}
+
+// asRefusal is the refusal that an error is. Of every other the guest learns that
+// it is internal, and the host's log the rest (B12).
+func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
+	var r *engine.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	if !errors.Is(err, context.Canceled) {
+		s.host.o.Log.Error("a browser call failed", "run", s.runID, "verb", string(verb), "error", err)
+	}
+	return refuse(verb, "internal", internal)
+}
+
+const internal = "something went wrong in the host; its log says what"
+
+// reply is the pending reply of a refusal (B12).
+func reply(r *engine.Refusal) []byte {
+	message := r.Message
+	if r.Errno() == (&engine.Refusal{Code: "internal"}).Errno() {
+		message = internal
+	}
+	detail := map[string]any{"verb": r.Verb, "retryable": r.Retryable()}
+	if r.Reason != "" {
+		detail["reason"] = r.Reason
+	}
+	text, err := json.Marshal(map[string]any{"code": r.Code, "message": message, "detail": detail})
+	if err != nil {
+		panic("a refusal is no JSON: " + err.Error()) // it is made of strings
+	}
+	return text
 }

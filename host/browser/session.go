@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,40 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
+
+// A Run is the run as its browser sees it. Every method may be called from any
+// goroutine, keeps the order of calls, and, but for Ask, returns at once; once the
+// run is over they do nothing. See run.BrowserRun, of which this is the shape.
+type Run interface {
+	Event(typ, status string, data map[string]any)
+	SealedUsed(field, origin, placement string)
+	Progress(message string)
+	Lost(surfaceID string, p fleet.Probe)
+	Attachment(a abi.Attachment)
+	Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error)
+	End(f Failure)
+	Artifact(a Artifact)
+}
+
+// ErrNotInteractive is what Run.Ask returns where nobody can be asked.
+var ErrNotInteractive = errors.New("the run has no interactive binding")
+
+// A Failure is why a run cannot go on without its browser (B187, B191).
+type Failure struct {
+	Code      string // session_not_live or session_establish_timeout
+	Message   string
+	Retryable bool
+	Hint      string // manual_action_required or ""
+}
+
+// An Artifact is a file that a run leaves for its owner.
+type Artifact struct {
+	Type      string // browser-trace
+	Summary   string // of the host's own making
+	MediaType string
+	Size      int64  // in bytes
+	Digest    string // sha256:… of its content
+}
 
 // A Session is the browser binding of one run. Handle is called for one call at a
 // time; everything else may be called while it is.
@@ -174,4 +209,65 @@ func (nobody) End(Failure)                          {}
 func (nobody) Artifact(Artifact)                    {}
 func (nobody) Ask(context.Context, string, time.Duration) (id, status string, err error) {
 	return "", "", ErrNotInteractive
+}
+
+// stand says why the watchdog stands still, or that it is no reason any more
+// (B190). most bounds it, unless it is 0. The caller holds mu.
+func (s *Session) stand(reason string, on bool, most time.Duration) {
+	if !on {
+		delete(s.standing, reason)
+		if s.dog != nil {
+			s.dog.Resume(reason)
+		}
+		return
+	}
+	var until time.Time
+	if most > 0 {
+		until = time.Now().Add(most)
+	}
+	s.standing[reason] = until
+	if s.dog != nil {
+		s.dog.Pause(reason, most)
+	}
+}
+
+// guard starts the watchdog of a session that is being made.
+func (s *Session) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dog = fleet.NewWatchdog(s.host.o.Watchdog, trip)
+	for reason, until := range s.standing {
+		left := time.Duration(0)
+		if !until.IsZero() {
+			if left = time.Until(until); left <= 0 {
+				continue
+			}
+		}
+		s.dog.Pause(reason, left)
+	}
+	return s.dog
+}
+
+// unguard ends the watchdog.
+func (s *Session) unguard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dog != nil {
+		s.dog.Stop()
+	}
+	s.dog = nil
+}
+
+// Assisted tells of assistance that is open, or with nil that it is over. While a
+// connector says that it goes on by itself, the watchdog waits with it, as long as
+// its own timeout and one deadline more (B190).
+func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on := a != nil && a.ProgressPosture == abi.PostureRunning && a.ResponseObligation == abi.ObligationNone
+	var most time.Duration
+	if on && a.TimeoutSeconds != nil && *a.TimeoutSeconds > 0 && *a.TimeoutSeconds < 1e9 {
+		most = time.Duration(*a.TimeoutSeconds*float64(time.Second)) + s.host.o.Watchdog
+	}
+	s.stand("assistance:"+id, on, most)
 }

@@ -2,7 +2,24 @@
 
 package chromium
 
-import "os"
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+)
+
+var errSystem = errors.New("browsers are kept on Linux only")
+
+func harmless(*exec.Cmd) {}
+
+func confine(*exec.Cmd, int, int) {}
+
+func (g *group) live(_ *exec.Cmd, _ map[string][]string, started chan<- error) { started <- errSystem }
+
+func (g *group) kill() {}
+
+func canView() error { return errSystem }
 
 // Leftovers ends the browsers that an earlier host left behind (B178); there are
 // none on this system.
@@ -15,3 +32,11 @@ func smallSharedMemory() bool { return true }
 func ownedBy(os.FileInfo, int, int) bool { return true }
 
 func inspect(int) (sandbox, bool) { return sandbox{}, false }
+
+const insideURL = ""
+
+func canUnshare() error { return errors.ErrUnsupported }
+
+func ownNetwork(*exec.Cmd) {}
+
+func listenInside(int) (net.Listener, error) { return nil, errors.ErrUnsupported }

@@ -2,9 +2,11 @@ package chromium
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -107,3 +109,32 @@ func (w *world) group() (group string, release func(context.Context)) {
 }
 
 var groups atomic.Int64
+
+//go:embed inpage/*.js
+var inpageFiles embed.FS
+
+// worldName is that of the isolated world in each document: it sees the page's
+// document, and the page's scripts see nothing of it (B117).
+const worldName = "sluice"
+
+// inpageSource is the one script that runs there. It is fixed: nothing of a request
+// becomes source text, all of it crosses as arguments.
+var inpageSource = readInpage()
+
+func readInpage() string {
+	entries, err := inpageFiles.ReadDir("inpage") // in order of their names
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	var b strings.Builder
+	b.WriteString("(() => {\n\"use strict\";\nif (Object.hasOwn(globalThis, \"sluice\")) return;\n")
+	for _, e := range entries {
+		text, err := inpageFiles.ReadFile("inpage/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		b.Write(text)
+	}
+	b.WriteString("})()\n")
+	return b.String()
+}

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -159,4 +162,84 @@ func (l *Look) meaning(n *page.Node, want string, exact, scored bool) mark {
 		best = best.or(semanticKind)
 	}
 	return best
+}
+
+// tidy trims text and makes one space of all white space.
+func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// fold is tidy without regard to case: how targets are matched (B16).
+func fold(text string) string { return strings.ToLower(tidy(text)) }
+
+// grade is how well one text of an element fits what was asked.
+type grade int
+
+const (
+	unlike grade = iota
+	partly
+	wholly
+)
+
+// fit compares the texts of an element with a wanted one that is folded already.
+func fit(want string, texts ...string) grade {
+	best := unlike
+	for _, t := range texts {
+		if t == "" || want == "" {
+			continue
+		}
+		switch t = fold(t); {
+		case t == want:
+			return wholly
+		case strings.Contains(t, want):
+			best = partly
+		}
+	}
+	return best
+}
+
+var (
+	decimal = regexp.MustCompile(`^[+-]?[0-9][0-9,]*(\.[0-9]*)?$|^[+-]?\.[0-9]+$`)
+	grouped = regexp.MustCompile(`^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
+)
+
+// formatted reports whether a field writes what was typed in its own way: without the
+// space around it, as the same number, or with signs put between, as in a telephone
+// number. Another case is another text. Nothing of what was typed may be missing, and a number has to be
+// the same number.
+func formatted(typed, have string) bool {
+	typed, have = tidy(typed), tidy(have)
+	if typed == "" || have == "" {
+		return typed == have
+	}
+	if typed == have {
+		return true
+	}
+	if decimal.MatchString(typed) && decimal.MatchString(have) {
+		a, aok := numeric(typed)
+		b, bok := numeric(have)
+		return aok && bok && a == b
+	}
+	return spaced(typed, have)
+}
+
+func numeric(text string) (float64, bool) {
+	if strings.Contains(text, ",") && !grouped.MatchString(text) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
+	return f, err == nil
+}
+
+// spaced reports whether have is typed with signs put in, none of which is a letter or
+// a digit, nor makes a number negative.
+func spaced(typed, have string) bool {
+	rest := []rune(strings.ReplaceAll(typed, " ", ""))
+	for i, r := range have {
+		switch {
+		case len(rest) > 0 && r == rest[0]:
+			rest = rest[1:]
+		case unicode.IsLetter(r), unicode.IsDigit(r), i == 0 && (r == '-' || r == '\u2212'):
+			return false
+		}
+	}
+	return len(rest) == 0
 }

@@ -4,9 +4,68 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A State is where a surface is in its life (§6.1). It is computed from facts
+// each time it is asked for, so that an event that was missed cannot leave a dead
+// surface ready (B166).
+type State string
+
+// The states.
+const (
+	Requested    State = "requested"
+	Starting     State = "starting"
+	Establishing State = "establishing"
+	Ready        State = "ready"
+	OwnerControl State = "owner_control"
+	Closing      State = "closing"
+	Closed       State = "closed"
+	Lost         State = "lost"
+)
+
+// An Event is one step in the life of a surface, for the timeline of its run
+// (B167). It has no addresses, process ids or paths.
+type Event struct {
+	Type     string // run.browser_surface_requested, _queued, _starting, _ready, _probe_failed, _failed or _released
+	ID       string // of the surface
+	Profile  string
+	Code     string // why, where there is a why
+	Restored bool   // the profile is the copy of before (B184)
+	Probe    *Probe
+}
+
+// The types of events.
+const (
+	EventRequested   = "run.browser_surface_requested"
+	EventQueued      = "run.browser_surface_queued"
+	EventStarting    = "run.browser_surface_starting"
+	EventReady       = "run.browser_surface_ready"
+	EventProbeFailed = "run.browser_surface_probe_failed"
+	EventFailed      = "run.browser_surface_failed"
+	EventReleased    = "run.browser_surface_released"
+)
+
+// A Probe says whether a browser and its page answer (B206). Detail is written by
+// the host: at most 200 characters without addresses, paths or process ids.
+type Probe struct {
+	OK     bool   `json:"ok"`
+	Code   string `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// The codes of B206, and why a surface that never was cannot be shown (R122).
+const (
+	CodeNotReady     = chromium.CodeNotReady
+	CodeUnreachable  = chromium.CodeUnreachable
+	CodeDisconnected = chromium.CodeDisconnected
+	CodePageStale    = chromium.CodePageStale
+	CodeTimeout      = chromium.CodeTimeout
+	CodeNoSurface    = "no_surface_registered"
+	CodeStartFailed  = "surface_start_failed"
 )
 
 // A Surface is the lease that one run has on one browser (B2). Its methods may be
@@ -213,4 +272,90 @@ func (s *Surface) event(e Event) {
 	if s.request.Event != nil {
 		s.request.Event(e)
 	}
+}
+
+// Bounds of the interval between probes (B200).
+const (
+	DefaultInterval = 2000 * time.Millisecond
+	minInterval     = 5 * time.Millisecond
+	maxInterval     = 10_000 * time.Millisecond
+	browserTime     = 1000 * time.Millisecond // B199
+)
+
+// Interval is d within the bounds of B200; 0 is the default.
+func Interval(d time.Duration) time.Duration {
+	if d == 0 {
+		return DefaultInterval
+	}
+	return min(max(d, minInterval), maxInterval)
+}
+
+// Watch probes the surface while an interaction is watched, until ctx ends or the
+// surface is lost (B201, B202). It probes at once, then every interval. told hears
+// the first result and each change; it returns at once.
+//
+// Until a probe has passed, a page that is silent is unavailable and nothing more:
+// only the browser's own silence is a loss then. After that its silence is one too,
+// once it is confirmed.
+func (s *Surface) Watch(ctx context.Context, every time.Duration, told func(Probe)) {
+	every = Interval(every)
+	armed := false
+	var last *Probe
+	for {
+		p := s.probe(ctx)
+		if ctx.Err() != nil || isClosed(s.over) || isClosed(s.gone) {
+			return
+		}
+		if !p.OK && (armed || p.Code != CodeTimeout || !s.browserAnswers(ctx)) {
+			if ctx.Err() == nil {
+				s.Lose(p)
+			}
+			return
+		}
+		if last == nil || *last != p {
+			told(p)
+			if !p.OK {
+				s.event(Event{Type: EventProbeFailed, Code: p.Code, Probe: &p})
+			}
+		}
+		last, armed = &p, armed || p.OK
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+		case <-s.over:
+		}
+	}
+}
+
+func (s *Surface) probe(ctx context.Context) Probe {
+	if p := s.facts(); !p.OK {
+		return p
+	}
+	return s.m.o.Check(ctx, s.process.leased)
+}
+
+// browserAnswers asks the browser alone, twice if need be.
+func (s *Surface) browserAnswers(ctx context.Context) bool {
+	for range 2 {
+		limit, stop := context.WithTimeout(ctx, browserTime)
+		err := s.process.leased.Ping(limit)
+		late := limit.Err() != nil
+		stop()
+		if err == nil || !late {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// Probe asks once whether the surface is there and answers (B202, R135). It changes
+// nothing but what Fault says of a browser that is known to be gone.
+func (s *Surface) Probe(ctx context.Context) Probe {
+	if fault := s.Fault(); fault != nil {
+		return *fault
+	}
+	if isClosed(s.over) {
+		return Probe{Code: CodeNotReady, Detail: "the browser is being closed"}
+	}
+	return s.probe(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -256,3 +258,24 @@ func element(w *wire, m *message) bool {
 	}
 	return w.Action != "type" || bounded(w.Text, maxText) && set(&m.text, *w.Text)
 }
+
+// clean is a text of the page's as it is shown to the owner: without controls and
+// marks that reorder it, of at most so many bytes.
+func clean(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// toValid is text as JSON takes it.
+func toValid(s string) string { return strings.ToValidUTF8(s, "") }
