@@ -27,7 +27,7 @@ var hostilePages = map[string]string{
 	"hang":       `<body>x<script>setTimeout(()=>{for(;;);},0)</script>`,
 }
 
-// B10, B196: no page keeps a verb longer than its deadline and some patience, nor
+// No page keeps a verb longer than its deadline and some patience, nor
 // makes the binding say more than it may, nor passes for a fault of the host, nor
 // keeps a browser from being closed.
 func TestAttackPages(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAttackPages(t *testing.T) {
 	}
 }
 
-// B252: a download that does not end does not fill the disk, whatever the server says
+// A download that does not end does not fill the disk, whatever the server says
 // of its length.
 func TestAttackDownload(t *testing.T) {
 	var sent atomic.Int64

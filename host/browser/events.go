@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// watches look after the surface while an owner is asked to use it (B201).
+// watches look after the surface while an owner is asked to use it.
 type watches struct {
 	s *Session
 
@@ -25,7 +25,7 @@ type watches struct {
 }
 
 // Asked tells of an interaction of the owner's that is open. manual_action and otp
-// are watched where a surface is registered (B201). It returns at once.
+// are watched where a surface is registered. It returns at once.
 func (s *Session) Asked(id, kind string, _ time.Time) {
 	s.mu.Lock()
 	s.stand("interaction:"+id, true, 0)
@@ -84,7 +84,7 @@ func (w *watches) asking() bool {
 	return len(w.open) > 0
 }
 
-// told hears of a probe, and tells the run if items show something else now (B202).
+// told hears of a probe, and tells the run if items show something else now.
 func (w *watches) told(o *opened, p fleet.Probe) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *watches) attachment(o *opened) abi.Attachment {
 	return a
 }
 
-// Surface is the attachment that an item has now, as far as is known (R122, B202).
+// Surface is the attachment that an item has now, as far as is known.
 func (s *Session) Surface() abi.Attachment {
 	s.mu.Lock()
 	o, failed := s.opened, s.failed
@@ -134,8 +134,8 @@ func (s *Session) Surface() abi.Attachment {
 	return a
 }
 
-// Probe is Surface behind one probe, for an interaction that is about to open
-// (B202). It ends with ctx.
+// Probe is Surface behind one probe, for an interaction that is about to open.
+// It ends with ctx.
 func (s *Session) Probe(ctx context.Context) abi.Attachment {
 	if o := s.current(); o != nil && o.Fault() == nil {
 		p := o.Probe(ctx)
@@ -146,10 +146,10 @@ func (s *Session) Probe(ctx context.Context) abi.Attachment {
 	return s.Surface()
 }
 
-// titleLimit bounds the read of a title (B193).
+// titleLimit bounds the read of a title.
 const titleLimit = 2 * time.Second
 
-// Page is what the owner is told of the page that a question is about (B193). The
+// Page is what the owner is told of the page that a question is about. The
 // host is what this host knows; the title is asked for, unless a dialog keeps the page
 // from answering, and a page that does not answer in time has none.
 func (s *Session) Page(ctx context.Context) (title, host string) {
@@ -173,12 +173,12 @@ func (s *Session) Page(ctx context.Context) (title, host string) {
 	return s.seals.hideText(title), f.Host
 }
 
-// lost is told by the surface, once, that it is gone (B203, B205).
+// lost is told by the surface, once, that it is gone.
 func (s *Session) lost(id string, p fleet.Probe) {
 	s.back.Lost(id, p)
 }
 
-// surfaceEvent puts a step of the surface's life into the run's timeline (B167).
+// surfaceEvent puts a step of the surface's life into the run's timeline.
 func (s *Session) surfaceEvent(e fleet.Event) {
 	data := map[string]any{"surface_id": e.ID, "profile": e.Profile}
 	if e.Code != "" {
@@ -199,12 +199,12 @@ func (s *Session) surfaceEvent(e fleet.Event) {
 	s.back.Event(e.Type, status, data)
 }
 
-// signal puts a finished action into the timeline: the fields of B65, role and
-// url_host, and nothing else (B162).
+// signal puts a finished action into the timeline: its fields, role and
+// url_host, and nothing else.
 func (s *Session) signal(a engine.Signal) {
 	text, err := json.Marshal(a)
 	if err == nil {
-		text, err = abi.CleanJSON(text) // an element has the name that its page gave it (S50)
+		text, err = abi.CleanJSON(text) // an element has the name that its page gave it
 	}
 	var data map[string]any
 	if err == nil {
@@ -222,7 +222,7 @@ func (s *Session) signal(a engine.Signal) {
 	s.back.Event("run.browser_action", status, data)
 }
 
-// denied puts denials of the network into the timeline (B243).
+// denied puts denials of the network into the timeline.
 func (s *Session) denied(d chromium.Denial) {
 	data := map[string]any{"host": d.Host, "port": d.Port, "verdict": d.Verdict, "count": d.Count}
 	s.traceNote("denial", data)

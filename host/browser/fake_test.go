@@ -336,7 +336,7 @@ func (d *desk) call(t *testing.T, request string) (map[string]any, abi.Errno) {
 	reply, errno := d.Handle(context.Background(), abi.CallBrowser, []byte(request))
 	var out map[string]any
 	if err := json.Unmarshal(reply, &out); err != nil {
-		t.Errorf("%.80s: the reply is no JSON: %q: %v (B12)", request, reply, err)
+		t.Errorf("%.80s: the reply is no JSON: %q: %v", request, reply, err)
 	}
 	return out, errno
 }

@@ -23,7 +23,7 @@ import (
 // Bounds of files.
 const (
 	maxUpload   = 100 << 20 // bytes of all files of one action
-	maxDownload = 100 << 20 // B252
+	maxDownload = 100 << 20
 	maxFileName = 255
 )
 
@@ -34,7 +34,7 @@ type files struct {
 }
 
 // Stage implements engine.Files: private copies that the browser can read, until
-// release (B31).
+// release.
 func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.StagedFile, release func(), refused *engine.Refusal) {
 	dir, err := room(x.of)
 	if err != nil {
@@ -157,7 +157,7 @@ func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err
 	return n, errors.Join(err, to.Close())
 }
 
-// keepPicture makes a picture something that the guest may read (B33).
+// keepPicture makes a picture something that the guest may read.
 func (s *Session) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	handle, refused := s.shelf.picture(p.Data)
 	if refused != nil {
@@ -166,7 +166,7 @@ func (s *Session) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	return map[string]any{"handle": handle, "mime": p.MIME, "width": p.Width, "height": p.Height, "bytes": len(p.Data)}, nil
 }
 
-// keepDownload makes a finished download a stream handle (B252). What lies on the
+// keepDownload makes a finished download a stream handle. What lies on the
 // disk is the browser's to change, so that nothing but a plain file within the
 // surface's directory is opened. It reports with false that too many are open: the
 // guest is told so, and gets it once it closed some.
@@ -199,7 +199,7 @@ func (s *Session) keepDownload(of *fleet.Surface, d page.Download) (told any, he
 }
 
 // unsealed is a file in which handles stand for sealed values, and how long it is
-// with them (B39).
+// with them.
 func (s *Session) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
 	whole := io.NewSectionReader(f, 0, size)
 	list := s.seals.spellings()
@@ -221,7 +221,7 @@ func kindOf(f io.ReaderAt) string {
 	return kind
 }
 
-// maxDownloads is how many files may be saved in a run (B252).
+// maxDownloads is how many files may be saved in a run.
 const maxDownloads = 20
 
 // mayDownload counts one more file of the run; false when there were as many as
@@ -230,7 +230,7 @@ func (s *Session) mayDownload() bool {
 	return s.o.Request.Downloads && s.downloads.Add(1) <= maxDownloads
 }
 
-// offered tells whoever looks what became of a file that a page offered (B228). The
+// offered tells whoever looks what became of a file that a page offered. The
 // guest hears of those that its own actions began.
 func (s *Session) offered(d page.Download) {
 	code := "download_failed"

@@ -14,7 +14,7 @@ import (
 )
 
 // Handle serves one call: a verb, or read and close of a handle that the binding
-// Owns. The reply of a refusal is its JSON (B12).
+// Owns. The reply of a refusal is its JSON.
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	switch call {
 	case abi.CallBrowser:
@@ -28,7 +28,7 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 }
 
 // verb serves one verb. Nothing that a page said leaves without its sealed values
-// replaced (B39).
+// replaced.
 func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 	done, refused := s.begin()
 	if refused != nil {
@@ -52,7 +52,7 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	return out, abi.OK
 }
 
-// begin takes the turn of a call (B6).
+// begin takes the turn of a call.
 func (s *Session) begin() (done func(), refused *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +136,8 @@ func (s *Session) do(ctx context.Context, r *engine.Request) (any, *engine.Refus
 	return result, refused
 }
 
-// reads are the verbs that are refused while the owner may be typing a secret
-// (B222); actions say so in their result.
+// reads are the verbs that are refused while the owner may be typing a secret;
+// actions say so in their result.
 func reads(v engine.Verb) bool {
 	switch v {
 	case engine.Snapshot, engine.Extract, engine.Screenshot, engine.Cookies:
@@ -146,7 +146,7 @@ func reads(v engine.Verb) bool {
 	return false
 }
 
-// permitted refuses what the manifest did not ask for (B8, B9, B31).
+// permitted refuses what the manifest did not ask for.
 func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	if r.Verb == engine.Upload && !s.o.Request.Uploads {
 		return refuse(r.Verb, "capability_denied", "uploads are not among what the manifest asks for")
@@ -164,7 +164,7 @@ func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	return nil
 }
 
-// declared is an action of the manifest, nil for none (B9).
+// declared is an action of the manifest, nil for none.
 func (s *Session) declared(name string) *engine.Declared {
 	for _, d := range s.o.Request.Actions {
 		if d.Name == name {
@@ -210,7 +210,7 @@ func (s *Session) takePage(ctx context.Context, verb engine.Verb) (give func(), 
 // defaultRate of actions, per minute.
 const defaultRate = 120
 
-// rateOf is the host's limit, or the manifest's if that is lower (B8).
+// rateOf is the host's limit, or the manifest's if that is lower.
 func rateOf(host int, manifest int64) int {
 	if manifest > 0 && manifest < int64(host) {
 		return int(manifest)
@@ -246,7 +246,7 @@ func refuse(verb engine.Verb, code, message string) *engine.Refusal {
 }
 
 // asRefusal is the refusal that an error is. Of every other the guest learns that
-// it is internal, and the host's log the rest (B12).
+// it is internal, and the host's log the rest.
 func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
 	var r *engine.Refusal
 	if errors.As(err, &r) {
@@ -260,7 +260,7 @@ func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
 
 const internal = "something went wrong in the host; its log says what"
 
-// reply is the pending reply of a refusal (B12).
+// reply is the pending reply of a refusal.
 func reply(r *engine.Refusal) []byte {
 	message := r.Message
 	if r.Errno() == (&engine.Refusal{Code: "internal"}).Errno() {

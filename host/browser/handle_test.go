@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// B10 to B12: what is refused, with which code, and that it is JSON that names the
+// What is refused, with which code, and that it is JSON that names the
 // verb and whether to try again.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t, nil)
@@ -51,14 +51,14 @@ func TestRefusals(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Join(d.data, "profiles"))
 	if err != nil || len(entries) != 1 || entries[0].Name() != ".temporary" || len(d.fakes)+len(d.gates) != 0 {
-		t.Errorf("something was touched: %v %v, %d browsers (B180)", entries, err, len(d.fakes))
+		t.Errorf("something was touched: %v %v, %d browsers", entries, err, len(d.fakes))
 	}
 	if _, errno := d.Handle(context.Background(), abi.CallNetworkRequest, nil); errno != abi.ENOTSUP {
 		t.Errorf("another call: %s", errno)
 	}
 }
 
-// B2, B23, B35: open, use and close, and the events of it (B167).
+// Open, use and close, and the events of it.
 func TestOpenUseClose(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -74,7 +74,7 @@ func TestOpenUseClose(t *testing.T) {
 		t.Errorf("%+v", d.Surface())
 	}
 	if len(d.gates[0].got) != 1 || d.gates[0].got[0].Policy == nil {
-		t.Errorf("the gate is not bound to the policy (B237)")
+		t.Errorf("the gate is not bound to the policy")
 	}
 	d.refused(t, `{"verb":"open","profile":"work"}`, "surface_already_open", abi.EINVAL)
 	if out := d.ok(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`); out["verb"] != "click" {
@@ -94,7 +94,7 @@ func TestOpenUseClose(t *testing.T) {
 	}
 }
 
-// B181: the name of the profile, where a request has none.
+// The name of the profile, where a request has none.
 func TestProfileName(t *testing.T) {
 	for _, c := range [][3]string{{"", "", "c"}, {"", "m", "m"}, {"s", "m", "s"}} {
 		d := newDesk(t, func(_ *browser.Options, o *browser.SessionOptions) { o.ProfileName, o.Request.Profile = c[0], c[1] })
@@ -105,7 +105,7 @@ func TestProfileName(t *testing.T) {
 	}
 }
 
-// B23: open loads a page through the engine, with all that it checks.
+// Open loads a page through the engine, with all that it checks.
 func TestOpenNavigates(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -120,7 +120,7 @@ func TestOpenNavigates(t *testing.T) {
 	}
 }
 
-// B6: one verb at a time.
+// One verb at a time.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -157,7 +157,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// B9: a declared action is of its verb.
+// A declared action is of its verb.
 func TestDeclared(t *testing.T) {
 	d := newDesk(t, func(_ *browser.Options, o *browser.SessionOptions) {
 		o.Request.Actions = []abi.DeclaredAction{{Name: "save", Verb: "click", ActionType: "side_effect"}}
@@ -174,7 +174,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// B196: a browser that dies ends the surface for good, and says why.
+// A browser that dies ends the surface for good, and says why.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -189,7 +189,7 @@ func TestLost(t *testing.T) {
 			}
 		}
 		if len(d.log.losses()) != 1 || len(d.fakes) != 1 {
-			t.Errorf("lost %v, %d browsers (B205, R145)", d.log.losses(), len(d.fakes))
+			t.Errorf("lost %v, %d browsers", d.log.losses(), len(d.fakes))
 		}
 		if a := d.Surface(); a.Status != "unavailable" || a.Reason != fleet.CodeDisconnected {
 			t.Errorf("%+v", a)
@@ -197,7 +197,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// B222, B223: while the owner has control no verb reads, and what ids meant is
+// While the owner has control no verb reads, and what ids meant is
 // forgotten at its end.
 func TestOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%v", d.worker.Calls)
 		}
 		if p := d.fakes[0].dialogs; len(p) != 2 || p[0] != page.DialogKeep || p[1] != page.DialogDismiss {
-			t.Errorf("dialogs %v (B37)", p)
+			t.Errorf("dialogs %v", p)
 		}
 		d.Asked("i1", "manual_action", time.Time{})
 		if err := d.Taken(context.Background()); err != nil {
@@ -241,7 +241,7 @@ func TestOwner(t *testing.T) {
 		d.Released() // the question is still open, and so is what the page asks
 		d.fakes[0].dialog = &page.Dialog{Type: "confirm"}
 		if p := d.fakes[0].dialogs; p[len(p)-1] != page.DialogKeep {
-			t.Errorf("dialogs %v after a lease, within an interaction (B37)", p)
+			t.Errorf("dialogs %v after a lease, within an interaction", p)
 		}
 		d.ok(t, `{"verb":"snapshot"}`)
 		if d.fakes[0].dialog == nil {
@@ -250,7 +250,7 @@ func TestOwner(t *testing.T) {
 		d.Answered("i1")
 		d.ok(t, `{"verb":"snapshot"}`)
 		if p := d.fakes[0].dialogs; p[len(p)-1] != page.DialogDismiss || d.fakes[0].dialog != nil {
-			t.Errorf("dialogs %v after an interaction, open %v (B37)", p, d.fakes[0].dialog)
+			t.Errorf("dialogs %v after an interaction, open %v", p, d.fakes[0].dialog)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		hold = make(chan struct{})
@@ -264,7 +264,7 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// G10, B33: pictures are read by handle, once, and their handles are nobody else's.
+// Pictures are read by handle, once, and their handles are nobody else's.
 func TestHandles(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -331,7 +331,7 @@ func TestReplyTooLarge(t *testing.T) {
 	d.refused(t, `{"verb":"snapshot"}`, "result_too_large", abi.ETOOBIG)
 }
 
-// B12: of a fault of the host a guest learns that there was one.
+// Of a fault of the host a guest learns that there was one.
 func TestInternal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -347,7 +347,7 @@ func TestInternal(t *testing.T) {
 	d.refused(t, `{"verb":"snapshot"}`, "internal", abi.EIO)
 }
 
-// B36: a tab is closed alone while there is another, and the active one is another
+// A tab is closed alone while there is another, and the active one is another
 // before.
 func TestCloseTab(t *testing.T) {
 	d := newDesk(t, nil)
@@ -363,7 +363,7 @@ func TestCloseTab(t *testing.T) {
 	}
 }
 
-// B171: the end of a run releases the browser, in the middle of a verb too, once.
+// The end of a run releases the browser, in the middle of a verb too, once.
 func TestCloseWhileCalling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -388,7 +388,7 @@ func TestCloseWhileCalling(t *testing.T) {
 	})
 }
 
-// B7: the clocks of the binding stand still with the run.
+// The clocks of the binding stand still with the run.
 func TestPaused(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -402,7 +402,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// B65, B162: what the timeline is told of an action.
+// What the timeline is told of an action.
 func TestSignal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -415,7 +415,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// B179: what a browser says that the library does not know is counted, within bounds.
+// What a browser says that the library does not know is counted, within bounds.
 func TestUndecodable(t *testing.T) {
 	counts := map[string]int{}
 	d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) {

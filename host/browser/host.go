@@ -23,25 +23,25 @@ import (
 
 // Options of a Host are the operator's (browser.*). Data is required.
 type Options struct {
-	Data string // the host's data directory; profiles lie in it (B182)
-	// Path is browser.path; "" looks for a browser (B172).
+	Data string // the host's data directory; profiles lie in it
+	// Path is browser.path; "" looks for a browser.
 	Path           string
-	MaxSurfaces    int           // 0 is 4 (B169)
-	Linger         time.Duration // browser.linger_s (B170)
-	ProbeInterval  time.Duration // 0 is 2 s (B200)
-	FirstUID       int           // browser.uid_range, of a host that is root (B175); 0: a range of its own
+	MaxSurfaces    int           // 0 is 4
+	Linger         time.Duration // browser.linger_s
+	ProbeInterval  time.Duration // 0 is 2 s
+	FirstUID       int           // browser.uid_range, of a host that is root; 0: a range of its own
 	LastUID        int
-	AllowNoSandbox bool // B176; never for connectors that are marked untrusted
+	AllowNoSandbox bool // never for connectors that are marked untrusted
 	// ActionsPerMinute is the operator's limit; 0 is 120.
 	ActionsPerMinute int
-	Watchdog         time.Duration   // of sessions that are being made; 0 is 2 min (B189)
-	Threshold        float64         // of confidence; 0 is 0.50 (B127)
-	Settings         engine.Settings // zero members are the defaults (B66)
-	EgressMode       string          // "": a namespace where the machine has them (B248)
+	Watchdog         time.Duration   // of sessions that are being made; 0 is 2 min
+	Threshold        float64         // of confidence; 0 is 0.50
+	Settings         engine.Settings // zero members are the defaults
+	EgressMode       string          // "": a namespace where the machine has them
 	Table            *network.Table  // nil: as for network.Options
 	Resolver         network.Resolver
 	Log              *slog.Logger // nil drops what is said
-	// Count raises a counter (B64); nil counts nothing.
+	// Count raises a counter; nil counts nothing.
 	Count func(name string, labels ...string)
 	// Start and Open start browsers and gates; nil is the real ones.
 	Start fleet.Starter
@@ -54,25 +54,25 @@ type SessionOptions struct {
 	Connection  string // its id
 	Name        string // of the connection, for people
 	Connector   string // its name, for messages to the owner
-	ProfileName string // where the owner set one (B181)
+	ProfileName string // where the owner set one
 	Request     abi.BrowserRequest
-	Policy      *network.Policy // of the connection, the very one of its requests (B237)
+	Policy      *network.Policy // of the connection, the very one of its requests
 	Bytes       int64           // network.run_bytes; 0 is the default
-	Passed      *atomic.Int64   // bytes of the run so far, counted with its own requests (B241); nil: the browser's alone
+	Passed      *atomic.Int64   // bytes of the run so far, counted with its own requests; nil: the browser's alone
 	Scheduled   bool
-	Untrusted   bool // the connector is marked so (B176)
-	Interactive bool // somebody can be asked (B187)
-	Trace       bool // of the run (B163)
+	Untrusted   bool // the connector is marked so
+	Interactive bool // somebody can be asked
+	Trace       bool // of the run
 	// Notice tells the owner, while they look, of something that happened beside the
-	// picture, by a code and a name that a page chose (B228); nil tells nobody. It
+	// picture, by a code and a name that a page chose; nil tells nobody. It
 	// returns at once.
 	Notice func(code, name string)
 	// File opens a file of the guest's own mounts, and Stream a stream handle that is
-	// not the binding's, for uploads (B31); nil opens none.
+	// not the binding's, for uploads; nil opens none.
 	File   func(ctx context.Context, path string) (io.ReadCloser, error)
 	Stream func(ctx context.Context, handle uint32) (io.ReadCloser, error)
-	// Cookies puts cookies into the run's network jar and says how many it took
-	// (B34); nil takes none.
+	// Cookies puts cookies into the run's network jar and says how many it took;
+	// nil takes none.
 	Cookies func(host string, cookies []*http.Cookie) int
 }
 
@@ -88,12 +88,12 @@ type Host struct {
 	binary chromium.Binary
 }
 
-// profiles is the directory of profiles within a data directory (B182).
+// profiles is the directory of profiles within a data directory.
 func profiles(data string) string { return filepath.Join(data, "profiles") }
 
 // New returns a host without browsers. What an earlier host of the same data
-// directory left running is ended first (B178); the caller holds the directory. A
-// machine without a browser is no error (B173).
+// directory left running is ended first; the caller holds the directory. A
+// machine without a browser is no error.
 func New(o Options) (*Host, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -134,11 +134,11 @@ func New(o Options) (*Host, error) {
 // Facts are what health and the doctor say of the binding.
 type Facts struct {
 	Browser   string // product and version; "" for none
-	Problem   string // why there is none, and what to do about it (B173)
+	Problem   string // why there is none, and what to do about it
 	Slow      string // why it is not known which one there is: it did not answer in time
-	Egress    string // namespace or flags (B248)
-	UID       string // own or shared (B175)
-	NoSandbox bool   // the operator allows a browser without a sandbox (B176)
+	Egress    string // namespace or flags
+	UID       string // own or shared
+	NoSandbox bool   // the operator allows a browser without a sandbox
 	Max, Live int
 }
 
@@ -162,7 +162,7 @@ func (h *Host) Facts(ctx context.Context) Facts {
 // Session is the binding of one run. It starts nothing.
 func (h *Host) Session(o SessionOptions) *Session { return newSession(h, o) }
 
-// Forget removes the profiles of a connection (B185). While a run has one of them
+// Forget removes the profiles of a connection. While a run has one of them
 // the error is profile_in_use.
 func (h *Host) Forget(ctx context.Context, connection string) error {
 	return h.surfaces.Forget(ctx, connection)
@@ -180,7 +180,7 @@ const (
 	lastContainerUID  = 49_999
 )
 
-// uidRange is the range of B175; 0, 0 for a host that cannot give uids.
+// uidRange is the range of uids for browsers; 0, 0 for a host that cannot give uids.
 func uidRange(first, last int) (int, int) {
 	switch {
 	case os.Geteuid() != 0:

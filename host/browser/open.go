@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// An openReply is what open replies (section 2.3).
+// An openReply is what open replies.
 type openReply struct {
 	SurfaceID  string           `json:"surface_id"`
 	Profile    string           `json:"profile"`
@@ -38,7 +38,7 @@ type sessionReply struct {
 	InteractionID *string `json:"interaction_id"`
 }
 
-// open acquires the surface, makes the session, and navigates (B23). A failure
+// open acquires the surface, makes the session, and navigates. A failure
 // leaves no surface.
 func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if o := s.current(); o != nil {
@@ -104,7 +104,7 @@ func (s *Session) acquire(ctx context.Context, r *engine.Request) (*opened, erro
 	return o, nil
 }
 
-// hold registers the surface for the run (R145); false once the run is ending.
+// hold registers the surface for the run; false once the run is ending.
 func (s *Session) hold(o *opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Session) hold(o *opened) bool {
 	return true
 }
 
-// bind puts a browser under the connection's policy (B237).
+// bind puts a browser under the connection's policy.
 func (s *Session) bind(g fleet.Gate) error {
 	b, ok := g.(interface{ Bind(chromium.GateBinding) })
 	if !ok {
@@ -144,7 +144,7 @@ func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	}
 }
 
-// establish makes the session and loads the first page (B186 to B191). The caller
+// establish makes the session and loads the first page. The caller
 // holds the page, and gives the surface back when it fails.
 func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (*openReply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -243,7 +243,7 @@ func (s *Session) note(what string, err error) {
 }
 
 // probeSession loads the address of the probe and checks its condition with the
-// routine of section 4, within its time. A page that cannot be loaded is not live.
+// routine of stabilisation, within its time. A page that cannot be loaded is not live.
 func (s *Session) probeSession(ctx context.Context, o *opened, want *engine.Session) (bool, error) {
 	limit, stop := context.WithTimeout(ctx, want.Timeout)
 	defer stop()
@@ -303,7 +303,7 @@ func (s *Session) load(ctx context.Context, o *opened, address string) (any, err
 }
 
 // askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
-// the run goes (B7).
+// the run goes.
 func (s *Session) askOwner(ctx context.Context, message string, timeout time.Duration) (string, error) {
 	<-s.page // given back before the owner is asked
 	defer func() { s.page <- struct{}{} }()
@@ -348,8 +348,8 @@ func (s *Session) checkpoint(phase string) {
 	}
 }
 
-// unestablished ends collection where there is no session (B187); every other error
-// passes through (B191).
+// unestablished ends collection where there is no session; every other error
+// passes through.
 func (s *Session) unestablished(err error) error {
 	var r *engine.Refusal
 	if errors.As(err, &r) && r.Code == "session_not_live" {
@@ -358,7 +358,7 @@ func (s *Session) unestablished(err error) error {
 	return err
 }
 
-// tripped ends collection because nothing was heard for too long (B191).
+// tripped ends collection because nothing was heard for too long.
 func (s *Session) tripped(silent time.Duration, last string) error {
 	name := s.o.Connector
 	if name == "" {

@@ -154,7 +154,7 @@ func TestRealBrowser(t *testing.T) {
 	} {
 		text, _ := json.Marshal(d.ok(t, request))
 		if strings.Contains(string(text), "correct-horse") || strings.Contains(string(text), "Y29ycmVjdC1ob3JzZQ") || !strings.Contains(string(text), handle) {
-			t.Errorf("%s: %s (B39)", request, text)
+			t.Errorf("%s: %s", request, text)
 		}
 	}
 	if shot := d.ok(t, `{"verb":"screenshot"}`); shot["mime"] != "image/jpeg" || shot["handle"].(float64) < 1<<30 {
@@ -162,10 +162,10 @@ func TestRealBrowser(t *testing.T) {
 	}
 	out = d.ok(t, `{"verb":"cookies","to":"network","hosts":["127.0.0.1"]}`)
 	if len(handed) != 1 || handed[0].Value != "topsecret" {
-		t.Errorf("%v %v (B34)", out, handed)
+		t.Errorf("%v %v", out, handed)
 	}
 	if out, errno := d.call(t, `{"verb":"navigate","url":"https://elsewhere.example/"}`); errno != abi.OK || out["success"] == true || out["detail"] != "host_denied" || out["dispatched"] != false {
-		t.Errorf("%s %v (B24)", errno, out)
+		t.Errorf("%s %v", errno, out)
 	}
 	if out := d.ok(t, `{"verb":"close"}`); out["graceful"] != true {
 		t.Errorf("%v", out)
@@ -176,12 +176,12 @@ func TestRealBrowser(t *testing.T) {
 	leftTrace(t, d.log, data, "run_c")
 	said := d.log.said()
 	if len(said) != 2 || said[0] != "browser trace started: browser-trace-run_c.zip" || !strings.HasPrefix(said[1], "browser trace written: browser-trace-run_c.zip (") {
-		t.Errorf("%q (B164)", said)
+		t.Errorf("%q", said)
 	}
 }
 
 // leftTrace looks at the trace that a run left: it is the file that the run was told
-// of (B163, A84), and nothing of a secret or a cookie is in it (B40).
+// of, and nothing of a secret or a cookie is in it.
 func leftTrace(t *testing.T, l *log, data, run string) {
 	t.Helper()
 	told := l.of("artifact.created")
@@ -219,7 +219,7 @@ func leftTrace(t *testing.T, l *log, data, run string) {
 		}
 		for _, secret := range []string{"correct-horse", "Y29ycmVjdC1ob3JzZQ", "topsecret"} {
 			if bytes.Contains(text, []byte(secret)) {
-				t.Errorf("%s holds %s (B40)", file.Name, secret)
+				t.Errorf("%s holds %s", file.Name, secret)
 			}
 		}
 	}
@@ -249,8 +249,8 @@ func mainProcess(t *testing.T, below string) int {
 	return 0
 }
 
-// B170b, B194: a browser lingers for its connection, and what a site kept is there
-// after a graceful end too; P9 is looked at. B175, B178: whose it is, and that
+// A browser lingers for its connection, and what a site kept is there
+// after a graceful end too; memory is looked at. Whose it is, and that
 // nothing of it is left.
 func TestRealKept(t *testing.T) {
 	h, site, data := realHost(t, func(o *browser.Options) { o.Linger = time.Minute })
@@ -303,11 +303,11 @@ func TestRealKept(t *testing.T) {
 		t.Error("a browser outlived its connection")
 	}
 	if _, err := os.Stat(filepath.Join(data, "profiles", "c")); err == nil {
-		t.Error("a profile outlived its connection (B185)")
+		t.Error("a profile outlived its connection")
 	}
 }
 
-// P6, B196, B203: a browser that is killed while its owner is asked to use it, and
+// A browser that is killed while its owner is asked to use it, and
 // one that is killed within a verb.
 func TestRealKilled(t *testing.T) {
 	h, site, data := realHost(t, nil)
@@ -356,7 +356,7 @@ func TestRealKilled(t *testing.T) {
 			t.Errorf("%s %v", a.errno, a.out)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("a verb blocks on a dead browser (B196)")
+		t.Fatal("a verb blocks on a dead browser")
 	}
 }
 
@@ -371,7 +371,7 @@ func kill(t *testing.T, below string) {
 	}
 }
 
-// B186, B187: a session that has ended is made by the owner, on pages of the site.
+// A session that has ended is made by the owner, on pages of the site.
 func TestRealSession(t *testing.T) {
 	signedIn := atomic.Bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

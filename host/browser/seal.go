@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// placementFill is the placement of values that may be typed (R160).
+// placementFill is the placement of values that may be typed.
 const placementFill = "browser_fill"
 
 // placementLogin is the placement of a login by HTTP, which the browser sends to all of
@@ -64,7 +64,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 }
 
 // spellings are those that are looked for in files: of values that are found within
-// others (R167).
+// others.
 func (s *seals) spellings() (list []network.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *seals) spellings() (list []network.Spelling) {
 	return list
 }
 
-// clear forgets everything (R159).
+// clear forgets everything.
 func (s *seals) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *seals) clear() {
 }
 
 // value is what a handle stands for, if it may be typed into the field: both
-// origins are approved, and the field is of the kind (B38).
+// origins are approved, and the field is of the kind.
 func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	s.mu.Lock()
 	v, known := s.by[handle]
@@ -140,7 +140,7 @@ func (s *seals) login(origin string, handles []string) ([]string, *engine.Refusa
 	return values, nil
 }
 
-// filled are the fields that values were typed into (B220).
+// filled are the fields that values were typed into.
 func (s *seals) filled() []page.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func fits(name string, field page.Node) bool {
 // secrets are the sealed values as the engine needs them.
 type secrets struct{ s *Session }
 
-// Value implements engine.Secrets (B38).
+// Value implements engine.Secrets.
 func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	return x.s.seals.value(handle, pageOrigin, frameOrigin, field)
 }
@@ -201,11 +201,11 @@ func (x secrets) Login(origin string, handles ...string) ([]string, *engine.Refu
 func (x secrets) Hide(text string) string { return x.s.seals.hideText(text) }
 
 // Submitted implements engine.Secrets: from now on no failure of the session is
-// retried, so that no password is sent again (B41).
+// retried, so that no password is sent again.
 func (x secrets) Submitted() { x.s.submitted.Store(true) }
 
 // Spent reports that a stored secret may have reached a server while a session was
-// made that did not come about: another attempt would send it again (B41).
+// made that did not come about: another attempt would send it again.
 func (s *Session) Spent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

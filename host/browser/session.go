@@ -29,7 +29,7 @@ type Run interface {
 // ErrNotInteractive is what Run.Ask returns where nobody can be asked.
 var ErrNotInteractive = errors.New("the run has no interactive binding")
 
-// A Failure is why a run cannot go on without its browser (B187, B191).
+// A Failure is why a run cannot go on without its browser.
 type Failure struct {
 	Code      string // session_not_live or session_establish_timeout
 	Message   string
@@ -64,9 +64,9 @@ type Session struct {
 	// page is held by whoever works the page: a verb, or Taken for a moment. Who
 	// waits for the owner within a verb gives it back meanwhile.
 	page chan struct{}
-	// owner holds while the owner has the lease of control (B222).
+	// owner holds while the owner has the lease of control.
 	owner atomic.Bool
-	// submitted holds once a stored secret may have reached a server (B41).
+	// submitted holds once a stored secret may have reached a server.
 	submitted atomic.Bool
 	downloads atomic.Int64             // files that pages offered in the run
 	trace     atomic.Pointer[recorder] // nil: the run is not traced
@@ -77,7 +77,7 @@ type Session struct {
 	failed  bool // a surface did not start
 	paused  bool
 	traced  bool // a trace was begun, or was not to be had
-	// unsettled holds from when a session is being made until there is one (B41).
+	// unsettled holds from when a session is being made until there is one.
 	unsettled bool
 	dog       *fleet.Watchdog      // while a session is made
 	standing  map[string]time.Time // why it stands still; zero: until that is over
@@ -115,20 +115,20 @@ func newSession(h *Host, o SessionOptions) *Session {
 func (s *Session) Begin(runID string, back Run) { s.runID, s.back = runID, back }
 
 // Seal lets a handle stand for a value that may be typed at the destinations whose
-// placements have browser_fill (B38); forms are the encodings in which a page may
-// give it back (B39).
+// placements have browser_fill; forms are the encodings in which a page may
+// give it back.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.add(field, handle, value, forms, to)
 }
 
-// Registered reports whether a surface is registered for the run (R145).
+// Registered reports whether a surface is registered for the run.
 func (s *Session) Registered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened != nil
 }
 
-// Paused stops the clocks of the binding while the run stands still (B7, B190).
+// Paused stops the clocks of the binding while the run stands still.
 func (s *Session) Paused(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Session) current() *opened {
 	return s.opened
 }
 
-// Close releases the surface, gracefully, and returns when nothing of it is left
-// (B171, B194). It ends what is going on, and may be called again.
+// Close releases the surface, gracefully, and returns when nothing of it is left.
+// It ends what is going on, and may be called again.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.finished != nil {
@@ -211,8 +211,8 @@ func (nobody) Ask(context.Context, string, time.Duration) (id, status string, er
 	return "", "", ErrNotInteractive
 }
 
-// stand says why the watchdog stands still, or that it is no reason any more
-// (B190). most bounds it, unless it is 0. The caller holds mu.
+// stand says why the watchdog stands still, or that it is no reason any more.
+// most bounds it, unless it is 0. The caller holds mu.
 func (s *Session) stand(reason string, on bool, most time.Duration) {
 	if !on {
 		delete(s.standing, reason)
@@ -260,7 +260,7 @@ func (s *Session) unguard() {
 
 // Assisted tells of assistance that is open, or with nil that it is over. While a
 // connector says that it goes on by itself, the watchdog waits with it, as long as
-// its own timeout and one deadline more (B190).
+// its own timeout and one deadline more.
 func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

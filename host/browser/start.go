@@ -68,7 +68,7 @@ func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, e
 	return &started{Browser: b, h: h, downloads: downloads}, nil
 }
 
-// makeDownloads makes the directory that a browser saves files in (B252).
+// makeDownloads makes the directory that a browser saves files in.
 func makeDownloads(home string, uid int) (string, error) {
 	dir := filepath.Join(home, "downloads")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -80,8 +80,7 @@ func makeDownloads(home string, uid int) (string, error) {
 	return dir, os.Lchown(dir, uid, uid)
 }
 
-// startRefusal is what a guest is told when there is no browser to start (B173,
-// B176). Paths are for the log alone (B3).
+// startRefusal is what a guest is told when there is no browser to start . Paths are for the log alone.
 func (h *Host) startRefusal(err error) error {
 	r := &engine.Refusal{Verb: engine.Open}
 	switch {
@@ -106,12 +105,12 @@ func slow() string {
 	return "the browser of this host does not answer; try again later, or see sluice doctor"
 }
 
-// missing says how to get a browser; nothing is downloaded (B173).
+// missing says how to get a browser; nothing is downloaded.
 const missing = "this host has no browser: looked for browser.path, chromium, google-chrome and chromium-headless-shell. Install one: " +
 	"apt-get install chromium (or chromium-headless-shell) on Debian and Ubuntu, dnf install chromium on Fedora, apk add chromium on Alpine; or set browser.path"
 
-// A started browser can also lose its tabs (B170), and leaves a count of what nobody
-// understood (B179).
+// A started browser can also lose its tabs, and leaves a count of what nobody
+// understood.
 type started struct {
 	*chromium.Browser
 	h         *Host
@@ -133,7 +132,7 @@ func (b *started) Close(ctx context.Context) error {
 const mostUndecodable = 1000
 
 // undecodable counts the events of an ended browser that the library did not know:
-// with the one this host was tested with there are none (B179).
+// with the one this host was tested with there are none.
 func (h *Host) undecodable(events int64) {
 	if events == 0 {
 		return
@@ -192,11 +191,11 @@ func (b *started) blank(ctx context.Context) error {
 	return b.Renew(ctx)
 }
 
-// maxTabs of one surface (B36).
+// maxTabs of one surface.
 const maxTabs = 4
 
 // A fence is the gate of one browser, and what its tabs may load by the same
-// policy (B237).
+// policy.
 type fence struct {
 	*chromium.Gate
 	policy atomic.Pointer[network.Policy] // nil: nothing
@@ -204,7 +203,7 @@ type fence struct {
 	told   atomic.Pointer[func(page.Download)]
 }
 
-// Downloads has each file judged that a page offers (B252), and told of what became
+// Downloads has each file judged that a page offers, and told of what became
 // of it.
 func (f *fence) Downloads(may func() bool, told func(page.Download)) {
 	f.saves.Store(&may)
@@ -248,11 +247,11 @@ func (f *fence) Unbind() {
 	f.Gate.Unbind()
 }
 
-// allowed judges an address before it is loaded and after it was committed (B24).
+// allowed judges an address before it is loaded and after it was committed.
 func (f *fence) allowed(address string) error { return allowed(f.policy.Load(), address) }
 
 // allowed is whether a policy has an address. Addresses that name no host are the
-// driver's to judge by their scheme (B250).
+// driver's to judge by their scheme.
 func allowed(policy *network.Policy, address string) error {
 	if address == "about:blank" {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // firstHandle is the first stream handle of the binding: those below are the
-// network's (G10), and none is ever both.
+// network's, and none is ever both.
 const firstHandle uint32 = 1 << 30
 
 // Bounds of what lies on a shelf.

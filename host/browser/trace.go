@@ -18,23 +18,23 @@ import (
 
 // Bounds of traces.
 const (
-	finishTrace  = 10 * time.Second // B165
-	captureTime  = 5 * time.Second  // B192 allows 10
+	finishTrace  = 10 * time.Second
+	captureTime  = 5 * time.Second
 	pictureGrade = 60
 	mostElements = 500 // of a snapshot
 )
 
-// Traces is the directory of the archives of a data directory (B163).
+// Traces is the directory of the archives of a data directory.
 func Traces(data string) string { return filepath.Join(data, "traces") }
 
 // TraceFile is where the archive of a run is, if it has one.
 func TraceFile(data, runID string) string { return filepath.Join(Traces(data), TraceName(runID)) }
 
-// TraceArtifact is the type of archives among artifacts (A84).
+// TraceArtifact is the type of archives among artifacts.
 const TraceArtifact = "browser-trace"
 
 // A recorder keeps what a browser goes through for the owner, where that is wanted.
-// Nothing that fails in it changes the run (B160, B164). It is nil for a run that is
+// Nothing that fails in it changes the run. It is nil for a run that is
 // not traced.
 type recorder struct {
 	s       *Session
@@ -73,7 +73,7 @@ func (s *Session) traceFailed(err error) {
 }
 
 // traceVerb keeps the trace of one verb, and what came of it: documents that were
-// loaded since the verb before, and the dialog that it met (B163).
+// loaded since the verb before, and the dialog that it met.
 func (s *Session) traceVerb(r engine.Record) {
 	t := s.trace.Load()
 	if t == nil {
@@ -96,7 +96,7 @@ func (s *Session) traceVerb(r engine.Record) {
 }
 
 // navigations keeps which hosts the tabs went to. The rest of an address is not the
-// trace's to tell (B159).
+// trace's to tell.
 func (t *recorder) navigations(o *opened) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,7 +124,7 @@ func actionID(result any) string {
 	return ""
 }
 
-// finishTrace writes the archive and says so (B164). Nothing is added to it any more.
+// finishTrace writes the archive and says so. Nothing is added to it any more.
 func (s *Session) finishTrace(ctx context.Context) {
 	t := s.trace.Swap(nil)
 	if t == nil {
@@ -147,8 +147,8 @@ func (s *Session) finishTrace(ctx context.Context) {
 	s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
 }
 
-// checkpointed keeps what the page looked like at a checkpoint, with its phase
-// (B192); the page of a session that is just open among them, before anything is done
+// checkpointed keeps what the page looked like at a checkpoint, with its phase;
+// the page of a session that is just open among them, before anything is done
 // to it.
 func (s *Session) checkpointed(o *opened, phase string) {
 	label := "checkpoint-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
@@ -157,8 +157,8 @@ func (s *Session) checkpointed(o *opened, phase string) {
 }
 
 // capture keeps a picture of the page and what is on it after an action or a
-// checkpoint, beside the run: the reply does not wait for it (B160). What was typed
-// is in neither (B40): fields are covered, and elements have no values. Nothing is
+// checkpoint, beside the run: the reply does not wait for it. What was typed
+// is in neither: fields are covered, and elements have no values. Nothing is
 // taken while the owner has control, or of a page that does not answer.
 func (s *Session) capture(o *opened, label string) {
 	t := s.trace.Load()

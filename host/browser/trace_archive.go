@@ -141,8 +141,7 @@ func (a *TraceArchive) add(kind, verb string, data any) {
 	}
 }
 
-// clean is the JSON of something, in which text of a guest or a page is safe to show
-// (S50).
+// clean is the JSON of something, in which text of a guest or a page is safe to show.
 func clean(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -152,11 +151,11 @@ func clean(v any) ([]byte, error) {
 }
 
 // Picture adds a JPEG of the page after a verb. Secrets in it are the caller's to
-// have painted over (B33).
+// have painted over.
 func (a *TraceArchive) Picture(actionID string, jpeg []byte) { a.keep(actionID+".jpg", jpeg) }
 
 // Snapshot adds what the page showed after a verb: roles, labels of at most 80
-// bytes and places, without values and texts (B40, B159).
+// bytes and places, without values and texts.
 func (a *TraceArchive) Snapshot(actionID string, elements []engine.Element) {
 	redacted := make([]engine.Element, len(elements))
 	for i, e := range elements {

@@ -50,7 +50,7 @@ func unpack(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// B163, B164: the archive has all traces in order, pictures and snapshots beside
+// The archive has all traces in order, pictures and snapshots beside
 // them, and a page that shows them; nothing is left of its parts.
 func TestArchive(t *testing.T) {
 	a, dir := begin(t)
@@ -77,7 +77,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("%v %v", kinds, files)
 	}
 	if !strings.Contains(files["act_1.json"], "textbox") || strings.Contains(files["act_1.json"], typed) || strings.Contains(files["act_1.json"], strings.Repeat("l", 81)) {
-		t.Errorf("B40: the snapshot is %s", files["act_1.json"])
+		t.Errorf("the snapshot is %s", files["act_1.json"])
 	}
 	if info, err := os.Stat(filepath.Join(dir, s.Name)); err != nil || info.Size() != s.Bytes || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
@@ -101,7 +101,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// The ring of B9's table: evidence makes room for newer evidence, lines stay.
+// The ring: evidence makes room for newer evidence, lines stay.
 func TestRing(t *testing.T) {
 	a, dir := begin(t)
 	large := bytes.Repeat([]byte("x"), 4<<20)

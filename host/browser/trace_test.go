@@ -39,8 +39,8 @@ func (d *desk) evidence(t *testing.T) map[string]string {
 	return out
 }
 
-// B163, B192: the archive has the lines of what came of each verb, and evidence from
-// before the first one, after each, and of checkpoints. B40: nothing that was typed
+// The archive has the lines of what came of each verb, and evidence from
+// before the first one, after each, and of checkpoints. Nothing that was typed
 // is in it, sealed or plain.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// B192: of a page that cannot answer nothing is taken, and the run does not notice.
+// Of a page that cannot answer nothing is taken, and the run does not notice.
 func TestTraceOfDialog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// mark is a checkpoint of a session that the guest makes itself (B188, B189). With
+// mark is a checkpoint of a session that the guest makes itself. With
 // done it is made.
 func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
 	s.checkpoint(r.Mark.Phase)
@@ -31,7 +31,7 @@ func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
 	return map[string]any{"phase": r.Mark.Phase, "at": time.Now().UnixMilli()}, nil
 }
 
-// closeVerb ends a tab, or the surface (B35). The last tab is the surface.
+// closeVerb ends a tab, or the surface. The last tab is the surface.
 func (s *Session) closeVerb(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	if r.Tab != "" {
 		all := o.Browser().Tabs()
@@ -87,7 +87,7 @@ type notGranted struct {
 	Reason string `json:"reason"` // not_declared, not_in_policy or no_cookies
 }
 
-// cookies decides, host by host, which cookies go into the run's network jar (B34).
+// cookies decides, host by host, which cookies go into the run's network jar.
 // No value of one is in the reply.
 func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	out := cookiesReply{Granted: []granted{}, Refused: []notGranted{}}

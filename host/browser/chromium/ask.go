@@ -125,7 +125,7 @@ func cookie(c *cdpnetwork.Cookie) *http.Cookie {
 	return out
 }
 
-// permissions are denied for all origins, always (B254). Without one of those that
+// permissions are denied for all origins, always. Without one of those that
 // must be known the browser is not used; others a browser may not have.
 var permissions = []struct {
 	name string
@@ -151,8 +151,7 @@ func descriptor(name string) *browser.PermissionDescriptor {
 	return &browser.PermissionDescriptor{Name: name, UserVisibleOnly: name == "push"}
 }
 
-// forbid denies permissions, and downloads unless the tabs have a place for them
-// (B252, B254).
+// forbid denies permissions, and downloads unless the tabs have a place for them.
 func (b *Browser) forbid(ctx context.Context) error {
 	for _, p := range permissions {
 		params := browser.SetPermissionParams{Setting: browser.PermissionSettingDenied, Permission: descriptor(p.name)}
@@ -181,7 +180,7 @@ func (b *Browser) permitDownloads(ctx context.Context, may bool) error {
 	return b.why(ctx, err)
 }
 
-// The bounds of a probe (B199, B200).
+// The bounds of a probe.
 const (
 	probeLimit     = 5 * time.Second
 	pingLimit      = time.Second
@@ -189,7 +188,7 @@ const (
 	interruptLimit = 250 * time.Millisecond
 )
 
-// Why a surface is not to be used, or lost (B206).
+// Why a surface is not to be used, or lost.
 const (
 	CodeNotReady     = "browser_surface_not_ready"
 	CodeUnreachable  = "browser_surface_cdp_unreachable"
@@ -199,12 +198,12 @@ const (
 )
 
 // A Verdict is what a probe found out. Code and Detail, at most 200 bytes without
-// addresses, paths or pids, are empty when it is OK (B206).
+// addresses, paths or pids, are empty when it is OK.
 type Verdict struct {
 	OK     bool
 	Code   string
 	Detail string
-	// Rescued: the page came back after its script was ended (B199).
+	// Rescued: the page came back after its script was ended.
 	Rescued bool
 	// Dialog: the page could not be asked, because a dialog is open.
 	Dialog bool
@@ -218,7 +217,7 @@ type Probed interface {
 	Interrupt(ctx context.Context) error
 }
 
-// Probe asks a browser and its active page whether they answer (B199). What is known
+// Probe asks a browser and its active page whether they answer. What is known
 // to be wrong, and an answer that is an error, count at once; an answer that does not
 // come must fail to come twice in a row, and once more after the page's script was
 // ended. It takes at most 5 s. The error is that of ctx, when it ended first: then

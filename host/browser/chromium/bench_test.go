@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// What a look and a click cost (section 10). The bounds are far above what is
+// What a look and a click cost. The bounds are far above what is
 // measured on a quiet machine; they catch a step that began to wait for something.
 func TestCost(t *testing.T) {
 	tab, ctx := open(t, "huge.html?1600")

@@ -27,29 +27,28 @@ type Options struct {
 	Binary Binary // as Find gave it
 	// Profile is the directory of the browser's data and Home what it takes for its
 	// home; both are absolute, exist, are not shared with another browser, and the
-	// caller holds the profile's lock until Close has returned (B183). Start gives
+	// caller holds the profile's lock until Close has returned. Start gives
 	// both to UID with mode 0700.
 	Profile string
 	Home    string
 	// UID and GID are who the browser is. A host that is root must give a pair that
-	// no other live browser has: at the end, whatever runs under it is killed (B175,
-	// B178). Another host leaves both zero, and the browser runs as the host does.
+	// no other live browser has: at the end, whatever runs under it is killed . Another host leaves both zero, and the browser runs as the host does.
 	UID, GID int
 	// Proxy is where all of its traffic goes, http://host:port.
 	Proxy string
 	// Wrap changes the command before it is started, to put it into a network
-	// namespace of its own (B248); Namespace says that it does so. The process that
+	// namespace of its own; Namespace says that it does so. The process that
 	// it starts must be the browser, or become it by exec. Attach is called with that
 	// process's id as soon as there is one; an error ends it, and is ErrUnsafe.
 	Wrap      func(*exec.Cmd) error
 	Attach    func(pid int) error
 	Namespace bool
-	// AllowNoSandbox lets a browser live whose sandbox failed its self-test (B176).
+	// AllowNoSandbox lets a browser live whose sandbox failed its self-test.
 	AllowNoSandbox bool
 	Window         page.Viewport // of new tabs; zero is 1280 by 800
 	// MaxTabs is how many tabs there may be, popups with them; 0 is 4.
 	MaxTabs int
-	// DenyPopups closes the tabs that pages open (B36).
+	// DenyPopups closes the tabs that pages open.
 	DenyPopups bool
 	// Tabs are the options of each tab.
 	Tabs TabOptions
@@ -61,7 +60,7 @@ type Options struct {
 }
 
 const (
-	startLimit = 30 * time.Second // B168
+	startLimit = 30 * time.Second
 	readyLimit = 5 * time.Second
 )
 
@@ -114,7 +113,7 @@ type Browser struct {
 var _ page.Browser = (*Browser)(nil)
 
 // Start starts a browser, checks that it answers and that its sandbox holds, and
-// opens its first tab. It takes at most 30 s on an idle machine, and less when ctx ends (B168); after an
+// opens its first tab. It takes at most 30 s on an idle machine, and less when ctx ends; after an
 // error no process of it is left. ErrMissing, ErrUnsafe and ErrStart are the errors
 // that callers tell apart.
 func Start(ctx context.Context, o Options) (*Browser, error) {
@@ -256,13 +255,13 @@ func (b *Browser) answers(ctx context.Context) error {
 
 // The errors of finding and starting a browser. Callers branch on them with
 // errors.Is; the message beside them is for the owner and holds no secret, but may
-// hold paths of this host, which a guest does not get to see (B3).
+// hold paths of this host, which a guest does not get to see.
 var (
-	// ErrMissing: there is no browser to start (B173).
+	// ErrMissing: there is no browser to start.
 	ErrMissing = errors.New("browser_missing")
-	// ErrUnsafe: there is one, and it must not be used as things are (B174, B176).
+	// ErrUnsafe: there is one, and it must not be used as things are.
 	ErrUnsafe = errors.New("browser_unsafe")
-	// ErrStart: it did not come up (B168). Trying again may help.
+	// ErrStart: it did not come up. Trying again may help.
 	ErrStart = errors.New("surface_start_failed")
 	// ErrSlow: there is one, and it did not answer in time, or the machine had nothing
 	// left to run it with. Trying again helps once the machine is less busy.
@@ -273,7 +272,7 @@ var (
 const outputBytes = 16 << 10
 
 // tail keeps the end of what is written to it. It never fails, so that who writes
-// never waits (B177). It may be used from any goroutine.
+// never waits. It may be used from any goroutine.
 type tail struct {
 	mu   sync.Mutex // guards kept
 	kept []byte
@@ -321,14 +320,14 @@ type Facts struct {
 	Product string
 	Version string
 	Shell   bool
-	// UID is "own" where each browser has one, or "shared" with the host (B175).
+	// UID is "own" where each browser has one, or "shared" with the host.
 	UID string
-	// Sandbox is "on", or says which wall was not seen to stand (B176).
+	// Sandbox is "on", or says which wall was not seen to stand.
 	Sandbox string
-	// Egress is "namespace" or "flags" (B248).
+	// Egress is "namespace" or "flags".
 	Egress string
 	// Undecodable counts the events that the library has no name for, or could not
-	// read (B179).
+	// read.
 	Undecodable int64
 }
 

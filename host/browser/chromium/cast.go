@@ -34,7 +34,7 @@ func (t *Tab) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame) {
 }
 
 // Cast sends pictures until ctx ends; the newest one wins. sent is called from this
-// goroutine, and every frame is acknowledged at once, whatever becomes of it (B217).
+// goroutine, and every frame is acknowledged at once, whatever becomes of it.
 // It follows the active tab.
 func (s *Screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) error {
 	for {

@@ -100,7 +100,7 @@ func TestSetScrollAndFiles(t *testing.T) {
 	}
 }
 
-// What is covered is not in the picture (B33).
+// What is covered is not in the picture.
 func TestScreenshotCovers(t *testing.T) {
 	tab, ctx := open(t, written(`<body style="margin:0"><div id=a style="width:100px;height:50px;background:rgb(255,0,0)"></div><div style="width:9px;height:2000px;background:rgb(0,0,255)"></div>`))
 	red := func(p page.Picture) (n int) {
@@ -140,7 +140,7 @@ func TestScreenshotCovers(t *testing.T) {
 	}
 }
 
-// The revision rises with what a page says, and with nothing else (B112 to B114).
+// The revision rises with what a page says, and with nothing else.
 func TestRevision(t *testing.T) {
 	tab, ctx := open(t, written(`<p id=a>text</p><p id=clock>12:00:01</p><p id=age>3 minutes ago</p><input id=i><ul id=l><li>1</ul><div id=d style="display:none">more</div>`))
 	if err := shared.browser.Activate(ctx, tab.ID()); err != nil {
@@ -196,7 +196,7 @@ func TestHuge(t *testing.T) {
 			t.Errorf("%d nodes, truncated %v", len(o.Nodes), o.Truncated)
 		}
 	}
-	// A look has a time of its own (B107): a slow machine shows fewer, and says so.
+	// A look has a time of its own: a slow machine shows fewer, and says so.
 	if o, err := tab.Read(ctx, page.Query{All: true, Limit: 256}); err != nil || len(o.Nodes) == 0 || len(o.Nodes) > 256 || !o.Truncated {
 		t.Error(err, len(o.Nodes))
 	}
@@ -235,7 +235,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// A page's scripts see nothing of the world that reads it (B117), and a list that is
+// A page's scripts see nothing of the world that reads it, and a list that is
 // made anew gives new references.
 func TestPagesDoNotSee(t *testing.T) {
 	tab, ctx := open(t, written(`<ul id=l><li class=x>one</li></ul><script>before = Object.getOwnPropertyNames(window).length; seen = 0;

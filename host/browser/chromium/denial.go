@@ -13,14 +13,14 @@ import (
 // Verdicts of denials that are not a step of the policy's: those are named
 // host_denied, scheme_denied, port_denied and address_denied.
 const (
-	VerdictServerName = "server_name_denied" // TLS for another host than the tunnel (B240)
+	VerdictServerName = "server_name_denied" // TLS for another host than the tunnel
 	VerdictProtocol   = "protocol_denied"    // neither TLS nor a WebSocket
 	VerdictTunnels    = "tunnel_limit"
 	VerdictBytes      = "byte_limit"
 )
 
 // mergeTime is how long denials of one place wait for each other, mostLines how
-// many of a run are told (B243).
+// many of a run are told.
 const (
 	mergeTime = 5 * time.Second
 	mostLines = 200
@@ -29,7 +29,7 @@ const (
 // mostPlaces are remembered with their verdicts.
 const mostPlaces = 256
 
-// A Denial is what a browser was refused: run.browser_egress_denied (B243). Host
+// A Denial is what a browser was refused: run.browser_egress_denied. Host
 // is canonical, or "" when it was not the name of a host.
 type Denial struct {
 	Host    string
@@ -47,7 +47,7 @@ type counters struct{ allowed, denied atomic.Int64 }
 func (g *Gate) Counts() GateCounts { return GateCounts{g.count.allowed.Load(), g.count.denied.Load()} }
 
 // Verdict is why the run's browser was last denied a place, "" if it was not: what
-// it saw of a denied tunnel says nothing of that (section 8.3). The host is
+// it saw of a denied tunnel says nothing of that. The host is
 // canonical. Only the newest 256 places are known.
 func (g *Gate) Verdict(host string, port uint16) string {
 	return g.now.Load().denials.last(place{host, port})
@@ -139,7 +139,7 @@ func (d *denials) close() {
 const answerTime = 10 * time.Second
 
 // The answers of the proxy itself. They are static, since a page of plain http
-// shows them under the origin it asked for, and nothing runs in them (B251).
+// shows them under the origin it asked for, and nothing runs in them.
 const (
 	blockedPage     = "<!doctype html><title>Blocked</title><p>This address is not in the connection's network policy."
 	unreachablePage = "<!doctype html><title>Unreachable</title><p>The server could not be reached."

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// B243: merged per host, port and verdict every five seconds.
+// Merged per host, port and verdict every five seconds.
 func TestMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{}
@@ -39,7 +39,7 @@ func TestMerged(t *testing.T) {
 	})
 }
 
-// B243: 200 lines in a run, however many hosts a page makes up.
+// 200 lines in a run, however many hosts a page makes up.
 func TestMostLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{}

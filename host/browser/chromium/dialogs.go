@@ -21,7 +21,7 @@ type dialogs struct {
 	vain   bool         // the browser said that it has none
 }
 
-// OnDialog says what becomes of dialogs from now on (B37). One that was kept stays.
+// OnDialog says what becomes of dialogs from now on. One that was kept stays.
 func (t *Tab) OnDialog(p page.DialogPolicy, text *string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

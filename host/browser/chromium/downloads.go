@@ -22,7 +22,7 @@ const (
 	// downloadsKept is how many downloads a browser follows at once; what is more is
 	// ended.
 	downloadsKept = 100
-	// downloadBytes is how large a file may be (B252).
+	// downloadBytes is how large a file may be.
 	downloadBytes = 100 << 20
 	// weighEvery is how often the files of downloads under way are looked at: the
 	// browser tells of progress twice a second, and a fast server sends much meanwhile.
@@ -45,7 +45,7 @@ type download struct {
 	record *page.Download
 }
 
-// downloadBegan notes a file that a page offers (B252). The browser gives it a name
+// downloadBegan notes a file that a page offers. The browser gives it a name
 // of its own; what the page called it is only told. One that no tab is known to have
 // asked for, as when the page that did is gone already, is the active tab's.
 func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {

@@ -166,7 +166,7 @@ func executable(t *testing.T) string {
 }
 
 // isShell reports whether it is the headless shell, which has fewer ways out and
-// which its flags do not hold: it is used in a namespace only (B174).
+// which its flags do not hold: it is used in a namespace only.
 func isShell(t *testing.T) bool { return strings.Contains(filepath.Base(executable(t)), "headless") }
 
 // start starts a browser on the site, and ends it with the test. Its uid is
@@ -264,7 +264,7 @@ func without(flags []chromium.Flag, names ...string) []chromium.Flag {
 	return slices.DeleteFunc(flags, func(f chromium.Flag) bool { return slices.Contains(names, f.Name) })
 }
 
-// B255, P8: whatever a page tries, no connection, no datagram and no look-up leaves
+// Whatever a page tries, no connection, no datagram and no look-up leaves
 // the browser but to its gate, in either mode; and the canaries see it all when
 // there is no gate.
 func TestEscape(t *testing.T) {
@@ -369,7 +369,7 @@ func (s *escapeSite) escapes(shell bool) map[string]bool {
 	return set
 }
 
-// dead shows that a page whose gate ends while it tries finds no other way (B244).
+// dead shows that a page whose gate ends while it tries finds no other way.
 func dead(t *testing.T, s *escapeSite, w *tap, g *house) {
 	w.pass(g.ProxyURL())
 	flags := chromium.Flags(g.ProxyURL(), 1280, 900)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// extractLimit is how much one call extracts, in bytes of JSON (section 1).
+// extractLimit is how much one call extracts, in bytes of JSON.
 const extractLimit = 1 << 20
 
 type extraction struct {
@@ -28,7 +28,7 @@ type extracted struct {
 	Truncated bool `json:"truncated"`
 }
 
-// Extract runs the fixed functions of B32 and returns what they say, by name: one
+// Extract runs the fixed extraction functions and returns what they say, by name: one
 // value for each ref, in their order. page.ErrGone says that one is not there.
 func (t *Tab) Extract(ctx context.Context, items []page.Item) (page.Extracted, error) {
 	var x page.Extracted

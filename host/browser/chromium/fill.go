@@ -17,7 +17,7 @@ import (
 const fillLimit = 1 << 20
 
 // Fill focuses the node, selects what is in it and puts text in its place, in one
-// step and without key events (B26). Line breaks become spaces in fields of one
+// step and without key events. Line breaks become spaces in fields of one
 // line. page.ErrKind says that the node takes no text.
 func (t *Tab) Fill(ctx context.Context, node page.Ref, text string) (page.Delivery, error) {
 	if len(text) > fillLimit {
@@ -46,7 +46,7 @@ func (t *Tab) Fill(ctx context.Context, node page.Ref, text string) (page.Delive
 }
 
 // Enter puts a secret into the node, in one step within its document: whatever takes
-// the focus meanwhile, no other document gets it (B38). page.ErrKind says that the
+// the focus meanwhile, no other document gets it. page.ErrKind says that the
 // node takes no text, not all of this one, or did not keep the focus.
 func (t *Tab) Enter(ctx context.Context, node page.Ref, secret string) (page.Delivery, error) {
 	if len(secret) > fillLimit {
@@ -66,8 +66,8 @@ func (t *Tab) Enter(ctx context.Context, node page.Ref, secret string) (page.Del
 	})
 }
 
-// Set changes a control through its native setter, then sends input and change
-// (B28, B143). These events are not trusted. page.ErrKind says that the node is no
+// Set changes a control through its native setter, then sends input and change.
+// These events are not trusted. page.ErrKind says that the node is no
 // control of that kind, page.ErrGone that it has no such option.
 func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Delivery, error) {
 	given := map[string]any{}

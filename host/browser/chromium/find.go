@@ -21,28 +21,28 @@ import (
 )
 
 // A Binary is a browser that can be started: the real executable, not a script
-// that starts one (B172).
+// that starts one.
 type Binary struct {
 	Path    string // absolute, of an executable without links
 	Product string // Chromium, Google Chrome, …
 	Version string // 148.0.7778.167
 	Major   int
-	// Shell is true for the headless shell, which ignores a flag of B245 and so must
-	// not run outside of a network namespace (B174).
+	// Shell is true for the headless shell, which ignores one of the flags that keep it to its gate and so must
+	// not run outside of a network namespace.
 	Shell bool
 }
 
-// names are looked for on PATH, in this order (B172).
+// names are looked for on PATH, in this order.
 var names = []string{"chromium", "google-chrome", "chromium-headless-shell"}
 
-// install is how an owner gets a browser (B173).
+// install is how an owner gets a browser.
 const install = "install one with `apt-get install chromium` (or chromium-headless-shell) on Debian and Ubuntu, " +
 	"`dnf install chromium` on Fedora, `apk add chromium` on Alpine"
 
 // Find is the browser to use: the configured one if there is a configured path,
-// which is final, else the first on PATH that works (B172). namespace says that
+// which is final, else the first on PATH that works. namespace says that
 // browsers get a network namespace of their own, without which the headless shell
-// is passed over (B174). It starts no browser: each candidate is asked for its
+// is passed over. It starts no browser: each candidate is asked for its
 // version, at most 5 s on an idle machine, without rights of this host's root.
 //
 // ErrMissing says what was tried and how to install one; ErrUnsafe that there is
@@ -85,7 +85,7 @@ func Find(ctx context.Context, configured string, namespace bool) (Binary, error
 	return Binary{}, fmt.Errorf("%w: tried %s; %s", ErrMissing, strings.Join(tried, ", "), install+", or set browser.path")
 }
 
-// safe refuses what leaks where nothing but its flags holds it (B174).
+// safe refuses what leaks where nothing but its flags holds it.
 func (b Binary) safe(namespace bool) error {
 	if b.Shell && !namespace {
 		return fmt.Errorf("%w: %s ignores the WebRTC policy and leaks packets; it is used only where this host may make "+
@@ -144,7 +144,7 @@ const (
 var errWrapper = errors.New("is a script whose browser cannot be made out: set browser.path to the executable that it starts")
 
 // follow is the executable behind a path: links are resolved and wrapper scripts
-// are read, not run, for what they hand over to (B172). A wrapper would swallow the
+// are read, not run, for what they hand over to. A wrapper would swallow the
 // kill, and add keys and extensions.
 func follow(path string) (string, error) {
 	for range scriptDepth {

@@ -62,7 +62,7 @@ var wrappers = map[string]struct {
 	"a comment":         {"#!/bin/sh\n# exec @REAL@\n", false},
 }
 
-// Scripts are read and never run, and what they start is what is started (B172).
+// Scripts are read and never run, and what they start is what is started.
 func TestFindFollowsWrappers(t *testing.T) {
 	real := installed(t).Path
 	for name, c := range wrappers {
@@ -113,8 +113,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// A configured path is final (B172), and what is missing is said with what to do
-// about it (B173).
+// A configured path is final, and what is missing is said with what to do
+// about it.
 func TestFindRefuses(t *testing.T) {
 	dir := openDir(t)
 	write(t, filepath.Join(dir, "data"), "text", 0o644)
@@ -146,8 +146,8 @@ func TestFindRefuses(t *testing.T) {
 	}
 }
 
-// The first on PATH that may be used is used, in the order of B172, and the headless
-// shell only in a namespace (B174).
+// The first on PATH that may be used is used, in their order, and the headless
+// shell only in a namespace.
 func TestFindOrder(t *testing.T) {
 	dir := openDir(t)
 	t.Setenv("PATH", dir)

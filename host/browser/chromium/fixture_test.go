@@ -232,7 +232,7 @@ func ask(t *testing.T, g *house, address string) (*http.Response, string) {
 	return c.reply("GET")
 }
 
-// deniedPage fails unless an answer is the static one of B251.
+// deniedPage fails unless an answer is the static one of a denial.
 func deniedPage(t *testing.T, r *http.Response, body string) {
 	t.Helper()
 	h := r.Header

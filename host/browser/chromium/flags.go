@@ -8,7 +8,7 @@ import (
 )
 
 // libraryFlags are the defaults of the DevTools library, as a list: a test compares
-// them (B247). Some are replaced below.
+// them. Some are replaced below.
 var libraryFlags = []Flag{
 	{Name: "no-first-run"},
 	{Name: "no-default-browser-check"},
@@ -40,8 +40,8 @@ var libraryFlags = []Flag{
 }
 
 // arguments are the command line of a browser: the library's list with ours laid
-// over it, each name once (B247). There is no debugging port (B177), and the sandbox
-// is on unless the operator lets a browser be without one that has none here (B176).
+// over it, each name once. There is no debugging port, and the sandbox
+// is on unless the operator lets a browser be without one that has none here.
 func arguments(o Options, sandboxed bool) []string {
 	flags := slices.Clone(libraryFlags)
 	if !smallSharedMemory() {
@@ -70,7 +70,7 @@ func laid(flags []Flag, f Flag) []Flag {
 	return append(flags, f)
 }
 
-// environment is all that a browser gets of one (B177): a home and a place for
+// environment is all that a browser gets of one: a home and a place for
 // temporary files inside of the surface's directory, and no keys.
 func environment(home, scratch string) []string {
 	return append([]string{
@@ -100,8 +100,8 @@ func (f Flag) String() string {
 	return "--" + f.Name + "=" + f.Value
 }
 
-// withheld are the browser's services that would call home or listen (B246). A
-// second disable-features replaces the first, so this is the whole list (B247).
+// withheld are the browser's services that would call home or listen. A
+// second disable-features replaces the first, so this is the whole list.
 const withheld = "Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter," +
 	"DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4," +
 	"NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch"
@@ -110,8 +110,8 @@ const withheld = "Translate,BlinkGenPropertyTrees,AutofillServerCommunication,Op
 const nowhere = "http://127.0.0.1:9"
 
 // Flags are the flags that a browser must be started with, each name once: those
-// that leave it the gate alone (B245), and those that keep its own services quiet
-// (B246). The window is in CSS pixels.
+// that leave it the gate alone, and those that keep its own services quiet.
+// The window is in CSS pixels.
 func Flags(proxy string, width, height int) []Flag {
 	flags := []Flag{
 		{"proxy-server", proxy},
@@ -138,7 +138,7 @@ func Flags(proxy string, width, height int) []Flag {
 }
 
 // Environment is what a browser finds in its own beside HOME, PATH and LANG: no
-// keys for services (B246).
+// keys for services.
 func Environment() []string {
 	return []string{"GOOGLE_API_KEY=no", "GOOGLE_DEFAULT_CLIENT_ID=no", "GOOGLE_DEFAULT_CLIENT_SECRET=no"}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // forward serves a request in absolute form. Only http comes that way: the proxy
-// speaks no TLS (B240).
+// speaks no TLS.
 func (g *Gate) forward(b *bound, w http.ResponseWriter, r *http.Request) {
 	to, ok := absolute(r.URL)
 	_, step := b.policy.Match("http", to.host, to.port)

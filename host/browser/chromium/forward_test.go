@@ -40,7 +40,7 @@ func raw(t *testing.T, speak func(net.Conn)) string {
 }
 
 // What the server gets is written anew: nothing that was for the proxy, nothing
-// of how it was framed, and the host of the request line (S73).
+// of how it was framed, and the host of the request line.
 func TestForwarded(t *testing.T) {
 	got := make(chan string, 1)
 	port := raw(t, func(c net.Conn) {
@@ -76,7 +76,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// S4: requests that hide another one behind them.
+// Requests that hide another one behind them.
 func TestSmuggling(t *testing.T) {
 	seen := make(chan string, 20)
 	port := serveSite(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Method + " " + r.URL.Path })
@@ -204,7 +204,7 @@ func TestStreamed(t *testing.T) {
 	}
 }
 
-// S4, B241: what never ends, and what is too much.
+// What never ends, and what is too much.
 func TestSlowAndHuge(t *testing.T) {
 	l := chromium.DefaultGateLimits()
 	l.Headers, l.Idle, l.HeaderBytes = 100*time.Millisecond, 200*time.Millisecond, 8<<10
@@ -258,7 +258,7 @@ func TestSlowAndHuge(t *testing.T) {
 	})
 }
 
-// B241: connections beyond their number are closed at once, and the others are
+// Connections beyond their number are closed at once, and the others are
 // served on.
 func TestConnectionLimit(t *testing.T) {
 	l := chromium.DefaultGateLimits()

@@ -70,7 +70,7 @@ type script struct {
 	document runtime.RemoteObjectID
 }
 
-// A world is the isolated world of one document (B117).
+// A world is the isolated world of one document.
 type world struct {
 	key     string // of refs
 	session *chromedp.Target

@@ -42,7 +42,7 @@ func inside(t *testing.T, tab page.Tab, want int, css string) []page.Node {
 }
 
 // Documents of the same origin, of the same site and of another site are read and
-// clicked alike (B117, B134).
+// clicked alike.
 func TestFrames(t *testing.T) {
 	tab, ctx := open(t, "frames.html")
 	n := inside(t, tab, 3, ".in")

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// How a browser is kept to its gate (B248).
+// How a browser is kept to its gate.
 const (
 	ModeNamespace = "namespace" // it has a network of its own, and in it nothing but the gate
 	ModeFlags     = "flags"     // it shares the machine's, and obeys its flags
@@ -37,12 +37,12 @@ type GateOptions struct {
 	Resolver network.Resolver // nil: as for network.Options
 	Mode     string           // "": ModeNamespace where it is available, else ModeFlags
 	Limits   GateLimits       // zero: DefaultLimits
-	// AnyServerName leaves what is in tunnels unread (B240): require_sni off.
+	// AnyServerName leaves what is in tunnels unread: require_sni off.
 	AnyServerName bool
 }
 
 // A Gate is the way out of one browser process. It denies everything until a
-// policy is bound to it (B238). Safe for concurrent use.
+// policy is bound to it. Safe for concurrent use.
 type Gate struct {
 	o       GateOptions
 	server  *http.Server
@@ -171,7 +171,7 @@ func (g *Gate) die(err error) {
 }
 
 // Dead is closed when nothing is accepted any more: the gate was closed, or its
-// listener failed, which leaves the browser without a network (B244).
+// listener failed, which leaves the browser without a network.
 func (g *Gate) Dead() <-chan struct{} { return g.dead }
 
 // Err is why the gate is dead: ErrClosed, or what failed; nil while it is not.
@@ -182,7 +182,7 @@ func (g *Gate) Err() error {
 }
 
 // Bind puts the gate under the policy of a run, with counts of its own. What was
-// under the one before ends (B170).
+// under the one before ends.
 func (g *Gate) Bind(b GateBinding) { g.swap(g.bind(b)) }
 
 // Unbind has the gate deny everything.
@@ -217,7 +217,7 @@ func (g *Gate) Close() error {
 	return err
 }
 
-// connection keeps the connections that are no tunnels to their number (B241).
+// connection keeps the connections that are no tunnels to their number.
 func (g *Gate) connection(c net.Conn, s http.ConnState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -262,19 +262,19 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // A GateBinding is a run as its gate sees it.
 type GateBinding struct {
 	Policy *network.Policy // of the connection; nil allows nothing
-	// Bytes may pass in both directions; 0 is network.run_bytes (B241). Passed counts
+	// Bytes may pass in both directions; 0 is network.run_bytes. Passed counts
 	// them, with those of the run's own requests if it is theirs too; nil: a count of
 	// the browser's alone.
 	Bytes  int64
 	Passed *atomic.Int64
-	// Denied is told of denials, merged (B243); nil for nobody. It is called from one
+	// Denied is told of denials, merged; nil for nobody. It is called from one
 	// goroutine at a time, not after Unbind, Bind or Close has returned, and must not
 	// call the gate.
 	Denied func(Denial)
 }
 
 // A bound is a binding at work. Nothing of it is shared with the next one, not
-// even an idle connection (S72).
+// even an idle connection.
 type bound struct {
 	policy    *network.Policy
 	dialer    *network.Dialer
@@ -350,7 +350,7 @@ func verdictOf(err error) string {
 	return ""
 }
 
-// GateLimits bound what a browser can do to the host through its gate (B241).
+// GateLimits bound what a browser can do to the host through its gate.
 type GateLimits struct {
 	Tunnels     int           // open at once
 	Connections int           // from the browser, beside tunnels

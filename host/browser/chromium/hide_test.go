@@ -33,7 +33,7 @@ func redPixels(t *testing.T, p page.Picture) (n int) {
 }
 
 // A field that holds a secret is in no picture, wherever the page moves it and
-// whatever it does against being hidden (B33, B39).
+// whatever it does against being hidden.
 func TestScreenshotHidesMovingSecrets(t *testing.T) {
 	for name, script := range map[string]string{
 		"each frame":   `let i=0;(function f(){i++;a.style.left=(i%2?600:10)+'px';a.style.top=(i*37%300)+'px';requestAnimationFrame(f)})()`,

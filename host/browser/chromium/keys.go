@@ -46,7 +46,7 @@ var modifierKeys = map[string]struct {
 }
 
 // refusedKeys are the chords that are for the browser and not for a page: those of
-// its developer tools, its windows and tabs (B27). They are written with the
+// its developer tools, its windows and tabs. They are written with the
 // modifiers in the order Alt, Control, Meta, Shift.
 var refusedKeys = map[string]bool{
 	"control+shift+i": true, "control+shift+j": true, "control+shift+c": true, "control+shift+k": true, "control+u": true, "control+shift+m": true,

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// What a page calls a file is a name and nothing else (B252).
+// What a page calls a file is a name and nothing else.
 func TestFileName(t *testing.T) {
 	for said, want := range map[string]string{
 		"a.csv": "a.csv", "../../a.csv": "a.csv", `C:\x\a.csv`: "a.csv", "": "download", "..": "download", "/": "download", "a\x00\nb": "ab", "\xff.txt": "\uFFFD.txt",
@@ -24,7 +24,7 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// A chord presses its modifiers first and lets go of them last (B27).
+// A chord presses its modifiers first and lets go of them last.
 func TestChord(t *testing.T) {
 	c, err := parseChord("Control+Shift+ArrowLeft")
 	if err != nil || len(c.modifiers) != 2 || c.bits != 2|8 || len(c.press) != 2 || c.press[0].Key != "ArrowLeft" || c.press[0].Modifiers != 2|8 || c.press[1].Type != input.DispatchKeyEventTypeKeyUp {

@@ -50,7 +50,7 @@ func host(dir string) {
 }
 
 // A host that is killed takes its browser with it, and the next one finds and ends
-// what was left (B177, B178).
+// what was left.
 func TestHostsEnd(t *testing.T) {
 	o := options(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^$")

@@ -31,7 +31,7 @@ func (b *Browser) Lost() <-chan struct{} { return b.lost }
 // Health tells that Fault may say something else now.
 func (b *Browser) Health() <-chan struct{} { return b.health }
 
-// Fault is computed from what is so now (B166): nil, page.ErrLost or page.ErrGone.
+// Fault is computed from what is so now: nil, page.ErrLost or page.ErrGone.
 func (b *Browser) Fault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *Browser) Fault() error {
 }
 
 // watch waits for the end of the process or of the connection, whichever is first,
-// and makes one of the other (B196).
+// and makes one of the other.
 func (b *Browser) watch() {
 	defer b.working.Done()
 	cause := ErrExited
@@ -116,13 +116,13 @@ func (b *Browser) why(ctx context.Context, err error) error {
 	return err
 }
 
-// gracefulLimit is how long a browser has to end by itself (B194).
+// gracefulLimit is how long a browser has to end by itself.
 const gracefulLimit = 3 * time.Second
 
 // Close asks the browser to end, which keeps what was written to its profile a
-// moment ago, and kills what is left after 3 s or when ctx ends (B194). It returns
+// moment ago, and kills what is left after 3 s or when ctx ends. It returns
 // when the process was waited for and nothing runs under its uid or profile any
-// more; an error says that something does (B178). Every call waits for the same end.
+// more; an error says that something does. Every call waits for the same end.
 func (b *Browser) Close(ctx context.Context) error {
 	b.closing.Do(func() {
 		defer close(b.closed)

@@ -20,7 +20,7 @@ const markLimit = 200
 // listeners makes known to a world which of its elements hear the pointer or keys:
 // only the browser can say, since a world does not see the listeners of another.
 // Elements that are known stay known. A failure leaves it at that; listeners are one
-// sign of several (B137). Open shadow trees are asked for one by one: asked to go into
+// sign of several. Open shadow trees are asked for one by one: asked to go into
 // them by itself, Chromium 148 crashes. It reports whether there was anything new.
 func (t *Tab) listeners(ctx context.Context, w *world) bool {
 	begun := time.Now()

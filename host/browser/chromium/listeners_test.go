@@ -24,8 +24,7 @@ func hears(t *testing.T, ctx context.Context, tab page.Tab, again bool) bool {
 	return false
 }
 
-// Listeners in an open shadow tree, and in one within it, make elements executable
-// (B137).
+// Listeners in an open shadow tree, and in one within it, make elements executable.
 func TestListenersInShadowTrees(t *testing.T) {
 	tab, ctx := open(t, written(`<div id=host></div><script>
 		const inner = host.attachShadow({mode: "open"}); inner.innerHTML = "<p>text</p><section></section>";

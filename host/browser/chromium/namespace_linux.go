@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the gate is inside of a namespace (B248).
+// Where the gate is inside of a namespace.
 const (
 	insidePort = 3128
 	insideURL  = "http://127.0.0.1:3128"

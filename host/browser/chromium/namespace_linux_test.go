@@ -89,7 +89,7 @@ func (p *prisoner) tries(network, address, text string) string {
 	return s
 }
 
-// B248: inside there is the gate and nothing else, and before Attach not even that.
+// Inside there is the gate and nothing else, and before Attach not even that.
 func TestNamespace(t *testing.T) {
 	g, ok := namespaced(t)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 
 // Navigate loads an address and returns when until (commit, dom or load) is reached.
 // page.ErrScheme and page.ErrHost are told before anything is sent, or when a
-// redirect or the committed document had to be refused (B24).
+// redirect or the committed document had to be refused.
 func (t *Tab) Navigate(ctx context.Context, url, until string) (page.Navigation, error) {
 	if err := t.check(url); err != nil {
 		return page.Navigation{}, err
@@ -246,7 +246,7 @@ type load struct {
 	asked     string // the latest hop of the way there
 	status    int
 	redirects int
-	blocked   bool  // the proxy answered in the server's place (B251)
+	blocked   bool  // the proxy answered in the server's place
 	denied    error // page.ErrHost or page.ErrScheme: it was refused
 }
 
@@ -282,7 +282,7 @@ func (l *loads) of(id cdp.LoaderID) *load {
 }
 
 // loaded notes a document that the main frame committed, and takes it back when its
-// address may not be loaded (B24). mu is held.
+// address may not be loaded. mu is held.
 func (t *Tab) loaded(f *cdp.Frame, early bool) {
 	l := &t.loads
 	ld := l.of(f.LoaderID)

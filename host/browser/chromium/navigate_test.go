@@ -11,7 +11,7 @@ import (
 )
 
 // Addresses are judged before they are loaded, on each hop, and when the proxy says
-// so (B24, B250, B251).
+// so.
 func TestNavigateRefuses(t *testing.T) {
 	tab, ctx := open(t, "form.html")
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestBounded(t *testing.T) {
 	look(t, ctx, tab, "#email")
 }
 
-// Every dispatch races a dialog (B37).
+// Every dispatch races a dialog.
 func TestDialogs(t *testing.T) {
 	tab, ctx := open(t, written(`<button id=a onclick="this.textContent=confirm('really?')">ask</button>`))
 	n := look(t, ctx, tab, "#a")[0]
@@ -227,7 +227,7 @@ func TestPopupsAndDownloads(t *testing.T) {
 	}
 }
 
-// A page that changes its address without a document (B148), and one that asks the
+// A page that changes its address without a document, and one that asks the
 // network.
 func TestWithinDocument(t *testing.T) {
 	tab, ctx := open(t, written(`<button id=a onclick="history.pushState(0,'','/next?x=1');fetch('/Some/Path/?q=1').then(r=>console.log('status',r.status,{a:1}))">go</button>`))

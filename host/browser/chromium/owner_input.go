@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Input applies one thing that the owner did (B224). page.ErrKey says that a key is
+// Input applies one thing that the owner did. page.ErrKey says that a key is
 // not for pages, or that the kind of thing is unknown.
 func (s *Screen) Input(ctx context.Context, in page.Input) error {
 	t, err := s.tab()

@@ -68,7 +68,7 @@ func (t *Tab) do(ctx context.Context, seen *world, what func(context.Context, *a
 }
 
 // Click moves the pointer to a point, without waiting for the frame that this
-// causes, presses and releases (B25).
+// causes, presses and releases.
 func (t *Tab) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
 	b, ok := buttons[c.Button]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// B237, B239, S66, S67: what the policy denies is neither looked up nor connected
+// What the policy denies is neither looked up nor connected
 // to, whichever way the browser asks.
 func TestDenied(t *testing.T) {
 	n := &names{answers: map[string][]string{
@@ -85,7 +85,7 @@ func TestDenied(t *testing.T) {
 	if v := g.Verdict("mixed.example.com", 443); v != "address_denied" {
 		t.Errorf("the last verdict is %q", v)
 	}
-	got := g.denials() // B243: no paths, no queries
+	got := g.denials() // No paths, no queries
 	if v := g.Verdict("mixed.example.com", 443); v != "" {
 		t.Errorf("the next run is told %q", v)
 	}
@@ -95,7 +95,7 @@ func TestDenied(t *testing.T) {
 }
 
 // The spellings of loopback that programs disagree about, and some that they
-// agree about: none of them is a host that a policy of names has (S67, B255).
+// agree about: none of them is a host that a policy of names has.
 var spellings = []string{
 	"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0", "127.0.0.1.",
 	"[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]",
@@ -103,7 +103,7 @@ var spellings = []string{
 	"127。0。0。1", "①②⑦.⓪.⓪.①", "127.0.0.1%00.listed.example", "listed.example%2f@127.0.0.1", "[fe80::1%25lo]", "[::1%25lo]",
 }
 
-// S4: no spelling of this machine reaches it.
+// No spelling of this machine reaches it.
 func TestSpellings(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
 	n := &names{}
@@ -124,7 +124,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// S4: a request line that two readers could read differently is refused, and the
+// A request line that two readers could read differently is refused, and the
 // Host header decides nothing.
 func TestAmbiguousTargets(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
@@ -155,7 +155,7 @@ func TestAmbiguousTargets(t *testing.T) {
 }
 
 // A name that changes between look-ups is judged by the answer that is dialled;
-// one that has several answers by the worst (B239, B255).
+// one that has several answers by the worst.
 func TestRebinding(t *testing.T) {
 	c := listenCanary(t, "tcp", "127.0.0.1:0")
 	at := fmt.Sprintf("rebound.example:%d", c.port)
@@ -181,7 +181,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// B242, S64: an owner's own entry reaches this machine, at that port only.
+// An owner's own entry reaches this machine, at that port only.
 func TestPrivate(t *testing.T) {
 	port := serveSite(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, " ", r.RequestURI) })
 	g := gate(t, chromium.GateOptions{}, entry(t, "http://127.0.0.1:"+port, true))
@@ -196,7 +196,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// B170, B238: without a policy everything is denied; a run leaves nothing to the
+// Without a policy everything is denied; a run leaves nothing to the
 // next one.
 func TestBindings(t *testing.T) {
 	one := serveSite(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "one") })

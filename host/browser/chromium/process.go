@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A group is a browser's main process and whatever it started, in one process group
-// (B177).
+// A group is a browser's main process and whatever it started, in one process group.
 type group struct {
 	pid    int
 	exited chan struct{} // the main process has ended

@@ -16,7 +16,7 @@ import (
 )
 
 // Browsers that are started and killed, or ended, leave no process, no zombie, no
-// descriptor, no directory and no goroutine (B178, P11).
+// descriptor, no directory and no goroutine.
 func TestKillLeavesNothing(t *testing.T) {
 	c := campaign.New(t, "kill -9, the browser")
 	o := options(t)

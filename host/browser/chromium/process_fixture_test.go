@@ -61,7 +61,7 @@ func started(t testing.TB, o chromium.Options) *chromium.Browser {
 	}
 	t.Cleanup(func() {
 		if n := b.Facts().Undecodable; n > 0 {
-			t.Errorf("%d events could not be decoded (B179)", n)
+			t.Errorf("%d events could not be decoded", n)
 		}
 		if err := b.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A browser that is killed is lost at once, and no call waits for it (B196, P6).
+// A browser that is killed is lost at once, and no call waits for it.
 func TestKilledBrowserIsLost(t *testing.T) {
 	o := options(t)
 	b := started(t, o)
@@ -55,8 +55,7 @@ func TestKilledBrowserIsLost(t *testing.T) {
 	t.Log("noticed after ", noticed)
 }
 
-// A crashed renderer makes the active tab useless, and is noticed without a probe
-// (B195, B198).
+// A crashed renderer makes the active tab useless, and is noticed without a probe.
 func TestKilledRendererIsNoticed(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
@@ -81,7 +80,7 @@ func TestKilledRendererIsNoticed(t *testing.T) {
 }
 
 // A page that never yields is rescued by ending its script; one whose process stands
-// still is not (B199, P6).
+// still is not.
 func TestProbeOfHungPages(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
@@ -120,7 +119,7 @@ func TestProbeOfHungPages(t *testing.T) {
 	}
 }
 
-// An open dialog silences the page and is no loss (B199).
+// An open dialog silences the page and is no loss.
 func TestProbeBesideADialog(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
@@ -145,8 +144,8 @@ func TestProbeBesideADialog(t *testing.T) {
 	}
 }
 
-// A browser that does not answer at all is killed after the time for a graceful end
-// (B194), and calls end with their contexts.
+// A browser that does not answer at all is killed after the time for a graceful end,
+// and calls end with their contexts.
 func TestHungBrowser(t *testing.T) {
 	b := started(t, options(t))
 	if err := syscall.Kill(b.PID(), syscall.SIGSTOP); err != nil {
@@ -195,8 +194,8 @@ func TestCloseObeysItsContext(t *testing.T) {
 	}
 }
 
-// What a page stored a moment before the end is there at the next start (B194), also
-// beside the lock of a browser that was killed (B183).
+// What a page stored a moment before the end is there at the next start, also
+// beside the lock of a browser that was killed.
 func TestCookiesSurviveClose(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})

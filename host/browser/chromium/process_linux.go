@@ -182,7 +182,7 @@ const (
 
 // Leftovers ends the browsers that an earlier host left behind: every process whose
 // command line names a directory of its data below root and that does not descend from this
-// process (B178). The caller holds the host's data directory, so that no other live
+// process. The caller holds the host's data directory, so that no other live
 // host owns them. It reports how many it ended, and how many withstood.
 func Leftovers(root string) (ended, left int) {
 	return sweep(func(p osProcess, all []osProcess) bool {
@@ -279,7 +279,7 @@ func ownedBy(info os.FileInfo, uid, gid int) bool {
 	return ok && int(s.Uid) == uid && int(s.Gid) == gid
 }
 
-// sharedMemoryEnough is how large /dev/shm must be for a browser to use it (B246).
+// sharedMemoryEnough is how large /dev/shm must be for a browser to use it.
 const sharedMemoryEnough = 512 << 20
 
 func smallSharedMemory() bool {

@@ -21,7 +21,7 @@ func (g *group) kill() {}
 
 func canView() error { return errSystem }
 
-// Leftovers ends the browsers that an earlier host left behind (B178); there are
+// Leftovers ends the browsers that an earlier host left behind; there are
 // none on this system.
 func Leftovers(string) (ended, left int) { return 0, 0 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // A browser whose directories lie in one that only root passes, as /root is, gets
-// them, and sees nothing else of it (B175).
+// them, and sees nothing else of it.
 func TestReach(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only browsers of a root host have uids of their own")

@@ -12,7 +12,7 @@ import (
 )
 
 // A browser whose renderers have no walls is not used, unless the operator says so,
-// and then it is shown (B176).
+// and then it is shown.
 func TestSandboxIsTested(t *testing.T) {
 	o := options(t)
 	o.Wrap = func(cmd *exec.Cmd) error { // what a hostile wrapper, or a careless change, would do

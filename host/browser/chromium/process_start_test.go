@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// What a browser runs with: B175, B176, B177, B245 to B247.
+// What a browser runs with: its uid, its sandbox, its environment, its flags.
 func TestStartedProcess(t *testing.T) {
 	o := options(t)
 	b := started(t, o)
@@ -90,7 +90,7 @@ func descriptors(t *testing.T, pid int) map[string]string {
 	return all
 }
 
-// The command line is the library's list with ours laid over it (B247), read from
+// The command line is the library's list with ours laid over it, read from
 // the library itself.
 func TestArgumentsAreTheLibrarys(t *testing.T) {
 	var library []string
@@ -114,7 +114,7 @@ func TestArgumentsAreTheLibrarys(t *testing.T) {
 	o := chromium.Options{Profile: "/profile", Proxy: "http://127.0.0.1:9"}
 	o.Window.Width, o.Window.Height = 1280, 800
 	ours := chromium.Arguments(o, true)
-	if !slices.Contains(ours, "--disable-dev-shm-usage") { // it depends on the machine (B246)
+	if !slices.Contains(ours, "--disable-dev-shm-usage") { // it depends on the machine
 		library = slices.DeleteFunc(library, func(a string) bool { return a == "--disable-dev-shm-usage" })
 	}
 	slices.Sort(library)

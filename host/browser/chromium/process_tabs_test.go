@@ -18,7 +18,7 @@ func tabIDs(b *chromium.Browser) string {
 }
 
 // Pages that a page opens become tabs in the background, up to the limit, and are
-// closed beyond it (B36).
+// closed beyond it.
 func TestPopupsAreAdopted(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>", "/child": "<title>child</title>"})
@@ -96,7 +96,7 @@ func TestPopupsAreDenied(t *testing.T) {
 	}
 }
 
-// A crash in the background costs that tab and no other (B195).
+// A crash in the background costs that tab and no other.
 func TestBackgroundCrash(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
@@ -116,7 +116,7 @@ func TestBackgroundCrash(t *testing.T) {
 	}
 }
 
-// The last page's end is a loss (B198).
+// The last page's end is a loss.
 func TestLastPageClosed(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
@@ -131,7 +131,7 @@ func TestLastPageClosed(t *testing.T) {
 	}
 }
 
-// Nothing that needs the owner's consent is granted, or asked for (B254).
+// Nothing that needs the owner's consent is granted, or asked for.
 func TestPermissionsAreDenied(t *testing.T) {
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})

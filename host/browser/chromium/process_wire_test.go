@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// Events without a name here are counted, each time (B179); answers are not events,
+// Events without a name here are counted, each time; answers are not events,
 // and what browsers send beside its successor is no news.
 func TestUndecodableEventsAreCounted(t *testing.T) {
 	stream := strings.Join([]string{

@@ -45,7 +45,7 @@ func (o *Options) check() error {
 }
 
 // singletons are a browser's own lock, which one that was killed leaves behind. They
-// may be removed because the caller holds the profile's lock (B183).
+// may be removed because the caller holds the profile's lock.
 var singletons = []string{"SingletonLock", "SingletonCookie", "SingletonSocket"}
 
 // prepare gives the directories to whom the browser runs as, and removes its stale
@@ -164,7 +164,7 @@ func giveAll(root *os.Root, name string, uid, gid int) error {
 
 // Reach reports whether a browser with a uid of its own can be given a directory: it
 // can pass all that lies above, or this process can make it a view of the file system
-// in which it can (B175). The error names the directory that is closed, and what to do.
+// in which it can. The error names the directory that is closed, and what to do.
 func Reach(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -36,7 +36,7 @@ func logged(t *testing.T, ctx context.Context, tab page.Tab, last string) string
 
 const plate = `<div id=x style="width:300px;height:100px;background:#ccc;touch-action:none"></div>`
 
-// An owner's fingers arrive as fingers (B224), in their order and trusted.
+// An owner's fingers arrive as fingers, in their order and trusted.
 func TestOwnersFingers(t *testing.T) {
 	screen, tab, ctx := watched(t, heard(plate, "touchstart touchmove touchend mousedown"))
 	at := nodeOf(t, ctx, tab, "#x").Bounds.Center()
@@ -52,7 +52,7 @@ func TestOwnersFingers(t *testing.T) {
 	}
 }
 
-// What an owner pasted is inserted at once, where the page has its cursor (B231).
+// What an owner pasted is inserted at once, where the page has its cursor.
 func TestOwnersPaste(t *testing.T) {
 	screen, tab, ctx := watched(t, heard("<textarea id=x>one </textarea>", "keydown paste input"))
 	n := nodeOf(t, ctx, tab, "#x")
@@ -72,7 +72,7 @@ func TestOwnersPaste(t *testing.T) {
 }
 
 // A pointer that rests, also where the page has no doctype and :hover means links
-// alone, and one that drags: move, press, moves, release (B143).
+// alone, and one that drags: move, press, moves, release.
 func TestHoverAndDrag(t *testing.T) {
 	_, tab, ctx := watched(t, heard(plate, "mouseenter mouseleave mousedown mousemove mouseup"))
 	box := nodeOf(t, ctx, tab, "#x").Bounds
@@ -109,7 +109,7 @@ func TestFocus(t *testing.T) {
 }
 
 // A document that comes back from the browser's cache of pages is one that can be
-// read and used, and what is known of it is its own (B24, B230).
+// read and used, and what is known of it is its own.
 func TestPageComesBack(t *testing.T) {
 	screen, tab, ctx := watched(t, written(`<button id=x onclick="this.textContent='pressed'">Press</button><p id=log></p><script>onpageshow = e => { document.getElementById("log").textContent = "shown " + e.persisted }</script>`))
 	first := nodeOf(t, ctx, tab, "#x")
@@ -151,7 +151,7 @@ func TestPageComesBack(t *testing.T) {
 }
 
 // A frame of one site within a frame of another within the page: read, and clicked at
-// the right place (B117, B134).
+// the right place.
 func TestNestedForeignFrames(t *testing.T) {
 	of := func(site, body string) string { return "http://" + site + ".test/html?body=" + url.QueryEscape(body) }
 	inner := of("three", `<button id=deep onclick="this.textContent='pressed'">Deep</button>`)
@@ -187,8 +187,7 @@ func TestNestedForeignFrames(t *testing.T) {
 }
 
 // A page that is laid out wider than a phone's screen, or shown larger, is touched
-// where the owner touches its picture, and covered where the picture shows a secret
-// (B220, B224, B232).
+// where the owner touches its picture, and covered where the picture shows a secret.
 func TestOwnersPhone(t *testing.T) {
 	for name, head := range map[string]string{
 		"no width of its own": "", "the phone's": `<meta name=viewport content="width=device-width">`, "twice as large": `<meta name=viewport content="width=390,initial-scale=2">`,
@@ -252,7 +251,7 @@ func TestOwnersPhone(t *testing.T) {
 }
 
 // A picture that is being taken changes how the browser counts pixels for a moment.
-// What an owner clicks meanwhile is hit all the same, and a new size stays (B224, B232).
+// What an owner clicks meanwhile is hit all the same, and a new size stays.
 func TestOwnersClickDuringPictures(t *testing.T) {
 	screen, tab, ctx := watched(t, heard(`<div id=x style="position:absolute;left:600px;top:900px;width:120px;height:40px;background:#ccc"></div>`, "click"))
 	stop := make(chan struct{})

@@ -81,7 +81,7 @@ type question struct {
 }
 
 // Read looks at the page once: one call in each document that cannot be seen into
-// from another, all at the same time (B117).
+// from another, all at the same time.
 func (t *Tab) Read(ctx context.Context, q page.Query) (*page.Observation, error) {
 	if q.Limit <= 0 || q.Limit > nodesLimit {
 		q.Limit = nodesLimit
@@ -240,7 +240,7 @@ func (t *Tab) observation(main *world, glances map[*world]*glance, q page.Query)
 	return o, nil
 }
 
-// revise raises the revision when the page says something else than before (B112).
+// revise raises the revision when the page says something else than before.
 // Reads compare what it says each time, so nothing in the page has to watch for
 // changes. mu is held.
 func (t *Tab) revise(document string, d page.Digests) int64 {
@@ -252,7 +252,7 @@ func (t *Tab) revise(document string, d page.Digests) int64 {
 	return l.revision
 }
 
-// fingerprint is B114: of the path, the structure and the text.
+// fingerprint is a digest of the path, the structure and the text.
 func fingerprint(address string, d page.Digests) string {
 	path := address
 	if u, err := url.Parse(address); err == nil {

@@ -29,7 +29,7 @@ type passage struct {
 	S     float64    `json:"s"`
 }
 
-// Ready makes the checks of B134 on one node, in one call in its document and one in
+// Ready makes the checks before an input on one node, in one call in its document and one in
 // each document around it that cannot see into it. It looks at the box in an
 // animation frame after the first look, unless a read saw the same box at least a
 // frame's time before: so it costs no frame that is not needed. Whether the node may
@@ -181,7 +181,7 @@ func (t *Tab) watched() *world {
 const aimTime = 5 * time.Second
 
 // aim has the next click turned away unless it hits the node that Ready looked at
-// last (B132).
+// last.
 func (w *world) aim(ctx context.Context) error {
 	err := w.call(ctx, nil, "aimed", aimTime.Milliseconds())
 	if errors.Is(err, errWorld) {
@@ -194,8 +194,8 @@ func (w *world) aim(ctx context.Context) error {
 // says nothing before the next one is there.
 const countLimit = 500 * time.Millisecond
 
-// counted is how many trusted events arrived at the node that Ready looked at last
-// (B139), and whether a click was turned away; -1 is unknown, as it is when the
+// counted is how many trusted events arrived at the node that Ready looked at last,
+// and whether a click was turned away; -1 is unknown, as it is when the
 // document is gone.
 func (t *Tab) counted(ctx context.Context, w *world) (arrived int, turned bool) {
 	ctx, cancel := context.WithTimeout(ctx, countLimit)

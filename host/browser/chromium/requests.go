@@ -17,8 +17,8 @@ import (
 
 const (
 	requestsKept  = 300
-	requestsShown = 100 // B62
-	// deniedHeader is what the proxy's own answer says (B251).
+	requestsShown = 100
+	// deniedHeader is what the proxy's own answer says.
 	deniedHeader = "Sluice-Egress"
 )
 
@@ -47,7 +47,7 @@ type seen struct {
 func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*seen) }
 
 // sent notes a request, and stops a navigation to where the page may not go, on each
-// hop of it (B24, B250). mu is held.
+// hop of it. mu is held.
 func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 	main := ev.Type == cdpnetwork.ResourceTypeDocument && s == t.session && ev.FrameID == t.frames.main
 	if main {
@@ -245,7 +245,7 @@ func (n *traffic) busy() bool {
 	return false
 }
 
-// statusVerdict is what a status says about trying again (B62).
+// statusVerdict is what a status says about trying again.
 func statusVerdict(status int) string {
 	switch {
 	case status >= 500:
@@ -265,7 +265,7 @@ func denied(r *cdpnetwork.Response) bool {
 	return false
 }
 
-// Requests are those that were begun after the mark, the newest 100 (B62).
+// Requests are those that were begun after the mark, the newest 100.
 func (t *Tab) Requests(since page.Mark) []page.RequestSeen {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -49,7 +49,7 @@ func (s sandbox) String() string {
 	return "no own " + strings.Join(missing, ", ") + " seen"
 }
 
-// whole reports whether every wall of B176 was seen to stand. Who may not look at a
+// whole reports whether every wall of the sandbox was seen to stand. Who may not look at a
 // renderer's network namespace takes one in user and pid namespaces of its own, with
 // a filter, for whole: the browser makes all of them in one step.
 func (s sandbox) whole() bool {
@@ -62,7 +62,7 @@ const (
 	sandboxPause = 10 * time.Millisecond
 )
 
-// safe is the self-test of B176, and the rule of B174 for a browser that turns out
+// safe is the self-test of the sandbox, and the refusal of a browser that turns out
 // to be the headless shell.
 func (b *Browser) safe(ctx context.Context) error {
 	if b.product == "HeadlessChrome" && !b.options.Namespace && !b.options.Binary.Shell {

@@ -98,7 +98,7 @@ func (s *Screen) main(ctx context.Context, do func(context.Context, *Tab, *world
 	})
 }
 
-// SetViewport changes the size of the active tab (B224).
+// SetViewport changes the size of the active tab.
 func (s *Screen) SetViewport(ctx context.Context, v page.Viewport) error {
 	t, err := s.tab()
 	if err != nil {
@@ -212,7 +212,7 @@ func (t *Tab) worldAt(ctx context.Context, w *world, at page.Point) (*world, pag
 	return w, at, nil
 }
 
-// Set gives a control what the owner chose (B227).
+// Set gives a control what the owner chose.
 func (s *Screen) Set(ctx context.Context, node page.Ref, set page.Setting) error {
 	t, err := s.tab()
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *Screen) Set(ctx context.Context, node page.Ref, set page.Setting) error
 	return err
 }
 
-// Secrets are the boxes on the screen of password fields and of the nodes in also (B220).
+// Secrets are the boxes on the screen of password fields and of the nodes in also.
 // Those of a page that moves on the screen meanwhile are not known.
 func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, error) {
 	t, err := s.tab()
@@ -275,7 +275,7 @@ func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, erro
 	return list, err
 }
 
-// Elements are what the owner can choose from without seeing the picture (B233).
+// Elements are what the owner can choose from without seeing the picture.
 func (s *Screen) Elements(ctx context.Context, limit int) ([]page.Node, error) {
 	t, err := s.tab()
 	if err != nil {
@@ -350,7 +350,7 @@ func (t *Tab) chooserOpened(s *chromedp.Target, ev *cdpage.EventFileChooserOpene
 	t.poke()
 }
 
-// Choosing is true while the page waits for files (B228).
+// Choosing is true while the page waits for files.
 func (s *Screen) Choosing() bool {
 	t, err := s.tab()
 	if err != nil {
@@ -393,7 +393,7 @@ func (t *Tab) chosen(ctx context.Context, paths []string) error {
 	})
 }
 
-// Navigate goes back, forward, reloads or stops (B230).
+// Navigate goes back, forward, reloads or stops.
 func (s *Screen) Navigate(ctx context.Context, do string) error {
 	t, err := s.tab()
 	if err != nil {

@@ -22,7 +22,7 @@ func watched(t *testing.T, address string) (page.Screen, page.Tab, context.Conte
 }
 
 // Frames come as fast as a page animates, none is kept back, and they go on after a
-// navigation to another site (B217, B218).
+// navigation to another site.
 func TestCast(t *testing.T) {
 	screen, tab, ctx := watched(t, "moving.html")
 	cast, stop := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func TestCast(t *testing.T) {
 	}
 }
 
-// What the owner does arrives as a person's input (B224).
+// What the owner does arrives as a person's input.
 func TestOwnersInput(t *testing.T) {
 	screen, tab, ctx := watched(t, "form.html")
 	n := look(t, ctx, tab, "#email", "#terms")

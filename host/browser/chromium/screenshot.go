@@ -30,8 +30,8 @@ const (
 
 // Screenshot takes a picture of what the tab shows, or of the whole page. Nodes to
 // cover draw nothing while it is taken, so that it does not show them wherever the
-// page moves them, and are painted over where they were just before and just after
-// (B33). Where the page meddled with that, all of the picture is. page.ErrTooLarge
+// page moves them, and are painted over where they were just before and just after.
+// Where the page meddled with that, all of the picture is. page.ErrTooLarge
 // says that it does not fit 4 MiB or 25 Mpx at any quality.
 func (t *Tab) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
 	var p page.Picture

@@ -26,14 +26,14 @@ import (
 // TabOptions say what a tab may load and what becomes of what it offers.
 type TabOptions struct {
 	// Allowed judges an address before it is loaded and after it was committed: nil,
-	// page.ErrScheme or page.ErrHost (B250). nil allows what the scheme list does.
+	// page.ErrScheme or page.ErrHost. nil allows what the scheme list does.
 	// It is called from any goroutine and returns at once.
 	Allowed func(url string) error
 	// Refused says why the proxy did not let a load through that failed: nil, or
 	// page.ErrHost. What a browser sees of a tunnel that was denied is no different
 	// from a server that is down. It is called as Allowed is.
 	Refused func(url string) error
-	// Downloads is the directory that downloads go to; "" denies them (B252).
+	// Downloads is the directory that downloads go to; "" denies them.
 	// MayDownload is asked for each one and counts it: false ends it. nil allows all.
 	// It is called from any goroutine and returns at once.
 	Downloads   string
@@ -108,7 +108,7 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 }
 
 // prepare turns on what the tab needs, and off what the library turned on: with the
-// DOM domain a busy page can fill a queue and block the tab (B117).
+// DOM domain a busy page can fill a queue and block the tab.
 func (t *Tab) prepare(ctx context.Context) error {
 	if err := t.hush(ctx, t.session); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (t *Tab) Focus(ctx context.Context) error {
 // Close closes the tab. It may be repeated.
 func (t *Tab) Close(ctx context.Context) error { return t.browser.closeTab(ctx, t) }
 
-// dialogOpen reports whether a dialog is known to be open (B199).
+// dialogOpen reports whether a dialog is known to be open.
 func (t *Tab) dialogOpen() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +225,7 @@ func (t *Tab) wake() {
 
 const blank = "about:blank"
 
-// check judges an address of a main frame (B250): http and https that the caller
+// check judges an address of a main frame: http and https that the caller
 // allows, and the blank page.
 func (t *Tab) check(address string) error {
 	if address == blank || address == "" || strings.HasPrefix(address, blank+"#") {

@@ -202,7 +202,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// B132: a click that is aimed does not reach another element than the one that was
+// A click that is aimed does not reach another element than the one that was
 // looked at, whatever comes between.
 func TestClickTurnedAway(t *testing.T) {
 	const other = `<style>*{margin:0}button{width:200px;height:40px;display:block}</style><div id=over></div><button id=save>Save</button><button id=other>Other</button>
@@ -240,7 +240,7 @@ func TestClickTurnedAway(t *testing.T) {
 	}
 }
 
-// B132, B139: a click counts where it arrives on what a page drew anew in the place of
+// A click counts where it arrives on what a page drew anew in the place of
 // what was looked at, if that is the same by name and nature, and not otherwise.
 func TestClickOnWhatWasDrawnAnew(t *testing.T) {
 	for then, want := range map[string]bool{"<button>Save</button>": true, "<button><b>Save</b></button>": true, "<button>Delete</button>": false, "<a href=/form.html>Save</a>": false, "": false} {

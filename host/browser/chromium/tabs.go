@@ -89,7 +89,7 @@ func (b *Browser) NewTab(ctx context.Context) (page.Tab, error) {
 }
 
 // Reset closes all tabs but a fresh, empty one, which is the active one then, as
-// before the next run of a connection (B170).
+// before the next run of a connection.
 func (b *Browser) Reset(ctx context.Context) error {
 	b.mu.Lock()
 	old := slices.Clone(b.tabs)
@@ -193,7 +193,7 @@ func (b *Browser) remove(id target.ID) *Tab {
 	return t
 }
 
-// crashed is a renderer's end. The active tab stays, and is of no use (B195); one in
+// crashed is a renderer's end. The active tab stays, and is of no use; one in
 // the background is closed.
 func (b *Browser) crashed(id target.ID) {
 	b.mu.Lock()
@@ -277,7 +277,7 @@ func (b *Browser) next() bool {
 	return !gone(b.lost)
 }
 
-// receive adopts a page or closes it (B36), and tells the tab that opened it.
+// receive adopts a page or closes it, and tells the tab that opened it.
 func (b *Browser) receive(ctx context.Context, info *target.Info) {
 	b.mu.Lock()
 	first := b.opened == 0
@@ -356,7 +356,7 @@ func (b *Browser) adopt(ctx context.Context, id target.ID) (*Tab, error) {
 }
 
 // bury deals with a tab that crashed in the background, or whose session ended: one
-// that still exists and is active is of no use (B195), every other one is closed.
+// that still exists and is active is of no use, every other one is closed.
 func (b *Browser) bury(ctx context.Context, t *Tab) {
 	exists := false
 	if all, err := cdp.Call(ctx, b.cdp, target.GetTargets, target.GetTargetsParams{}); err == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// connect serves CONNECT (B240). The server is connected to before the browser is
+// connect serves CONNECT. The server is connected to before the browser is
 // told of it, and gets its first byte once what the tunnel begins with was read.
 func (g *Gate) connect(b *bound, w http.ResponseWriter, r *http.Request) {
 	to, ok := authority(r.RequestURI)
@@ -179,7 +179,7 @@ func (t *tunnel) upgrade(request []byte) bool {
 	return false
 }
 
-// relay passes both directions on until both have ended, half by half (B241).
+// relay passes both directions on until both have ended, half by half.
 func (t *tunnel) relay() {
 	var up sync.WaitGroup
 	up.Go(func() { t.copy(t.server, t.browser) })
@@ -226,7 +226,7 @@ const mostPreamble = 64 << 10
 
 var errPreamble = errors.New("a tunnel begins with too much")
 
-// An preamble reads what a tunnel begins with and keeps it (B240).
+// An preamble reads what a tunnel begins with and keeps it.
 type preamble struct {
 	from   io.Reader
 	seen   []byte

@@ -78,7 +78,7 @@ func encryptedHello(t *testing.T, public string) []byte {
 	return append([]byte{byte(len(one) >> 8), byte(len(one))}, one...)
 }
 
-// B240: what a tunnel begins with, each in one piece and byte by byte.
+// What a tunnel begins with, each in one piece and byte by byte.
 func TestOpenings(t *testing.T) {
 	const host = "site.example"
 	named := func(name string) []byte { return hello(t, &tls.Config{ServerName: name}) }
@@ -187,7 +187,7 @@ func FuzzAuthority(f *testing.F) {
 	})
 }
 
-// B240: TLS through the gate is the server's and the browser's own.
+// TLS through the gate is the server's and the browser's own.
 func TestTunnel(t *testing.T) {
 	port := secure(t)
 	g := gate(t, chromium.GateOptions{Resolver: here("site.example")}, entry(t, "site.example:"+port, true))
@@ -289,7 +289,7 @@ func echo(t *testing.T) string {
 	})
 }
 
-// B241: the end of one direction is passed on, and the other goes on.
+// The end of one direction is passed on, and the other goes on.
 func TestHalfClose(t *testing.T) {
 	port := echo(t)
 	g := gate(t, chromium.GateOptions{AnyServerName: true}, entry(t, "127.0.0.1:"+port, true))
@@ -318,7 +318,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// B241: the caps of tunnels.
+// The caps of tunnels.
 func TestTunnelLimits(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -393,7 +393,7 @@ func TestTunnelLimits(t *testing.T) {
 	})
 }
 
-// B241: a run has one budget of bytes, for its own requests and for its browser.
+// A run has one budget of bytes, for its own requests and for its browser.
 func TestBytesOfTheRun(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -414,7 +414,7 @@ func TestBytesOfTheRun(t *testing.T) {
 	deniedPage(t, r, body)
 }
 
-// B244: a gate that fails says so, and one that is closed ends all it had.
+// A gate that fails says so, and one that is closed ends all it had.
 func TestEnd(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)

@@ -20,7 +20,7 @@ import (
 )
 
 // A wire is the way to a browser: the two pipes that it inherits, and a count of
-// what came over them that the library does not know (B179).
+// what came over them that the library does not know.
 type wire struct {
 	*chromedp.PipeConn
 	files       []*os.File // the browser's ends, until it has them
@@ -148,7 +148,7 @@ const toldFrom = 1 << 30
 
 // tell sends a command and leaves its answer to nobody. A command that is sent after
 // it returned comes after it. The library has only calls that wait, and a pointer's
-// move is answered a frame late (B25).
+// move is answered a frame late.
 func (w *wire) tell(ctx context.Context, session target.SessionID, method string, params any) error {
 	buf, err := jsonv2.Marshal(params, chromedp.DefaultMarshalOptions)
 	if err != nil {

@@ -114,7 +114,7 @@ var groups atomic.Int64
 var inpageFiles embed.FS
 
 // worldName is that of the isolated world in each document: it sees the page's
-// document, and the page's scripts see nothing of it (B117).
+// document, and the page's scripts see nothing of it.
 const worldName = "sluice"
 
 // inpageSource is the one script that runs there. It is fixed: nothing of a request

@@ -8,11 +8,11 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxDispatches of one action (B101).
+// maxDispatches of one action.
 const maxDispatches = 4
 
 // An act is one action while it runs: its result, which grows, and what recovery
-// keeps across cycles (B100).
+// keeps across cycles.
 type act struct {
 	*verb
 	kind verbKind
@@ -53,7 +53,7 @@ type act struct {
 	release    func() // staged files
 	document   string // that was given them
 	blocked    string // why a part of the control could not be used
-	rich       bool   // B59 was tried
+	rich       bool   // a richer look was tried
 	cycles     cycles
 	details    map[string]any
 	work       any // what the verb's kind keeps between its steps
@@ -80,7 +80,7 @@ func (v *verb) newAct() *act {
 	return a
 }
 
-// settle settles the delta from the element as it is before the dispatch (B52).
+// settle settles the delta from the element as it is before the dispatch.
 func (a *act) settle(n *page.Node) {
 	p, origin := Delta(a.req, n)
 	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == OriginDefault {
@@ -132,7 +132,7 @@ const maxTurned = 5
 
 // pass goes through resolution, execution and verification once. A nil fault is
 // success, or the wait for an expect. A click that was turned away is one more check
-// that failed before a dispatch (B132, B135).
+// that failed before a dispatch.
 func (a *act) pass() *fault {
 	for n := 0; ; n++ {
 		if f := a.resolve(); f != nil || a.refused != nil {
@@ -162,7 +162,7 @@ func (a *act) pass() *fault {
 	}
 }
 
-// move records a state; false for one that B43 does not allow.
+// move records a state; false for one that the lifecycle does not allow.
 func (a *act) move(to string) bool {
 	if !CanMove(a.res.State, to, to == Resolved && a.cycles.state.Attempts > 0) {
 		return false
@@ -177,7 +177,7 @@ func (a *act) broken() *fault {
 	return &fault{code: Unknown, detail: detailInternal, stage: StageDispatch}
 }
 
-// mayDispatch is the one permission to act on the page (B95, B96).
+// mayDispatch is the one permission to act on the page.
 func (a *act) mayDispatch() bool {
 	if a.dispatches == 0 {
 		return true
@@ -228,7 +228,7 @@ func (a *act) told() bool {
 }
 
 // dispatch hands the action to the browser, once. A fault or refusal says that
-// there is nothing to verify; everything else is for the page to show (B57).
+// there is nothing to verify; everything else is for the page to show.
 func (a *act) dispatch() *fault {
 	if !a.mayDispatch() {
 		return &fault{code: VerificationFailed, detail: "not_repeatable", stage: StageVerify}
@@ -323,7 +323,7 @@ func (a *act) executed(f *fault, d page.Delivery) *fault {
 	return f
 }
 
-// submits tells of the first side effect on a page that holds a sealed value (B41).
+// submits tells of the first side effect on a page that holds a sealed value.
 func (a *act) submits() {
 	if a.opt.Secrets == nil || a.res.ActionType != SideEffect {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// The interaction modes of adjust, in order (B143).
+// The interaction modes of adjust, in order.
 const (
 	modeSemantic   = "semantic"
 	modeGesture    = "gesture"
@@ -14,8 +14,8 @@ const (
 )
 
 const (
-	maxAdjustPresses = 200 // of keys, in one attempt (B143)
-	thumb            = 16  // pixels, of a slider whose thumb cannot be measured (B144)
+	maxAdjustPresses = 200 // of keys, in one attempt
+	thumb            = 16  // pixels, of a slider whose thumb cannot be measured
 )
 
 // An adjusting is what adjust knows of its control.
@@ -30,11 +30,10 @@ type adjusting struct {
 	now       float64 // as read last
 	limits    *page.Range
 	node      page.Node
-	why       string // of coordinates (B144)
+	why       string // of coordinates
 }
 
-// adjustFits wants a control with a numeric value (B92), and a value in its range
-// (B142).
+// adjustFits wants a control with a numeric value, and a value in its range.
 func adjustFits(a *act, n *page.Node) *fault {
 	number := n.Tag == "input" && n.Type == "number"
 	fixed := n.Tag == "progress" || n.Tag == "meter" || n.Role == "progressbar" || n.Role == "meter"
@@ -75,7 +74,7 @@ func (w *adjusting) next() bool {
 	return false
 }
 
-// allowed is B144: coordinates only where something better was tried, and all of it
+// allowed lets coordinates be used only where something better was tried, and all of it
 // left the value as it was.
 func (w *adjusting) allowed(mode string) bool {
 	switch mode {
@@ -97,7 +96,7 @@ func (a *act) mode() string {
 	return ""
 }
 
-// moreModes reports whether another attempt has something new to try (B94).
+// moreModes reports whether another attempt has something new to try.
 func (a *act) moreModes() bool {
 	w, ok := a.work.(*adjusting)
 	if !ok || w.attempts >= max(a.req.Adjust.MaxAttempts, 1) {
@@ -115,7 +114,7 @@ func (a *act) measure(w *adjusting) {
 	}
 }
 
-// nextMode takes the next mode, else the tolerance that the guest allowed (B145).
+// nextMode takes the next mode, else the tolerance that the guest allowed.
 func (a *act) nextMode() bool {
 	w, ok := a.work.(*adjusting)
 	if !ok {
@@ -133,7 +132,7 @@ func (a *act) nextMode() bool {
 	return true
 }
 
-// adjustAgain is a further attempt on the control that was resolved (B141).
+// adjustAgain is a further attempt on the control that was resolved.
 func (a *act) adjustAgain() *fault {
 	w, _ := a.work.(*adjusting)
 	if !a.move(Resolved) {
@@ -191,7 +190,7 @@ func (a *act) gesture(w *adjusting) (page.Delivery, error) {
 	return g.all, g.slide()
 }
 
-// coordinate clicks where the value is, and corrects what is left by keys (B144).
+// coordinate clicks where the value is, and corrects what is left by keys.
 func (a *act) coordinate(w *adjusting) (page.Delivery, error) {
 	at := w.point(a.req.Adjust.Value)
 	d, err := a.tab.Click(a.ctx, page.Click{At: at, Button: "left", Count: 1})
@@ -286,7 +285,7 @@ func (k *keys) read() (float64, error) {
 	return k.w.now, nil
 }
 
-// point is where a value is on the track (B144).
+// point is where a value is on the track.
 func (w *adjusting) point(value float64) page.Point {
 	b, part := w.node.Bounds, 0.5
 	if r := w.limits; r != nil && r.Max > r.Min {

@@ -22,7 +22,7 @@ func rows() *engine.Look {
 	return lay(page.Query{}, nodes...)
 }
 
-// TestAmbiguous: nothing that looks the same is chosen silently (B126).
+// TestAmbiguous: nothing that looks the same is chosen silently.
 func TestAmbiguousLook(t *testing.T) {
 	remove := func(f func(*engine.Selector)) *engine.Target {
 		s := &engine.Selector{Selector: page.Selector{Role: "button", Name: "Delete"}}
@@ -75,7 +75,7 @@ func TestClearMargin(t *testing.T) {
 }
 
 // TestCollision: elements that share a stable id are always ambiguous, and up to ten
-// are listed (B125, B126).
+// are listed.
 func TestCollision(t *testing.T) {
 	var nodes []page.Node
 	for i := range 12 {
@@ -96,7 +96,7 @@ func TestCollision(t *testing.T) {
 }
 
 // TestHidden: what is seen is preferred; what is not is named only for the lack of it,
-// so that the check of B134 can say why. A file input is hidden on purpose.
+// so that the check before an input can say why. A file input is hidden on purpose.
 func TestHidden(t *testing.T) {
 	hidden := buttonNode("h", "", "Save")
 	hidden.Type = "hidden"
@@ -114,7 +114,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestSkip: a candidate that was tried is not chosen again (B94).
+// TestSkip: a candidate that was tried is not chosen again.
 func TestSkip(t *testing.T) {
 	l := lay(page.Query{}, buttonNode("a", "", "Go"), buttonNode("b", "", "Go"))
 	f, miss := l.Resolve(engine.NewIdentity(), by(page.Selector{Name: "Go"}), engine.ResolveOptions{Verb: engine.Click, Skip: map[page.Ref]bool{"a": true}})

@@ -13,9 +13,9 @@ import (
 type ResolveOptions struct {
 	// Verb that will act on it; "" and the reading verbs take passive elements too.
 	Verb Verb
-	// Rebind takes the one element that is like the one an id stood for (B130).
+	// Rebind takes the one element that is like the one an id stood for.
 	Rebind bool
-	// Skip are elements that recovery has tried (alternate_candidate, B94).
+	// Skip are elements that recovery has tried (strategy alternate_candidate).
 	Skip map[page.Ref]bool
 	// Delegated takes a passive match that a listener of the document may be for, where
 	// nothing else matches.
@@ -53,7 +53,7 @@ type Found struct {
 	Resolution Resolution
 	// Candidates are ranked, the chosen one first.
 	Candidates []Candidate
-	// Rebound: the id's own element is gone and this one stands in (B130).
+	// Rebound: the id's own element is gone and this one stands in.
 	Rebound bool
 }
 
@@ -73,15 +73,15 @@ type Miss struct {
 	Candidates []Candidate
 }
 
-// most alternates are listed: of a choice, and of a collision (B125).
+// most alternates are listed: of a choice, and of a collision.
 const (
 	maxAlternates = 3
 	maxCollisions = 10
 )
 
-// Resolve chooses the element that a target means (B118 to B126). Exactly one of the
+// Resolve chooses the element that a target means. Exactly one of the
 // results is not nil. The elements that it names get ids of id. Confidence below a
-// threshold is for the caller to refuse (B127).
+// threshold is for the caller to refuse.
 func (l *Look) Resolve(id *Identity, t *Target, o ResolveOptions) (*Found, *Miss) {
 	if t.Selector == nil {
 		return l.byID(id, t.ElementID, o)
@@ -146,7 +146,7 @@ func (l *Look) resolution(id *Identity, score float64, reason string, count int,
 	return r
 }
 
-// byID resolves an element id exactly, or by its replacement (B129, B130).
+// byID resolves an element id exactly, or by its replacement.
 func (l *Look) byID(id *Identity, elementID string, o ResolveOptions) (*Found, *Miss) {
 	r, ok := id.record(elementID)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Kinds of change in a page (B113, B153).
+// Kinds of change in a page.
 const (
 	HierarchyDiff = "hierarchy_diff"
 	TextChange    = "text_change"
@@ -39,7 +39,7 @@ func Changes(before, now page.Digests) []string {
 	return out
 }
 
-// maxRevisions keep their digests (B113).
+// maxRevisions keep their digests.
 const maxRevisions = 16
 
 // A History has the digests of the last revisions of a tab. The zero History is
@@ -75,7 +75,7 @@ func (h *History) At(number int64) (page.Digests, bool) {
 }
 
 // A Settling waits for a change that stays: the digests differ from Baseline in the
-// wanted way and have been equal for Stable (B153).
+// wanted way and have been equal for Stable.
 type Settling struct {
 	Baseline page.Digests
 	Kind     string // "": any
@@ -100,7 +100,7 @@ func (s *Settling) Take(d page.Digests, at time.Time) (kind string, settled bool
 }
 
 // A Turning waits for another page: its fingerprint differs from Previous in two
-// reads that follow each other; reads without one are passed over (B148).
+// reads that follow each other; reads without one are passed over.
 type Turning struct {
 	Previous string
 
@@ -122,7 +122,7 @@ func (t *Turning) Take(fingerprint string) bool {
 	return t.count >= 2
 }
 
-// ChangeReply is the answer of wait for ui_change (B153).
+// ChangeReply is the answer of wait for ui_change.
 type ChangeReply struct {
 	Success  bool          `json:"success"`
 	Observed *string       `json:"observed_change"`
@@ -165,7 +165,7 @@ func (v *verb) uiChange() (any, *Refusal) {
 }
 
 // baseline is the revision that was asked for, else what the page was before the
-// latest action that no wait has consumed, else what it is now (B153).
+// latest action that no wait has consumed, else what it is now.
 func (c *changing) baseline() {
 	p := c.unconsumed()
 	if p != nil {

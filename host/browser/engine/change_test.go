@@ -27,7 +27,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestHistory: the last 16 revisions keep their digests (B113).
+// TestHistory: the last 16 revisions keep their digests.
 func TestHistory(t *testing.T) {
 	var h engine.History
 	for i := range 20 {
@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 }
 
 // TestSettling: a change counts once it has stayed for the window, and one that is
-// taken back does not count at all (B153).
+// taken back does not count at all.
 func TestSettling(t *testing.T) {
 	base, text, both := page.Digests{Text: "a"}, page.Digests{Text: "b"}, page.Digests{Text: "b", State: "x"}
 	type read struct {
@@ -84,7 +84,7 @@ func TestSettling(t *testing.T) {
 }
 
 // TestTurning: another fingerprint in two consecutive reads, those without one passed
-// over (B148).
+// over.
 func TestTurning(t *testing.T) {
 	for _, c := range []struct {
 		reads []string

@@ -21,16 +21,16 @@ func TestClickProved(t *testing.T) {
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
 		if took := time.Since(from); took != 100*time.Millisecond {
-			t.Errorf("B260: took %v beyond the floor of 100ms", took)
+			t.Errorf("took %v beyond the floor of 100ms", took)
 		}
 		if b.calls["read"] != 3 || b.calls["ready"] != 1 || b.sent != 1 {
 			t.Errorf("round trips: %v", b.calls)
 		}
 		if r.ActionType != engine.SideEffect || r.ActionTypeSource != engine.FromTable {
-			t.Errorf("B47: %s from %s", r.ActionType, r.ActionTypeSource)
+			t.Errorf("%s from %s", r.ActionType, r.ActionTypeSource)
 		}
 		if len(b.signals) != 1 || b.signals[0].Verification != "verified" || b.counts["first_pass_verified_total"] != 1 {
-			t.Errorf("B65: %+v", b.signals)
+			t.Errorf("%+v", b.signals)
 		}
 	})
 }
@@ -41,13 +41,13 @@ func TestNothingHappens(t *testing.T) {
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.VerificationFailed, "")
 		if b.sent != 1 {
-			t.Errorf("B96: dispatched %d times", b.sent)
+			t.Errorf("dispatched %d times", b.sent)
 		}
 		if *r.FailureReason != engine.ReasonUnchanged || r.Verification.Result != "inconclusive" || r.Verification.Ambiguous {
-			t.Errorf("B58, B88: %+v", r.Verification)
+			t.Errorf("%+v", r.Verification)
 		}
 		if got := r.Terminal.Strategies; len(got) == 0 || got[0] != engine.StateRefresh {
-			t.Errorf("B94: %v", got)
+			t.Errorf("%v", got)
 		}
 	})
 }
@@ -58,13 +58,13 @@ func TestAnotherChangeIsNoProof(t *testing.T) {
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.VerificationFailed, "")
 		if *r.FailureReason != engine.ReasonChanged {
-			t.Errorf("B88: %s", *r.FailureReason)
+			t.Errorf("%s", *r.FailureReason)
 		}
 	})
 }
 
 func TestRolledBack(t *testing.T) {
-	within(t, shop, func(b *bench) { // P3: an optimistic update that is taken back
+	within(t, shop, func(b *bench) { // An optimistic update that is taken back
 		b.on["n0"] = func() {
 			b.nodes[1].Text = "Saved"
 			b.later(50*time.Millisecond, func() { b.nodes[1].Text = "idle" })
@@ -74,7 +74,7 @@ func TestRolledBack(t *testing.T) {
 }
 
 func TestOscillation(t *testing.T) {
-	within(t, shop, func(b *bench) { // B71
+	within(t, shop, func(b *bench) {
 		n := 0
 		b.hook = func(name string, _ int) error {
 			if name == "read" && b.sent > 0 {
@@ -100,13 +100,13 @@ func TestLateEffect(t *testing.T) {
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
 		if b.sent != 1 || r.Recovery == nil || r.Recovery.Attempts != 1 || r.Recovery.Strategy != engine.StateRefresh {
-			t.Errorf("B103: sent %d, %+v", b.sent, r.Recovery)
+			t.Errorf("sent %d, %+v", b.sent, r.Recovery)
 		}
 	})
 }
 
 func TestAlreadyTrue(t *testing.T) {
-	within(t, shop, func(b *bench) { // B20
+	within(t, shop, func(b *bench) {
 		b.nodes[1].Text = "Saved"
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.VerificationFailed, "already_true_before")
@@ -123,7 +123,7 @@ func TestAlreadyTrue(t *testing.T) {
 }
 
 func TestAnyWantsTheMemberThatChanged(t *testing.T) {
-	within(t, shop, func(b *bench) { // B20: under any the satisfied member itself must have become true
+	within(t, shop, func(b *bench) { // Under any the satisfied member itself must have become true
 		b.on["n0"] = func() { b.nodes[0].Name = "Save" }
 		p := &engine.Predicate{Kind: "any", Of: []engine.Predicate{*says("status", "idle"), *says("status", "Saved")}}
 		b.is(b.act(click("Save", p)), engine.VerificationFailed, "already_true_before")
@@ -131,7 +131,7 @@ func TestAnyWantsTheMemberThatChanged(t *testing.T) {
 }
 
 func TestIdempotentSideEffectIsRepeated(t *testing.T) {
-	within(t, shop, func(b *bench) { // B95
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() {
 			if b.sent == 2 {
 				b.nodes[1].Text = "Saved"
@@ -148,7 +148,7 @@ func TestIdempotentSideEffectIsRepeated(t *testing.T) {
 }
 
 func TestDispatchedFourTimesAtMost(t *testing.T) {
-	within(t, shop, func(b *bench) { // B101
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.nodes[1].Text += "." } // so that no two cycles are identical
 		r := click("Save", says("status", "Saved"))
 		r.Idempotent, r.Deadline = ptr(true), 60*time.Second
@@ -168,13 +168,13 @@ func TestRecoveryCanBeTurnedOff(t *testing.T) {
 		got := b.act(r)
 		b.is(got, engine.VerificationFailed, "")
 		if len(got.Terminal.Strategies) != 0 || got.Recovery.Attempts != 0 {
-			t.Errorf("B101: %+v", got.Terminal)
+			t.Errorf("%+v", got.Terminal)
 		}
 	})
 }
 
 func TestLateRender(t *testing.T) {
-	within(t, shop, func(b *bench) { // P4
+	within(t, shop, func(b *bench) {
 		save := b.nodes[0]
 		b.nodes = b.nodes[1:]
 		b.later(1800*time.Millisecond, func() { b.nodes = append(b.nodes, save) })
@@ -188,13 +188,13 @@ func TestNotThere(t *testing.T) {
 		r := b.act(click("Buy", nil))
 		b.is(r, engine.ElementNotFound, "")
 		if b.sent != 0 || r.Transitions[0].State != engine.Failed || r.Trace.Steps[0].Stage != "resolve" {
-			t.Errorf("B138: %+v", r.Transitions)
+			t.Errorf("%+v", r.Transitions)
 		}
 	})
 }
 
 func TestAmbiguous(t *testing.T) {
-	within(t, shop, func(b *bench) { // B126
+	within(t, shop, func(b *bench) {
 		b.add(button("Save"))
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.AmbiguousTarget, "")
@@ -229,7 +229,7 @@ func TestReadinessFaults(t *testing.T) {
 }
 
 func TestEndlessAnimation(t *testing.T) {
-	within(t, shop, func(b *bench) { // B136
+	within(t, shop, func(b *bench) {
 		b.ready = func(_ page.Ref, r *page.Readiness) { r.Fault = "unstable" }
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
@@ -244,13 +244,13 @@ func TestScrolledOnce(t *testing.T) {
 		b.nodes[0].InView = false
 		b.is(b.act(click("Save", says("status", "Saved"))), "", "")
 		if b.calls["scrollto"] != 1 {
-			t.Errorf("B134: scrolled %d times", b.calls["scrollto"])
+			t.Errorf("scrolled %d times", b.calls["scrollto"])
 		}
 	})
 }
 
 func TestWrongNeighbour(t *testing.T) {
-	within(t, shop, func(b *bench) { // B132: another element under the same ref's place
+	within(t, shop, func(b *bench) { // Another element under the same ref's place
 		b.ready = func(_ page.Ref, r *page.Readiness) { r.Node.Name = "Delete" }
 		r := click("Save", says("status", "Saved"))
 		r.Actionable = time.Second
@@ -281,7 +281,7 @@ func TestMovingTarget(t *testing.T) {
 }
 
 func TestTurnedAway(t *testing.T) {
-	within(t, shop, func(b *bench) { // B132: it moved between the checks and the press
+	within(t, shop, func(b *bench) { // It moved between the checks and the press
 		b.turns = 2
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
@@ -298,7 +298,7 @@ func TestTurnedAway(t *testing.T) {
 }
 
 func TestWedgedInput(t *testing.T) {
-	within(t, shop, func(b *bench) { // B139
+	within(t, shop, func(b *bench) {
 		b.deaf = true
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.ActionRejected, "no_trusted_events")
@@ -309,7 +309,7 @@ func TestWedgedInput(t *testing.T) {
 }
 
 func TestLowConfidence(t *testing.T) {
-	within(t, shop, func(b *bench) { // B127
+	within(t, shop, func(b *bench) {
 		b.add(&page.Node{Tag: "button", Classes: []string{"promo"}, Native: true})
 		r := request(engine.Click, &engine.Target{Selector: &engine.Selector{Selector: page.Selector{Query: "promo"}}})
 		got := b.act(r)
@@ -321,7 +321,7 @@ func TestLowConfidence(t *testing.T) {
 }
 
 func TestPassiveIsNoTarget(t *testing.T) {
-	within(t, shop, func(b *bench) { // B137
+	within(t, shop, func(b *bench) {
 		r := request(engine.Click, tested("status"))
 		r.Actionable = time.Second
 		b.is(b.act(r), engine.ActionRejected, "not_executable")
@@ -329,7 +329,7 @@ func TestPassiveIsNoTarget(t *testing.T) {
 }
 
 func TestDialogIsOpen(t *testing.T) {
-	within(t, shop, func(b *bench) { // B37
+	within(t, shop, func(b *bench) {
 		b.dialog = &page.Dialog{Type: "alert"}
 		b.hook = func(name string, _ int) error {
 			if name == "read" {
@@ -349,7 +349,7 @@ func TestDialogIsTold(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() {
 			if b.policy != page.DialogAccept {
-				t.Errorf("B37: policy %v during the action", b.policy)
+				t.Errorf("policy %v during the action", b.policy)
 			}
 			b.happened.Dialogs = []page.Dialog{{Type: "confirm", Text: "Really?", Length: 7, Answer: "accepted"}}
 			b.nodes[1].Text = "Saved"
@@ -365,14 +365,14 @@ func TestDialogIsTold(t *testing.T) {
 }
 
 func TestDeniedAddressFailsTheClick(t *testing.T) {
-	within(t, shop, func(b *bench) { // B24
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.happened.Refused = []error{page.ErrHost} }
 		b.is(b.act(click("Save", says("status", "Saved"))), engine.ActionRejected, "host_denied")
 	})
 }
 
 func TestOwnerInControl(t *testing.T) {
-	within(t, shop, func(b *bench) { // B222
+	within(t, shop, func(b *bench) {
 		b.owner = true
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, engine.ActionRejected, "owner_in_control")

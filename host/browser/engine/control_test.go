@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 		if d["checked"] != true || d["previous"] != false || b.sent != 1 || got.ActionType != engine.LocalState {
 			t.Errorf("%v, sent %d", d, b.sent)
 		}
-		for _, force := range []bool{false, true} { // B21, B29
+		for _, force := range []bool{false, true} {
 			r.Force = force
 			got = b.act(r)
 			if b.is(got, "", ""); b.sent != 1 || got.Dispatched || got.Details.(map[string]any)["already_satisfied"] != true {
@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	})
-	within(t, func() *site { return newSite(button("Save")) }, func(b *bench) { // B92
+	within(t, func() *site { return newSite(button("Save")) }, func(b *bench) {
 		b.is(b.act(request(engine.Check, named("button", "Save"))), engine.SemanticMismatch, "state_unavailable")
 	})
 }
@@ -83,14 +83,14 @@ func TestFill(t *testing.T) {
 		b.is(got, "", "")
 		for _, rec := range b.records {
 			if strings.Contains(toJSON(t, rec.Trace), "a@b") {
-				t.Errorf("B40: typed text is in the trace: %s", toJSON(t, rec.Trace))
+				t.Errorf("typed text is in the trace: %s", toJSON(t, rec.Trace))
 			}
 		}
 		if len(b.records) != 1 || got.Details.(map[string]any)["length"] != 8 || got.Verification.DeltaOrigin != "default" {
 			t.Errorf("%v", got.Details)
 		}
 		if b.is(b.act(r), "", ""); b.calls["fill"] != 1 {
-			t.Error("B21: filled again")
+			t.Error("filled again")
 		}
 		r.Force = true
 		if b.is(b.act(r), "", ""); b.calls["fill"] != 2 {
@@ -159,7 +159,7 @@ func TestSealedFill(t *testing.T) {
 			t.Errorf("typed %q at %s", *b.nodes[0].State.TextValue, v.page)
 		}
 		if _, told := got.Details.(map[string]any)["length"]; told {
-			t.Error("B39: the length of a sealed value is told")
+			t.Error("the length of a sealed value is told")
 		}
 		silent(t, got)
 		x := request(engine.Expect, nil)
@@ -177,7 +177,7 @@ func TestSealedFill(t *testing.T) {
 		}
 		b.is(b.act(click("Log in", says("status", "in"))), "", "")
 		if b.act(click("Log in", says("status", "in"))); v.submitted != 1 {
-			t.Errorf("B41: told %d times", v.submitted)
+			t.Errorf("told %d times", v.submitted)
 		}
 		b.change(func() { b.nodes[2].Text = "welcome " + password }) // the page says it aloud
 		aloud := &engine.Target{Selector: &engine.Selector{Selector: page.Selector{TestID: "status"}}}
@@ -187,7 +187,7 @@ func TestSealedFill(t *testing.T) {
 				t.Errorf("%q is answered with %v", guess, reply.Success)
 			}
 			if strings.Contains(toJSON(t, reply), password) {
-				t.Errorf("B39: %+v", reply)
+				t.Errorf("%+v", reply)
 			}
 		}
 		x.Expect = &engine.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
@@ -198,7 +198,7 @@ func TestSealedFill(t *testing.T) {
 		}
 		b.engine.Close()
 	})
-	within(t, func() *site { return newSite(field("Code")) }, func(b *bench) { // B38
+	within(t, func() *site { return newSite(field("Code")) }, func(b *bench) {
 		v := &vault{refuse: &engine.Refusal{Code: "sealed_destination_denied"}}
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
 		r := request(engine.Fill, named("textbox", "Code"))
@@ -213,7 +213,7 @@ func TestSealedFill(t *testing.T) {
 func silent(t *testing.T, reply any) {
 	t.Helper()
 	if strings.Contains(toJSON(t, reply), "horse") {
-		t.Errorf("B39: the password is in %s", toJSON(t, reply))
+		t.Errorf("the password is in %s", toJSON(t, reply))
 	}
 }
 
@@ -223,7 +223,7 @@ func TestSelect(t *testing.T) {
 		r.Select.Label = ptr("Dark")
 		got := b.act(r)
 		if b.is(got, "", ""); toJSON(t, got.Details.(map[string]any)["selected"]) != `{"id":"dark","label":"Dark"}` || b.calls["click"] != 0 {
-			t.Errorf("B28: %v", got.Details)
+			t.Errorf("%v", got.Details)
 		}
 		r.Select.Label, r.Actionable = ptr("Old"), 0
 		b.is(b.act(r), engine.ActionRejected, "disabled")
@@ -269,12 +269,12 @@ func TestAdjust(t *testing.T) {
 		b.is(got, "", "")
 		d := got.Details.(map[string]any)
 		if d["adjustment_mode"] != "semantic" || d["attempts"] != 1 || d["converged"] != true || d["within_tolerance"] != true || d["degraded"] != false {
-			t.Errorf("B141: %v", d)
+			t.Errorf("%v", d)
 		}
 		sent := b.sent
-		got = b.act(adjust(30)) // B142
+		got = b.act(adjust(30))
 		if d = got.Details.(map[string]any); b.sent != sent || d["attempts"] != 0 || d["adjustment_mode"] != "semantic" {
-			t.Errorf("B142: %v", d)
+			t.Errorf("%v", d)
 		}
 		r := adjust(101)
 		r.Actionable = 0
@@ -287,8 +287,7 @@ func TestAdjust(t *testing.T) {
 	})
 }
 
-// TestAdjustSnaps: a control that keeps to its steps converges only within tolerance
-// (B145).
+// TestAdjustSnaps: a control that keeps to its steps converges only within tolerance.
 func TestAdjustSnaps(t *testing.T) {
 	snap := func() *site {
 		s := newSite(slider(true, 10, 5))
@@ -314,7 +313,7 @@ func TestAdjustSnaps(t *testing.T) {
 	})
 }
 
-// TestAdjustByKeys: an ARIA slider has no setter and is worked by its keys (B143).
+// TestAdjustByKeys: an ARIA slider has no setter and is worked by its keys.
 func TestAdjustByKeys(t *testing.T) {
 	within(t, func() *site {
 		s := newSite(slider(false, 10, 0))
@@ -341,7 +340,7 @@ func TestAdjustByKeys(t *testing.T) {
 	})
 }
 
-// TestAdjustByCoordinates: only where nothing else moved the value (B144).
+// TestAdjustByCoordinates: only where nothing else moved the value.
 func TestAdjustByCoordinates(t *testing.T) {
 	within(t, func() *site {
 		s := newSite(slider(false, 10, 0))
@@ -376,7 +375,7 @@ func TestScroll(t *testing.T) {
 		}
 		got = b.act(r)
 		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 0 {
-			t.Errorf("B30: %v", got.Details)
+			t.Errorf("%v", got.Details)
 		}
 	})
 	within(t, func() *site { return newSite(text("row", "Row 1")) }, func(b *bench) { // the end is reached
@@ -412,7 +411,7 @@ func TestHoverAndPress(t *testing.T) {
 		r.Press.Chords = []string{"Nonsense"}
 		r.Expect = nil
 		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "invalid_request" {
-			t.Errorf("B27: %v", refused)
+			t.Errorf("%v", refused)
 		}
 	})
 }
@@ -425,7 +424,7 @@ func TestNavigate(t *testing.T) {
 		if b.is(got, "", ""); got.Details.(map[string]any)["status"] != 200 || !got.Idempotent {
 			t.Errorf("%v", got.Details)
 		}
-		for err, detail := range map[error]string{page.ErrHost: "host_denied", page.ErrScheme: "scheme_denied"} { // B24
+		for err, detail := range map[error]string{page.ErrHost: "host_denied", page.ErrScheme: "scheme_denied"} {
 			b.hook = func(at string, _ int) error {
 				if at == "navigate" {
 					return err
@@ -494,7 +493,7 @@ func TestElementIDs(t *testing.T) {
 		reads := b.calls["read"]
 		got := b.act(r)
 		if b.is(got, engine.StaleReference, ""); b.calls["read"] != reads || got.FingerprintBefore != nil {
-			t.Errorf("B131: %d reads", b.calls["read"]-reads)
+			t.Errorf("%d reads", b.calls["read"]-reads)
 		}
 		b.change(func() { // another node like it
 			n := *b.nodes[0]
@@ -506,15 +505,15 @@ func TestElementIDs(t *testing.T) {
 		r.Target, r.Expect = &engine.Target{ElementID: id}, says("status", "Saved")
 		sent := b.sent
 		if b.is(b.act(r), engine.StaleReference, ""); b.sent != sent {
-			t.Error("B129: clicked")
+			t.Error("clicked")
 		}
 		r.Rebind = true
 		got = b.act(r)
 		if b.is(got, "", ""); got.Details.(map[string]any)["rebound"] != true || got.Recovery.Strategy != engine.ReResolve {
-			t.Errorf("B130: %v %+v", got.Details, got.Recovery)
+			t.Errorf("%v %+v", got.Details, got.Recovery)
 		}
 		b.engine.Released()
 		r.Target.ElementID, r.Rebind = got.Target.Resolved.ElementID, false
-		b.is(b.act(r), engine.StaleReference, "") // B133
+		b.is(b.act(r), engine.StaleReference, "")
 	})
 }

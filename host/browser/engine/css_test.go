@@ -9,7 +9,7 @@ import (
 )
 
 // TestCSSAttributes: a selector asks for no attribute that may not be read, however it
-// is written (B32, B39); others are left alone.
+// is written; others are left alone.
 func TestCSSAttributes(t *testing.T) {
 	for css, refused := range map[string]bool{
 		`[value^="a"]`:                        true,

@@ -7,7 +7,7 @@ import (
 )
 
 // deferredFor is how long an action without a delta waits for its expect, in time
-// that counts (B53).
+// that counts.
 const deferredFor = 30 * time.Second
 
 // A past is what stays of the latest actions that were dispatched: what later waits
@@ -18,10 +18,10 @@ type past struct {
 	before   *Look
 	mark     page.Mark
 	act      *act
-	consumed bool // by a wait for its change (B153)
+	consumed bool // by a wait for its change
 }
 
-// A deferred is an action that is proved by an expect, or by nothing (B53).
+// A deferred is an action that is proved by an expect, or by nothing.
 type deferred struct {
 	act  *act
 	stop func()

@@ -10,7 +10,7 @@ import (
 )
 
 func TestDeferredIsProvedByAnExpect(t *testing.T) {
-	within(t, shop, func(b *bench) { // B53
+	within(t, shop, func(b *bench) {
 		r := b.act(click("Save", nil))
 		if r.State != engine.Pending || r.Success || r.Verification.Result != "deferred" || len(b.heard()) != 0 {
 			t.Fatalf("pending: %+v", r)
@@ -22,7 +22,7 @@ func TestDeferredIsProvedByAnExpect(t *testing.T) {
 			t.Errorf("%+v", reply)
 		}
 		if len(b.heard()) != 1 || b.heard()[0].Verification != "verified" || b.heard()[0].ActionID != r.ActionID {
-			t.Errorf("B65: %+v", b.heard())
+			t.Errorf("%+v", b.heard())
 		}
 		if r.State != engine.Pending {
 			t.Error("the guest's copy of the result changed")
@@ -63,7 +63,7 @@ func TestDeferredFails(t *testing.T) {
 				}
 			}
 			if last.Stage != "recover" {
-				t.Errorf("B157: %q ends with %s", name, last.Stage)
+				t.Errorf("%q ends with %s", name, last.Stage)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestExpectCodes is the columns "expect" of B75.
+// TestExpectCodes is what expect says of each end of the routine.
 func TestExpectCodes(t *testing.T) {
 	yes := true
 	for name, c := range map[string]struct {
@@ -118,20 +118,20 @@ func TestExpectCodes(t *testing.T) {
 				t.Errorf("%s: %+v", name, reply)
 			}
 			if time.Since(from) < 500*time.Millisecond {
-				t.Errorf("B74: %s failed after %v", name, time.Since(from))
+				t.Errorf("%s failed after %v", name, time.Since(from))
 			}
 			if name == "unreadable" && (reply.Reason != "checked state unavailable" || reply.Detail != "state_unavailable") {
-				t.Errorf("B83: %q %q", reply.Reason, reply.Detail)
+				t.Errorf("%q %q", reply.Reason, reply.Detail)
 			}
 			if len(reply.Trace.Steps) == 0 || reply.Trace.Outcome != "failure" {
-				t.Errorf("B156: %+v", reply.Trace)
+				t.Errorf("%+v", reply.Trace)
 			}
 		})
 	}
 }
 
 func TestExpectRepeatsWithinItsTimeout(t *testing.T) {
-	within(t, shop, func(b *bench) { // B86
+	within(t, shop, func(b *bench) {
 		b.later(3*time.Second, func() { b.nodes[1].Text = "Saved" })
 		x := request(engine.Expect, nil)
 		x.Expect, x.ExpectArgs.Timeout = says("status", "Saved"), 5*time.Second
@@ -141,7 +141,7 @@ func TestExpectRepeatsWithinItsTimeout(t *testing.T) {
 	})
 }
 
-// TestRouting is the table of section 3.4, for what needs a page.
+// TestRouting is the routing of verification, for what needs a page.
 func TestRouting(t *testing.T) {
 	failing := []page.RequestSeen{{Endpoint: "/save", Method: "POST", Status: 500, Verdict: "retryable"}}
 	within(t, shop, func(b *bench) { // readable and silent
@@ -149,10 +149,10 @@ func TestRouting(t *testing.T) {
 		b.requests = failing
 		r := b.act(click("Save", says("status", "Saved")))
 		if r.Verification.Ambiguous || b.asked || b.counts["network_inspections_total"] != 0 {
-			t.Errorf("B61: %+v", r.Verification)
+			t.Errorf("%+v", r.Verification)
 		}
 		if d, _ := r.Verification.Diagnostics.(map[string]string); d["withheld"] != "not_ambiguous" {
-			t.Errorf("B62: %v", r.Verification.Diagnostics)
+			t.Errorf("%v", r.Verification.Diagnostics)
 		}
 	})
 	within(t, shop, func(b *bench) { // nothing exposes the property
@@ -161,10 +161,10 @@ func TestRouting(t *testing.T) {
 		yes := true
 		r := b.act(click("Save", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
 		if !r.Verification.Ambiguous || r.Verification.Result != "inconclusive" || b.counts["network_inspections_total/side_effect"] != 1 {
-			t.Errorf("B60: %+v", r.Verification)
+			t.Errorf("%+v", r.Verification)
 		}
 		if r.Verification.Classification.Outcome != "backend_failure" {
-			t.Errorf("B63: %+v", r.Verification.Classification)
+			t.Errorf("%+v", r.Verification.Classification)
 		}
 	})
 	within(t, func() *site { // local_state never looks at traffic
@@ -176,7 +176,7 @@ func TestRouting(t *testing.T) {
 		r := b.act(click("Menu", &engine.Predicate{Kind: "checked", Bool: &yes, Target: tested("status")}))
 		b.is(r, engine.VerificationFailed, "state_unavailable")
 		if b.asked || b.counts["network_inspections_total"] != 0 || r.ActionType != engine.LocalState || r.ActionTypeSource != engine.FromHandler {
-			t.Errorf("B61: asked %v, %s from %s", b.asked, r.ActionType, r.ActionTypeSource)
+			t.Errorf("asked %v, %s from %s", b.asked, r.ActionType, r.ActionTypeSource)
 		}
 	})
 	within(t, func() *site { // an accordion flips a property, and nothing else

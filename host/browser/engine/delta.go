@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Origins of a delta (B52).
+// Origins of a delta.
 const (
 	OriginDeclared = "declared"
 	OriginDefault  = "default"
@@ -15,7 +15,7 @@ const (
 )
 
 // Delta is the state change that a request has to cause, and where it comes from: the
-// request, or the verb (table in section 3.2). It is nil for a deferred one. n is the
+// request, or the verb. It is nil for a deferred one. n is the
 // element that the action works on as it was before the dispatch, or nil. The
 // predicates of a default have no target: they are about Scene.Self.
 func Delta(r *Request, n *page.Node) (*Predicate, string) {
@@ -23,7 +23,7 @@ func Delta(r *Request, n *page.Node) (*Predicate, string) {
 		if r.Verb != Navigate {
 			return r.Expect, OriginDeclared
 		}
-		both := Predicate{Kind: "all", Of: []Predicate{navigated(), *r.Expect}} // B24
+		both := Predicate{Kind: "all", Of: []Predicate{navigated(), *r.Expect}}
 		return &both, OriginDeclared
 	}
 	p := defaultDelta(r, n)
@@ -84,7 +84,7 @@ func defaultDelta(r *Request, n *page.Node) *Predicate {
 }
 
 // Typed is the text that a type or fill sends into n: line breaks are kept in fields
-// of many lines, and are blanks in others (B26). A sealed value is for its keeper.
+// of many lines, and are blanks in others. A sealed value is for its keeper.
 func Typed(r *Request, n *page.Node) string {
 	if n == nil || n.Multiline || loose(n) {
 		return r.Type.Plain

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestDelta: the default delta of every verb (table in section 3.2), and that a
-// declared one is taken, with navigate as a join (B24).
+// TestDelta: the default delta of every verb, and that a
+// declared one is taken, with navigate as a join.
 func TestDefaultDelta(t *testing.T) {
 	const target = `"target":{"element_id":"el_1"}`
 	const moved = `{"any":[{"kind":"navigation"},{"kind":"navigation","same_document":true}]}`
@@ -68,7 +68,7 @@ func TestNothingChosen(t *testing.T) {
 	}
 }
 
-// TestSignal is B56.
+// TestSignal is what usually follows the use of an element.
 func TestSignal(t *testing.T) {
 	for _, c := range []struct {
 		n    page.Node

@@ -13,8 +13,8 @@ import (
 
 // Do carries out one verb that works on a page: the actions, wait, expect, extract,
 // snapshot and screenshot. The reply is JSON that a guest may see once handles have
-// replaced what is sealed (B39). Exactly one of the results is not nil. A second
-// call while one runs is surface_busy (B6).
+// replaced what is sealed. Exactly one of the results is not nil. A second
+// call while one runs is surface_busy.
 func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	if !e.busy.CompareAndSwap(false, true) {
 		return nil, &Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
@@ -60,7 +60,7 @@ func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	return nil, &Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
 }
 
-// chosen is the tab that a verb is about (B36).
+// chosen is the tab that a verb is about.
 func (e *Engine) chosen(req *Request) (page.Tab, *Refusal) {
 	select {
 	case <-e.lost:
@@ -90,7 +90,7 @@ func (v *verb) owned() *Refusal {
 	return &Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
 }
 
-// act carries out an action and answers with its envelope (B13).
+// act carries out an action and answers with its envelope.
 func (v *verb) act() (any, *Refusal) {
 	v.abandon()
 	a := v.newAct()
@@ -119,7 +119,7 @@ func (v *verb) act() (any, *Refusal) {
 }
 
 // front brings the tab to the front, where its page gets frames, and settles what
-// becomes of dialogs (B37).
+// becomes of dialogs.
 func (a *act) front() *fault {
 	policy := page.DialogDismiss
 	if a.req.AcceptDialog {
@@ -156,7 +156,7 @@ func (a *act) undecided(f *fault) *fault {
 	return f
 }
 
-// guarded turns a fault of the host into the end of the action (B91).
+// guarded turns a fault of the host into the end of the action.
 func (a *act) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -186,14 +186,14 @@ func newID() string {
 
 // Pause stops every clock of the engine until the Resume that belongs to it, and
 // keeps anything new from being asked of the page: the run is paused, or waits for
-// its owner (B7). They may be nested.
+// its owner. They may be nested.
 func (e *Engine) Pause() { e.clock.pause() }
 
 // Resume ends a pause.
 func (e *Engine) Resume() { e.clock.resume() }
 
 // Released is told that the owner's control lease ended: no element id stands for
-// anything any more (B133), and nothing is claimed of a page that the owner worked.
+// anything any more, and nothing is claimed of a page that the owner worked.
 func (e *Engine) Released() {
 	e.opt.Identity.Forget()
 	e.touched.Store(true)
@@ -206,7 +206,7 @@ func (e *Engine) forgetTouched() {
 	}
 }
 
-// Close ends what waits for an expect (B53), once the verb that runs is over. The
+// Close ends what waits for an expect, once the verb that runs is over. The
 // engine is not used after it.
 func (e *Engine) Close() {
 	e.work.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Declared action was reviewed with the manifest (B9); "" and nil say nothing.
+// A Declared action was reviewed with the manifest; "" and nil say nothing.
 type Declared struct {
 	Name       string
 	Verb       Verb
@@ -16,7 +16,7 @@ type Declared struct {
 	Category   string
 }
 
-// Sources of an effect (B47).
+// Sources of an effect.
 const (
 	FromSchema  = "schema"
 	FromHandler = "handler"
@@ -26,8 +26,8 @@ const (
 )
 
 // Effect is what v does to the world, and who says so: the schema, that is the
-// declared action or else the verb's annotation; then the handler; then the table
-// (B47). A word that is no effect is a side effect (B48).
+// declared action or else the verb's annotation; then the handler; then the table.
+// A word that is no effect is a side effect.
 func Effect(v Verb, d *Declared, handler string) (effect, source string) {
 	switch {
 	case d != nil && d.ActionType != "":
@@ -48,14 +48,14 @@ func orSide(effect string) string {
 }
 
 // localNames are the rows of the fallback table that stay in the page; every other
-// name is a side effect (B50).
+// name is a side effect.
 var localNames = []string{
 	"type", "fill", "clear", "select", "check", "adjust", "scroll", "hover",
 	"tap", "tap_element", "tap_toggle", "toggle_switch", "swipe", "drag_slider", "pick", "type_text", "enter_text",
 	"scroll_to_element", "switch_tab", "expand", "collapse", "press_back",
 }
 
-// ByName is the fallback table (B50). It looks at the name and at nothing else.
+// ByName is the fallback table. It looks at the name and at nothing else.
 func ByName(name string) string {
 	if slices.Contains(localNames, strings.ToLower(strings.TrimSpace(name))) {
 		return LocalState
@@ -64,7 +64,7 @@ func ByName(name string) string {
 }
 
 // Handler is what the executing handler can say of an effect, before dispatch and
-// from the raw semantics of the resolved node: "" when that is nothing (B49). For
+// from the raw semantics of the resolved node: "" when that is nothing. For
 // press, n is the focused node, or nil for none; label is the control that n
 // labels, or nil.
 func Handler(r *Request, n, label *page.Node) string {

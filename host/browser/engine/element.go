@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Element is E of B106; its id is good until 256 others were resolved (B131).
+// Element is what a snapshot shows of n; its id is good until 256 others were resolved.
 func (l *Look) Element(id *Identity, n *page.Node) Element { return l.element(n, id.keep(l, n)) }
 
-// element is E of B106, under an id.
+// element is what a snapshot shows of n, under an id.
 func (l *Look) element(n *page.Node, id string) Element {
 	return Element{
 		ElementID: id, StableID: StableID(n), Role: n.Role, Label: labelOf(n), Text: n.Text, TestTag: n.TestID,
@@ -22,7 +22,7 @@ func (l *Look) element(n *page.Node, id string) Element {
 }
 
 // elementSelector describes n with the worth of the description: without a stable id
-// it is at most 0.90 (B108).
+// it is at most 0.90.
 func (l *Look) elementSelector(n *page.Node) *ElementSelector {
 	s := ElementSelector{Value: selectorOf(n)}
 	switch stable := StableID(n); {
@@ -38,7 +38,7 @@ func (l *Look) elementSelector(n *page.Node) *ElementSelector {
 	return &s
 }
 
-// stateOf is what n exposes (B116), without what was typed into a password field.
+// stateOf is what n exposes, without what was typed into a password field.
 func stateOf(n *page.Node) *page.State {
 	s := n.State
 	if n.Secret {
@@ -71,7 +71,7 @@ func cutText(text string, n int) string {
 	return text[:n]
 }
 
-// ExpectedSignal is what usually follows when n is used: advice, never proof (B56).
+// ExpectedSignal is what usually follows when n is used: advice, never proof.
 func ExpectedSignal(n *page.Node) string {
 	switch {
 	case n.Leaves, n.Submits:
@@ -86,7 +86,7 @@ func ExpectedSignal(n *page.Node) string {
 	return "none"
 }
 
-// A shape is a row of the table in section 5.5.
+// A shape is what a kind of control is told as.
 type shape struct {
 	role       string
 	shape      string
@@ -109,8 +109,8 @@ var containers = []string{
 	"menubar", "navigation", "radiogroup", "region", "rowgroup", "search", "table", "tablist", "toolbar", "tree",
 }
 
-// Semantic is what n seems to be, by fixed rules and for ranking and planning only
-// (B128, B140). It is nil where the signs are weak or contradict each other.
+// Semantic is what n seems to be, by fixed rules and for ranking and planning only.
+// It is nil where the signs are weak or contradict each other.
 func (l *Look) Semantic(n *page.Node) *Semantic {
 	s := &Semantic{Clickable: owns(n) || n.OwnHear, Container: slices.Contains(containers, n.Role)}
 	if n.Role == "progressbar" || n.Role == "meter" || n.Tag == "progress" || n.Tag == "meter" {
@@ -226,7 +226,7 @@ func (l *Look) parts(n *page.Node) []string {
 	return actions
 }
 
-// The geometry of B124, in CSS pixels.
+// The geometry of a control and the track beside it, in CSS pixels.
 const (
 	nearbyMost   = 8 // actionable elements that are looked at
 	gapLeast     = -32
@@ -234,7 +234,7 @@ const (
 	overlapLeast = -32
 )
 
-// nearby is the control that a passive text stands beside (B124); nil for none. A
+// nearby is the control that a passive text stands beside; nil for none. A
 // control that has another name is somebody else's.
 func (l *Look) nearby(label *page.Node) (*page.Node, string) {
 	var best *page.Node

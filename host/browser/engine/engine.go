@@ -23,22 +23,22 @@ var _ Tabs = page.Browser(nil)
 // of Do.
 type Secrets interface {
 	// Value is what a handle stands for, if it may be typed into the field: both
-	// origins are approved destinations and the field fits (B38). Else it is one of
+	// origins are approved destinations and the field fits. Else it is one of
 	// the sealed_* refusals.
 	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *Refusal)
 	// Login is what handles stand for, if all of them may be sent to the origin as a login
 	// by HTTP; else as Value.
 	Login(origin string, handles ...string) ([]string, *Refusal)
-	// Hide puts handles in the place of sealed values in a text (B39).
+	// Hide puts handles in the place of sealed values in a text.
 	Hide(text string) string
 	// Submitted is told of the first side effect on a page that a sealed value was
-	// filled into (B41).
+	// filled into.
 	Submitted()
 }
 
 // Files are what uploads come from.
 type Files interface {
-	// Stage makes private copies for the browser (B31); release removes them, once their
+	// Stage makes private copies for the browser; release removes them, once their
 	// document or the surface has ended. It is
 	// called once.
 	Stage(ctx context.Context, files []File) (staged []StagedFile, release func(), refused *Refusal)
@@ -66,30 +66,29 @@ type Record struct {
 type Options struct {
 	Browser  Tabs
 	Identity *Identity
-	// Settings are the connection's, for requests that name none (B66).
+	// Settings are the connection's, for requests that name none.
 	Settings Settings
 	// ReadTimeout of one look at a page; 0 is 1000 ms, clamped to [300..2000].
 	ReadTimeout time.Duration
-	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90]
-	// (B127).
+	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90].
 	Threshold float64
 	Secrets   Secrets
 	Files     Files
 	Declared  func(name string) *Declared
-	// Controlled reports that the owner holds the control lease (B222).
+	// Controlled reports that the owner holds the control lease.
 	Controlled func() bool
-	// Dialogs is what becomes of dialogs that open outside of actions (B37); nil
+	// Dialogs is what becomes of dialogs that open outside of actions; nil
 	// dismisses them, and keeps them for an owner who is in control.
 	Dialogs func() page.DialogPolicy
 	// AllowURL judges an address before it is asked for: nil, page.ErrScheme or
-	// page.ErrHost (B24). The driver judges every hop again.
+	// page.ErrHost. The driver judges every hop again.
 	AllowURL func(url string) error
 	// Keep makes a picture, and a finished download, something that a guest may hold.
 	Keep func(page.Picture) (any, *Refusal)
 	// Download reports with false that it cannot be held now: it is handed over later.
 	Download func(page.Download) (told any, held bool)
-	// Signal is told of every finished action (B65), Trace of every verb (B156), both
-	// after its outcome is settled. Count raises a counter of B64. They return at
+	// Signal is told of every finished action, Trace of every verb, both
+	// after its outcome is settled. Count raises a counter of the host. They return at
 	// once.
 	Signal func(Signal)
 	Trace  func(Record)
@@ -116,7 +115,7 @@ type Engine struct {
 	calm    map[string]*calmness           // by tab
 	worked  map[string]page.Ref            // the control that was worked last, by tab
 	claims  []*claim                       // what was verified, the oldest first
-	open    *deferred                      // waits for its expect (B53)
+	open    *deferred                      // waits for its expect
 	pasts   []*past                        // the latest actions that were dispatched
 	late    map[string]lateDownload        // by the download's id
 	offers  map[string]bool                // downloads whose end was told, by id
@@ -139,8 +138,7 @@ func New(o Options) *Engine {
 }
 
 // tabs are those that are open, and those that were closed since the last reply, with
-// the reason where the host had one: popups beyond what is allowed, pages that crashed
-// (B36, B195).
+// the reason where the host had one: popups beyond what is allowed, pages that crashed.
 func (e *Engine) tabs(of page.Tab) []TabInfo {
 	out := []TabInfo{}
 	open := map[string]bool{}

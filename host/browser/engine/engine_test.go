@@ -110,33 +110,33 @@ func (b *bench) act(r *engine.Request) *engine.Result {
 	return res
 }
 
-// lawful checks what holds for every result (B13, B43, B101, B104, B156 to B158).
+// lawful checks what holds for every result.
 func (b *bench) lawful(r *engine.Result) {
 	b.Helper()
 	state := ""
 	for _, t := range r.Transitions {
 		if !engine.CanMove(state, t.State, t.CycleID > 0) {
-			b.Errorf("B43: %s to %s in cycle %d", state, t.State, t.CycleID)
+			b.Errorf("%s to %s in cycle %d", state, t.State, t.CycleID)
 		}
 		state = t.State
 	}
 	if state != r.State || r.Success != (r.State == engine.Verified) {
-		b.Errorf("B14: state %s, last transition %s, success %v", r.State, state, r.Success)
+		b.Errorf("state %s, last transition %s, success %v", r.State, state, r.Success)
 	}
 	if len(r.Trace.Steps) == 0 || r.Trace.Attempts < 1 || r.Trace.Attempts > 4 || r.Trace.ActionID != r.ActionID {
-		b.Errorf("B155: trace %+v", r.Trace)
+		b.Errorf("trace %+v", r.Trace)
 	}
 	for i, s := range r.Trace.Steps {
 		if raw, err := json.Marshal(s.Meta); s.Index != i || s.CycleID > 3 || err != nil || len(raw) > 2<<10 {
-			b.Errorf("B158, B159: step %d: %+v", i, s)
+			b.Errorf("step %d: %+v", i, s)
 		}
 	}
 	if r.State == engine.Failed {
 		if last := r.Trace.Steps[len(r.Trace.Steps)-1]; last.Stage != "recover" {
-			b.Errorf("B157: the last step of a failure is %s", last.Stage)
+			b.Errorf("the last step of a failure is %s", last.Stage)
 		}
 		if r.Terminal == nil || r.FailureCode == nil || r.FailureReason == nil || !r.Recovery.Terminal || r.Terminal.Strategies == nil {
-			b.Errorf("B89, B104: a failure without its parts: %+v", r)
+			b.Errorf("a failure without its parts: %+v", r)
 		}
 	}
 	if _, err := json.Marshal(r); err != nil {

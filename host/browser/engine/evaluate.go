@@ -59,7 +59,7 @@ func show(value any) json.RawMessage {
 	return raw
 }
 
-// pageKinds are the predicates about the page as a whole (section 2.2).
+// pageKinds are the predicates about the page as a whole.
 var pageKinds = map[string]func(*Scene, *Predicate) leafReading{
 	"url":         (*Scene).url,
 	"title":       func(s *Scene, p *Predicate) leafReading { return text(p, s.Now.Title) },
@@ -203,7 +203,7 @@ func (s *Scene) meant(p *Predicate) (nodes []*page.Node, note string) {
 	}
 	if t.Selector == nil {
 		// The node, as long as it is there: an assertion is about what became of the
-		// element, and its name or place may be just that. Actions want all of it (B129).
+		// element, and its name or place may be just that. Actions want all of it.
 		if r, ok := s.Identity.record(t.ElementID); ok && r.document == s.Now.Document {
 			if n := s.Now.Node(r.ref); n != nil {
 				return []*page.Node{n}, ""
@@ -238,7 +238,7 @@ func (s *Scene) meant(p *Predicate) (nodes []*page.Node, note string) {
 // text is a predicate about one text.
 func text(p *Predicate, have string) leafReading { return is(p.Compare(have), tidy(have)) }
 
-// ofNode is what one element says (section 2.2).
+// ofNode is what one element says.
 func (s *Scene) ofNode(p *Predicate, n *page.Node) leafReading {
 	switch p.Kind {
 	case "text":
@@ -279,7 +279,7 @@ func flag(p *Predicate, have *bool) leafReading {
 	return is(*have == (p.Bool == nil || *p.Bool), *have)
 }
 
-// valueLeaf compares the canonical value, as a number where it is one (B84).
+// valueLeaf compares the canonical value, as a number where it is one.
 func valueLeaf(p *Predicate, n *page.Node) leafReading {
 	if have := n.State.Value; have != nil {
 		want, ok := 0.0, p.Number != nil

@@ -12,7 +12,7 @@ var interactive = []string{
 	"option", "radio", "scrollbar", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 }
 
-// Executable reports whether n can be a target at all (B137). It is what the page
+// Executable reports whether n can be a target at all. It is what the page
 // says of itself, and nothing more.
 func Executable(n *page.Node) bool { return owns(n) || n.OwnHear || n.Listens || n.Cursor }
 
@@ -28,7 +28,7 @@ func passiveTarget(v Verb) bool {
 	return v == Scroll || v == Hover || v == Drag
 }
 
-// owner is the element that acts when n is clicked (B121), and why it was chosen. It
+// owner is the element that acts when n is clicked, and why it was chosen. It
 // is nil for one that is passive and within nothing that acts, and for the label of
 // something that does not act.
 func (l *Look) owner(n *page.Node) (*page.Node, string) {
@@ -88,7 +88,7 @@ func (l *Look) climb(n *page.Node) *page.Node {
 }
 
 // root reports an element that holds the whole page: what hears or is focused there
-// does so for all of it (B137). A page that is edited as a whole is another matter.
+// does so for all of it. A page that is edited as a whole is another matter.
 func root(n *page.Node) bool { return (n.Tag == "body" || n.Tag == "html") && !n.Editable }
 
 // delegates reports whether o listens for others too: something else below it acts,

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExpectReply is the answer of expect (B82).
+// ExpectReply is the answer of expect.
 type ExpectReply struct {
 	Success       bool          `json:"success"`
 	ActionID      string        `json:"action_id"`
@@ -54,7 +54,7 @@ type Matches struct {
 	Last          *Element `json:"last_matched_element"`
 }
 
-// Comparison says what was compared (B85).
+// Comparison says what was compared.
 type Comparison struct {
 	Basis   string `json:"basis"` // state, fingerprint, screen or none
 	Matched bool   `json:"matched"`
@@ -74,8 +74,8 @@ type assertion struct {
 	target  *Target
 }
 
-// expect is the authoritative statement about an outcome (B82). It recovers nothing,
-// having nothing to do again (B87).
+// expect is the authoritative statement about an outcome. It recovers nothing,
+// having nothing to do again.
 func (v *verb) expect() (any, *Refusal) {
 	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID), base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
 	if x.about != nil {
@@ -160,7 +160,7 @@ func (x *assertion) unanswered() bool {
 	return x.base != nil && x.base.act != nil && x.verb.unanswered(x.base.mark, x.base.act.sentAt, x.set)
 }
 
-// decide ends the deferred action that the expect was about (B53).
+// decide ends the deferred action that the expect was about.
 func (x *assertion) decide(r run, reply *ExpectReply) {
 	a := x.about.act
 	x.about.stop()
@@ -224,7 +224,7 @@ func (x *assertion) reply(r run) *ExpectReply {
 	return out
 }
 
-// fail is the column "expect" of B75.
+// fail says why an expectation was not met.
 func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
 	code := ExpectMismatch
 	switch {
@@ -234,7 +234,7 @@ func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
 		code = ElementNotFound
 	}
 	f := Fault{Code: code, Stage: StageVerify}.Failure()
-	yes := true // it is a read (B87)
+	yes := true // it is a read
 	out.FailureCode, out.FailureReason, out.Retryable = &f.Code, f.Reason, &yes
 }
 
@@ -258,7 +258,7 @@ func (x *assertion) element(leaf *Predicate, out *ExpectReply) {
 	}
 }
 
-// basis is what a kind of predicate compares (B82, B85).
+// basis is what a kind of predicate compares.
 func basis(kind string) string {
 	switch kind {
 	case "fingerprint", "any_change":
@@ -293,7 +293,7 @@ func wantedState(p *Predicate) json.RawMessage {
 	return raw
 }
 
-// reasonOf is B83.
+// reasonOf says in one word why an expectation ended as it did.
 func reasonOf(p *Predicate, out *ExpectReply) string {
 	switch {
 	case out.Success && p.Kind == "visible":

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExtractReply is the answer of extract (B32).
+// ExtractReply is the answer of extract.
 type ExtractReply struct {
 	Items     map[string]json.RawMessage `json:"items"`
 	Truncated bool                       `json:"truncated"`
@@ -127,7 +127,7 @@ func (v *verb) refsOf(l *Look, want *ExtractItem) []page.Ref {
 const nowhere page.Ref = "nowhere"
 
 // item is what the guest gets: one value, or a list of them. Fields that hold sealed
-// values say their handle (B39).
+// values say their handle.
 func (v *verb) item(want ExtractItem, item page.Item, got []json.RawMessage) json.RawMessage {
 	for i, ref := range item.Refs {
 		if s, ok := v.filled[v.tab.ID()][ref]; ok && i < len(got) {

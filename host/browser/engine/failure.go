@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Classes of failures (B88).
+// Classes of failures.
 const (
 	TargetResolutionFailure   = "TargetResolutionFailure"
 	ExecutionFailure          = "ExecutionFailure"
@@ -18,7 +18,7 @@ const (
 	SemanticMismatchFailure   = "SemanticMismatchFailure"
 )
 
-// Reasons of failures (B88).
+// Reasons of failures.
 const (
 	ReasonTarget    = "target_resolution_failure"
 	ReasonDispatch  = "dispatch_failure"
@@ -43,11 +43,11 @@ type Fault struct {
 	Detail string
 	Stage  Stage
 	// Dispatched: input or a command reached the browser. Again: the action may be
-	// dispatched once more (B95).
+	// dispatched once more.
 	Dispatched bool
 	Again      bool
 	// Changed: a digest, or for an adjustment the value, differs from the one of
-	// before the dispatch. Never: a deferred action that nothing proved (B53).
+	// before the dispatch. Never: a deferred action that nothing proved.
 	Changed bool
 	Never   bool
 }
@@ -60,7 +60,7 @@ type Failure struct {
 	Retryable bool
 }
 
-// Failure is the failure map (B88), version FailureMapVersion. It is total.
+// Failure is the failure map, version FailureMapVersion. It is total.
 func (f Fault) Failure() Failure {
 	switch f.Code {
 	case ElementNotFound, StaleReference:
@@ -84,7 +84,7 @@ func (f Fault) Failure() Failure {
 	}
 }
 
-// passing are the details of ACTION_REJECTED that may pass by themselves (B90).
+// passing are the details of ACTION_REJECTED that may pass by themselves.
 var passing = []string{"not_visible", "zero_size", "obscured", "outside_viewport", "dialog_open", "owner_in_control"}
 
 func (f Fault) timeout() string {
@@ -108,7 +108,7 @@ func (f Fault) split() string {
 	return ReasonUnchanged
 }
 
-// Evidence is what the classifier of B63 is given. Requests are nil when none were
+// Evidence is what the classifier is given. Requests are nil when none were
 // supplied, and empty when none were made.
 type Evidence struct {
 	Changed         bool  // ui_changed
@@ -123,7 +123,7 @@ type Evidence struct {
 }
 
 // Classify says what an action that was not verified probably was. It routes, it
-// does not verify: success is not its business (B63).
+// does not verify: success is not its business.
 func Classify(e Evidence) *Classification {
 	c := e.classify()
 	if e.LogErrors > 0 {
@@ -179,14 +179,14 @@ func (e Evidence) allGood() bool {
 	return true
 }
 
-// What cuts a verb short (B68).
+// What cuts a verb short.
 var (
 	errDeadline = errors.New("the deadline of the verb is over")
 	errLost     = page.ErrLost
 	errLease    = errors.New("the owner is in control")
 )
 
-// Details of faults (B90, B91).
+// Details of faults.
 const (
 	detailLost      = "surface_lost"
 	detailInternal  = "internal"
@@ -209,7 +209,7 @@ type fault struct {
 	stage  Stage
 }
 
-// rawFault is the table of errors (B91): it looks at their kind and never at their
+// rawFault is the table of errors: it looks at their kind and never at their
 // text.
 func rawFault(err error, stage Stage) *fault {
 	f := &fault{code: Unknown, detail: detailInternal, stage: stage}
@@ -236,8 +236,8 @@ func rawFault(err error, stage Stage) *fault {
 	return f
 }
 
-// refusedFault is that of an address which a page went to and which was taken back
-// (B24); nil for none.
+// refusedFault is that of an address which a page went to and which was taken back;
+// nil for none.
 func refusedFault(h page.Happened) *fault {
 	if len(h.Refused) == 0 {
 		return nil
@@ -246,7 +246,7 @@ func refusedFault(h page.Happened) *fault {
 }
 
 // unsent reports that an error says by its kind that nothing reached the browser.
-// Every other one leaves it open, and what is open counts as sent (B96).
+// Every other one leaves it open, and what is open counts as sent.
 func unsent(err error) bool {
 	for _, before := range []error{page.ErrKey, page.ErrScheme, page.ErrHost, page.ErrKind, page.ErrGone, page.ErrDialog} {
 		if errors.Is(err, before) {

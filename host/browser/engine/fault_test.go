@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// faults are what can go wrong at every point where the engine waits for the browser
-// (P5). Those of sent come after the page got what was sent.
+// faults are what can go wrong at every point where the engine waits for the browser.
+// Those of sent come after the page got what was sent.
 var faults = map[string]error{
 	"hang":              errHang,
 	"drop":              page.ErrHung,
@@ -35,7 +35,7 @@ var faults = map[string]error{
 
 // TestNeverTwice puts every fault at every await point of a click that is not
 // idempotent, once and for ever, with a page that shows the effect, shows it late, or
-// never: what the server counts is never two (B96, P5).
+// never: what the server counts is never two.
 func TestNeverTwice(t *testing.T) {
 	points := []string{"read", "ready", "scrollto", "click"}
 	for name, fault := range faults {
@@ -82,10 +82,10 @@ func clickUnder(t *testing.T, hook func(string, int) error, effect time.Duration
 		b.engine = engine.New(engine.Options{Browser: s, Identity: b.identity, Broke: func(error) {}})
 		r := b.act(click("Save", says("status", "Saved")))
 		if posts == 1 && !r.Dispatched {
-			t.Error("B14: the page got it, and the result says that it did not")
+			t.Error("the page got it, and the result says that it did not")
 		}
 		if r.Success && posts == 0 {
-			t.Error("P3: verified without a post")
+			t.Error("verified without a post")
 		}
 		b.engine.Close()
 	})
@@ -93,7 +93,7 @@ func clickUnder(t *testing.T, hook func(string, int) error, effect time.Duration
 }
 
 // TestKilled loses the browser at every await point: the envelope says so, at once,
-// and later verbs are refused (B196).
+// and later verbs are refused.
 func TestKilled(t *testing.T) {
 	for _, point := range []string{"read", "ready", "click"} {
 		for nth := 1; nth <= 4; nth++ {
@@ -125,8 +125,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestHungPage: a page that answers nothing is a TIMEOUT, within the deadline (B75,
-// B76). It is looked at again, and nothing is sent to it any more (B96).
+// TestHungPage: a page that answers nothing is a TIMEOUT, within the deadline . It is looked at again, and nothing is sent to it any more.
 func TestHungPage(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.hook = func(at string, _ int) error {
@@ -146,7 +145,7 @@ func TestHungPage(t *testing.T) {
 }
 
 // TestSilence: a page that says nothing for all of a window is looked at again, and
-// not clicked again (B95, B96).
+// not clicked again.
 func TestSilence(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.nodes[1].Text = "Saved" }
@@ -167,7 +166,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestDeadline cuts whatever runs (B7, B68).
+// TestDeadline cuts whatever runs.
 func TestDeadline(t *testing.T) {
 	for _, d := range []time.Duration{500 * time.Millisecond, 900 * time.Millisecond, 1300 * time.Millisecond, 3 * time.Second} {
 		within(t, shop, func(b *bench) {
@@ -186,7 +185,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestPauseCostsNothing: a pause stops the clocks and keeps the page untouched (B7).
+// TestPauseCostsNothing: a pause stops the clocks and keeps the page untouched.
 func TestPauseCostsNothing(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.later(400*time.Millisecond, func() { b.nodes[1].Text = "Saved" }) }
@@ -210,7 +209,7 @@ func TestPauseCostsNothing(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	within(t, shop, func(b *bench) { // B6
+	within(t, shop, func(b *bench) {
 		b.hook = func(at string, _ int) error {
 			if at == "ready" {
 				if _, refused := b.engine.Do(context.Background(), click("Save", nil)); refused == nil || refused.Code != "surface_busy" {
@@ -224,7 +223,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestHostFault(t *testing.T) {
-	within(t, shop, func(b *bench) { // B91
+	within(t, shop, func(b *bench) {
 		broke := false
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Broke: func(error) { broke = true }})
 		b.hook = func(at string, _ int) error {

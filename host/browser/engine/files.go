@@ -155,8 +155,8 @@ type lateDownload struct {
 }
 
 // offered is what a guest is told of the files that a tab was offered since a mark,
-// and of those that came to their end since the reply that spoke of them last
-// (B252). Each finished one is handed over once.
+// and of those that came to their end since the reply that spoke of them last.
+// Each finished one is handed over once.
 func (e *Engine) offered(tab page.Tab, since page.Mark) []any {
 	list := e.ended()
 	for _, d := range tab.Happened(since).Downloads {

@@ -10,7 +10,7 @@ import (
 
 // typing is what a fill is to leave in its field.
 type typing struct {
-	text   string // never in a result or a trace (B40)
+	text   string // never in a result or a trace
 	handle string // of a sealed one
 	picker bool   // a field that takes its value whole
 	node   page.Ref
@@ -20,7 +20,7 @@ type typing struct {
 var pickers = []string{"date", "datetime-local", "month", "week", "time", "color", "range"}
 
 // fillFits settles the text that the field is to hold, once for a field: a second
-// pass has to leave the same (B51), and another field is another decision (B38).
+// pass has to leave the same, and another field is another decision.
 func fillFits(a *act, n *page.Node) *fault {
 	picker := n.Tag == "input" && slices.Contains(pickers, n.Type)
 	if n.ReadOnly || !n.Editable && !picker {
@@ -87,12 +87,12 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// A sealed is what a field was filled with (B39).
+// A sealed is what a field was filled with.
 type sealed struct {
 	handle   string
 	value    string
 	document string
-	// submitted: a side effect came after it on its page (B41).
+	// submitted: a side effect came after it on its page.
 	submitted bool
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) remember(tab string, node page.Ref, s sealed) {
 
 // conceal puts handles in the place of sealed values before anything else sees an
 // observation. Comparison with the handle then is comparison with the value, made
-// inside of the host (B39).
+// inside of the host.
 func (v *verb) conceal(o *page.Observation) {
 	filled := v.filled[v.tab.ID()]
 	for i := range o.Nodes {
@@ -150,7 +150,7 @@ func masked(text string, s sealed) string {
 	return text
 }
 
-// covered are the fields of the tab that hold sealed values, for pictures (B33).
+// covered are the fields of the tab that hold sealed values, for pictures.
 func (v *verb) covered() []page.Ref {
 	var refs []page.Ref
 	for ref := range v.filled[v.tab.ID()] {

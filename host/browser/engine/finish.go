@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// fail ends an action that cannot be recovered (B104).
+// fail ends an action that cannot be recovered.
 func (a *act) fail(f *fault) {
 	a.told()
 	a.note(f)
@@ -50,7 +50,7 @@ func (a *act) nearMisses(f *fault) {
 }
 
 // diagnose says what is known of why, once nothing more will be tried. Traffic and
-// logs are looked at only behind their gate (B61, B62).
+// logs are looked at only behind their gate.
 func (a *act) diagnose(f *fault) {
 	v := &a.res.Verification
 	if f.stage != StageVerify && !a.res.Dispatched {
@@ -76,14 +76,14 @@ func (a *act) diagnose(f *fault) {
 
 func withheld(why string) any { return map[string]string{"withheld": why} }
 
-// Diagnostics are what a page asked of its servers, as a hint (B62).
+// Diagnostics are what a page asked of its servers, as a hint.
 type Diagnostics struct {
 	Requests  []page.RequestSeen `json:"requests"`
 	LogErrors int                `json:"log_errors"`
 	Since     int64              `json:"since"`
 }
 
-// inspect looks at traffic and logs. The counter stays 0 for local_state (B64).
+// inspect looks at traffic and logs. The counter stays 0 for local_state.
 func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnostics {
 	e.count("network_inspections_total", "action_type", effect)
 	d := Diagnostics{Requests: tab.Requests(since), Since: int64(since)}
@@ -106,7 +106,7 @@ func reason(f *fault) string {
 }
 
 // changed reports whether the page differs from what it was before the dispatch; for
-// adjust, whether the value does (B88).
+// adjust, whether the value does.
 func (a *act) changed() bool {
 	if w, ok := a.work.(*adjusting); ok {
 		n := a.current()
@@ -178,7 +178,7 @@ func (a *act) went() page.Happened {
 	return a.tab.Happened(a.mark)
 }
 
-// tellHappened is what the tab went through (B36, B37).
+// tellHappened is what the tab went through.
 func (a *act) tellHappened() {
 	if a.dispatches == 0 {
 		return
@@ -209,7 +209,7 @@ func fingerprint(l *Look) *string {
 	return &l.Fingerprint
 }
 
-// report tells of a finished action (B65) and counts it (B64).
+// report tells of a finished action and counts it.
 func (a *act) report() {
 	result := "verified"
 	if a.res.FailureCode != nil {
@@ -223,7 +223,7 @@ func (a *act) report() {
 	a.record(a.res)
 }
 
-// tell tells of how an action ended (B65).
+// tell tells of how an action ended.
 func (a *act) tell(result string) {
 	if a.opt.Signal == nil {
 		return
@@ -253,7 +253,7 @@ func (a *act) amend() {
 	}
 }
 
-// record hands the trace of a verb on, after its outcome is settled (B160).
+// record hands the trace of a verb on, after its outcome is settled.
 func (v *verb) record(r *Result) {
 	if v.opt.Trace == nil {
 		return
@@ -265,7 +265,7 @@ func (v *verb) record(r *Result) {
 	v.opt.Trace(rec)
 }
 
-// The stages and results of steps (B155).
+// The stages and results of steps.
 const (
 	stageResolve   = "resolve"
 	stageExecute   = "execute"
@@ -279,15 +279,15 @@ const (
 )
 
 const (
-	maxMeta  = 2 << 10 // bytes of JSON of one step's metadata (B159)
+	maxMeta  = 2 << 10 // bytes of JSON of one step's metadata
 	maxSteps = 400     // of one trace; what is left out is counted in the last one
 )
 
 // meta is what a step says beside its result: ids, codes, counts and timings, and
-// no text of the page or the guest (B40, B159).
+// no text of the page or the guest.
 type meta = map[string]any
 
-// A tracer keeps the steps of one verb in memory; it changes nothing else (B160).
+// A tracer keeps the steps of one verb in memory; it changes nothing else.
 type tracer struct {
 	id       string
 	steps    []Step

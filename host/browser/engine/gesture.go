@@ -85,7 +85,7 @@ func (a *act) dropPlace() (*page.Node, error) {
 // scrolling is how far a scroll came.
 type scrolling struct {
 	steps     int
-	unchanged bool // the last step moved nothing (B30)
+	unchanged bool // the last step moved nothing
 }
 
 // scrollSend brings the target into view, or moves the page one step.

@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxResolved is the size of the table of resolved elements (B131).
+// maxResolved is the size of the table of resolved elements.
 const maxResolved = 256
 
 // An Identity hands out the element ids of one surface and remembers what they stand
 // for. An id is good while it is of the latest snapshot or among the 256 elements
-// that were resolved last (B131). Its methods may be called from any goroutine.
+// that were resolved last. Its methods may be called from any goroutine.
 type Identity struct {
 	mu       sync.Mutex // guards all below
 	last     uint64
@@ -24,7 +24,7 @@ type Identity struct {
 	order    *list.List
 }
 
-// A record is one element of one document at one place (B129).
+// A record is one element of one document at one place.
 type record struct {
 	id       string
 	document string
@@ -42,7 +42,7 @@ func NewIdentity() *Identity {
 }
 
 // Holds reports whether an id may still stand for an element of document; where it
-// does not the answer is STALE_REFERENCE without a look at the page (B131).
+// does not the answer is STALE_REFERENCE without a look at the page.
 func (d *Identity) Holds(elementID, document string) bool {
 	r, ok := d.record(elementID)
 	return ok && r.document == document
@@ -54,7 +54,7 @@ func (d *Identity) Ref(elementID string) (page.Ref, bool) {
 	return r.ref, ok
 }
 
-// Forget makes every id stale (B133).
+// Forget makes every id stale.
 func (d *Identity) Forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,7 +119,7 @@ func (d *Identity) known() map[record]string {
 }
 
 // named gives r the id that the very same element has, or a new one: an element that
-// changed in any of its parts is another one (B129).
+// changed in any of its parts is another one.
 func (d *Identity) named(r record) record {
 	for id, e := range d.resolved {
 		if e.Value.(record).key() == r.key() {
@@ -146,7 +146,7 @@ func (d *Identity) namedFrom(known map[record]string, r record) record {
 	return r
 }
 
-// key is what identity compares (B129).
+// key is what identity compares.
 func (r record) key() record {
 	r.id, r.selector = "", Selector{}
 	return r
@@ -162,13 +162,13 @@ func recordOf(l *Look, n *page.Node) record {
 // same reports whether n is the element that r stands for.
 func (r record) same(l *Look, n *page.Node) bool { return recordOf(l, n).key() == r.key() }
 
-// alike reports whether n could stand in for r: same role, name and stable id (B130).
+// alike reports whether n could stand in for r: same role, name and stable id.
 func (r record) alike(n *page.Node) bool {
 	return n.Role == r.role && n.Name == r.name && StableID(n) == r.stable
 }
 
 // StableID is what a developer called the element: its test attribute, its name, or
-// an id that does not look generated; "" for none (B108). It is never made of text
+// an id that does not look generated; "" for none. It is never made of text
 // or position.
 func StableID(n *page.Node) string {
 	switch {

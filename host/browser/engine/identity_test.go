@@ -24,7 +24,7 @@ func taken(t *testing.T, id *engine.Identity) string {
 }
 
 // TestExactIdentity: an id stands for one element at one place; any part that differs
-// makes it stale (B129).
+// makes it stale.
 func TestExactIdentity(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -58,8 +58,8 @@ func TestExactIdentity(t *testing.T) {
 	}
 }
 
-// TestReplacements: what is likely to stand in is named under fresh ids (B129), and is
-// taken only when asked for and only one (B130).
+// TestReplacements: what is likely to stand in is named under fresh ids, and is
+// taken only when asked for and only one.
 func TestReplacements(t *testing.T) {
 	id := engine.NewIdentity()
 	el := taken(t, id)
@@ -88,7 +88,7 @@ func TestReplacements(t *testing.T) {
 }
 
 // TestTwoPlaces: an id lives in the latest snapshot or among the 256 elements that were
-// resolved last (B131).
+// resolved last.
 func TestTwoPlaces(t *testing.T) {
 	id := engine.NewIdentity()
 	old := taken(t, id)
@@ -125,7 +125,7 @@ func TestTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestResolvedTable: 256 elements are remembered, and using one keeps it (B131).
+// TestResolvedTable: 256 elements are remembered, and using one keeps it.
 func TestResolvedTable(t *testing.T) {
 	for _, c := range []struct {
 		before, after int // others that are resolved before and after the use
@@ -153,7 +153,7 @@ func TestResolvedTable(t *testing.T) {
 	}
 }
 
-// TestForget: after the owner's lease every id is stale, and none comes back (B133).
+// TestForget: after the owner's lease every id is stale, and none comes back.
 func TestForget(t *testing.T) {
 	id := engine.NewIdentity()
 	el := taken(t, id)

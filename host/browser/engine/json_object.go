@@ -38,7 +38,7 @@ func newObject(v abi.Value, path string, bad *problem) object {
 	return o
 }
 
-// wrong refuses a member: it is missing or of another type (B10).
+// wrong refuses a member: it is missing or of another type.
 func (o object) wrong(kind, name string) {
 	o.bad.set("invalid_request", "missing or invalid %s argument: %s", kind, o.path+name)
 }

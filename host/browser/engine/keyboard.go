@@ -24,8 +24,8 @@ var namedKeys = []string{
 
 var modifiers = []string{"Alt", "Control", "Meta", "Shift"}
 
-// refusedKeys open developer tools, or work on windows, tabs and the browser itself
-// (B27), under any of the modifiers that are listed with them.
+// refusedKeys open developer tools, or work on windows, tabs and the browser itself,
+// under any of the modifiers that are listed with them.
 var refusedKeys = map[string][]string{
 	"Control":       {"N", "T", "W", "Q", "U", "O", "Tab", "F4", "PageUp", "PageDown"},
 	"Control+Shift": {"C", "I", "J", "K", "M", "N", "T", "W", "Q", "E", "Delete", "Tab", "PageUp", "PageDown"},
@@ -74,7 +74,7 @@ var harmless = []string{
 
 // spells refuses keys that would spell out a sealed value: a field that holds one
 // reads as its handle, but pieces of it that are copied elsewhere, or left over by a
-// page that repeats what is in the field, do not (B39). Clear and type replace it
+// page that repeats what is in the field, do not. Clear and type replace it
 // whole.
 func (a *act) spells() *Refusal {
 	if a.req.Verb != Press || !a.holdsSealed() {

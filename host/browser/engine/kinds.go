@@ -7,12 +7,12 @@ import (
 )
 
 // A verbKind is what the verbs differ in. The order of things is the same for all of
-// them (B42).
+// them.
 type verbKind struct {
-	hits    bool // the element has to receive events where it is hit (B134)
-	input   bool // mouse or keys, whose trusted events are counted (B139)
+	hits    bool // the element has to receive events where it is hit
+	input   bool // mouse or keys, whose trusted events are counted
 	edits   bool // wants an element that takes text
-	settles bool // a delta that holds already is enough (B21)
+	settles bool // a delta that holds already is enough
 	leaves  bool // a control is worked and left, as a person does
 	// fits checks what the element is, and keeps what the other steps need of it.
 	fits func(a *act, n *page.Node) *fault

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxClimb is how many ancestors are looked at for an owner (B121).
+// maxClimb is how many ancestors are looked at for an owner.
 const maxClimb = 20
 
 // A Look is an observation together with the query that it answers. It is not
@@ -73,7 +73,7 @@ func (l *Look) css(n *page.Node, css string) bool {
 
 // Want is the query whose answer lets all of the targets be resolved and all of the
 // predicates be evaluated. Elements of ids come with what looks like them, so that
-// replacements can be named (B129). Nil members are passed over.
+// replacements can be named. Nil members are passed over.
 func Want(id *Identity, targets []*Target, predicates []*Predicate) page.Query {
 	w := querying{id: id, query: page.Query{Digests: true}}
 	for _, t := range targets {

@@ -11,7 +11,7 @@ import (
 )
 
 // Mask replaces what hide knows in all that a page wrote, before anything is decided
-// by it (B39). Whether a predicate holds, and which element a target means, would
+// by it. Whether a predicate holds, and which element a target means, would
 // otherwise tell a guest a sealed value letter by letter once a page shows it. hide is
 // for texts; the scheme and host of an address stay, since others judge by them.
 func Mask(o *page.Observation, hide func(string) string) {

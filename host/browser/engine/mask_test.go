@@ -10,7 +10,7 @@ import (
 )
 
 // TestMask: nothing of an observation that a guest can ask about has the value, and
-// none of the questions that would spell it out is answered by it (B39).
+// none of the questions that would spell it out is answered by it.
 func TestMask(t *testing.T) {
 	const secret, handle = "hunter22", "sluice-sealed-v1-a"
 	hide := func(s string) string { return strings.ReplaceAll(s, secret, handle) }
@@ -53,7 +53,7 @@ func TestMask(t *testing.T) {
 }
 
 // TestMaskPieces: letters of a value that stand in elements or fields of their own are
-// nothing that a guest can ask about (B39).
+// nothing that a guest can ask about.
 func TestMaskPieces(t *testing.T) {
 	const secret, handle = "hunter22", "sluice-sealed-v1-a"
 	hide := func(s string) string { return strings.ReplaceAll(s, secret, handle) }

@@ -11,13 +11,13 @@ import (
 type matched struct {
 	found   []Candidate
 	passive []Candidate // matches that led to found, or to nothing
-	// separated: index, or a distance, tells the first from the second (B126).
+	// separated: index, or a distance, tells the first from the second.
 	separated bool
-	// collides: several elements share the stable id that was asked for (B126).
+	// collides: several elements share the stable id that was asked for.
 	collides bool
 }
 
-// tied reports whether nothing tells the two best apart (B126).
+// tied reports whether nothing tells the two best apart.
 func (m matched) tied() bool {
 	if len(m.found) < 2 {
 		return false
@@ -163,8 +163,7 @@ func (l *Look) mark(n *page.Node, s *Selector) mark {
 	return m
 }
 
-// unique raises a lone match of css, or one that an index picks, to what it is worth
-// (B119).
+// unique raises a lone match of css, or one that an index picks, to what it is worth.
 func (l *Look) unique(s *Selector, hits []hit) []hit {
 	if s.CSS == "" || len(hits) != 1 && s.Index == nil {
 		return hits
@@ -201,7 +200,7 @@ func (l *Look) innermost(hits []hit) []hit {
 	})
 }
 
-// promote makes a match the element that acts for it (B121, B124). ok is false when
+// promote makes a match the element that acts for it. ok is false when
 // there is none and one is needed.
 func (l *Look) promote(c Candidate, o ResolveOptions) (Candidate, bool) {
 	if o.acts() || o.Owner {
@@ -231,7 +230,7 @@ func (l *Look) promote(c Candidate, o ResolveOptions) (Candidate, bool) {
 	return c, true
 }
 
-// merge makes one candidate of those that are the same element, the best one (B122).
+// merge makes one candidate of those that are the same element, the best one.
 // What led there stays as an alternate.
 func (l *Look) merge(m *matched) {
 	at := map[page.Ref]int{}
@@ -254,7 +253,7 @@ func (l *Look) merge(m *matched) {
 }
 
 // drop makes alternates of those that are clearly worse than the best: scoring stops
-// at 0.95 (B120).
+// at 0.95.
 func (m *matched) drop() {
 	if len(m.found) == 0 || m.found[0].score < exactLabel.score {
 		return

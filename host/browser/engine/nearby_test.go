@@ -12,7 +12,7 @@ func at(n page.Node, x, y, w, h float64) page.Node {
 	return n
 }
 
-// TestNearby: a text beside a control that has no other name means the control (B124).
+// TestNearby: a text beside a control that has no other name means the control.
 func TestNearby(t *testing.T) {
 	text := at(page.Node{Ref: "t", Tag: "span", Text: "Volume", OwnText: true}, 0, 100, 80, 20)
 	hears := func(ref string, x, y, w, h float64) page.Node {
@@ -77,7 +77,7 @@ func TestNearbyEnds(t *testing.T) {
 	}
 }
 
-// TestHint: the axis of a track is that of its longer side (B124).
+// TestHint: the axis of a track is that of its longer side.
 func TestHint(t *testing.T) {
 	for _, c := range []struct {
 		w, h float64

@@ -58,7 +58,7 @@ func random(r *rand.Rand) (func() *engine.Look, *engine.Target) {
 
 // TestResolveProperties, over many pages: the choice is a function of its input; what a
 // click is to work on is executable and never a label that stands for a control; a
-// score is one; and where two are equally good, nothing is chosen (B52, B70, B126).
+// score is one; and where two are equally good, nothing is chosen.
 func TestResolveProperties(t *testing.T) {
 	found, missed := 0, map[engine.Code]int{}
 	for seed := range uint64(5_000) {

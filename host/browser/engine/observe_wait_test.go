@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestAwait: the conditions that one look decides (B148, B151).
+// TestAwait: the conditions that one look decides.
 func TestAwait(t *testing.T) {
 	hidden, disabled := buttonNode("h", "", "Later"), buttonNode("d", "", "Off")
 	hidden.Type, disabled.Disabled = "hidden", true
@@ -80,6 +80,6 @@ func TestAwaitPage(t *testing.T) {
 	}
 	s.Now.Loading.Signal = "requests_in_flight"
 	if !met("load") {
-		t.Error("traffic is a hint only (B115)")
+		t.Error("traffic is a hint only")
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestOwner: the element that acts is preferred over what is written on it, and over
-// what it lies in (B121, B122).
+// what it lies in.
 func TestOwner(t *testing.T) {
 	span := func(ref, up, text string) page.Node {
 		return page.Node{Ref: page.Ref(ref), Up: page.Ref(up), Tag: "span", Text: text}
@@ -58,7 +58,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestPromotion: what was found through a passive part is worth 0.02 more (B120).
+// TestPromotion: what was found through a passive part is worth 0.02 more.
 func TestPromotion(t *testing.T) {
 	l := lay(page.Query{}, buttonNode("b", "", "Go"), page.Node{Ref: "s", Up: "b", Tag: "i", Text: "Save as"})
 	if f := mustClick(t, l, query("save")); f.Node.Ref != "b" || f.Resolution.Confidence != 0.67 {
@@ -66,7 +66,7 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// TestPassive: a text that nothing acts for is no target of an action (B52, B137); what
+// TestPassive: a text that nothing acts for is no target of an action; what
 // only has to be seen may be scrolled to, and read.
 func TestPassive(t *testing.T) {
 	l := lay(page.Query{}, node("h", "", "h1", "heading", "Total"), page.Node{Ref: "p", Tag: "p", Text: "42 EUR", OwnText: true})

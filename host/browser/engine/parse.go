@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Bounds of requests (section 1), in bytes unless said otherwise.
+// Bounds of requests, in bytes unless said otherwise.
 const (
 	MaxRequest    = 256 << 10
 	MaxReply      = 1 << 20
@@ -27,11 +27,11 @@ const (
 	maxCandidates = 10_000 // of an index
 )
 
-// Parse reads a request and checks all of it: types, bounds, defaults and clamps
-// (B7, B10, B66). The refusal names the field. Nothing of request is kept.
+// Parse reads a request and checks all of it: types, bounds, defaults and clamps.
+// The refusal names the field. Nothing of request is kept.
 func Parse(request []byte) (*Request, *Refusal) { return ParseWith(request, DefaultSettings) }
 
-// ParseWith is Parse with the settings of a connection (B66).
+// ParseWith is Parse with the settings of a connection.
 func ParseWith(request []byte, base Settings) (*Request, *Refusal) {
 	if len(request) > MaxRequest {
 		return nil, &Refusal{Code: "invalid_request", Message: "a request may have 262144 bytes"}
@@ -72,7 +72,7 @@ func (p *parser) verb() {
 		return
 	}
 	p.r.Verb = Verb(name)
-	for _, m := range []string{"action_type", "effect"} { // B46
+	for _, m := range []string{"action_type", "effect"} {
 		if _, ok := p.members[m]; ok {
 			p.refuse(m, "the effect of an action is the host's to say")
 		}
@@ -148,10 +148,10 @@ func (p *parser) dialogText() {
 	}
 }
 
-// profileName is the rule of B180, on the whole string.
+// profileName is what names of profiles look like, on the whole string.
 var profileName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
 
-// ProfileName reports whether name may be the name of a profile (B180).
+// ProfileName reports whether name may be the name of a profile.
 func ProfileName(name string) bool { return profileName.MatchString(name) }
 
 func (p *parser) open() {
@@ -175,7 +175,7 @@ func (p *parser) viewport() page.Viewport {
 	return v
 }
 
-// session reads the session flow (B186). login_url and message may stand without a
+// session reads the session flow. login_url and message may stand without a
 // probe, and then do nothing.
 func (p *parser) session() *Session {
 	o, ok := p.object.object("session")
@@ -200,7 +200,7 @@ func (p *parser) session() *Session {
 
 func at(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
 
-// Conditions of wait (B148).
+// Conditions of wait.
 var elementConditions = []string{"exists", "not_exists", "visible", "hidden", "clickable"}
 
 func (p *parser) wait() {
@@ -236,7 +236,7 @@ func (p *parser) wait() {
 	p.r.Deadline = max(p.r.Deadline, a.Timeout)
 }
 
-// lengthen makes room for d in a deadline that the request does not name (B7).
+// lengthen makes room for d in a deadline that the request does not name.
 func (p *parser) lengthen(d time.Duration) {
 	if !p.has("deadline_ms") {
 		p.r.Deadline = max(p.r.Deadline, d)
@@ -306,7 +306,7 @@ func (p *parser) snapshot() {
 		a.Include = []string{"elements"}
 	}
 	if a.ActionID == "" && slices.Contains(a.Include, "diagnostics") {
-		p.wrong("string", "action_id") // B62
+		p.wrong("string", "action_id")
 	}
 	p.r.Snapshot = a
 }

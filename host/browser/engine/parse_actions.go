@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// own reads the members of the request's own verb (section 2.3).
+// own reads the members of the request's own verb.
 func (p *parser) own() {
 	switch p.r.Verb {
 	case Open:
@@ -110,7 +110,7 @@ func (p *parser) click() {
 	p.r.Click = a
 }
 
-// handlePrefix begins every sealed handle (B38).
+// handlePrefix begins every sealed handle.
 const handlePrefix = "sluice-sealed-v1-"
 
 func (p *parser) typed() {

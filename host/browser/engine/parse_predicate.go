@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Bounds of a delta (section 2.2).
+// Bounds of a delta.
 const (
 	maxDepth  = 3
 	maxLeaves = 16
@@ -224,7 +224,7 @@ func readSelected(in object, q *Predicate) {
 }
 
 // attribute is the name of one that may be read: not what somebody typed, and not
-// script or style (B32).
+// script or style.
 func attribute(in object, name string) string {
 	s := strings.ToLower(in.must(name, maxName))
 	for _, c := range s {
@@ -240,7 +240,7 @@ func attribute(in object, name string) string {
 	return s
 }
 
-// MarshalJSON writes a predicate as guests do (section 2.2), for the echo of a delta.
+// MarshalJSON writes a predicate as guests do, for the echo of a delta.
 func (p Predicate) MarshalJSON() ([]byte, error) {
 	m := map[string]any{}
 	switch p.Kind {
@@ -303,7 +303,7 @@ func (p Predicate) wanted() any {
 	return nil
 }
 
-// describe is a predicate as guests write it (section 2.2); null for none.
+// describe is a predicate as guests write it; null for none.
 func describe(p *Predicate) json.RawMessage {
 	raw, err := json.Marshal(p)
 	if err != nil {

@@ -21,7 +21,7 @@ func parse(t *testing.T, request string) *engine.Request {
 	return r
 }
 
-// TestRefused: every refusal has its code and names the field (B10, B12, B46).
+// TestRefused: every refusal has its code and names the field.
 func TestRefused(t *testing.T) {
 	const save = `"target":{"selector":{"name":"Save"}}`
 	deep := `{"selector":{"name":"a","within":{"selector":{"name":"b","within":{"selector":{"name":"c","near":{"element_id":"el_1"}}}}}}}`
@@ -33,10 +33,10 @@ func TestRefused(t *testing.T) {
 		{`{"verb":1}`, "invalid_request", "missing or invalid string argument: verb"},
 		{`{"verb":"eval"}`, "unknown_verb", "eval"},
 		{`{"verb":"` + strings.Repeat("x", 129) + `"}`, "invalid_request", "verb"},
-		// What a guest may not say of itself (B46).
+		// What a guest may not say of itself.
 		{`{"verb":"click",` + save + `,"action_type":"local_state"}`, "invalid_request", "action_type"},
 		{`{"verb":"click",` + save + `,"effect":null}`, "invalid_request", "effect"},
-		// Booleans are never strings, and numbers never text (B10).
+		// Booleans are never strings, and numbers never text.
 		{`{"verb":"check",` + save + `,"checked":"true"}`, "invalid_request", "missing or invalid boolean argument: checked"},
 		{`{"verb":"check",` + save + `}`, "invalid_request", "missing or invalid boolean argument: checked"},
 		{`{"verb":"click",` + save + `,"rebind":"yes"}`, "invalid_request", "missing or invalid boolean argument: rebind"},
@@ -67,7 +67,7 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"select",` + save + `,"options":["a"]}`, "invalid_request", "object argument: options[0]"},
 		{`{"verb":"select",` + save + `,"options":[{"id":"a"},{"id":"b","index":1}]}`, "invalid_request", "options[1].id"},
 		{`{"verb":"select",` + save + `,"options":[` + strings.Repeat(`{"id":"a"},`, 100) + `{"id":"a"}]}`, "invalid_request", "at most 100"},
-		// Targets (B16).
+		// Targets.
 		{`{"verb":"click"}`, "invalid_request", "object argument: target"},
 		{`{"verb":"click","target":"el_1"}`, "invalid_request", "object argument: target"},
 		{`{"verb":"click","target":{}}`, "INVALID_SELECTOR", "target"},
@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 		{`{"verb":"click","target":{"selector":{"name":"x","within":{"selector":{}}}}}`, "INVALID_SELECTOR", "within"},
 		{`{"verb":"click","target":` + deep + `}`, "invalid_request", "at most 3 deep"},
 		{`{"verb":"click","target":{"selector":{"css":"` + strings.Repeat("a", 2049) + `"}}}`, "invalid_request", "target.selector.css"},
-		// Deltas (section 2.2).
+		// Deltas.
 		{`{"verb":"click",` + save + `,"expect":{}}`, "invalid_request", "expect"},
 		{`{"verb":"click",` + save + `,"expect":{"kind":"text","all":[]}}`, "invalid_request", "exactly one"},
 		{`{"verb":"click",` + save + `,"expect":{"all":[]}}`, "invalid_request", "expect.all"},
@@ -182,7 +182,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDefaults: what a request does not say (B7, B26, B66, B101, B149).
+// TestDefaults: what a request does not say.
 func TestDefaults(t *testing.T) {
 	r := parse(t, `{"verb":"click","target":{"element_id":"el_1"},"unknown_member":{"action_type":1}}`)
 	want := &engine.Request{
@@ -257,7 +257,7 @@ func TestClamped(t *testing.T) {
 	}
 }
 
-// TestDeadlines: for wait and expect the deadline is never below their time (B7).
+// TestDeadlines: for wait and expect the deadline is never below their time.
 func TestDeadlines(t *testing.T) {
 	for request, want := range map[string]time.Duration{
 		`{"verb":"wait","for":"load","timeout_ms":30000}`:                                                                          30 * time.Second,
@@ -275,7 +275,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestConnectionSettings: the request's settings come before the connection's (B66).
+// TestConnectionSettings: the request's settings come before the connection's.
 func TestConnectionSettings(t *testing.T) {
 	base := engine.Settings{Window: 700 * time.Millisecond, Count: 3, MaxRecheck: 2, Interval: 150 * time.Millisecond, Stale: time.Hour}
 	r, refusal := engine.ParseWith([]byte(`{"verb":"click","target":{"element_id":"e"},"verify":{"window_ms":1200}}`), base)
@@ -345,7 +345,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRefusalJSON: the reply of B12, which for the host's own failures says nothing.
+// TestRefusalJSON: the reply to a refused call, which for the host's own failures says nothing.
 func TestRefusalJSON(t *testing.T) {
 	for _, c := range []struct {
 		r    engine.Refusal

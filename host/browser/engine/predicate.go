@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The four sources of verification (section 2.2).
+// The four sources of verification.
 const (
 	FromElement    = "element_property"
 	FromValue      = "value_update"
@@ -15,7 +15,7 @@ const (
 	FromDiff       = "ui_state_diff"
 )
 
-// predicateSources are the predicates of section 2.2 with their source.
+// predicateSources are the kinds of predicates with their source.
 var predicateSources = map[string]string{
 	"text": FromElement, "value": FromValue, "text_value": FromValue,
 	"checked": FromElement, "expanded": FromElement, "enabled": FromElement, "focused": FromElement, "selected": FromElement,
@@ -75,7 +75,7 @@ func (p *Predicate) expression(text string) *regexp.Regexp {
 
 func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// Bounds of an expression (B19). RE2 takes linear time in the text; what is left to
+// Bounds of an expression. RE2 takes linear time in the text; what is left to
 // bound is how large a program a short text makes, as ((a{99}){99}) does.
 const (
 	maxExpression = 512

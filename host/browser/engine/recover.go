@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// cycles is the recovery state of one action (B102): what was tried and what is
+// cycles is the recovery state of one action: what was tried and what is
 // left.
 type cycles struct {
 	state      Recovery
 	strategies []string        // in the order tried
-	identical  map[string]bool // what may not be done again (B98)
+	identical  map[string]bool // what may not be done again
 	next       map[Code]int    // place in the row of a code
 	last       *fault          // of the pass before
 }
@@ -23,13 +23,13 @@ func newCycles(r *Request) cycles {
 		state: Recovery{MaxAttempts: r.MaxRecovery, MaxRetryDepth: r.MaxRetryDepth}}
 }
 
-// failure is the fault as the failure map sees it (B88).
+// failure is the fault as the failure map sees it.
 func (a *act) failure(f *fault) Fault {
 	return Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(),
 		Changed: a.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
 }
 
-// note keeps the class of the latest failure (B103).
+// note keeps the class of the latest failure.
 func (a *act) note(f *fault) {
 	m := a.failure(f).Failure()
 	s := &a.cycles.state
@@ -38,7 +38,7 @@ func (a *act) note(f *fault) {
 }
 
 // choose decides what to do about a failure, if anything: the next strategy of its
-// row that is permitted, within the budgets and not the same again (B97 to B101).
+// row that is permitted, within the budgets and not the same again.
 // The decision is a step of the trace, also when it is that there is none.
 func (a *act) choose(f *fault) (strategy string, permitted bool) {
 	a.note(f)
@@ -74,12 +74,12 @@ func (a *act) situation(f *fault) Situation {
 	return s
 }
 
-// exactly is the score from which a candidate is meant by name, and not in part
-// (B119): an obscured Save is no licence to press Save as.
+// exactly is the score from which a candidate is meant by name, and not in part:
+// an obscured Save is no licence to press Save as.
 const exactly = 0.9
 
 // alternates reports whether another candidate may be the one that is meant: for an
-// ambiguous target, one that new evidence set apart (B94).
+// ambiguous target, one that new evidence set apart.
 func (a *act) alternates(f *fault) bool {
 	if a.found == nil {
 		return false
@@ -130,7 +130,7 @@ func (a *act) resolves(strategy string) bool {
 	return !(strategy == RetryAdjustment && a.found != nil) && !(strategy == StateRefresh && a.res.Dispatched)
 }
 
-// fingerprint is what makes two cycles identical (B98).
+// fingerprint is what makes two cycles identical.
 func (a *act) fingerprint(strategy string, f *fault) string {
 	var node page.Ref
 	if a.found != nil {
@@ -146,8 +146,8 @@ func (c *cycles) begin(strategy string, code Code, row []string) {
 	c.next[code] = slices.Index(row, strategy) + 1
 }
 
-// recover carries a strategy out (B94). What was dispatched and may not be again is
-// only looked at again (B96).
+// recover carries a strategy out. What was dispatched and may not be again is
+// only looked at again.
 func (a *act) recover(strategy string, f *fault) *fault {
 	if a.resolves(strategy) {
 		a.cycles.state.RetryDepth++
@@ -197,7 +197,7 @@ func (a *act) reverify() *fault {
 	return a.verify()
 }
 
-// maxLoading is how long a page is given to end its loading (B94).
+// maxLoading is how long a page is given to end its loading.
 const maxLoading = 2 * time.Second
 
 // settled waits until the page does not say that it is loading, and no longer than

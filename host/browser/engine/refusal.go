@@ -6,24 +6,24 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Refusal is a call that was not taken: nothing touched the page (B11).
+// A Refusal is a call that was not taken: nothing touched the page.
 type Refusal struct {
 	Code    string
 	Message string
 	Verb    Verb
-	// Reason is the probe code of section 6.6, for surface_lost.
+	// Reason is the code of the probe, for surface_lost.
 	Reason string
 }
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// Errno and Retryable are the table of B12; a code that is not in it is internal.
+// Errno and Retryable are in the table of refusals; a code that is not in it is internal.
 func (r *Refusal) Errno() abi.Errno { return refusals[r.known()].errno }
 
 // Retryable reports whether the same call may succeed later.
 func (r *Refusal) Retryable() bool { return refusals[r.known()].retryable }
 
-// JSON is the pending reply of a refused call (B12). What went wrong inside of the
+// JSON is the pending reply of a refused call. What went wrong inside of the
 // host is not told: a code that is not of the table reads internal.
 func (r *Refusal) JSON() []byte {
 	out := struct {

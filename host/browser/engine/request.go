@@ -10,7 +10,7 @@ import (
 // A Verb is a thing to do, as guests write it.
 type Verb string
 
-// The verbs of section 2.3. Fill is Type under another name.
+// The verbs. Fill is Type under another name.
 const (
 	Open       Verb = "open"
 	Navigate   Verb = "navigate"
@@ -37,7 +37,7 @@ const (
 )
 
 // A Request is one call, checked: every default is filled in and every number
-// clamped (B7, B66). The members of one verb are in the member of its name.
+// clamped. The members of one verb are in the member of its name.
 type Request struct {
 	Verb Verb
 
@@ -45,7 +45,7 @@ type Request struct {
 	Intent string
 	Expect *Predicate // nil: the verb's default, or deferred
 	Verify Settings
-	// Deadline covers all of the verb (B7); Actionable the checks before a dispatch.
+	// Deadline covers all of the verb; Actionable the checks before a dispatch.
 	Deadline      time.Duration
 	Actionable    time.Duration
 	Idempotent    *bool
@@ -56,7 +56,7 @@ type Request struct {
 	AllowPreexist bool
 	AcceptDialog  bool
 	DialogText    *string // for prompts; nil: what they propose
-	MaxRecovery   int     // 0 to 3 (B101)
+	MaxRecovery   int     // 0 to 3
 	MaxRetryDepth int
 	Navigate      NavigateArgs
 	Click         ClickArgs
@@ -79,7 +79,7 @@ type Request struct {
 }
 
 // A Target is an element, by the id of an earlier reply or by description; exactly
-// one of ElementID and Selector is set (B16).
+// one of ElementID and Selector is set.
 type Target struct {
 	ElementID string    `json:"element_id,omitempty"`
 	Selector  *Selector `json:"selector,omitempty"`
@@ -96,7 +96,7 @@ type Selector struct {
 	Frame    string  `json:"frame,omitempty"` // name or id of one
 }
 
-// Settings are those of a stabilisation (section 4.1), clamped.
+// Settings are those of a stabilisation, clamped.
 type Settings struct {
 	Window     time.Duration
 	Count      int
@@ -105,7 +105,7 @@ type Settings struct {
 	Stale      time.Duration
 }
 
-// A Predicate is a condition on what a page shows (section 2.2), of depth at most 3
+// A Predicate is a condition on what a page shows, of depth at most 3
 // and with at most 16 leaves. Kind is "all", "any" or "not" for those of Of.
 type Predicate struct {
 	Kind   string
@@ -185,7 +185,7 @@ type SelectArgs struct {
 	Many      []SelectArgs // nil: one
 }
 
-// AdjustArgs of adjust (B141).
+// AdjustArgs of adjust.
 type AdjustArgs struct {
 	Value       float64
 	Tolerance   float64
@@ -209,7 +209,7 @@ type File struct {
 	Name   string
 }
 
-// WaitArgs of wait (section 5.6).
+// WaitArgs of wait.
 type WaitArgs struct {
 	For         string
 	Index       *int
@@ -276,7 +276,7 @@ type OpenArgs struct {
 	Session    *Session
 }
 
-// A Session says how to find out whether somebody is signed in (B186).
+// A Session says how to find out whether somebody is signed in.
 type Session struct {
 	ProbeURL string
 	Expect   *Predicate // nil: no probe
@@ -286,11 +286,11 @@ type Session struct {
 	Owner    time.Duration
 }
 
-// DefaultSettings are those of section 4.1.
+// DefaultSettings are those of a stabilisation for which nothing was set.
 var DefaultSettings = Settings{Window: time.Second, Count: 2, MaxRecheck: 3, Interval: 100 * time.Millisecond, Stale: 500 * time.Millisecond}
 
-// Clamped moves every setting to the nearest bound; one that is 0 becomes the default
-// (B66). Proof after an action needs two matches at least.
+// Clamped moves every setting to the nearest bound; one that is 0 becomes the default.
+// Proof after an action needs two matches at least.
 func (s Settings) Clamped(proof bool) Settings {
 	least := 1
 	if proof {

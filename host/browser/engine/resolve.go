@@ -11,11 +11,11 @@ import (
 )
 
 // waits are the pauses before each new try of the checks that stand before a
-// dispatch; the last one is repeated (B135).
+// dispatch; the last one is repeated.
 var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}
 
 // maxUnstable is after how many unequal frame pairs an element that never rests is
-// acted on all the same (B136).
+// acted on all the same.
 const maxUnstable = 10
 
 // inCycle is how long the checks are repeated inside of recovery, whose cycles are
@@ -27,7 +27,7 @@ const inCycle = 500 * time.Millisecond
 const settled = time.Second
 
 // resolve finds the target and waits until it can be acted on. Each try that fails
-// is a step; the last one's fault is the action's (B135, B138).
+// is a step; the last one's fault is the action's.
 func (a *act) resolve() *fault {
 	limit, from := a.req.Actionable, a.now()
 	if a.cycles.state.Attempts > 0 {
@@ -85,8 +85,7 @@ func passes(f *fault) bool {
 	return false
 }
 
-// detailMoved is of an element that changed between its resolution and the hit test
-// (B132).
+// detailMoved is of an element that changed between its resolution and the hit test.
 const detailMoved = "changed_before_dispatch"
 
 // resolved writes the step down and gives f back.
@@ -159,7 +158,7 @@ func (t *try) once() (*fault, error) {
 		return nil, nil
 	}
 	if f := t.find(l); f != nil {
-		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be made on the way (B30)
+		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be made on the way
 			t.prepare(nil)
 			return nil, nil
 		}
@@ -186,7 +185,7 @@ func (t *try) focus(l *Look) *page.Node {
 }
 
 // forgotten reports an element id that stands for nothing any more: the page is not
-// even looked at (B131).
+// even looked at.
 func (t *try) forgotten() bool {
 	id := ""
 	if t.req.Target != nil {
@@ -195,7 +194,7 @@ func (t *try) forgotten() bool {
 	return id != "" && !t.req.Rebind && !t.opt.Identity.Holds(id, t.tab.Facts().Document)
 }
 
-// find resolves the target in a look (section 5.2).
+// find resolves the target in a look.
 func (a *act) find(l *Look) *fault {
 	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
 	found, miss := l.Resolve(a.opt.Identity, a.req.Target, ResolveOptions{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
@@ -221,7 +220,7 @@ func (a *act) reject(detail string) *fault {
 }
 
 // suits settles the effect and the delta from what the element is, before anything
-// is dispatched (B47, B52).
+// is dispatched.
 func (t *try) suits() *fault {
 	n := t.found.State()
 	if t.kind.fits != nil {
@@ -257,8 +256,7 @@ func (a *act) prepare(n *page.Node) {
 // it: bars stay at the ends of the viewport, and sheets in its middle.
 var places = []page.Place{page.Middle, page.Start, page.End}
 
-// reach makes the checks of B134 and compares what was hit with what was chosen
-// (B132).
+// reach makes the checks before an input and compares what was hit with what was chosen.
 func (t *try) reach() (*fault, error) {
 	ref, scrolled := t.found.Node.Ref, false
 	r, err := t.check(ref)
@@ -306,7 +304,7 @@ func (t *try) unready(err error) (*fault, error) {
 }
 
 // fault is the first check that failed; nil for an element that can be acted on,
-// or that does nothing worse than move (B136).
+// or that does nothing worse than move.
 func (t *try) fault(r page.Readiness) *fault {
 	switch r.Fault {
 	case "":
@@ -328,7 +326,7 @@ func (t *try) fault(r page.Readiness) *fault {
 	return t.reject(r.Fault)
 }
 
-// same compares an element as it was chosen with what the hit test found (B132):
+// same compares an element as it was chosen with what the hit test found:
 // what it is, what a click on it does by nature, and where it is unless it was
 // scrolled.
 func same(was, is *page.Node, scrolled bool) bool {
@@ -340,7 +338,7 @@ func same(was, is *page.Node, scrolled bool) bool {
 	return scrolled || math.Abs(a.X-b.X) <= 1 && math.Abs(a.Y-b.Y) <= 1
 }
 
-// clip cuts a page's word to what a trace may hold (B159).
+// clip cuts a page's word to what a trace may hold.
 func clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -14,7 +14,7 @@ const (
 	TraceVersion       = 1
 )
 
-// States of an action (B42).
+// States of an action.
 const (
 	Resolved   = "resolved"
 	Dispatched = "dispatched"
@@ -23,7 +23,7 @@ const (
 	Failed     = "failed"
 )
 
-// Effects (B45).
+// Effects.
 const (
 	LocalState = "local_state"
 	SideEffect = "side_effect"
@@ -38,10 +38,10 @@ const (
 	CodeReverted   = "action_reverted"
 )
 
-// A Code says what went wrong in an action; the source of truth about it (B89).
+// A Code says what went wrong in an action; the source of truth about it.
 type Code string
 
-// The runtime codes of B88.
+// The runtime codes.
 const (
 	ElementNotFound    Code = "ELEMENT_NOT_FOUND"
 	StaleReference     Code = "STALE_REFERENCE"
@@ -55,8 +55,8 @@ const (
 	Unknown            Code = "UNKNOWN"
 )
 
-// A Result is the one envelope of actions (B13). Members that are pointers or
-// slices are always in the JSON, as null or [], where B13 shows them.
+// A Result is the one envelope of actions. Members that are pointers or
+// slices are always in the JSON, as null or [].
 type Result struct {
 	ActionID           string       `json:"action_id"`
 	Action             Verb         `json:"action"`
@@ -102,7 +102,7 @@ type TargetInfo struct {
 	Resolution *Resolution `json:"resolution,omitempty"`
 }
 
-// A Resolution says how sure the choice of an element is (B125).
+// A Resolution says how sure the choice of an element is.
 type Resolution struct {
 	Confidence        float64     `json:"confidence"`
 	Reason            string      `json:"reason"`
@@ -123,7 +123,7 @@ type Alternate struct {
 	Reason    string   `json:"reason"`
 }
 
-// An Element is E of B106.
+// An Element is what a guest is told of an element.
 type Element struct {
 	ElementID      string           `json:"element_id"`
 	StableID       string           `json:"stable_id,omitempty"`
@@ -137,7 +137,7 @@ type Element struct {
 	Bounds         page.Box         `json:"bounds"`
 	Frame          string           `json:"frame"`
 	Actionable     bool             `json:"actionable"`
-	ExpectedSignal string           `json:"expected_signal,omitempty"` // B56
+	ExpectedSignal string           `json:"expected_signal,omitempty"` // advice, never proof
 	Hint           *Hint            `json:"interaction_hint,omitempty"`
 }
 
@@ -153,7 +153,7 @@ type Confidence struct {
 	Reason string  `json:"reason"`
 }
 
-// A Semantic is what a control seems to be (B140).
+// A Semantic is what a control seems to be.
 type Semantic struct {
 	Clickable  bool     `json:"is_clickable"`
 	Container  bool     `json:"is_container"`
@@ -165,7 +165,7 @@ type Semantic struct {
 	Reason     string   `json:"reason"`
 }
 
-// A Hint says how a control without semantics may be worked (B124).
+// A Hint says how a control without semantics may be worked.
 type Hint struct {
 	Kind  string   `json:"kind"`
 	Axis  string   `json:"axis"`
@@ -185,7 +185,7 @@ type Verification struct {
 	Diagnostics    any             `json:"diagnostics"`
 }
 
-// Stability is what a routine of section 4.1 reports (B78).
+// Stability is what a stabilisation reports.
 type Stability struct {
 	Attempts  int          `json:"stabilization_attempts"`
 	WindowMS  int64        `json:"stabilization_window_ms"`
@@ -214,13 +214,13 @@ type Observed struct {
 	Matched int             `json:"matched_count"`
 }
 
-// A Classification is the outcome of B63.
+// A Classification is how the outcome of an action was classified.
 type Classification struct {
 	Outcome   string `json:"outcome"`
 	Reasoning string `json:"reasoning"`
 }
 
-// Recovery is the state of B103: its first values come from the adapter, only the
+// Recovery is the state of the recovery of an action: its first values come from the adapter, only the
 // engine changes it.
 type Recovery struct {
 	Class         string `json:"failure_class"`
@@ -234,7 +234,7 @@ type Recovery struct {
 	RetryAllowed  *bool  `json:"retry_allowed,omitempty"`
 }
 
-// A Terminal is the end of an action that cannot be recovered (B104).
+// A Terminal is the end of an action that cannot be recovered.
 type Terminal struct {
 	Class      string   `json:"failure_class"`
 	Code       Code     `json:"runtime_code"`
@@ -244,7 +244,7 @@ type Terminal struct {
 	FinalState string   `json:"final_state"` // failed
 }
 
-// A Trace is what an action went through (B155).
+// A Trace is what an action went through.
 type Trace struct {
 	ActionID string `json:"action_id"`
 	Steps    []Step `json:"steps"`
@@ -259,7 +259,7 @@ type Step struct {
 	Result  string         `json:"result"` // success, failure or retry
 	Index   int            `json:"attempt_index"`
 	CycleID int            `json:"cycle_id,omitempty"`
-	Meta    map[string]any `json:"metadata,omitempty"` // at most 2 KiB (B159)
+	Meta    map[string]any `json:"metadata,omitempty"` // at most 2 KiB
 }
 
 // TabInfo is a tab as guests see it.
@@ -270,7 +270,7 @@ type TabInfo struct {
 	Closed  string `json:"closed,omitempty"` // why, for one that is gone since the last reply
 }
 
-// A Signal is what is told of every finished action (B65).
+// A Signal is what is told of every finished action.
 type Signal struct {
 	ActionID     string       `json:"action_id"`
 	TargetID     string       `json:"target_id,omitempty"`

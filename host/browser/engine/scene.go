@@ -9,7 +9,7 @@ import (
 )
 
 // A Truth is what an observation says of a predicate. Unreadable is neither of the
-// others and never proves anything (B84).
+// others and never proves anything.
 type Truth int
 
 // The three truths.
@@ -74,7 +74,7 @@ func (v *Verdict) Waves() int {
 	return n
 }
 
-// Evaluate says whether p holds now. One look serves all of its parts (B69).
+// Evaluate says whether p holds now. One look serves all of its parts.
 func (s *Scene) Evaluate(p *Predicate) *Verdict {
 	v := &Verdict{kind: p.Kind}
 	switch p.Kind {
@@ -122,7 +122,7 @@ func decide(of []*Verdict, strong, weak Truth) Truth {
 
 // Turned reports whether v proves a change since before, the verdict on the same
 // predicate in the read that preceded the dispatch: it holds, and at least one of
-// the predicates that make it hold did not (B20). Under any that is the satisfied
+// the predicates that make it hold did not. Under any that is the satisfied
 // member itself.
 func (v *Verdict) Turned(before *Verdict) bool {
 	switch {
@@ -142,7 +142,7 @@ func (v *Verdict) Turned(before *Verdict) bool {
 }
 
 // Ambiguous reports whether nothing of the predicate can be computed: it is not
-// decided, and no element shows what any part of it asks for (B60).
+// decided, and no element shows what any part of it asks for.
 func (v *Verdict) Ambiguous() bool { return v.Truth == Unreadable && !v.anyReadable() }
 
 func (v *Verdict) anyReadable() bool {
@@ -158,7 +158,7 @@ func (v *Verdict) anyReadable() bool {
 }
 
 // Absent reports whether a predicate that does not hold asks for an element that is
-// not there (B75).
+// not there.
 func (v *Verdict) Absent() bool {
 	if v.Truth == True {
 		return false

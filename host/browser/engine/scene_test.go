@@ -48,7 +48,7 @@ const (
 	dark = engine.Unreadable
 )
 
-// TestPredicates evaluates every kind of section 2.2 where it holds, where it does not
+// TestPredicates evaluates every kind of predicate where it holds, where it does not
 // and where it cannot be read.
 func TestPredicates(t *testing.T) {
 	of := func(selector string) string { return `"target":{"selector":` + selector + `}` }
@@ -66,7 +66,7 @@ func TestPredicates(t *testing.T) {
 		{`{"kind":"text","op":"equals","value":"saved",` + none + `}`, dark},
 		{`{"kind":"value","equals":50,` + slider + `}`, yes},
 		{`{"kind":"value","equals":"50",` + slider + `}`, yes},
-		{`{"kind":"value","equals":"50%",` + slider + `}`, no}, // raw_value is not asserted (B84)
+		{`{"kind":"value","equals":"50%",` + slider + `}`, no}, // raw_value is not asserted
 		{`{"kind":"value","equals":49.5,"tolerance":0.5,` + slider + `}`, yes},
 		{`{"kind":"value","equals":49.4,"tolerance":0.5,` + slider + `}`, no},
 		{`{"kind":"value","equals":1,` + mail + `}`, dark},
@@ -177,7 +177,7 @@ func TestSinceDispatch(t *testing.T) {
 }
 
 // TestTurned: a delta proves a change only if one of the predicates that make it hold
-// did not hold before (B20).
+// did not hold before.
 func TestTurned(t *testing.T) {
 	const a, b = `{"kind":"exists","target":{"selector":{"role":"status"}}}`, `{"kind":"exists","target":{"selector":{"role":"alert"}}}`
 	const unread = `{"kind":"checked","equals":true,"target":{"selector":{"role":"status"}}}`
@@ -208,13 +208,13 @@ func TestTurned(t *testing.T) {
 			t.Errorf("%s: %t", c.delta, got)
 		}
 		if is.Truth == yes && !is.Turned(nil) {
-			t.Errorf("%s: a deferred action needs no earlier read (B53)", c.delta)
+			t.Errorf("%s: a deferred action needs no earlier read", c.delta)
 		}
 	}
 }
 
 // TestAmbiguousAndAbsent: what cannot be computed from anything, and what is about
-// an element that is not there (B60, B75).
+// an element that is not there.
 func TestAmbiguousAndAbsent(t *testing.T) {
 	const exposed, hidden = `{"kind":"checked","equals":true,"target":{"selector":{"label":"Agree"}}}`, `{"kind":"checked","equals":true,"target":{"selector":{"role":"status"}}}`
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A mark is a score of B119 with its reason; reason "" is no match. Scores are in
+// A mark is a score of a match with its reason; reason "" is no match. Scores are in
 // thousandths, so that equal ones are equal.
 type mark struct {
 	score  int
@@ -25,7 +25,7 @@ func (m mark) or(o mark) mark {
 	return m
 }
 
-// The rows of B119.
+// The scores, from the surest match to the weakest.
 var (
 	exactText      = mark{1000, "exact_text_match", true}
 	exactLabel     = mark{950, "exact_label_match", false}
@@ -43,7 +43,7 @@ var (
 const (
 	bonusInteractable = 50
 	bonusPromoted     = 20
-	// tie is how close two scores are that nothing separates (B126).
+	// tie is how close two scores are that nothing separates.
 	tie = 50
 )
 
@@ -61,7 +61,7 @@ func byText(want string, exact bool, whole, part mark, texts ...string) (mark, b
 }
 
 // structured is the mark of an element under the members of a selector other than
-// query: all have to match, the best one scores (B17).
+// query: all have to match, the best one scores.
 func (l *Look) structured(n *page.Node, s *Selector, exact bool) (mark, bool) {
 	best := mark{}
 	for _, m := range []struct {
@@ -100,8 +100,8 @@ func (l *Look) structured(n *page.Node, s *Selector, exact bool) (mark, bool) {
 	return best, best.reason != ""
 }
 
-// free is the mark of an element under free text: the highest row that applies
-// (B119). The rows below 0.95 are asked only when none above gave anything.
+// free is the mark of an element under free text: the highest row that applies.
+// The rows below 0.95 are asked only when none above gave anything.
 func (l *Look) free(n *page.Node, q string, exact bool) mark {
 	want := fold(q)
 	labels := []string{n.AriaLabel, n.Label, n.Placeholder, n.Description}
@@ -167,7 +167,7 @@ func (l *Look) meaning(n *page.Node, want string, exact, scored bool) mark {
 // tidy trims text and makes one space of all white space.
 func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fold is tidy without regard to case: how targets are matched (B16).
+// fold is tidy without regard to case: how targets are matched.
 func fold(text string) string { return strings.ToLower(tidy(text)) }
 
 // grade is how well one text of an element fits what was asked.

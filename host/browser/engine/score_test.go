@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestScores reproduces B119 and B120 row by row: one element that fits by one rule.
+// TestScores reproduces the table of scores row by row: one element that fits by one rule.
 func TestScores(t *testing.T) {
 	with := func(n page.Node, f func(*page.Node)) page.Node { f(&n); return n }
 	plain := page.Node{Tag: "div", OwnHear: true} // interactable: +0.05
@@ -37,7 +37,7 @@ func TestScores(t *testing.T) {
 		{"kind of control", slider, query("volume control"), 0.5, "semantic_control_match"},
 		{"tag", with(plain, func(n *page.Node) { n.Tag = "figure" }), query("figure"), 0.35, "tag_match"},
 		{"class", with(plain, func(n *page.Node) { n.Classes = []string{"Save"} }), query("save"), 0.35, "tag_match"},
-		// Structured members score by the member that matched (B17).
+		// Structured members score by the member that matched.
 		{"structured name", with(plain, func(n *page.Node) { n.Role, n.Name = "button", "Save" }), by(page.Selector{Role: "button", Name: "save"}), 1, "exact_text_match"},
 		{"structured role", with(plain, func(n *page.Node) { n.Role = "button" }), by(page.Selector{Role: "button"}), 0.55, "semantic_role_match"},
 		{"structured test id", with(plain, func(n *page.Node) { n.TestID = "save" }), by(page.Selector{TestID: "save"}), 0.97, "exact_id_match"},
@@ -56,7 +56,7 @@ func TestScores(t *testing.T) {
 }
 
 // TestExact: with exact only whole matches count; without it structured members match
-// in part too (B16, B120).
+// in part too.
 func TestExact(t *testing.T) {
 	exactly := func(s page.Selector, exact bool) *engine.Target {
 		return &engine.Target{Selector: &engine.Selector{Selector: s, Exact: &exact}}

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestSemantic reproduces the table of section 5.5 and B140.
+// TestSemantic reproduces the table of adjustable and semantic controls.
 func TestSemantic(t *testing.T) {
 	value := page.State{Value: pointer(3.0), Range: &page.Range{Min: 0, Max: 10}}
 	for _, c := range []struct {

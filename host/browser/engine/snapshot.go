@@ -8,9 +8,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A SnapshotReply is the answer of snapshot (B105), without the parts that are not
+// A SnapshotReply is the answer of snapshot, without the parts that are not
 // elements: the caller adds screenshot, console and diagnostics, or why they are
-// missing (B110).
+// missing.
 type SnapshotReply struct {
 	Revision    int64         `json:"snapshot_revision"`
 	CapturedAt  int64         `json:"captured_at_ms"`
@@ -31,7 +31,7 @@ type SnapshotReply struct {
 	DiagnosticsError string             `json:"diagnostics_error,omitempty"`
 }
 
-// LoadingState has all of its members or is not there (B115).
+// LoadingState has all of its members or is not there.
 type LoadingState struct {
 	Active bool   `json:"active"`
 	Signal string `json:"signal"`
@@ -62,7 +62,7 @@ func queryOf(a *SnapshotArgs) *Selector {
 }
 
 // Snapshot shows a look to a guest. The ids that it gives out replace those of the
-// snapshot before (B131). A miss is that of within.
+// snapshot before. A miss is that of within.
 func (l *Look) Snapshot(id *Identity, a *SnapshotArgs) (*SnapshotReply, *Miss) {
 	nodes, miss := l.shown(id, a)
 	if miss != nil {
@@ -91,7 +91,7 @@ const (
 )
 
 // Shrink leaves out elements from the end until the reply is at most of so many
-// bytes, and says so; 0 is the limit of section 1. false when that is impossible.
+// bytes, and says so; 0 is the limit of all replies. false when that is impossible.
 func (r *SnapshotReply) Shrink(most int) bool {
 	if most <= 0 {
 		most = maxReply
@@ -141,17 +141,17 @@ func (l *Look) shown(id *Identity, a *SnapshotArgs) ([]*page.Node, *Miss) {
 	return out, nil
 }
 
-// landmarks are shown beside what can be acted on (B106).
+// landmarks are shown beside what can be acted on.
 var landmarks = []string{"banner", "complementary", "contentinfo", "dialog", "alertdialog", "alert", "status", "form", "heading", "main", "navigation", "region", "search"}
 
-// byDefault reports whether a snapshot shows n (B106).
+// byDefault reports whether a snapshot shows n.
 func byDefault(n *page.Node) bool {
 	return n.Visible && (acts(n) || n.Cursor || n.OwnText || n.Editable || slices.Contains(landmarks, n.Role)) ||
 		n.Tag == "input" && n.Type == "file"
 }
 
 // first are at most limit nodes, in document order: what is in the viewport before
-// what is near it before the rest (B106).
+// what is near it before the rest.
 func (l *Look) first(nodes []*page.Node, limit int) ([]*page.Node, bool) {
 	if len(nodes) <= limit {
 		return nodes, false
@@ -167,7 +167,7 @@ func (l *Look) first(nodes []*page.Node, limit int) ([]*page.Node, bool) {
 }
 
 // Planning is the semantic block of a snapshot: made of its elements alone, for
-// planning only, and never used to prove or to act (B111). Where it and the elements
+// planning only, and never used to prove or to act. Where it and the elements
 // disagree, they are right.
 type Planning struct {
 	Screen     string   `json:"screen"` // dialog, login, form, list, table, article or unknown
@@ -259,11 +259,11 @@ func tally(l *Look, elements []Element) counts {
 	return c
 }
 
-// maxConsole lines are looked at for a hint (B62); snapshots ask for their own number.
+// maxConsole lines are looked at for a hint; snapshots ask for their own number.
 const maxConsole = 200
 
 // snapshot shows the page. A part that cannot be captured says so, and the others
-// are there all the same (B110).
+// are there all the same.
 func (v *verb) snapshot() (any, *Refusal) {
 	args := &v.req.Snapshot
 	q := WantSnapshot(v.opt.Identity, args)
@@ -305,7 +305,7 @@ func (v *verb) picture(reply *SnapshotReply) {
 	reply.Screenshot = got
 }
 
-// diagnostics are of the action that is named, behind the gate of B62.
+// diagnostics are of the action that is named, if it belongs to this surface.
 func (v *verb) diagnostics(reply *SnapshotReply) {
 	p := v.past(v.req.Snapshot.ActionID)
 	switch {
@@ -348,7 +348,7 @@ func (v *verb) screenshot() (any, *Refusal) {
 	return got, nil
 }
 
-// shoot takes a picture without what is sealed (B33).
+// shoot takes a picture without what is sealed.
 func (v *verb) shoot(s page.Shot) (any, *Refusal) {
 	if v.opt.Keep == nil {
 		return nil, &Refusal{Code: "capability_denied", Message: "pictures are not granted", Verb: v.req.Verb}

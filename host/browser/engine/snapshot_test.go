@@ -29,8 +29,7 @@ func roles(r *engine.SnapshotReply) string {
 	return strings.Join(out, " ")
 }
 
-// TestSnapshot: what is shown by default, in document order, with all that B105 and
-// B106 name.
+// TestSnapshot: what is shown by default, in document order, with all that a guest is told of them.
 func TestSnapshot(t *testing.T) {
 	secret := fieldNode("pw", "", "Password")
 	secret.Secret, secret.Type, secret.State = true, "password", page.State{TextValue: pointer("s3cret"), Focused: pointer(true)}

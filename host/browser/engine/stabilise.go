@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// The ends of a routine (B67).
+// The ends of a routine.
 type outcome int
 
 const (
@@ -27,7 +27,7 @@ type reading struct {
 	match bool
 }
 
-// A run of the routine, as B78 reports it.
+// A run of the routine, as results report it.
 type run struct {
 	outcome  outcome
 	err      error // of cut
@@ -58,10 +58,10 @@ func (u *uneven) sleep(d time.Duration) error {
 	return u.verb.sleep(time.Duration(float64(d) * (0.8 + 0.4*part)))
 }
 
-// stabilise is the one routine for every check that decides an outcome (B67). take
+// stabilise is the one routine for every check that decides an outcome. take
 // looks once, and is asked again after every answer that is no evidence. It is
-// deterministic: equal readings at equal times make equal runs (B70). An error of
-// take, or of t.sleep, cuts it short (B68).
+// deterministic: equal readings at equal times make equal runs. An error of
+// take, or of t.sleep, cuts it short.
 func stabilise(s Settings, t times, take func() (reading, error)) run {
 	r := routine{set: s, time: t, take: take}
 	return r.run()
@@ -137,7 +137,7 @@ func (r *routine) owed() error {
 }
 
 // look takes one reading. What did not arrive, or arrived too old, is no evidence:
-// it only resets the count (B73).
+// it only resets the count.
 func (r *routine) look() error {
 	got, err := r.take()
 	if err != nil {
@@ -204,7 +204,7 @@ func (v *verb) during(it func() bool) error {
 
 // unanswered reports a page that may show something in advance of an answer: what a
 // script asked its server since the mark is not answered yet. Until it is, and no longer
-// than patience or lull, a look proves nothing. Traffic proves nothing either (B61): it
+// than patience or lull, a look proves nothing. Traffic proves nothing either: it
 // only puts the proof off.
 func (v *verb) unanswered(since page.Mark, sent time.Duration, s Settings) bool {
 	h := v.tab.Happened(since)

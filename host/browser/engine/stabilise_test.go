@@ -47,7 +47,7 @@ func (s *script) take() (reading, error) {
 	return got, nil
 }
 
-// model is B67 once more, written down as it stands in the specification.
+// model is the routine once more, written down as it stands in docs/spec/browser.md, "Stabilisation".
 func model(set Settings, s *script) (out outcome, attempts int) {
 	stable, fresh := 0, 0
 	var lastFresh *time.Duration
@@ -105,7 +105,7 @@ func model(set Settings, s *script) (out outcome, attempts int) {
 }
 
 // TestRoutineIsTheModel compares every sequence of up to six reads of seven sorts,
-// under several settings, with the model (B67, B70).
+// under several settings, with the model.
 func TestRoutineIsTheModel(t *testing.T) {
 	sorts := []scripted{
 		{match: true, took: 5 * time.Millisecond}, {took: 5 * time.Millisecond}, {stale: true, match: true, took: 5 * time.Millisecond},
@@ -143,23 +143,23 @@ func TestRoutineIsTheModel(t *testing.T) {
 	t.Logf("%d runs compared", compared)
 }
 
-// lawful checks what B68 and B74 say of every run.
+// lawful checks what holds of every run.
 func lawful(t *testing.T, set Settings, r run, s *script) {
 	t.Helper()
 	switch {
 	case r.outcome == holds && r.stable < set.Count:
-		t.Fatalf("B68: success with %d matches", r.stable)
+		t.Fatalf("success with %d matches", r.stable)
 	case r.outcome != holds && s.at < set.Window:
-		t.Fatalf("B74: failed after %v", s.at)
+		t.Fatalf("failed after %v", s.at)
 	case r.outcome != holds && r.attempts < set.Count:
-		t.Fatalf("B74: failed after %d reads", r.attempts)
+		t.Fatalf("failed after %d reads", r.attempts)
 	case r.outcome == mismatch && r.fresh == 0:
-		t.Fatal("B73: a mismatch without evidence")
+		t.Fatal("a mismatch without evidence")
 	}
 }
 
 // TestOscillationFails: true, false, true, false … never holds, and fails only at the
-// end of the window (B71).
+// end of the window.
 func TestOscillationFails(t *testing.T) {
 	var reads []scripted
 	for i := range 40 {
@@ -175,7 +175,7 @@ func TestCutIsNoMismatch(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		s := &script{reads: []scripted{{took: time.Millisecond}}, cutAt: n}
 		if r := stabilise(DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
-			t.Errorf("B68: %+v", r)
+			t.Errorf("%+v", r)
 		}
 	}
 }

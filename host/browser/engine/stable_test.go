@@ -7,13 +7,13 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestStableID: made of what a developer wrote, never of what looks generated (B108).
+// TestStableID: made of what a developer wrote, never of what looks generated.
 func TestStableID(t *testing.T) {
 	for _, c := range []struct {
 		n    page.Node
 		want string
 	}{
-		{page.Node{TestID: "Save-Button ", NameAtt: "save", ID: "s"}, "Save-Button "}, // verbatim (B109)
+		{page.Node{TestID: "Save-Button ", NameAtt: "save", ID: "s"}, "Save-Button "}, // verbatim
 		{page.Node{NameAtt: "email", ID: "e"}, "email"},
 		{page.Node{ID: "login-form"}, "login-form"},
 		{page.Node{ID: "step-2-of-3"}, "step-2-of-3"},

@@ -2,7 +2,7 @@ package engine
 
 import "slices"
 
-// Strategies of recovery (B94).
+// Strategies of recovery.
 const (
 	ReResolve          = "re_resolve"
 	AlternateCandidate = "alternate_candidate"
@@ -11,7 +11,7 @@ const (
 	StepBack           = "step_back"
 )
 
-// strategies are the rows of B94, in their order.
+// strategies are what recovery may try, in the order in which it tries them.
 var strategies = map[Code][]string{
 	ElementNotFound:    {StateRefresh, ReResolve},
 	StaleReference:     {ReResolve, StateRefresh},
@@ -25,7 +25,7 @@ var strategies = map[Code][]string{
 	SemanticMismatch:   {StateRefresh, AlternateCandidate},
 }
 
-// A Situation is what the gates of B94 ask for.
+// A Situation is what decides whether a strategy is permitted.
 type Situation struct {
 	Fault
 	ByID       bool // the target is an element id
@@ -35,7 +35,7 @@ type Situation struct {
 }
 
 // Permitted are the strategies that may be tried, in order; none is the end of the
-// action (B94 to B97). Budgets and identical cycles are the engine's to see (B98).
+// action. Budgets and identical cycles are the engine's to see.
 func (s Situation) Permitted() []string {
 	f := s.Failure()
 	if s.terminal(f) {
@@ -85,7 +85,7 @@ func (s Situation) permits(f Failure, name string) bool {
 	return true
 }
 
-// moves are those of B43; "" is the start.
+// moves are the state changes that the lifecycle allows; "" is the start.
 var moves = map[string][]string{
 	"":         {Resolved, Failed},
 	Resolved:   {Dispatched, Failed, Pending},
@@ -94,7 +94,7 @@ var moves = map[string][]string{
 }
 
 // CanMove reports whether an action may go from one state to another, within one
-// pass. Resolved to pending is for a delta that held already (B21). A recovery
+// pass. Resolved to pending is for a delta that held already. A recovery
 // cycle enters resolved again from every state that is not final.
 func CanMove(from, to string, newCycle bool) bool {
 	if newCycle && to == Resolved {

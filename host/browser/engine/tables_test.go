@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// verbTable is the verb table of section 3.2 as the specification writes it: category,
-// annotation, idempotence (B44, B47, B51). A change here raises EffectTableVersion.
+// verbTable is the table of verbs as docs/spec/browser.md writes it: category,
+// annotation, idempotence. A change here raises EffectTableVersion.
 const verbTable = `
 open - - false
 navigate Navigation side_effect true
@@ -51,7 +51,7 @@ func TestVerbTable(t *testing.T) {
 		t.Errorf("verb table is\n%s", got.String())
 	}
 	if engine.Verb("eval").Known() || engine.Verb("").Known() {
-		t.Error("a verb that is not of section 2.3 is known")
+		t.Error("a verb that does not exist is known")
 	}
 }
 
@@ -63,7 +63,7 @@ func or(s string) string {
 }
 
 // TestIdempotence: the request's word counts first, then the declared action's, then
-// the table's (B51).
+// the table's.
 func TestIdempotence(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestIdempotence(t *testing.T) {
 }
 
 // TestEffectSources: schema, then handler, then table; a word that is none of the two
-// effects is a side effect (B47, B48).
+// effects is a side effect.
 func TestEffectSources(t *testing.T) {
 	for _, c := range []struct {
 		name           string
@@ -110,7 +110,7 @@ func TestEffectSources(t *testing.T) {
 	}
 }
 
-// TestFallbackTable freezes B50.
+// TestFallbackTable freezes the fallback table of effects.
 func TestFallbackTable(t *testing.T) {
 	local := "type, fill, clear, select, check, adjust, scroll, hover, tap, tap_element, tap_toggle, toggle_switch, swipe, drag_slider, pick, type_text, enter_text, scroll_to_element, switch_tab, expand, collapse, press_back"
 	side := "open, navigate, click, press, upload, submit, submit_form, save, sync, search, refresh, login, purchase, start_app, restart_app, terminate_app, reset_app_data, install_app"
@@ -129,7 +129,7 @@ func TestFallbackTable(t *testing.T) {
 	}
 }
 
-// TestHandler reproduces B49 row by row.
+// TestHandler reproduces the table of handlers row by row.
 func TestHandler(t *testing.T) {
 	yes := true
 	expanded := page.State{Expanded: &yes}
@@ -196,7 +196,7 @@ func TestHandlerOfPress(t *testing.T) {
 	}
 }
 
-// failureMap is B88 with B90. Columns: code, detail, stage, flags (d dispatched, a
+// failureMap is the map of failures. Columns: code, detail, stage, flags (d dispatched, a
 // again, c changed, n never), then class, reason, retryable.
 const failureMap = `
 ELEMENT_NOT_FOUND - 0 - TargetResolutionFailure target_resolution_failure true
@@ -256,7 +256,7 @@ func TestFailureMap(t *testing.T) {
 	}
 }
 
-// TestLifecycle tries every pair of states against B43.
+// TestLifecycle tries every pair of states.
 func TestLifecycle(t *testing.T) {
 	allowed := []string{
 		">resolved", ">failed", "resolved>dispatched", "resolved>failed", "resolved>pending_verification",
@@ -286,7 +286,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// TestClassify reproduces B63, first match wins, with one row for each line and the
+// TestClassify reproduces the classifier, first match wins, with one row for each line and the
 // lines that lose to an earlier one.
 func TestClassify(t *testing.T) {
 	yes, no := true, false
@@ -317,7 +317,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// strategyTable is B94 with its gates. Columns: code, detail, flags (d dispatched, a
+// strategyTable is the strategies of recovery with their gates. Columns: code, detail, flags (d dispatched, a
 // again, i by id, r rebind, A alternates, m more modes), then what is permitted.
 const strategyTable = `
 ELEMENT_NOT_FOUND - - state_refresh,re_resolve
@@ -367,7 +367,7 @@ func TestStrategies(t *testing.T) {
 }
 
 // TestNeverTwice: whatever went wrong, no strategy that dispatches is permitted for an
-// action that was dispatched and may not be again (B96).
+// action that was dispatched and may not be again.
 func TestNoSecondEffect(t *testing.T) {
 	codes := []engine.Code{engine.ElementNotFound, engine.StaleReference, engine.AmbiguousTarget, engine.Timeout, engine.ActionRejected,
 		engine.VerificationFailed, engine.ExpectMismatch, engine.ConvergenceFailed, engine.SemanticMismatch, engine.Unknown, "ELSE"}

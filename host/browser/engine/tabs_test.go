@@ -33,7 +33,7 @@ type other struct {
 
 func (o other) ID() string { return o.id }
 
-// B36, B195: the next reply lists what was closed since the last one, once, and why:
+// The next reply lists what was closed since the last one, once, and why:
 // between two verbs as well.
 func TestClosedTabs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

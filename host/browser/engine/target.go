@@ -9,7 +9,7 @@ import (
 // maxNesting of targets in within and near.
 const maxNesting = 3
 
-// target reads a target of the request; nil when it is missing (B16).
+// target reads a target of the request; nil when it is missing.
 func target(o object, name string, depth int) *Target {
 	in, ok := o.object(name)
 	if !ok {
@@ -67,8 +67,8 @@ func usable(o object, name string) string {
 	return s
 }
 
-// cssReads reports whether a CSS selector asks for an attribute that may not be read
-// (B32): asking for [value^="a"], then for [value^="b"], spells out what was typed. It
+// cssReads reports whether a CSS selector asks for an attribute that may not be read:
+// asking for [value^="a"], then for [value^="b"], spells out what was typed. It
 // understands as much of CSS as decides where attribute selectors are: comments,
 // strings and escapes. What CSS closes at the end of the text is closed here too.
 func cssReads(css string) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Categories of actions (B44). Verbs that are no actions have none.
+// Categories of actions. Verbs that are no actions have none.
 const (
 	Navigation        = "Navigation"
 	Input             = "Input"
@@ -18,8 +18,8 @@ const (
 	ControlAdjustment = "ControlAdjustment"
 )
 
-// verbs is the verb table of section 3.2. A verb without a category reads, waits
-// or manages the surface. An empty effect leaves the answer to the handler (B47).
+// verbs is the table of verbs. A verb without a category reads, waits
+// or manages the surface. An empty effect leaves the answer to the handler.
 var verbs = map[Verb]struct {
 	category   string
 	annotation string
@@ -59,7 +59,7 @@ const (
 	required
 )
 
-// Known reports whether v is one of section 2.3.
+// Known reports whether v is a verb.
 func (v Verb) Known() bool {
 	_, ok := verbs[v]
 	return ok
@@ -68,14 +68,14 @@ func (v Verb) Known() bool {
 // IsAction reports whether v answers with a Result.
 func (v Verb) IsAction() bool { return v.Category() != "" }
 
-// Category is the kind of action that v is, or "" (B44).
+// Category is the kind of action that v is, or "".
 func (v Verb) Category() string { return verbs[v].category }
 
-// Annotation is the effect that the schema gives v, or "" (B47).
+// Annotation is the effect that the schema gives v, or "".
 func (v Verb) Annotation() string { return verbs[v].annotation }
 
 // Repeatable reports whether doing what r asks twice equals doing it once: the
-// request's word, else that of the declared action, else the table's (B51).
+// request's word, else that of the declared action, else the table's.
 func (r *Request) Repeatable(d *Declared) bool {
 	switch {
 	case r.Idempotent != nil:
@@ -88,7 +88,7 @@ func (r *Request) Repeatable(d *Declared) bool {
 	return verbs[r.Verb].idempotent
 }
 
-// DefaultIntent is the intent of an action whose request names none (B52).
+// DefaultIntent is the intent of an action whose request names none.
 func (r *Request) DefaultIntent(role string) string {
 	if role == "" {
 		return string(r.Verb)
@@ -99,7 +99,7 @@ func (r *Request) DefaultIntent(role string) string {
 // A verb is one call while it runs.
 type verb struct {
 	*Engine
-	ctx       context.Context // ends with the deadline (B7)
+	ctx       context.Context // ends with the deadline
 	req       *Request
 	tab       page.Tab
 	tracer    tracer
@@ -109,7 +109,7 @@ type verb struct {
 
 // gate holds a verb while the run is paused, and ends it when nothing more may be
 // asked of the page: past its deadline, without a browser, or while the owner is in
-// control (B222).
+// control.
 func (v *verb) gate() error {
 	if err := v.clock.hold(v.ctx); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (v *verb) gate() error {
 }
 
 // read looks at the page once. A page that does not answer in time gives nil and no
-// error: that is no evidence, and the caller looks again (B73). An error ends the
+// error: that is no evidence, and the caller looks again. An error ends the
 // verb.
 func (v *verb) read(q page.Query) (*page.Observation, error) {
 	if err := v.gate(); err != nil {
@@ -206,14 +206,14 @@ func (v *verb) sleep(d time.Duration) error { return sleep(v.ctx, d, v.lost) }
 
 func (v *verb) now() time.Duration { return v.clock.now() }
 
-// count raises a counter of B64.
+// count raises a counter of the host.
 func (e *Engine) count(name string, labels ...string) {
 	if e.opt.Count != nil {
 		e.opt.Count(name, labels...)
 	}
 }
 
-// noted keeps the digests of a revision (B113).
+// noted keeps the digests of a revision.
 func (v *verb) noted(o *page.Observation) {
 	h := v.history[v.tab.ID()]
 	if h == nil {
@@ -227,7 +227,7 @@ func (v *verb) noted(o *page.Observation) {
 }
 
 // settings are those of one check: the request's, else the connection's, else the
-// defaults, each clamped (B66). Proof takes two matches at least.
+// defaults, each clamped. Proof takes two matches at least.
 func (v *verb) settings(proof bool) Settings {
 	r, c := v.req.Verify, v.opt.Settings
 	return Settings{
@@ -236,7 +236,7 @@ func (v *verb) settings(proof bool) Settings {
 	}.Clamped(proof)
 }
 
-// stability is what is told of a run of the routine (B78).
+// stability is what is told of a run of the routine.
 func stability(s Settings, r run) Stability {
 	out := Stability{Attempts: r.attempts, WindowMS: s.Window.Milliseconds(), Count: r.stable, Settings: s.Info()}
 	if r.age != nil {

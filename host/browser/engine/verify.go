@@ -32,8 +32,8 @@ func (a *act) held() *Verdict {
 	return s.Evaluate(a.delta)
 }
 
-// judge says whether a look proves the delta: it holds, and it came about (B20).
-// What only has to hold, and may have held all along, is left to B21.
+// judge says whether a look proves the delta: it holds, and it came about.
+// What only has to hold, and may have held all along, is left to already.
 func (a *act) judge(now *Look) bool {
 	v := a.scene(now).Evaluate(a.delta)
 	var before *Verdict
@@ -72,7 +72,7 @@ func (a *act) preexists() bool {
 }
 
 // already settles what holds before anything was dispatched, or held by the time
-// that it would be dispatched again (B20, B21).
+// that it would be dispatched again.
 func (a *act) already() (done bool, f *fault) {
 	if a.delta == nil || a.before == nil {
 		return false, nil
@@ -104,7 +104,7 @@ func (a *act) already() (done bool, f *fault) {
 }
 
 // verify decides the delta by the routine, and by richer evidence where that alone
-// does not (B57, B59). Without a delta it waits for an expect (B53).
+// does not. Without a delta it waits for an expect.
 func (a *act) verify() *fault {
 	if a.delta == nil {
 		return nil
@@ -122,7 +122,7 @@ func (a *act) verify() *fault {
 	return a.verified(r)
 }
 
-// verified makes a run of the routine an outcome (B75, B77).
+// verified makes a run of the routine an outcome.
 func (a *act) verified(r run) *fault {
 	if r.outcome == cut {
 		return a.cut(r)
@@ -248,7 +248,7 @@ func (a *act) refs() []page.Ref {
 }
 
 // richer looks for better evidence of the same delta: all of the page, then the
-// target once more (B59). true: the delta is evaluable there, and holds.
+// target once more. true: the delta is evaluable there, and holds.
 func (a *act) richer() (bool, error) {
 	q := Want(a.opt.Identity, []*Target{a.req.Target}, []*Predicate{a.delta})
 	q.All, q.Refs = true, append(q.Refs, a.refs()...)

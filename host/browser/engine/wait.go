@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Sight is what one look says of the condition of a wait (B148, B152).
+// A Sight is what one look says of the condition of a wait.
 type Sight struct {
 	Met           bool
 	Matched       int
@@ -111,7 +111,7 @@ func (s *Scene) decide(condition string, list []Candidate, sight Sight) Sight {
 	return sight
 }
 
-// WaitReply is the answer of wait, but for ui_change (B152).
+// WaitReply is the answer of wait, but for ui_change.
 type WaitReply struct {
 	Status     string      `json:"status"` // success or timeout
 	Matched    bool        `json:"matched"`
@@ -162,7 +162,7 @@ type waiting struct {
 }
 
 // wait synchronises: its success says that a condition was met, and nothing about
-// the outcome of an action (B147).
+// the outcome of an action.
 func (v *verb) wait() (any, *Refusal) {
 	if v.req.Wait.For == "ui_change" {
 		return v.uiChange()
@@ -199,7 +199,7 @@ func (v *verb) wait() (any, *Refusal) {
 }
 
 // baseline is what a change is measured from: the latest action that no wait has
-// consumed, else now (B153).
+// consumed, else now.
 func (w *waiting) baseline() {
 	if p := w.unconsumed(); p != nil {
 		w.base, w.mark = p, p.mark
@@ -231,7 +231,7 @@ func (w *waiting) once() run {
 }
 
 // changed compares fingerprints; without one to compare with the first one is it.
-// Two reads that follow each other have to differ from it (B148).
+// Two reads that follow each other have to differ from it.
 func (w *waiting) changed(l *Look) bool {
 	if w.turning.Previous == "" {
 		w.turning.Previous = l.Fingerprint

@@ -48,21 +48,21 @@ func TestWaitForAnElement(t *testing.T) {
 		b.nodes[1].Visible = false
 		w := b.wait(waitFor("visible", tested("status")))
 		if w.Status != "success" || w.Element == nil || w.Metrics.Latency < 2000 || w.Count != 2 || !w.Observed.Satisfied {
-			t.Errorf("B152: %+v", w)
+			t.Errorf("%+v", w)
 		}
 		r := waitFor("visible", tested("nothing"))
 		r.Wait.Timeout = time.Second
 		w = b.wait(r)
 		if w.Status != "timeout" || w.Error.Code != engine.ElementNotFound || !strings.HasSuffix(w.Error.Message, "observed 0 match(es)") || w.Element != nil {
-			t.Errorf("B152: %+v", w.Error)
+			t.Errorf("%+v", w.Error)
 		}
-		r.Wait.Attempts, r.Wait.Backoff = 3, time.Second // B150
+		r.Wait.Attempts, r.Wait.Backoff = 3, time.Second
 		if w = b.wait(r); w.Metrics.Attempts != 3 || w.Metrics.Latency < 5000 {
-			t.Errorf("B150: %+v", w.Metrics)
+			t.Errorf("%+v", w.Metrics)
 		}
 		b.hook = func(string, int) error { return errHang }
 		if w = b.wait(r); w.Error.Code != engine.Timeout {
-			t.Errorf("B75: %+v", w.Error)
+			t.Errorf("%+v", w.Error)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestWaitForAPage(t *testing.T) {
 	within(t, shop, func(b *bench) { // a change that beat the call is not missed
 		b.act(click("Save", says("status", "Saved")))
 		if w := b.wait(waitFor("page_change", nil)); !w.Matched {
-			t.Errorf("B148: %+v", w)
+			t.Errorf("%+v", w)
 		}
 		r := waitFor("page_change", nil)
 		r.Wait.Timeout = time.Second
@@ -89,7 +89,7 @@ func TestWaitForAChange(t *testing.T) {
 		}
 		return reply.(*engine.ChangeReply)
 	}
-	within(t, shop, func(b *bench) { // B153
+	within(t, shop, func(b *bench) {
 		b.later(time.Second, func() { b.nodes[1].Text = "half" })
 		b.later(1100*time.Millisecond, func() { b.nodes[1].Text = "done" })
 		c := change(b, waitFor("ui_change", nil))
@@ -109,7 +109,7 @@ func TestWaitForAChange(t *testing.T) {
 }
 
 func TestReadsAreRefusedToGuestsOfAnOwner(t *testing.T) {
-	within(t, shop, func(b *bench) { // B222
+	within(t, shop, func(b *bench) {
 		b.owner = true
 		for _, v := range []engine.Verb{engine.Snapshot, engine.Extract, engine.Screenshot, engine.Wait, engine.Expect} {
 			r := request(v, nil)
@@ -137,7 +137,7 @@ func TestSnapshotAndPictures(t *testing.T) {
 		}
 		s := reply.(*engine.SnapshotReply)
 		if len(s.Elements) != 2 || toJSON(t, s.Screenshot) != `{"bytes":1000}` || s.DiagnosticsError != "unknown_action" {
-			t.Errorf("B105: %s", toJSON(t, s))
+			t.Errorf("%s", toJSON(t, s))
 		}
 		r = request(engine.Screenshot, named("button", "Save"))
 		r.Screenshot = engine.ScreenshotArgs{Format: "jpeg", Quality: 90}

@@ -38,7 +38,7 @@ func acquire(t *testing.T, s *stage, r fleet.Request) *fleet.Surface {
 	return got
 }
 
-// B180: a bad name is refused before a slot, a lock, a directory or a process is
+// A bad name is refused before a slot, a lock, a directory or a process is
 // touched.
 func TestNames(t *testing.T) {
 	s := newStage(t, nil)
@@ -67,7 +67,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// B180: two names of a connection that differ in case only.
+// Two names of a connection that differ in case only.
 func TestNamesFold(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)
@@ -79,7 +79,7 @@ func TestNamesFold(t *testing.T) {
 	acquire(t, s, s.request("c", "Work")).Release(context.Background())
 }
 
-// B181: where the name is from.
+// Where the name is from.
 func TestName(t *testing.T) {
 	for _, c := range [][5]string{{"r", "s", "m", "c", "r"}, {"", "s", "m", "c", "s"}, {"", "", "m", "c", "m"}, {"", "", "", "c", "c"}} {
 		if got := fleet.Name(c[0], c[1], c[2], c[3]); got != c[4] {
@@ -88,7 +88,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// B182: nothing leads out of the directory, whatever a connection is called or what
+// Nothing leads out of the directory, whatever a connection is called or what
 // lies in the place of a profile.
 func TestPaths(t *testing.T) {
 	s := newStage(t, nil)
@@ -121,7 +121,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// B167, B171: the steps in their order, and what is left after them.
+// The steps in their order, and what is left after them.
 func TestLife(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)
@@ -148,7 +148,7 @@ func TestLife(t *testing.T) {
 	}
 	fi, err := os.Stat(filepath.Join(s.dir, "c", "p"))
 	if err != nil || fi.Mode() != fs.ModeDir|0o700 {
-		t.Errorf("the profile is %v %v (B175)", fi.Mode(), err)
+		t.Errorf("the profile is %v %v", fi.Mode(), err)
 	}
 	var wg sync.WaitGroup
 	for range 4 {
@@ -162,7 +162,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("events %v", s.types())
 	}
 	if s.fakes[0].closed != 1 || s.gates[0].closed != 1 || s.gates[0].bound != 1 {
-		t.Errorf("closed %d times, gate %+v (B171)", s.fakes[0].closed, s.gates[0])
+		t.Errorf("closed %d times, gate %+v", s.fakes[0].closed, s.gates[0])
 	}
 	if left := s.left(t, ".temporary"); len(left) != 0 {
 		t.Errorf("left: %v", left)
@@ -172,7 +172,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// B169: four at once; the fifth waits its turn, owners' runs before scheduled ones,
+// Four at once; the fifth waits its turn, owners' runs before scheduled ones,
 // and no longer than 120 s.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// B183: one profile, one process; a second run waits and then is told.
+// One profile, one process; a second run waits and then is told.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -244,7 +244,7 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// B183: two hosts of one directory do not open one profile twice either.
+// Two hosts of one directory do not open one profile twice either.
 func TestLockOfAnotherHost(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)
@@ -263,7 +263,7 @@ func TestLockOfAnotherHost(t *testing.T) {
 	acquire(t, other, other.request("c", "p")).Release(context.Background())
 }
 
-// B183: what a killed browser left is removed, and no other file is.
+// What a killed browser left is removed, and no other file is.
 func TestSingletons(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)
@@ -290,7 +290,7 @@ func TestSingletons(t *testing.T) {
 	}
 }
 
-// B168: a browser that ends by itself at once is started again, once.
+// A browser that ends by itself at once is started again, once.
 func TestSecondStart(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -337,7 +337,7 @@ func TestSecondStart(t *testing.T) {
 	}
 }
 
-// B168: a browser that does not answer is not ready, and is ended.
+// A browser that does not answer is not ready, and is ended.
 func TestNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -400,7 +400,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// B178, B182: temporary profiles go with their browser, and those of a host that
+// Temporary profiles go with their browser, and those of a host that
 // was killed with the next host's start.
 func TestTemporary(t *testing.T) {
 	s := newStage(t, nil)
@@ -422,7 +422,7 @@ func TestTemporary(t *testing.T) {
 	end(t, s)
 }
 
-// B185: a connection's profiles go with it, but not from under a run.
+// A connection's profiles go with it, but not from under a run.
 func TestForget(t *testing.T) {
 	s := newStage(t, nil)
 	defer end(t, s)

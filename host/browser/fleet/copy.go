@@ -19,11 +19,11 @@ type Cloner func(to, from *os.File) error
 const mostCopied = 20_000
 
 // The names beside a profile of what is copied before it is opened, and of the copy
-// once that has opened: the host's alone, and no profile's (B180).
+// once that has opened: the host's alone, and no profile's.
 func copying(name string) string { return ".copying-" + name }
 func copied(name string) string  { return ".copy-" + name }
 
-// copy copies a profile as it is now, before it is opened (B184). The caller holds its
+// copy copies a profile as it is now, before it is opened. The caller holds its
 // lock. What it needs no copy of, as caches, is left out; what is no plain file is the
 // browser's own business.
 func (f *folders) copy(ctx context.Context, clone Cloner, connection, name string) (err error) {

@@ -34,7 +34,7 @@ func (s *stage) fails(errs ...error) {
 	}
 }
 
-// B184: a profile whose browser dies twice in a row is what it was when it opened
+// A profile whose browser dies twice in a row is what it was when it opened
 // last, once, and the timeline says so. Caches, links and the browser's own lock are
 // not copied.
 func TestProfileIsRestored(t *testing.T) {
@@ -112,7 +112,7 @@ func TestProfileIsRestored(t *testing.T) {
 	}
 }
 
-// B184: where the file system shares no blocks nothing is copied, nothing is left and
+// Where the file system shares no blocks nothing is copied, nothing is left and
 // nothing is restored.
 func TestNoCopyWithoutSharing(t *testing.T) {
 	s := newStage(t, func(o *fleet.Options) { o.Clone = func(_, _ *os.File) error { return errors.ErrUnsupported } })

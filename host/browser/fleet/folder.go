@@ -17,7 +17,7 @@ import (
 // MaxName is how long the name of a profile may be, in bytes.
 const MaxName = 64
 
-// CheckName is the rule of B180 for names of profiles; nil when it is kept.
+// CheckName refuses what is no name of a profile; nil when it is one.
 func CheckName(name string) *engine.Refusal {
 	for i := range len(name) {
 		if c := name[i]; !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
@@ -35,7 +35,7 @@ func badName() *engine.Refusal {
 }
 
 // Name is the first of the names that is one: of the request, of the owner's
-// setting, of the manifest, and the id of the connection (B181). It is not
+// setting, of the manifest, and the id of the connection. It is not
 // rewritten to fit.
 func Name(request, setting, manifest, connection string) string {
 	for _, name := range []string{request, setting, manifest} {
@@ -55,12 +55,12 @@ func isElement(s string) bool {
 // temporary holds the directories of profiles that end with their browser.
 const temporary = ".temporary"
 
-// Folders are the directories of profiles below one root (B182):
+// Folders are the directories of profiles below one root:
 //
 //	<connection>/<name>        a profile, mode 0700, of the connection's uid
-//	<connection>/.copy-<name>  what it was when it opened last (B184), where that is cheap
-//	<connection>/.lock-<name>  its lock (B183), which the browser cannot reach
-//	<connection>/.uid          the uid of the connection (B175)
+//	<connection>/.copy-<name>  what it was when it opened last, where that is cheap
+//	<connection>/.lock-<name>  its lock, which the browser cannot reach
+//	<connection>/.uid          the uid of the connection
 //	.temporary/<random>        a profile that is removed with its browser
 //
 // Every path is resolved below the root. The directories above a profile can be
@@ -133,7 +133,7 @@ func (f *folders) connection(id string) error {
 
 // persistent makes the directory of a profile and returns its path. The caller
 // holds its lock. Another name of the connection that differs in case only is
-// refused (B180).
+// refused.
 func (f *folders) persistent(connection, name string, uid int) (string, error) {
 	if r := CheckName(name); r != nil {
 		return "", r
@@ -216,7 +216,7 @@ func (f *folders) sweep() error {
 // outlive one that was killed.
 var singletons = []string{"SingletonLock", "SingletonCookie", "SingletonSocket"}
 
-// unlatch removes them, and nothing else. The caller holds the lock (B183).
+// unlatch removes them, and nothing else. The caller holds the lock.
 func (f *folders) unlatch(connection, name string) error {
 	for _, file := range singletons {
 		if err := f.root.Remove(filepath.Join(connection, name, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {

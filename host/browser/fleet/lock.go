@@ -13,7 +13,7 @@ import (
 // lockEvery is how often a lock that somebody has is tried again.
 const lockEvery = 50 * time.Millisecond
 
-// lock takes the lock of a profile (B183), which the file that it returns holds
+// lock takes the lock of a profile, which the file that it returns holds
 // until it is closed. It waits until ctx ends, and then refuses with
 // profile_in_use; waiting is called once before it does.
 func (f *folders) lock(ctx context.Context, connection, name string, waiting func()) (*os.File, error) {
@@ -44,7 +44,7 @@ func (f *folders) lock(ctx context.Context, connection, name string, waiting fun
 }
 
 // claims are the uids that this host alone uses on this machine, for as long as it
-// lives: what runs under a browser's uid is killed when the browser ends (B178), so
+// lives: what runs under a browser's uid is killed when the browser ends, so
 // two hosts that are root must never have one in common. The system drops a claim
 // with the process that holds it.
 type claims map[int]*os.File

@@ -20,13 +20,13 @@ import (
 
 // Bounds of a surface's life, in wall time.
 const (
-	DefaultMax   = 4                 // B169
-	queueTime    = 120 * time.Second // B169, B183
-	startTime    = 30 * time.Second  // B168
-	readyTime    = 5 * time.Second   // B168
-	quickEnd     = 5 * time.Second   // B168: a browser that ends so early is started once more
-	MaxLinger    = 300 * time.Second // B170
-	closeTime    = 10 * time.Second  // B194 and what follows it, until the process is given up
+	DefaultMax   = 4
+	queueTime    = 120 * time.Second
+	startTime    = 30 * time.Second
+	readyTime    = 5 * time.Second
+	quickEnd     = 5 * time.Second // A browser that ends so early is started once more
+	MaxLinger    = 300 * time.Second
+	closeTime    = 10 * time.Second // until the process is given up
 	resetTime    = 3 * time.Second
 	firstFreeUID = 1000
 )
@@ -41,18 +41,18 @@ type Options struct {
 	// Patience is how long to wait for what takes so long on an idle machine; nil is
 	// patience.For.
 	Patience func(time.Duration) time.Duration
-	// Clone copies files of profiles (B184); nil does as the file system can.
+	// Clone copies files of profiles; nil does as the file system can.
 	Clone Cloner
 	// Linger is for how long a connection's own browser is kept after its run, at
 	// most MaxLinger; 0 is not at all.
 	Linger time.Duration
-	// FirstUID and LastUID are the range of B175; 0, 0 for a host that is not root.
+	// FirstUID and LastUID are the range of uids for browsers; 0, 0 for a host that is not root.
 	FirstUID, LastUID int
 	// Log is told what no guest hears; nil drops it.
 	Log *slog.Logger
 }
 
-// A Checker asks a browser and its page whether they answer, by B199: silence is
+// A Checker asks a browser and its page whether they answer: silence is
 // confirmed. It takes at most 5 s.
 type Checker func(ctx context.Context, b page.Browser) Probe
 
@@ -83,7 +83,7 @@ type Manager struct {
 }
 
 // New returns a manager without browsers. What temporary directories an earlier
-// host left is removed; its processes are the Starter's side to end first (B178).
+// host left is removed; its processes are the Starter's side to end first.
 func New(o Options) (*Manager, error) {
 	if o.FirstUID != 0 && (o.FirstUID < firstFreeUID || o.LastUID < o.FirstUID) {
 		return nil, errors.New("browser.uid_range: it begins at 1000 or above and does not end before it begins")
@@ -120,7 +120,7 @@ func New(o Options) (*Manager, error) {
 // Facts are what the owner's health page says.
 type Facts struct {
 	Max, Live, Idle int
-	UIDs            string // own or shared (B175)
+	UIDs            string // own or shared
 }
 
 // Facts tells how much of the manager is in use.
@@ -134,7 +134,7 @@ func (m *Manager) Facts() Facts {
 	return f
 }
 
-// Forget ends the browsers that a connection left and removes its profiles (B185).
+// Forget ends the browsers that a connection left and removes its profiles.
 // A profile that a run has is profile_in_use.
 func (m *Manager) Forget(ctx context.Context, connection string) error {
 	m.mu.Lock()
@@ -205,7 +205,7 @@ func (m *Manager) refusal(err error) *engine.Refusal {
 
 var errClosing = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "the host is stopping"}
 
-// Acquire gives a run a browser, by the steps of B167; a step that fails leaves
+// Acquire gives a run a browser, step by step; a step that fails leaves
 // nothing of the later ones. It takes at most the queue time of 120 s and two
 // starts of 30 s. The error is an *action.Refusal, or ctx's own. Release ends what
 // it gives.
@@ -299,7 +299,7 @@ func (s *Surface) obtain(ctx, queue context.Context, waiting func()) error {
 }
 
 // endedItself reports whether the browser, which was started, is gone again by its
-// own doing and soon (B168).
+// own doing and soon.
 func (p *process) endedItself(err error) bool {
 	if time.Since(p.started) > quickEnd {
 		return false

@@ -33,7 +33,7 @@ type process struct {
 	started time.Time
 	timer   *time.Timer // while it lingers
 	reused  bool
-	// restored says that the profile is the copy of before (B184).
+	// restored says that the profile is the copy of before.
 	restored bool
 }
 
@@ -80,7 +80,7 @@ func (p *process) isOpen() {
 }
 
 // restore gives a process whose browser dies again and again the profile of before,
-// once (B184). No browser of it runs.
+// once. No browser of it runs.
 func (p *process) restore() bool {
 	if p.profile == "" || p.restored {
 		return false
@@ -95,7 +95,7 @@ func (p *process) restore() bool {
 
 // nobody gives the process a uid of the pool and a profile that ends with it. A
 // connection's own uid is for its profiles alone: a browser's end kills all that its
-// uid runs (B178), and another one of the connection may be lingering (B170).
+// uid runs, and another one of the connection may be lingering.
 func (p *process) nobody() error {
 	uid, err := p.m.uids.borrow(p.m.folders)
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *process) stopBrowser(ctx context.Context) {
 	}
 }
 
-// end gives back everything that the process holds, in the reverse order of B167.
+// end gives back everything that the process holds, in the reverse order of acquiring it.
 // It takes at most closeTime and is called once.
 func (p *process) end(ctx context.Context) {
 	p.stopBrowser(ctx)

@@ -9,9 +9,9 @@ import (
 // A Request is what a run wants of a browser.
 type Request struct {
 	Connection string
-	Profile    string // by B181; checked by Acquire before everything else
+	Profile    string // as Name chose it; checked by Acquire before everything else
 	Persistent bool
-	Scheduled  bool // owner-started runs come first (B169)
+	Scheduled  bool // owner-started runs come first
 	Kind       Kind
 	// Bind gives a gate the policy of the run. It is called once for each gate that
 	// the surface tries, before its browser can be reached by the run.
@@ -19,7 +19,7 @@ type Request struct {
 	// Event is told of each step, in order, from the goroutine of Acquire, of
 	// Release, or one of the surface's own. It returns at once.
 	Event func(Event)
-	// Lost is told once that the surface is gone (B205), from a goroutine of the
+	// Lost is told once that the surface is gone, from a goroutine of the
 	// surface's. It returns at once.
 	Lost func(Probe)
 }
@@ -46,14 +46,14 @@ type Kind struct {
 	Downloads  bool // files may be saved, in Home
 	DenyPopups bool
 	// Trusted says that the connector is one for which the operator's
-	// allow_no_sandbox may count (B176).
+	// allow_no_sandbox may count.
 	Trusted bool
 }
 
-// A Gate is the listener that all traffic of one browser goes through (B238). One
-// that is not bound denies everything (B170).
+// A Gate is the listener that all traffic of one browser goes through. One
+// that is not bound denies everything.
 type Gate interface {
-	// Lost is closed when it does not serve any more (B244).
+	// Lost is closed when it does not serve any more.
 	Lost() <-chan struct{}
 	// Unbind makes it deny everything again, and ends what is open.
 	Unbind()
@@ -65,7 +65,7 @@ type Gate interface {
 type GateOpener func(ctx context.Context, uid int) (Gate, error)
 
 // A Resetter is a browser that can lose its tabs: it closes all of them and has a
-// blank one. Only such a one lingers (B170).
+// blank one. Only such a one lingers.
 type Resetter interface {
 	Reset(ctx context.Context) error
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// Checkpoints that the host sets itself (B189).
+// Checkpoints that the host sets itself.
 const (
 	PhaseBegin      = "session-establish:begin"
 	PhaseProbe      = "session-establish:probe"
 	PhaseProbeAgain = "session-establish:probe-after-manual"
 )
 
-// States of a session (B186 to B188).
+// States of a session.
 const (
 	SessionLive      = "live"
 	SessionRecovered = "recovered"
@@ -27,11 +27,10 @@ const (
 // ErrNobody is what Flow.Ask returns when nobody can be asked.
 var ErrNobody = errors.New("nobody can be asked")
 
-// A Flow finds out whether somebody is signed in, and asks the owner to if not
-// (B186, B187).
+// A Flow finds out whether somebody is signed in, and asks the owner to if not.
 type Flow struct {
 	// Probe goes to the address of the probe and tells whether its condition holds.
-	// nil: the session is taken as it is (B188).
+	// nil: the session is taken as it is.
 	Probe func(ctx context.Context) (live bool, err error)
 	Login func(ctx context.Context) // goes to where one signs in; what fails there, the owner sees
 	// Ask asks the owner to sign in, and returns when the question is over, whatever
@@ -49,7 +48,7 @@ type Established struct {
 }
 
 // Run makes the session. The error is session_not_live, whatever the reason, but
-// for the errors of the callbacks, which pass through (B191).
+// for the errors of the callbacks, which pass through.
 func (f Flow) Run(ctx context.Context) (Established, error) {
 	if f.Probe == nil {
 		return Established{State: SessionNotProbed}, nil
@@ -86,7 +85,7 @@ func notLive(message string) *engine.Refusal {
 	return &engine.Refusal{Code: "session_not_live", Verb: engine.Open, Message: message}
 }
 
-// DefaultWatchdog is how long a session that is being made may be silent (B189).
+// DefaultWatchdog is how long a session that is being made may be silent.
 const DefaultWatchdog = 120_000 * time.Millisecond
 
 // WatchdogLimit reads SLUICE_SESSION_ESTABLISH_WATCHDOG_MS: a positive integer,
@@ -100,7 +99,7 @@ func WatchdogLimit(text string) time.Duration {
 }
 
 // A Watchdog trips once when no checkpoint comes for its limit while a session is
-// made (B189). Gaps count, not the time in all. It is safe for concurrent use.
+// made. Gaps count, not the time in all. It is safe for concurrent use.
 type Watchdog struct {
 	limit time.Duration
 	trip  func(silent time.Duration, last string)
@@ -132,7 +131,7 @@ func (w *Watchdog) Mark(phase string) {
 }
 
 // Pause stops the clock for a reason, until Resume with the same one or, unless
-// most is 0, for most at the most (B190).
+// most is 0, for most at the most.
 func (w *Watchdog) Pause(reason string, most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

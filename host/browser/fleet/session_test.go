@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// B186 to B188: who is asked when, and what comes of it.
+// Who is asked when, and what comes of it.
 func TestFlow(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// B189, B190: gaps count, pauses do not, and it trips once.
+// Gaps count, pauses do not, and it trips once.
 func TestWatchdog(t *testing.T) {
 	const limit = 10 * time.Second
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestWatchdog(t *testing.T) {
 	})
 }
 
-// B189: the variable is a positive integer or nothing.
+// The variable is a positive integer or nothing.
 func TestWatchdogLimit(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 120 * time.Second, "5000": 5 * time.Second, "0": 120 * time.Second, "-1": 120 * time.Second,
 		"1.5": 120 * time.Second, "x": 120 * time.Second, "99999999999999999999": 120 * time.Second} {

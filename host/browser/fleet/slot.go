@@ -8,7 +8,7 @@ import (
 )
 
 // slots bound how many surfaces there are at once. Whoever waits is served in the
-// order of asking, runs that an owner started before scheduled ones (B169).
+// order of asking, runs that an owner started before scheduled ones.
 type slots struct {
 	mu      sync.Mutex // guards what follows
 	free    int

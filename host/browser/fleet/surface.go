@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A State is where a surface is in its life (§6.1). It is computed from facts
+// A State is where a surface is in its life. It is computed from facts
 // each time it is asked for, so that an event that was missed cannot leave a dead
-// surface ready (B166).
+// surface ready.
 type State string
 
 // The states.
@@ -27,14 +27,14 @@ const (
 	Lost         State = "lost"
 )
 
-// An Event is one step in the life of a surface, for the timeline of its run
-// (B167). It has no addresses, process ids or paths.
+// An Event is one step in the life of a surface, for the timeline of its run.
+// It has no addresses, process ids or paths.
 type Event struct {
 	Type     string // run.browser_surface_requested, _queued, _starting, _ready, _probe_failed, _failed or _released
 	ID       string // of the surface
 	Profile  string
 	Code     string // why, where there is a why
-	Restored bool   // the profile is the copy of before (B184)
+	Restored bool   // the profile is the copy of before
 	Probe    *Probe
 }
 
@@ -49,7 +49,7 @@ const (
 	EventReleased    = "run.browser_surface_released"
 )
 
-// A Probe says whether a browser and its page answer (B206). Detail is written by
+// A Probe says whether a browser and its page answer. Detail is written by
 // the host: at most 200 characters without addresses, paths or process ids.
 type Probe struct {
 	OK     bool   `json:"ok"`
@@ -57,7 +57,7 @@ type Probe struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// The codes of B206, and why a surface that never was cannot be shown (R122).
+// The codes of probes, and why a surface that never was cannot be shown.
 const (
 	CodeNotReady     = chromium.CodeNotReady
 	CodeUnreachable  = chromium.CodeUnreachable
@@ -68,7 +68,7 @@ const (
 	CodeStartFailed  = "surface_start_failed"
 )
 
-// A Surface is the lease that one run has on one browser (B2). Its methods may be
+// A Surface is the lease that one run has on one browser. Its methods may be
 // called from any goroutine.
 type Surface struct {
 	m       *Manager
@@ -93,7 +93,7 @@ func (s *Surface) ID() string       { return s.id }
 func (s *Surface) Profile() string  { return s.request.Profile }
 func (s *Surface) Persistent() bool { return s.request.Persistent }
 
-// Reused reports a browser that ran before (B170).
+// Reused reports a browser that ran before.
 func (s *Surface) Reused() bool { return s.process.reused }
 
 // Browser is the browser. After the end of the surface it answers page.ErrLost.
@@ -110,7 +110,7 @@ func (s *Surface) UID() int { return s.process.uid }
 func (s *Surface) Gone() <-chan struct{} { return s.gone }
 
 // State is what holds at this moment: process, pipe and page are looked at first,
-// so an event that was missed does not matter (B166).
+// so an event that was missed does not matter.
 func (s *Surface) State() State {
 	s.look()
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *Surface) Establish(on bool) {
 	s.establishing = on
 }
 
-// Ready ends the opening of the surface (B167).
+// Ready ends the opening of the surface.
 func (s *Surface) Ready() {
 	s.mu.Lock()
 	s.ready = true
@@ -155,7 +155,7 @@ func (s *Surface) Ready() {
 	s.event(Event{Type: EventReady, Restored: s.process.restored && !s.process.reused})
 }
 
-// Owner says whether the owner holds the lease of control (B221).
+// Owner says whether the owner holds the lease of control.
 func (s *Surface) Owner(holds bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func faultOf(err error) Probe {
 	return Probe{Code: CodePageStale, Detail: "the page's process crashed, or its tab is gone"}
 }
 
-// watch waits for the signals (a) and (b) of B198.
+// watch waits for two signals: the end of the process, and what the browser says of its health.
 func (s *Surface) watch() {
 	b, fence := s.process.leased, s.process.fence
 	s.m.work.Go(func() {
@@ -218,7 +218,7 @@ func (s *Surface) watch() {
 }
 
 // Lose says that the surface is lost: it is final, counts once, and ends the
-// browser (B166, B205). A surface whose end has begun cannot be lost.
+// browser. A surface whose end has begun cannot be lost.
 func (s *Surface) Lose(p Probe) {
 	p.OK = false
 	s.mu.Lock()
@@ -235,7 +235,7 @@ func (s *Surface) Lose(p Probe) {
 	s.m.work.Go(func() { s.Release(context.Background()) })
 }
 
-// Release ends the lease exactly once (B171), gracefully unless the browser is
+// Release ends the lease exactly once, gracefully unless the browser is
 // lost, and returns when nothing of it is left. It may be called again, and waits
 // then.
 func (s *Surface) Release(ctx context.Context) {
@@ -274,15 +274,15 @@ func (s *Surface) event(e Event) {
 	}
 }
 
-// Bounds of the interval between probes (B200).
+// Bounds of the interval between probes.
 const (
 	DefaultInterval = 2000 * time.Millisecond
 	minInterval     = 5 * time.Millisecond
 	maxInterval     = 10_000 * time.Millisecond
-	browserTime     = 1000 * time.Millisecond // B199
+	browserTime     = 1000 * time.Millisecond
 )
 
-// Interval is d within the bounds of B200; 0 is the default.
+// Interval is d within its bounds; 0 is the default.
 func Interval(d time.Duration) time.Duration {
 	if d == 0 {
 		return DefaultInterval
@@ -291,7 +291,7 @@ func Interval(d time.Duration) time.Duration {
 }
 
 // Watch probes the surface while an interaction is watched, until ctx ends or the
-// surface is lost (B201, B202). It probes at once, then every interval. told hears
+// surface is lost. It probes at once, then every interval. told hears
 // the first result and each change; it returns at once.
 //
 // Until a probe has passed, a page that is silent is unavailable and nothing more:
@@ -348,7 +348,7 @@ func (s *Surface) browserAnswers(ctx context.Context) bool {
 	return false
 }
 
-// Probe asks once whether the surface is there and answers (B202, R135). It changes
+// Probe asks once whether the surface is there and answers. It changes
 // nothing but what Fault says of a browser that is known to be gone.
 func (s *Surface) Probe(ctx context.Context) Probe {
 	if fault := s.Fault(); fault != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// uids gives each connection a uid of its own (B175). The assignment lies beside
+// uids gives each connection a uid of its own. The assignment lies beside
 // the connection's profiles, whose files have that owner, and goes with them.
 // Uids of the pool, for processes that belong to nobody yet, come from the other
 // end of the range.

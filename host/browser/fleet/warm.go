@@ -7,7 +7,7 @@ import (
 
 // warm is a browser that runs already and may serve the request, bound to its
 // policy; nil for none. A browser that has had a profile or a page is only ever
-// the same connection's (B170).
+// the same connection's.
 func (m *Manager) warm(ctx context.Context, r Request) *process {
 	p := m.takeWarm(r)
 	if p == nil {
@@ -88,7 +88,7 @@ func (m *Manager) startBlank(kind Kind) (*process, error) {
 	return p, p.launch(m.life, func(Gate) error { return nil })
 }
 
-// keep lets a browser linger for its connection (B170). It reports false when it
+// keep lets a browser linger for its connection. It reports false when it
 // cannot.
 func (m *Manager) keep(ctx context.Context, p *process) bool {
 	resetter, can := p.browser.(Resetter)
@@ -113,7 +113,7 @@ func (m *Manager) keep(ctx context.Context, p *process) bool {
 
 // quiet ends what lingers of a connection with other profiles than the requested
 // one: its uid is about to have another browser, and the end of either is the end of
-// all that the uid runs (B178). Where browsers run as the host itself nothing is
+// all that the uid runs. Where browsers run as the host itself nothing is
 // ended by its uid.
 func (m *Manager) quiet(ctx context.Context, r Request) {
 	if m.uids.first == 0 {

@@ -16,7 +16,7 @@ import (
 
 func release(s *fleet.Surface) { s.Release(context.Background()) }
 
-// B170b: a connection's own browser is kept for its next run, without its tabs and
+// A connection's own browser is kept for its next run, without its tabs and
 // without a network, and for no other.
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLinger(t *testing.T) {
 	})
 }
 
-// B170b: a browser that died while it lingered, or is of another kind, is not used.
+// A browser that died while it lingered, or is of another kind, is not used.
 func TestLingerUseless(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -76,7 +76,7 @@ func TestLingerUseless(t *testing.T) {
 	}
 }
 
-// B169, B170: what lingers makes room for what is used.
+// What lingers makes room for what is used.
 func TestLingerMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, func(o *fleet.Options) { o.Linger, o.Max = time.Minute, 2 })
@@ -95,7 +95,7 @@ func TestLingerMakesRoom(t *testing.T) {
 	})
 }
 
-// B170a: a blank browser for temporary profiles is kept once there was use for one,
+// A blank browser for temporary profiles is kept once there was use for one,
 // denies everything, and is nobody's before it is somebody's.
 func TestBlank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestBlank(t *testing.T) {
 	})
 }
 
-// B170, B178: the end of a browser kills all that its uid runs. One that lingers
+// The end of a browser kills all that its uid runs. One that lingers
 // shares its uid with no other: temporary profiles have one of the pool, and another
 // profile of the connection waits for its end.
 func TestLingerAlone(t *testing.T) {
@@ -150,7 +150,7 @@ func TestLingerAlone(t *testing.T) {
 	})
 }
 
-// What runs under a browser's uid is killed with the browser (B178): two hosts of one
+// What runs under a browser's uid is killed with the browser: two hosts of one
 // machine never have a uid in common, not even where both remember the same one.
 func TestUIDsOfTwoHosts(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -185,7 +185,7 @@ func TestUIDsOfTwoHosts(t *testing.T) {
 	end(t, s1)
 }
 
-// B175: a host that is root gives each connection a uid of its own, keeps it, and
+// A host that is root gives each connection a uid of its own, keeps it, and
 // gives it its profile.
 func TestUIDs(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// B166, B195, B196, B205: each way to lose a surface is noticed at once, counts
+// Each way to lose a surface is noticed at once, counts
 // once, and frees what it held.
 func TestLost(t *testing.T) {
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// B166: the state is right although no event was seen.
+// The state is right although no event was seen.
 func TestLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -84,7 +84,7 @@ func TestClosedIsNotLost(t *testing.T) {
 	})
 }
 
-// B200, P6: a page that hangs is noticed within 7 s, at the worst moment.
+// A page that hangs is noticed within 7 s, at the worst moment.
 func TestWatchHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -113,7 +113,7 @@ func TestWatchHung(t *testing.T) {
 	})
 }
 
-// B202: a page that is silent from the start is unavailable, not lost, until it has
+// A page that is silent from the start is unavailable, not lost, until it has
 // answered once.
 func TestWatchUnarmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestWatchUnarmed(t *testing.T) {
 	})
 }
 
-// B202: before a probe has passed, the browser's own silence is a loss.
+// Before a probe has passed, the browser's own silence is a loss.
 func TestWatchUnarmedBrowser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -161,7 +161,7 @@ func TestWatchUnarmedBrowser(t *testing.T) {
 	})
 }
 
-// B198: an open dialog is no loss.
+// An open dialog is no loss.
 func TestWatchDialog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
@@ -182,7 +182,7 @@ func TestWatchDialog(t *testing.T) {
 	})
 }
 
-// B200: the interval is within its bounds.
+// The interval is within its bounds.
 func TestInterval(t *testing.T) {
 	for give, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Nanosecond: 5 * time.Millisecond, time.Hour: 10 * time.Second, time.Second: time.Second} {
 		if got := fleet.Interval(give); got != want {

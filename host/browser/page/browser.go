@@ -8,8 +8,7 @@ import (
 )
 
 // A Browser is one browser process with its tabs. Its methods may be called from
-// any goroutine. After Lost is closed they fail with ErrLost and block on nothing
-// (B196).
+// any goroutine. After Lost is closed they fail with ErrLost and block on nothing.
 type Browser interface {
 	// Product is what it is, for example Chromium and 156; Agent its user agent.
 	Product() (name string, major int)
@@ -19,13 +18,13 @@ type Browser interface {
 	Activate(ctx context.Context, tab string) error
 	// Lost is closed when the process or the connection to it is gone.
 	Lost() <-chan struct{}
-	// Health tells a watcher that something happened that may mean loss (B198): a
+	// Health tells a watcher that something happened that may mean loss: a
 	// value is dropped when one waits. The state is read with Fault.
 	Health() <-chan struct{}
 	// Fault is what is known to be wrong, without asking: nil, ErrLost, or ErrGone
 	// for an active tab that crashed or was detached.
 	Fault() error
-	// Ping asks the browser, Page its active tab, whether they answer (B199).
+	// Ping asks the browser, Page its active tab, whether they answer.
 	Ping(ctx context.Context) error
 	PingPage(ctx context.Context) error
 	// Interrupt ends the script that runs in the active tab.
@@ -35,12 +34,12 @@ type Browser interface {
 	// Screen is what the owner sees and touches.
 	Screen() Screen
 	// Close ends it gracefully, which keeps its cookies, and kills what is left when
-	// ctx ends (B194). It returns when no process of it is left. It may be repeated.
+	// ctx ends. It returns when no process of it is left. It may be repeated.
 	Close(ctx context.Context) error
 }
 
-// A Screen is the active tab as an owner works with it (section 7). It has its own
-// way to the page: nothing here passes through the engine (B4).
+// A Screen is the active tab as an owner works with it. It has its own
+// way to the page: nothing here passes through the engine.
 type Screen interface {
 	// Cast sends pictures until ctx ends: the newest one wins, sent is called from
 	// one goroutine and returns at once. It follows the active tab through
@@ -57,17 +56,17 @@ type Screen interface {
 	Answer(ctx context.Context, accept bool, text string) error
 	OnDialog(DialogPolicy)
 	// Control is the node at a point that the browser would open a pop-up of its own
-	// for (B227): a select, or a date, time or colour input. false for none.
+	// for: a select, or a date, time or colour input. false for none.
 	Control(ctx context.Context, at Point) (Node, bool, error)
 	Set(ctx context.Context, node Ref, s Setting) error
-	// Secrets are the boxes of password fields and of the nodes in also (B220).
+	// Secrets are the boxes of password fields and of the nodes in also.
 	Secrets(ctx context.Context, also []Ref) ([]Box, error)
-	// Elements are what the owner can choose from without seeing the picture (B233).
+	// Elements are what the owner can choose from without seeing the picture.
 	Elements(ctx context.Context, limit int) ([]Node, error)
 	Click(ctx context.Context, node Ref) error
 	FocusOn(ctx context.Context, node Ref) error
 	Selection(ctx context.Context) (string, error)
-	// Choosing is true while the page waits for files (B228); Choose gives it them,
+	// Choosing is true while the page waits for files; Choose gives it them,
 	// or none.
 	Choosing() bool
 	Choose(ctx context.Context, paths []string) error

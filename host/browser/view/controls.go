@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxElements are those in the list of a page (B233).
+// maxElements are those in the list of a page.
 const maxElements = 300
 
 // hands are what a controller is in the midst of: a list of the browser's own that
@@ -23,7 +23,7 @@ type hands struct {
 }
 
 // point applies a pointer. What would open a pop-up of the browser's own, which no
-// picture shows, is asked of the owner instead (B227).
+// picture shows, is asked of the owner instead.
 func (h *hands) point(ctx context.Context, w *viewer, screen page.Screen, in page.Input) error {
 	if w.seen().scale <= 0 {
 		return nil // it was sent no picture to point at
@@ -106,7 +106,7 @@ func (h *hands) choose(ctx context.Context, screen page.Screen, m message) error
 	return screen.Set(ctx, n.Ref, page.Setting{Index: &i})
 }
 
-// list tells the owner what there is to choose from, by role and name (B233).
+// list tells the owner what there is to choose from, by role and name.
 func (h *hands) list(ctx context.Context, w *viewer, screen page.Screen) error {
 	nodes, err := screen.Elements(ctx, maxElements)
 	if err != nil {

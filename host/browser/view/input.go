@@ -27,7 +27,7 @@ type inbox struct {
 
 func (b *inbox) init() { b.wake = make(chan struct{}, 1) }
 
-// put adds a message; when the inbox is full moves go first (B226). It reports
+// put adds a message; when the inbox is full moves go first. It reports
 // false when there was no room.
 func (b *inbox) put(m message) bool {
 	b.mu.Lock()
@@ -68,7 +68,7 @@ func (b *inbox) take() (message, bool) {
 	return m, true
 }
 
-// stepLimit bounds one thing that an owner does (B226).
+// stepLimit bounds one thing that an owner does.
 const stepLimit = 2 * time.Second
 
 // seen is what a viewer's points refer to: the picture that it was sent last.
@@ -77,7 +77,7 @@ type seen struct {
 	viewport page.Viewport
 }
 
-// at is a point of the picture in CSS pixels, inside of the viewport (B224).
+// at is a point of the picture in CSS pixels, inside of the viewport.
 func (s seen) at(p page.Point) page.Point {
 	if s.scale > 0 {
 		p.X, p.Y = p.X/s.scale, p.Y/s.scale
@@ -142,7 +142,7 @@ func (w *viewer) fail(ctx context.Context, err error) {
 	}
 }
 
-// do is B224, in its order.
+// do checks the lease before anything else, then hands the message on.
 func (w *viewer) do(ctx context.Context, screen page.Screen, m message) error {
 	in := m.input
 	switch m.kind {
@@ -187,7 +187,7 @@ func (w *viewer) seen() seen {
 	return w.looks
 }
 
-// copied gives the owner what is selected (B231).
+// copied gives the owner what is selected.
 func (w *viewer) copied(ctx context.Context, screen page.Screen) error {
 	s, err := screen.Selection(ctx)
 	if err != nil {
@@ -207,12 +207,12 @@ const (
 	shift   = 8
 )
 
-// named are the keys with a name that go to the page (B224).
+// named are the keys with a name that go to the page.
 var named = []string{"Enter", "Tab", "Escape", "Backspace", "Delete", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown",
 	"Home", "End", "PageUp", "PageDown", "Shift", "Control", "Alt", "Meta"}
 
 // chords are the letters that go to it with Control or Meta. What opens a tool or
-// a window of the browser, or its clipboard, does not (B225, B231).
+// a window of the browser, or its clipboard, does not.
 const chords = "abiyz"
 
 // typed reports whether a key goes to the page at all.

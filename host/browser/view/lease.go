@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How long control lasts (B221). That its connection dropped ends it after
+// How long control lasts. That its connection dropped ends it after
 // ResumeLife, with the session.
 const (
 	LeaseIdle = 10 * time.Minute
@@ -149,7 +149,7 @@ func (r *Run) bar(s *session) {
 }
 
 // released gives the page back as it was: its viewport, then what the surface
-// has of it (B223, B232). The caller holds acting.
+// has of it. The caller holds acting.
 func (r *Run) released(screen page.Screen, guest *page.Viewport) {
 	if screen != nil && guest != nil && screen.Viewport() != *guest {
 		r.resize(screen, *guest)
@@ -186,7 +186,7 @@ func (r *Run) Settled(ctx context.Context) error {
 	}
 }
 
-// resize sets the page's viewport and has the picture follow (B224).
+// resize sets the page's viewport and has the picture follow.
 func (r *Run) resize(screen page.Screen, v page.Viewport) {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// HeaderSize is that of the header before a picture (B215), big endian:
+// HeaderSize is that of the header before a picture, big endian:
 //
 //	0    1         5                  13      15      17        21
 //	01   sequence  capture time, ms   width   height  scale     JPEG …
@@ -59,7 +59,7 @@ func encode(sequence uint32, f page.Frame, jpeg []byte) []byte {
 func clamp16(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) } // #nosec G115 -- clamped
 
 // pace is when the next picture may go to a viewer, so that there are so many a
-// second on average, and the first after a rest goes at once (B219).
+// second on average, and the first after a rest goes at once.
 type pace struct{ due time.Time }
 
 func (p *pace) wait(now time.Time) time.Duration { return p.due.Sub(now) }
@@ -70,7 +70,7 @@ func (p *pace) sent(now time.Time, every time.Duration) {
 	}
 }
 
-// Bounds of covering (B220).
+// Bounds of covering.
 const (
 	// readingAge is how old the reading before a picture may be.
 	readingAge   = time.Second

@@ -32,7 +32,7 @@ type session struct {
 }
 
 // A subject is what a session is about: of those with an equal one the newest
-// lives (B211).
+// lives.
 type subject struct{ owner, run, mode, interaction, assistance string }
 
 func (s *session) subject() subject {
@@ -45,7 +45,7 @@ type replay struct {
 	key string
 }
 
-// Mint makes a view (B208), or repeats the answer of a request with the same key.
+// Mint makes a view, or repeats the answer of a request with the same key.
 // The error is a *Refusal. That the run exists, and that the owner may, is the
 // caller's business.
 func (v *Views) Mint(q Mint) (Minted, error) {
@@ -122,7 +122,7 @@ func (v *Views) lapsed(s *session, code int, reason string) {
 	}
 }
 
-// Revoke ends a view of the owner's (A232). It reports false for one that does not
+// Revoke ends a view of the owner's. It reports false for one that does not
 // exist, or is another's.
 func (v *Views) Revoke(owner, run, viewID string) bool {
 	s := v.find(owner, run, viewID)
@@ -201,7 +201,7 @@ func (v *Views) endAll(r *Run, which func(*session) bool, code int, reason strin
 	}
 }
 
-// facts are what events say of a session: no token and nothing of the page (B214).
+// facts are what events say of a session: no token and nothing of the page.
 func (s *session) facts() map[string]any {
 	data := map[string]any{"view_id": s.id, "mode": s.mode}
 	if s.interaction != "" {
@@ -213,7 +213,7 @@ func (s *session) facts() map[string]any {
 	return data
 }
 
-// Failed records that a dashboard could not reach a view (B214). It reports false
+// Failed records that a dashboard could not reach a view. It reports false
 // for a view that the owner did not mint.
 func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	s := v.find(owner, run, viewID)
@@ -237,8 +237,8 @@ func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 // token.
 const firstMessage = 10 * time.Second
 
-// An opening is the first message of a connection (B212): a token, or the secret
-// of a connection that dropped. Stills asks for pictures that do not move (B233).
+// An opening is the first message of a connection: a token, or the secret
+// of a connection that dropped. Stills asks for pictures that do not move.
 type opening struct {
 	Type          string `json:"type"`
 	Token         string `json:"token"`
@@ -317,7 +317,7 @@ func (v *Views) redeem(ctx context.Context, owner, run string, o opening, conn C
 	return w, resume, 0, ""
 }
 
-// checkOpening is B212, in the order in which nothing is told to a stranger.
+// checkOpening checks the first message in an order in which nothing is told to a stranger.
 func (v *Views) checkOpening(s *session, owner, run string, o opening) (code int, reason string) {
 	switch {
 	case s == nil || s.owner != owner || s.over && s.reason != ReasonExpired:
@@ -330,7 +330,7 @@ func (v *Views) checkOpening(s *session, owner, run string, o opening) (code int
 	return 0, ""
 }
 
-// left is the end of a connection: its session waits for another one (B213).
+// left is the end of a connection: its session waits for another one.
 func (v *Views) left(w *viewer) {
 	s := w.session
 	v.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How pictures are taken (B219). Every frame is asked for: a browser that skips
+// How pictures are taken. Every frame is asked for: a browser that skips
 // frames skips the last one too, and a page that changes once would be shown as it
 // was. While all only watch, the cast is stopped after each picture for as long as
 // the next one is not due; its start brings the page as it is.
@@ -29,7 +29,7 @@ const (
 )
 
 // A stage takes pictures of a surface for as long as somebody looks. It keeps the
-// newest one, and those that it compares with (B216).
+// newest one, and those that it compares with.
 type stage struct {
 	r      *Run
 	screen page.Screen
@@ -139,7 +139,7 @@ func (r *Run) want() page.Cast {
 	return c
 }
 
-// film runs the cast, and runs it anew when another one is wanted (B217, B218).
+// film runs the cast, and runs it anew when another one is wanted.
 func (s *stage) film() {
 	for s.ctx.Err() == nil {
 		s.r.mu.Lock()

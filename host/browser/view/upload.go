@@ -11,7 +11,7 @@ import (
 )
 
 // incoming is a file that the owner sends for the page's file chooser: announced,
-// received in pieces, given to the page once (B228).
+// received in pieces, given to the page once.
 type incoming struct {
 	upload Upload
 	left   int64

@@ -16,8 +16,8 @@ import (
 
 // Bounds of sessions.
 const (
-	TokenLife  = 60 * time.Second // of a token that nobody redeems (B210)
-	ResumeLife = 30 * time.Second // of a session whose connection dropped (B213)
+	TokenLife  = 60 * time.Second // of a token that nobody redeems
+	ResumeLife = 30 * time.Second // of a session whose connection dropped
 	// MaxViewers are connected to one run at one time, MaxSessions exist, and
 	// mintsPerMinute are made.
 	MaxViewers     = 8
@@ -76,7 +76,7 @@ func (v *Views) Close() {
 }
 
 // Begin registers a run that has the browser binding; its surface may come later.
-// event records one of run.stream_* (B214); it returns at once. End forgets it.
+// event records one of run.stream_*; it returns at once. End forgets it.
 func (v *Views) Begin(run string, s Surface, event func(typ, status string, data map[string]any)) *Run {
 	r := &Run{id: run, views: v, surface: s, event: event, viewers: map[*viewer]bool{}}
 	v.mu.Lock()
@@ -91,7 +91,7 @@ func (v *Views) run(id string) *Run {
 	return v.runs[id]
 }
 
-// A Conn is one connection of a viewer, which carries whole messages (B258). Read
+// A Conn is one connection of a viewer, which carries whole messages. Read
 // is called from one goroutine and Write from another; Close may be called from any
 // goroutine and more than once, and ends both.
 type Conn interface {
@@ -111,17 +111,17 @@ const MaxMessage = 256 << 10
 // A Surface is whoever holds the browser for the run, as the view needs it. Its
 // methods are called from any goroutine, one of Taken and Released at a time.
 type Surface interface {
-	// Taken begins the owner's control (B222): when it returns nil no verb of the
+	// Taken begins the owner's control: when it returns nil no verb of the
 	// guest touches the page before Released. It waits for the verb that is running,
 	// until ctx ends. An error means that the lease is not given.
 	Taken(ctx context.Context) error
-	// Released ends it: element ids are stale and the revision rises (B133).
+	// Released ends it: element ids are stale and the revision rises.
 	Released()
 	// Sealed are the nodes that hold values which the guest may not see; they are
-	// covered for those who only watch (B220).
+	// covered for those who only watch.
 	Sealed() []page.Ref
-	// Upload makes room for a file of the owner's where the browser can read it
-	// (B228). ErrUploads when the connector may not upload.
+	// Upload makes room for a file of the owner's where the browser can read it.
+	// ErrUploads when the connector may not upload.
 	Upload(ctx context.Context, name string, size int64) (Upload, error)
 }
 
@@ -144,29 +144,29 @@ const (
 	ModeControl = "control"
 )
 
-// A Mint asks for a view (B208).
+// A Mint asks for a view.
 type Mint struct {
 	Run string
 	// Owner is the owner session that asks, as an opaque name: the view works for it
-	// alone (B210).
+	// alone.
 	Owner         string
 	Mode          string // ModeView or ModeControl
 	InteractionID string // "" for the one that is open
 	AssistanceID  string
 	Viewport      *page.Viewport // of the viewer, for control
-	Key           string         // of idempotency; "" for none (B211)
+	Key           string         // of idempotency; "" for none
 }
 
 // Minted is the answer.
 type Minted struct {
 	ViewID    string
-	Token     string // "" when the view was redeemed before (B211)
+	Token     string // "" when the view was redeemed before
 	Mode      string
 	ExpiresAt time.Time // of the token
 	Replayed  bool
 }
 
-// A digest stands for a secret: the secret itself is kept nowhere (B210).
+// A digest stands for a secret: the secret itself is kept nowhere.
 type digest [sha256.Size]byte
 
 func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
@@ -191,7 +191,7 @@ func random(n int) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// A Refusal is why a view was not minted; Code is one of B209 or rate_limited.
+// A Refusal is why a view was not minted; Code is one of the codes below or rate_limited.
 // Message is for people and holds nothing of the page.
 type Refusal struct {
 	Code    string
@@ -202,7 +202,7 @@ func (e *Refusal) Error() string { return e.Code + ": " + e.Message }
 
 func refuse(code, message string) error { return &Refusal{Code: code, Message: message} }
 
-// Codes of refusals (B209).
+// Codes of refusals.
 const (
 	CodeRequest     = "invalid_request"
 	CodeNoPending   = "no_pending_interaction"
@@ -212,7 +212,7 @@ const (
 	CodeLimited     = "rate_limited"
 )
 
-// Codes with which connections are closed (B212).
+// Codes with which connections are closed.
 const (
 	CloseDone         = 1000 // bye, revoked, or what was to be done is over
 	CloseGoing        = 1001 // the host stops

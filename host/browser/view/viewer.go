@@ -11,7 +11,7 @@ import (
 // Bounds of one connection.
 const (
 	maxTexts  = 64  // messages that wait for it; more is too slow
-	perSecond = 200 // messages that it may send (B225)
+	perSecond = 200 // messages that it may send
 )
 
 // An outgoing message is JSON text; its members are the host's, its texts cleaned.
@@ -101,7 +101,7 @@ func (w *viewer) saidBye() bool {
 }
 
 // send queues a message; what is refused in one way is said once while it waits. A
-// connection that takes none is closed: nothing piles up (B216).
+// connection that takes none is closed: nothing piles up.
 func (w *viewer) send(m outgoing) {
 	w.mu.Lock()
 	full := len(w.texts) >= maxTexts
@@ -334,5 +334,5 @@ func (w *viewer) heard(binary bool, raw []byte) bool {
 	return true
 }
 
-// refuse answers a message that was ignored (B220, B225).
+// refuse answers a message that was ignored.
 func (w *viewer) refuse(code string) { w.send(outgoing{"type": "error", "code": code}) }

@@ -209,7 +209,7 @@ const choose = (w, q, limit) => {
       if (id && labelled.has(id)) for (const l of labelled.get(id)) takeUp(l);
     }
   };
-  const takeNext = (i) => { // those that a label may be for (B124)
+  const takeNext = (i) => { // those that a label may be for
     for (let j = i + 1, n = 0; j < els.length && n < 8; j++) if (flags[j] & 8 && flags[j] & 2) { n++; if (!take(j)) return; }
   };
 
@@ -304,7 +304,7 @@ const deepest = (w, from, to) => {
   return i;
 };
 
-// takeAll takes what a snapshot shows (B106), what is near the viewport first.
+// takeAll takes what a snapshot shows, what is near the viewport first.
 const takeAll = (w, take, chosen, limit) => {
   const { els, flags, roles } = w;
   const height = window.innerHeight, far = [];

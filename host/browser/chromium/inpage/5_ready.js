@@ -1,4 +1,4 @@
-// The checks that stand before a dispatch (B134), and the count of what arrives (B139).
+// The checks that stand before a dispatch, and the count of what arrives.
 
 // hitAt is the innermost element at a point of a document, through open shadow roots
 // and the frames that can be seen from here.
@@ -44,7 +44,7 @@ const pointIn = (e, look, box, fx, fy) => {
 const ready = async (number, fx, fy) => {
   const e = nodeOf(number);
   if (!e) return { fault: "detached" };
-  let moves = false; // what follows is looked at all the same (B136)
+  let moves = false; // what follows is looked at all the same
   const fault = (fault) => ({ fault: moves ? "unstable" : fault, else: moves ? fault : "", node: describe(e, newLook(), [], spokenText(e)) });
   let look = newLook(), box = look.box(e);
   if (!shown(e) && styleOf(e).display !== "contents") return fault("not_visible");
@@ -112,7 +112,7 @@ function getter2(proto, name) {
   return g ? (o) => g.call(o) : (o) => o[name]; // isTrusted is an own member that no page can change
 }
 // successor is what a page that draws anew put in the place of the element that is
-// watched: what was hit, or is around that, and is the same by name and nature (B132).
+// watched: what was hit, or is around that, and is the same by name and nature.
 const successor = (first) => {
   for (let n = first, i = 0; n && i < 20; n = up(n), i++) {
     if (nodeType(n) !== 1 || localName(n) !== like.tag) continue;
@@ -135,7 +135,7 @@ const count = (ev) => {
   if (watched && trusted(ev) && meets(ev)) arrived++;
 };
 // A click that is aimed is turned away, whole, when its first press would hit another
-// element (B132): one that moved or was covered since it was looked at. What a page
+// element: one that moved or was covered since it was looked at. What a page
 // makes of a press that did arrive is its own affair.
 const aimed = (till) => { aimedTill = now() + till; turned = false; };
 const guard = (ev) => {

@@ -228,7 +228,7 @@ const selection = () => {
   return cut(String(getSelection(doc) || ""), 65536);
 };
 // controlAt is the number of the control at a point that the browser would open a
-// pop-up of its own for (B227), or 0.
+// pop-up of its own for, or 0.
 const controlAt = (x, y) => {
   const e = hitAt(document, x, y);
   if (!e) return null;

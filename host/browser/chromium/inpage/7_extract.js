@@ -1,4 +1,4 @@
-// What B32 extracts, as it stands on the page.
+// What extract takes, as it stands on the page.
 const longText = (s) => (s.length > 65536 ? ((extracted.truncated = true), s.slice(0, 65536)) : s);
 let extracted = { truncated: false };
 

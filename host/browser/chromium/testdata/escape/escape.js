@@ -1,4 +1,4 @@
-// Every way out of a page that is known (B255), tried against canaries. Each
+// Every way out of a page that is known, tried against canaries. Each
 // attempt asks for a path that names it. config is {port, secure, lan, names, spellings}.
 'use strict';
 const {port, other, lan, names, spellings, next} = config;
