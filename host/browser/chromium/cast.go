@@ -24,10 +24,10 @@ const activeLook = 250 * time.Millisecond
 const castStop = time.Second
 
 // pictured passes a frame on to whoever watches.
-func (t *Tab) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame) {
-	t.mu.Lock()
-	sink := t.screen.sink
-	t.mu.Unlock()
+func (dp *display) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame) {
+	dp.tab.mu.Lock()
+	sink := dp.sink
+	dp.tab.mu.Unlock()
 	if sink != nil {
 		sink(s, ev)
 	}
@@ -55,8 +55,8 @@ func (s *Screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) e
 func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(page.Frame)) error {
 	frames := make(chan *cdpage.EventScreencastFrame, framesWaiting)
 	t.mu.Lock()
-	v := t.screen.viewport
-	t.screen.sink = func(of *chromedp.Target, ev *cdpage.EventScreencastFrame) { // subscribed before it starts
+	v := t.display.viewport
+	t.display.sink = func(of *chromedp.Target, ev *cdpage.EventScreencastFrame) { // subscribed before it starts
 		if of == t.session {
 			select {
 			case frames <- ev:
@@ -67,7 +67,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
-		t.screen.sink = nil
+		t.display.sink = nil
 		t.mu.Unlock()
 		// Before the next one starts, which this would stop otherwise.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), castStop)
@@ -87,7 +87,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 	defer look.Stop()
 	for {
 		t.mu.Lock()
-		changed, gone, same := t.changed, t.gone, t.screen.viewport == v
+		changed, gone, same := t.changed, t.gone, t.display.viewport == v
 		t.mu.Unlock()
 		if now, err := s.tab(); err != nil || now != t || !same {
 			return err
@@ -110,7 +110,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 	}
 }
 
-func (t *Tab) startCast(ctx context.Context, c page.Cast, v page.Viewport) error {
+func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) error {
 	w, h := c.Width, c.Height
 	if w <= 0 {
 		w = int(float64(v.Width) * max(v.Scale, 1))
@@ -118,8 +118,8 @@ func (t *Tab) startCast(ctx context.Context, c page.Cast, v page.Viewport) error
 	if h <= 0 {
 		h = int(float64(v.Height) * max(v.Scale, 1))
 	}
-	return t.race(ctx, false, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, t.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
+	return dp.tab.race(ctx, false, func(ctx context.Context) error {
+		_, err := cdp.Call(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
 			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w), MaxHeight: int64(h),
 			EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
 		})

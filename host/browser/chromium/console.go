@@ -11,13 +11,20 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
+// console is what the page wrote for its developers, the newest lines. The tab's mu
+// guards it.
+type console struct {
+	tab   *Tab
+	lines []page.ConsoleLine
+}
+
 const (
 	linesKept = 1000
 	lineBytes = 1024
 )
 
 // said notes what a page's script wrote.
-func (t *Tab) said(ev *runtime.EventConsoleAPICalled) {
+func (c *console) said(ev *runtime.EventConsoleAPICalled) {
 	var parts []string
 	for _, a := range ev.Args {
 		parts = append(parts, objectText(a))
@@ -25,36 +32,36 @@ func (t *Tab) said(ev *runtime.EventConsoleAPICalled) {
 			break
 		}
 	}
-	t.line(string(ev.Type), strings.Join(parts, " "))
+	c.line(string(ev.Type), strings.Join(parts, " "))
 }
 
 // threw notes an exception that nobody caught.
-func (t *Tab) threw(ev *runtime.EventExceptionThrown) {
+func (c *console) threw(ev *runtime.EventExceptionThrown) {
 	text := ev.ExceptionDetails.Text
 	if e := ev.ExceptionDetails.Exception; e != nil {
 		text += " " + objectText(e)
 	}
-	t.line("error", text)
+	c.line("error", text)
 }
 
 // noted notes what the browser has to say about the page.
-func (t *Tab) noted(ev *log.EventEntryAdded) { t.line(string(ev.Entry.Level), ev.Entry.Text) }
+func (c *console) noted(ev *log.EventEntryAdded) { c.line(string(ev.Entry.Level), ev.Entry.Text) }
 
-func (t *Tab) line(level, text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.console) >= linesKept {
-		t.console = t.console[1:]
+func (c *console) line(level, text string) {
+	c.tab.mu.Lock()
+	defer c.tab.mu.Unlock()
+	if len(c.lines) >= linesKept {
+		c.lines = c.lines[1:]
 	}
-	t.console = append(t.console, page.ConsoleLine{Level: level, Text: cutText(text, lineBytes), At: time.Now()})
+	c.lines = append(c.lines, page.ConsoleLine{Level: level, Text: cutText(text, lineBytes), At: time.Now()})
 }
 
 // Console are the newest lines of the page's console, at most n.
-func (t *Tab) Console(n int) []page.ConsoleLine {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n = min(max(n, 0), len(t.console))
-	return append([]page.ConsoleLine(nil), t.console[len(t.console)-n:]...)
+func (c *console) Console(n int) []page.ConsoleLine {
+	c.tab.mu.Lock()
+	defer c.tab.mu.Unlock()
+	n = min(max(n, 0), len(c.lines))
+	return append([]page.ConsoleLine(nil), c.lines[len(c.lines)-n:]...)
 }
 
 // objectText is a value as a console shows it.

@@ -14,6 +14,7 @@ import (
 // dialogs is the one that is open, and what becomes of those to come. The tab's mu
 // guards it.
 type dialogs struct {
+	tab    *Tab
 	policy page.DialogPolicy
 	text   *string      // for prompts that are accepted; nil: what they propose
 	open   *page.Dialog // also in the past
@@ -22,29 +23,29 @@ type dialogs struct {
 }
 
 // OnDialog says what becomes of dialogs from now on. One that was kept stays.
-func (t *Tab) OnDialog(p page.DialogPolicy, text *string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dialogs.policy, t.dialogs.text = p, text
+func (ds *dialogs) OnDialog(p page.DialogPolicy, text *string) {
+	ds.tab.mu.Lock()
+	defer ds.tab.mu.Unlock()
+	ds.policy, ds.text = p, text
 }
 
 // asked notes a dialog and has it answered, unless it is the owner's. mu is held.
-func (t *Tab) asked(ev *cdpage.EventJavascriptDialogOpening) {
+func (ds *dialogs) asked(ev *cdpage.EventJavascriptDialogOpening) {
 	d := page.Dialog{Type: string(ev.Type), Host: hostOf(ev.URL), Text: cutText(ev.Message, 1024), Length: len(ev.Message)}
-	e := t.past.add(event{dialog: &d})
-	t.dialogs.open = e.dialog
-	accept := t.dialogs.policy == page.DialogAccept || ev.Type == cdpage.DialogTypeBeforeunload
-	t.dialogs.kept = !accept && t.dialogs.policy == page.DialogKeep
-	if t.dialogs.kept {
-		t.endCalls(page.ErrDialog)
-		t.poke()
+	e := ds.tab.past.add(event{dialog: &d})
+	ds.open = e.dialog
+	accept := ds.policy == page.DialogAccept || ev.Type == cdpage.DialogTypeBeforeunload
+	ds.kept = !accept && ds.policy == page.DialogKeep
+	if ds.kept {
+		ds.tab.endCalls(page.ErrDialog)
+		ds.tab.poke()
 		return
 	}
 	text := ev.DefaultPrompt
-	if t.dialogs.text != nil && ev.Type == cdpage.DialogTypePrompt {
-		text = *t.dialogs.text
+	if ds.text != nil && ev.Type == cdpage.DialogTypePrompt {
+		text = *ds.text
 	}
-	t.spawn(func(ctx context.Context) { t.answer(ctx, e.dialog, accept, text) })
+	ds.tab.spawn(func(ctx context.Context) { ds.answer(ctx, e.dialog, accept, text) })
 }
 
 // inVain is how often, 50 ms apart, the browser may say that it has no such dialog
@@ -54,23 +55,23 @@ const inVain = 40
 // answer tells the browser what becomes of a dialog, until it is closed: one that a
 // page opens while its document is being replaced is told in vain at first, and goes
 // without a word at last.
-func (t *Tab) answer(ctx context.Context, d *page.Dialog, accept bool, text string) {
+func (ds *dialogs) answer(ctx context.Context, d *page.Dialog, accept bool, text string) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
 	for none := 0; none < inVain; {
 		once, end := context.WithTimeout(ctx, time.Second)
-		_, err := cdp.Call(once, t.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
+		_, err := cdp.Call(once, ds.tab.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
 		end()
 		if noDialog(err) {
 			none++
 		}
-		t.mu.Lock()
-		open := t.dialogs.open == d
-		t.dialogs.vain = open && none > 0
+		ds.tab.mu.Lock()
+		open := ds.open == d
+		ds.vain = open && none > 0
 		if open && none == inVain {
-			t.answered(&cdpage.EventJavascriptDialogClosed{Result: accept})
+			ds.answered(&cdpage.EventJavascriptDialogClosed{Result: accept})
 		}
-		t.mu.Unlock()
+		ds.tab.mu.Unlock()
 		if !open {
 			return
 		}
@@ -83,32 +84,32 @@ func (t *Tab) answer(ctx context.Context, d *page.Dialog, accept bool, text stri
 }
 
 // answered notes the end of a dialog. mu is held.
-func (t *Tab) answered(ev *cdpage.EventJavascriptDialogClosed) {
-	if d := t.dialogs.open; d != nil {
+func (ds *dialogs) answered(ev *cdpage.EventJavascriptDialogClosed) {
+	if d := ds.open; d != nil {
 		d.Answer = "dismissed"
 		if ev.Result {
 			d.Answer = "accepted"
 		}
 	}
-	t.dialogs.open, t.dialogs.kept, t.dialogs.vain = nil, false, false
-	t.poke()
+	ds.open, ds.kept, ds.vain = nil, false, false
+	ds.tab.poke()
 }
 
 // buried notes that a dialog which the browser has no more went with its document. mu
 // is held.
-func (t *Tab) buried() {
-	if t.dialogs.vain {
-		t.answered(&cdpage.EventJavascriptDialogClosed{})
+func (ds *dialogs) buried() {
+	if ds.vain {
+		ds.answered(&cdpage.EventJavascriptDialogClosed{})
 	}
 }
 
 // Answer decides about the dialog that is open; page.ErrNoDialog without one.
-func (t *Tab) Answer(ctx context.Context, accept bool, text string) error {
-	if !t.dialogOpen() {
+func (ds *dialogs) Answer(ctx context.Context, accept bool, text string) error {
+	if !ds.tab.dialogOpen() {
 		return page.ErrNoDialog
 	}
-	return t.race(ctx, false, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, t.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
+	return ds.tab.race(ctx, false, func(ctx context.Context) error {
+		_, err := cdp.Call(ctx, ds.tab.session, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: accept, PromptText: text})
 		if noDialog(err) {
 			return page.ErrNoDialog
 		}

@@ -64,7 +64,7 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	}
 	t.mu.Lock()
 	e := t.past.add(event{download: &d})
-	t.network.arrived() // what was awaited is a file
+	t.traffic.arrived() // what was awaited is a file
 	now := d
 	t.wake()
 	t.poke()
@@ -112,9 +112,9 @@ func (b *Browser) weigh() {
 
 // offered tells whoever wants to know of a file that is not under way. No lock is
 // held.
-func (t *Tab) offered(d page.Download) {
-	if t.options.Offered != nil && (d.Denied || d.Failed != "" || d.Done) {
-		t.options.Offered(d)
+func (n *traffic) offered(d page.Download) {
+	if n.tab.options.Offered != nil && (d.Denied || d.Failed != "" || d.Done) {
+		n.tab.options.Offered(d)
 	}
 }
 
@@ -198,7 +198,7 @@ func (b *Browser) downloadWent(ev *browser.EventDownloadProgress) {
 }
 
 // downloadWent notes it; ended holds when it is over by that. The tab's mu is held.
-func (t *Tab) downloadWent(d *download, ev *browser.EventDownloadProgress) (ended bool) {
+func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (ended bool) {
 	r := d.record
 	r.Bytes = int64(ev.ReceivedBytes)
 	switch over := max(ev.ReceivedBytes, ev.TotalBytes) > downloadBytes; {
@@ -206,22 +206,22 @@ func (t *Tab) downloadWent(d *download, ev *browser.EventDownloadProgress) (ende
 	case over && r.Failed == "":
 		r.Failed = failedLarge
 		if ev.State == browser.DownloadProgressStateInProgress {
-			t.browser.unwant(ev.GUID)
+			n.tab.browser.unwant(ev.GUID)
 		}
 		ended = true
 	case r.Failed != "":
 	case ev.State == browser.DownloadProgressStateCompleted:
-		r.MIME = t.network.typeOf(d.url)
-		r.Done, r.Path = true, filepath.Join(t.options.Downloads, ev.GUID)
+		r.MIME = n.typeOf(d.url)
+		r.Done, r.Path = true, filepath.Join(n.tab.options.Downloads, ev.GUID)
 		ended = true
 	case ev.State == browser.DownloadProgressStateCanceled:
 		r.Failed = failedCanceled
 		ended = true
 	}
 	if ended {
-		t.past.add(event{download: r})
+		n.tab.past.add(event{download: r})
 	}
-	t.wake()
+	n.tab.wake()
 	return ended
 }
 

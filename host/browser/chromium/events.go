@@ -21,11 +21,11 @@ import (
 func (t *Tab) heard(s *chromedp.Target, ev any) {
 	switch ev := ev.(type) {
 	case *runtime.EventExecutionContextCreated:
-		t.enteredWorld(s, ev.Context)
+		t.frames.enteredWorld(s, ev.Context)
 	case *runtime.EventExecutionContextDestroyed:
-		t.leftWorlds(s, ev.ExecutionContextUniqueID)
+		t.frames.leftWorlds(s, ev.ExecutionContextUniqueID)
 	case *runtime.EventExecutionContextsCleared:
-		t.leftWorlds(s, "")
+		t.frames.leftWorlds(s, "")
 	case *runtime.EventConsoleAPICalled:
 		t.said(ev)
 	case *runtime.EventExceptionThrown:
@@ -40,7 +40,7 @@ func (t *Tab) heard(s *chromedp.Target, ev any) {
 		t.pictured(s, ev)
 	case *target.EventAttachedToTarget:
 		if ev.TargetInfo.Type == "iframe" {
-			t.attachFrame(ev.TargetInfo.TargetID)
+			t.frames.attachFrame(ev.TargetInfo.TargetID)
 		}
 	default:
 		t.heardPage(s, ev)
@@ -62,7 +62,7 @@ func (t *Tab) heardPage(s *chromedp.Target, ev any) {
 			t.frames.drop(ev.FrameID)
 		}
 	case *cdpage.EventFrameNavigated:
-		t.committed(s, ev.Frame, false)
+		t.frames.committed(s, ev.Frame, false)
 	case *cdpage.EventNavigatedWithinDocument:
 		if ev.FrameID == t.frames.main {
 			t.moved(ev.URL)
@@ -76,7 +76,7 @@ func (t *Tab) heardPage(s *chromedp.Target, ev any) {
 	case *cdpage.EventWindowOpen:
 		t.past.add(event{opening: true})
 	case *cdpage.EventJavascriptDialogOpening:
-		t.asked(ev)
+		t.dialogs.asked(ev)
 	case *cdpage.EventJavascriptDialogClosed:
 		t.answered(ev)
 	case *cdpage.EventFileChooserOpened:
@@ -106,7 +106,7 @@ func (t *Tab) heardNetwork(s *chromedp.Target, ev any) {
 	case *cdpnetwork.EventRequestWillBeSent:
 		t.sent(s, ev)
 	case *cdpnetwork.EventWebSocketFrameSent:
-		t.network.spoke = t.past.last
+		t.traffic.spoke = t.past.last
 	case *cdpnetwork.EventResponseReceived:
 		t.received(ev)
 	case *cdpnetwork.EventLoadingFinished:
@@ -125,7 +125,7 @@ func (t *Tab) heardBrowser(ev any) {
 		_, ours := t.frames.sessions[ev.TargetID]
 		t.mu.Unlock()
 		if ours {
-			t.detachFrame(ev.TargetID)
+			t.frames.detachFrame(ev.TargetID)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (t *Tab) Happened(since page.Mark) page.Happened {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.past.since(since)
-	h.Writing, h.Asking = t.network.pending(since)
-	h.Sent = t.network.told(since)
+	h.Writing, h.Asking = t.traffic.pending(since)
+	h.Sent = t.traffic.told(since)
 	return h
 }

@@ -30,17 +30,17 @@ type extracted struct {
 
 // Extract runs the fixed extraction functions and returns what they say, by name: one
 // value for each ref, in their order. page.ErrGone says that one is not there.
-func (t *Tab) Extract(ctx context.Context, items []page.Item) (page.Extracted, error) {
+func (lk *looks) Extract(ctx context.Context, items []page.Item) (page.Extracted, error) {
 	var x page.Extracted
-	err := t.call(ctx, func(ctx context.Context) error {
-		main, err := t.mainWorld(ctx)
+	err := lk.tab.call(ctx, func(ctx context.Context) error {
+		main, err := lk.tab.frames.mainWorld(ctx)
 		if err != nil {
 			return err
 		}
 		x = page.Extracted{Items: make(map[string][]json.RawMessage, len(items))}
 		left := extractLimit
 		for _, it := range items {
-			values, cut, err := t.take(ctx, main, it)
+			values, cut, err := lk.take(ctx, main, it)
 			if err != nil {
 				return fmt.Errorf("%s: %w", it.Name, err)
 			}
@@ -57,7 +57,7 @@ func (t *Tab) Extract(ctx context.Context, items []page.Item) (page.Extracted, e
 	if err != nil {
 		return page.Extracted{}, err
 	}
-	x.Observation, err = t.Read(ctx, page.Query{Digests: true, Limit: 1})
+	x.Observation, err = lk.Read(ctx, page.Query{Digests: true, Limit: 1})
 	if x.Observation != nil {
 		x.Observation.Nodes = nil
 	}
@@ -65,7 +65,7 @@ func (t *Tab) Extract(ctx context.Context, items []page.Item) (page.Extracted, e
 }
 
 // take extracts one item: one call for each document that its refs are in.
-func (t *Tab) take(ctx context.Context, main *world, it page.Item) ([]json.RawMessage, bool, error) {
+func (lk *looks) take(ctx context.Context, main *world, it page.Item) ([]json.RawMessage, bool, error) {
 	if len(it.Refs) == 0 {
 		got, err := main.extract(ctx, it, nil)
 		if err != nil || len(got.Out) != 1 || len(got.Out[0]) != 1 {
@@ -79,7 +79,7 @@ func (t *Tab) take(ctx context.Context, main *world, it page.Item) ([]json.RawMe
 	numbers := make(map[*world][]int)
 	places := make(map[*world][]int)
 	for i, r := range refs {
-		w, n, err := t.worldOf(r)
+		w, n, err := lk.tab.frames.worldOf(r)
 		if err != nil {
 			return nil, false, err
 		}

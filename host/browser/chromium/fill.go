@@ -19,15 +19,15 @@ const fillLimit = 1 << 20
 // Fill focuses the node, selects what is in it and puts text in its place, in one
 // step and without key events. Line breaks become spaces in fields of one
 // line. page.ErrKind says that the node takes no text.
-func (t *Tab) Fill(ctx context.Context, node page.Ref, text string) (page.Delivery, error) {
+func (ui *userInput) Fill(ctx context.Context, node page.Ref, text string) (page.Delivery, error) {
 	if len(text) > fillLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
 	}
-	w, n, err := t.worldOf(node)
+	w, n, err := ui.tab.frames.worldOf(node)
 	if err != nil {
 		return page.Delivery{Trusted: -1}, err
 	}
-	return t.do(ctx, w, func(ctx context.Context, a *act) error {
+	return ui.do(ctx, w, func(ctx context.Context, a *act) error {
 		var many bool
 		if err := w.call(ctx, &many, "multiline", n); err != nil {
 			return err
@@ -48,15 +48,15 @@ func (t *Tab) Fill(ctx context.Context, node page.Ref, text string) (page.Delive
 // Enter puts a secret into the node, in one step within its document: whatever takes
 // the focus meanwhile, no other document gets it. page.ErrKind says that the
 // node takes no text, not all of this one, or did not keep the focus.
-func (t *Tab) Enter(ctx context.Context, node page.Ref, secret string) (page.Delivery, error) {
+func (ui *userInput) Enter(ctx context.Context, node page.Ref, secret string) (page.Delivery, error) {
 	if len(secret) > fillLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
 	}
-	w, n, err := t.worldOf(node)
+	w, n, err := ui.tab.frames.worldOf(node)
 	if err != nil {
 		return page.Delivery{Trusted: -1}, err
 	}
-	return t.do(ctx, w, func(ctx context.Context, a *act) error {
+	return ui.do(ctx, w, func(ctx context.Context, a *act) error {
 		a.sent = true
 		err := w.said(ctx, "enter", n, secret)
 		if known(err) { // nothing was put anywhere
@@ -69,7 +69,7 @@ func (t *Tab) Enter(ctx context.Context, node page.Ref, secret string) (page.Del
 // Set changes a control through its native setter, then sends input and change.
 // These events are not trusted. page.ErrKind says that the node is no
 // control of that kind, page.ErrGone that it has no such option.
-func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Delivery, error) {
+func (ui *userInput) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Delivery, error) {
 	given := map[string]any{}
 	switch {
 	case s.Number != nil:
@@ -85,11 +85,11 @@ func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Deli
 	case s.Check != nil:
 		given["check"] = *s.Check
 	}
-	w, n, err := t.worldOf(node)
+	w, n, err := ui.tab.frames.worldOf(node)
 	if err != nil {
 		return page.Delivery{Trusted: -1}, err
 	}
-	d, err := t.do(ctx, nil, func(ctx context.Context, a *act) error {
+	d, err := ui.do(ctx, nil, func(ctx context.Context, a *act) error {
 		a.sent = true
 		err := w.said(ctx, "setControl", n, given)
 		if known(err) { // the page was told nothing
@@ -102,13 +102,13 @@ func (t *Tab) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Deli
 
 // Leave takes the focus out of a node that has it, or has it inside, as a person does
 // who goes on. A field that shows what it suggests keeps it.
-func (t *Tab) Leave(ctx context.Context, node page.Ref) error {
-	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "leave", n) })
+func (ui *userInput) Leave(ctx context.Context, node page.Ref) error {
+	return ui.tab.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "leave", n) })
 }
 
 // Scroll scrolls the node, or what scrolls around it, or the page for "", by
 // fractions of what it shows; it reports how far it came in CSS pixels.
-func (t *Tab) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.Point, page.Delivery, error) {
+func (ui *userInput) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.Point, page.Delivery, error) {
 	var moved struct {
 		Fault string  `json:"fault"`
 		X     float64 `json:"x"`
@@ -118,13 +118,13 @@ func (t *Tab) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.P
 	var n int
 	var err error
 	if node != "" {
-		if w, n, err = t.worldOf(node); err != nil {
+		if w, n, err = ui.tab.frames.worldOf(node); err != nil {
 			return page.Point{}, page.Delivery{Trusted: -1}, err
 		}
 	}
-	d, err := t.do(ctx, nil, func(ctx context.Context, a *act) error {
+	d, err := ui.do(ctx, nil, func(ctx context.Context, a *act) error {
 		if w == nil {
-			if w, err = t.mainWorld(ctx); err != nil {
+			if w, err = ui.tab.frames.mainWorld(ctx); err != nil {
 				return err
 			}
 		}
@@ -141,33 +141,33 @@ func (t *Tab) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.P
 const chooserWait = 3 * time.Second
 
 // Choose clicks and gives the files to the chooser that opens.
-func (t *Tab) Choose(ctx context.Context, c page.Click, paths []string) (page.Delivery, error) {
-	if err := t.chosen(ctx, nil); err != nil && !errors.Is(err, page.ErrGone) { // one of before gets nothing
+func (ui *userInput) Choose(ctx context.Context, c page.Click, paths []string) (page.Delivery, error) {
+	if err := ui.tab.chosen(ctx, nil); err != nil && !errors.Is(err, page.ErrGone) { // one of before gets nothing
 		return page.Delivery{Trusted: -1}, err
 	}
-	d, err := t.Click(ctx, c)
+	d, err := ui.Click(ctx, c)
 	if err != nil || d.Turned {
 		return d, err
 	}
 	wait, cancel := context.WithTimeout(ctx, chooserWait)
 	defer cancel()
-	if err := t.until(wait, func() bool { return t.screen.chooser != nil }); err != nil {
+	if err := ui.tab.until(wait, func() bool { return ui.tab.display.chooser != nil }); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			err = page.ErrKind
 		}
 		return d, err
 	}
-	return d, t.chosen(ctx, paths)
+	return d, ui.tab.chosen(ctx, paths)
 }
 
 // Files chooses files of the host's disk in a file input. The browser's user must be
 // able to read them.
-func (t *Tab) Files(ctx context.Context, node page.Ref, paths []string) (page.Delivery, error) {
-	w, n, err := t.worldOf(node)
+func (ui *userInput) Files(ctx context.Context, node page.Ref, paths []string) (page.Delivery, error) {
+	w, n, err := ui.tab.frames.worldOf(node)
 	if err != nil {
 		return page.Delivery{Trusted: -1}, err
 	}
-	return t.do(ctx, nil, func(ctx context.Context, a *act) error {
+	return ui.do(ctx, nil, func(ctx context.Context, a *act) error {
 		group, release := w.group()
 		obj, err := w.object(ctx, group, n)
 		if err != nil {

@@ -24,8 +24,9 @@ import (
 // frameLimit is how many frames of a page are looked into.
 const frameLimit = 64
 
-// A tree is the frames of a tab, as the browser told of them. The tab's mu guards it.
-type tree struct {
+// frames are the frames of a tab, as the browser told of them. The tab's mu guards it.
+type frames struct {
+	tab    *Tab
 	main   cdp.FrameID
 	all    map[cdp.FrameID]*frame
 	worlds map[string]*world // by key
@@ -86,20 +87,20 @@ type world struct {
 	told    time.Duration // how long the browser took to tell of its listeners last; 0: never
 }
 
-func (t *tree) init() {
-	t.all, t.worlds, t.sessions = make(map[cdp.FrameID]*frame), make(map[string]*world), make(map[target.ID]*frameSession)
+func (fr *frames) init() {
+	fr.all, fr.worlds, fr.sessions = make(map[cdp.FrameID]*frame), make(map[string]*world), make(map[target.ID]*frameSession)
 }
 
 // of is the frame of an id, which is made when it is new; nil for one too many.
-func (t *tree) of(id, parent cdp.FrameID) *frame {
-	f := t.all[id]
+func (fr *frames) of(id, parent cdp.FrameID) *frame {
+	f := fr.all[id]
 	if f == nil {
-		if len(t.all) >= frameLimit && parent != "" {
+		if len(fr.all) >= frameLimit && parent != "" {
 			return nil
 		}
-		t.names++
-		f = &frame{id: id, parent: parent, name: "frame_" + strconv.Itoa(t.names), order: t.names}
-		t.all[id] = f
+		fr.names++
+		f = &frame{id: id, parent: parent, name: "frame_" + strconv.Itoa(fr.names), order: fr.names}
+		fr.all[id] = f
 	}
 	if parent != "" {
 		f.parent = parent
@@ -108,31 +109,31 @@ func (t *tree) of(id, parent cdp.FrameID) *frame {
 }
 
 // drop forgets a frame and what is in it.
-func (t *tree) drop(id cdp.FrameID) {
-	f := t.all[id]
+func (fr *frames) drop(id cdp.FrameID) {
+	f := fr.all[id]
 	if f == nil {
 		return
 	}
-	delete(t.all, id)
-	t.leave(f)
-	for _, c := range t.children(id) {
-		t.drop(c.id)
+	delete(fr.all, id)
+	fr.leave(f)
+	for _, c := range fr.children(id) {
+		fr.drop(c.id)
 	}
 }
 
 // leave forgets a frame's document, and with it whether the one around sees into it:
 // the next may be of another site.
-func (t *tree) leave(f *frame) {
+func (fr *frames) leave(f *frame) {
 	f.owner = owner{}
 	if f.world != nil {
-		delete(t.worlds, f.world.key)
+		delete(fr.worlds, f.world.key)
 		f.world = nil
 	}
 }
 
-func (t *tree) children(id cdp.FrameID) []*frame {
+func (fr *frames) children(id cdp.FrameID) []*frame {
 	var list []*frame
-	for _, f := range t.all {
+	for _, f := range fr.all {
 		if f.parent == id && f.id != id {
 			list = append(list, f)
 		}
@@ -142,12 +143,12 @@ func (t *tree) children(id cdp.FrameID) []*frame {
 }
 
 // found takes in the frames that a session had when it was attached to.
-func (t *Tab) found(s *chromedp.Target, ft *cdpage.FrameTree) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (fr *frames) found(s *chromedp.Target, ft *cdpage.FrameTree) {
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
 	var walk func(*cdpage.FrameTree)
 	walk = func(ft *cdpage.FrameTree) {
-		t.committed(s, ft.Frame, true)
+		fr.committed(s, ft.Frame, true)
 		for _, c := range ft.ChildFrames {
 			walk(c)
 		}
@@ -156,26 +157,26 @@ func (t *Tab) found(s *chromedp.Target, ft *cdpage.FrameTree) {
 }
 
 // committed notes the document that a frame shows. mu is held.
-func (t *Tab) committed(s *chromedp.Target, cf *cdp.Frame, early bool) {
-	f := t.frames.of(cf.ID, cf.ParentID)
+func (fr *frames) committed(s *chromedp.Target, cf *cdp.Frame, early bool) {
+	f := fr.of(cf.ID, cf.ParentID)
 	if f == nil {
 		return
 	}
 	f.url, f.origin = cf.URL+cf.URLFragment, originOf(cf.SecurityOrigin)
-	if cf.ParentID == "" && s == t.session {
-		if t.frames.main != "" && t.frames.main != cf.ID {
-			t.frames.drop(t.frames.main)
+	if cf.ParentID == "" && s == fr.tab.session {
+		if fr.main != "" && fr.main != cf.ID {
+			fr.drop(fr.main)
 		}
-		t.frames.main = cf.ID
-		t.loaded(cf, early)
+		fr.main = cf.ID
+		fr.tab.loaded(cf, early)
 	} else {
-		t.checkFrame(cf)
+		fr.tab.checkFrame(cf)
 	}
-	t.wake()
+	fr.tab.wake()
 }
 
 // enteredWorld notes a context that came to be.
-func (t *Tab) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDescription) {
+func (fr *frames) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDescription) {
 	if len(c.AuxData) == 0 {
 		return
 	}
@@ -186,9 +187,9 @@ func (t *Tab) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDescri
 	if json.Unmarshal(c.AuxData, &aux) != nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.frames.of(aux.FrameID, "")
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
+	f := fr.of(aux.FrameID, "")
 	if f == nil {
 		return
 	}
@@ -199,29 +200,29 @@ func (t *Tab) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDescri
 	if aux.Type != "isolated" || c.Name != worldName {
 		return
 	}
-	t.frames.leave(f)
-	t.frames.last++
-	f.world = &world{key: strconv.Itoa(t.frames.last), session: s, id: c.ID, unique: c.UniqueID, frame: f, marked: make(map[cdp.BackendNodeID]bool), shadows: make(map[int]runtime.RemoteObjectID)}
-	t.frames.worlds[f.world.key] = f.world
-	t.wake()
+	fr.leave(f)
+	fr.last++
+	f.world = &world{key: strconv.Itoa(fr.last), session: s, id: c.ID, unique: c.UniqueID, frame: f, marked: make(map[cdp.BackendNodeID]bool), shadows: make(map[int]runtime.RemoteObjectID)}
+	fr.worlds[f.world.key] = f.world
+	fr.tab.wake()
 }
 
 // leftWorlds notes contexts that are gone: the one of a unique id, or all of a
 // session for "".
-func (t *Tab) leftWorlds(s *chromedp.Target, unique string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, w := range t.frames.worlds {
+func (fr *frames) leftWorlds(s *chromedp.Target, unique string) {
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
+	for _, w := range fr.worlds {
 		if w.session == s && (unique == "" || w.unique == unique) {
-			t.frames.leave(w.frame)
+			fr.leave(w.frame)
 		}
 	}
-	for _, f := range t.frames.all {
+	for _, f := range fr.all {
 		if f.script != nil && f.script.session == s && (unique == "" || f.script.unique == unique) {
 			f.script = nil
 		}
 	}
-	t.wake()
+	fr.tab.wake()
 }
 
 // attachTime is how long one attempt to attach to a frame may take; the next look
@@ -229,146 +230,146 @@ func (t *Tab) leftWorlds(s *chromedp.Target, unique string) {
 const attachTime = time.Second
 
 // attachFrame gives a frame that lives in a process of its own a session.
-func (t *Tab) attachFrame(id target.ID) {
-	t.mu.Lock()
-	_, known := t.frames.sessions[id]
-	full := len(t.frames.sessions) >= frameLimit
+func (fr *frames) attachFrame(id target.ID) {
+	fr.tab.mu.Lock()
+	_, known := fr.sessions[id]
+	full := len(fr.sessions) >= frameLimit
 	if !known && !full {
-		t.frames.sessions[id] = nil
+		fr.sessions[id] = nil
 	}
-	t.mu.Unlock()
+	fr.tab.mu.Unlock()
 	if known || full {
 		return
 	}
-	t.spawn(func(ctx context.Context) {
+	fr.tab.spawn(func(ctx context.Context) {
 		ctx, stop := context.WithTimeout(ctx, attachTime)
 		defer stop()
-		if t.attach(ctx, id) != nil { // it is gone again, or between two documents
-			t.detachFrame(id)
+		if fr.attach(ctx, id) != nil { // it is gone again, or between two documents
+			fr.detachFrame(id)
 		}
 	})
 }
 
 // attachAway attaches to the frames that went to a process of their own and have no
 // session: an attempt that met a frame between two documents is made again.
-func (t *Tab) attachAway() {
-	t.mu.Lock()
+func (fr *frames) attachAway() {
+	fr.tab.mu.Lock()
 	var away []target.ID
-	for id, f := range t.frames.all {
-		if _, known := t.frames.sessions[target.ID(id)]; f.away && f.world == nil && !known {
+	for id, f := range fr.all {
+		if _, known := fr.sessions[target.ID(id)]; f.away && f.world == nil && !known {
 			away = append(away, target.ID(id))
 		}
 	}
-	t.mu.Unlock()
+	fr.tab.mu.Unlock()
 	for _, id := range away {
-		t.attachFrame(id)
+		fr.attachFrame(id)
 	}
 }
 
 // attach opens a session to a frame's process and puts the isolated world into it.
-func (t *Tab) attach(limit context.Context, id target.ID) error {
-	ctx, cancel := chromedp.NewContext(t.ctx, chromedp.WithTargetID(id), chromedp.WithDetachOnCancel())
+func (fr *frames) attach(limit context.Context, id target.ID) error {
+	ctx, cancel := chromedp.NewContext(fr.tab.ctx, chromedp.WithTargetID(id), chromedp.WithDetachOnCancel())
 	stop := context.AfterFunc(limit, cancel)
 	err := chromedp.Do(ctx)
 	if err == nil {
-		err = t.listenFrame(ctx, chromedp.FromContext(ctx).Target)
+		err = fr.listenFrame(ctx, chromedp.FromContext(ctx).Target)
 	}
 	stop()
-	t.mu.Lock()
-	_, wanted := t.frames.sessions[id]
+	fr.tab.mu.Lock()
+	_, wanted := fr.sessions[id]
 	if err == nil && wanted {
-		t.frames.sessions[id] = &frameSession{session: chromedp.FromContext(ctx).Target, close: cancel}
+		fr.sessions[id] = &frameSession{session: chromedp.FromContext(ctx).Target, close: cancel}
 	}
-	t.mu.Unlock()
+	fr.tab.mu.Unlock()
 	if err != nil || !wanted {
 		cancel()
 	}
 	return err
 }
 
-func (t *Tab) listenFrame(ctx context.Context, s *chromedp.Target) error {
-	if err := t.hush(ctx, s); err != nil {
+func (fr *frames) listenFrame(ctx context.Context, s *chromedp.Target) error {
+	if err := fr.tab.hush(ctx, s); err != nil {
 		return err
 	}
-	if err := chromedp.Listen(ctx, func(ev any) { t.heard(s, ev) }); err != nil {
+	if err := chromedp.Listen(ctx, func(ev any) { fr.tab.heard(s, ev) }); err != nil {
 		return err
 	}
 	found, err := cdp.Call(ctx, s, cdpage.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return err
 	}
-	t.found(s, found.FrameTree)
-	if err := t.settle(ctx, s); err != nil {
+	fr.found(s, found.FrameTree)
+	if err := fr.tab.settle(ctx, s); err != nil {
 		return err
 	}
-	return t.attachFrames(ctx)
+	return fr.attachFrames(ctx)
 }
 
 // attachFrames attaches to the frames that have a process of their own by now.
-func (t *Tab) attachFrames(ctx context.Context) error {
+func (fr *frames) attachFrames(ctx context.Context) error {
 	got, err := chromedp.CallBrowser(ctx, target.GetTargets, target.GetTargetsParams{})
 	if err != nil {
 		return err
 	}
 	for _, info := range got.TargetInfos {
-		t.mu.Lock()
-		ours := info.Type == "iframe" && t.frames.all[cdp.FrameID(info.ParentFrameID)] != nil
-		t.mu.Unlock()
+		fr.tab.mu.Lock()
+		ours := info.Type == "iframe" && fr.all[cdp.FrameID(info.ParentFrameID)] != nil
+		fr.tab.mu.Unlock()
 		if ours {
-			t.attachFrame(info.TargetID)
+			fr.attachFrame(info.TargetID)
 		}
 	}
 	return nil
 }
 
 // detachFrame forgets a session that is not needed any more.
-func (t *Tab) detachFrame(id target.ID) {
-	t.mu.Lock()
-	fs := t.frames.sessions[id]
-	delete(t.frames.sessions, id)
+func (fr *frames) detachFrame(id target.ID) {
+	fr.tab.mu.Lock()
+	fs := fr.sessions[id]
+	delete(fr.sessions, id)
 	if fs != nil {
-		for _, w := range t.frames.worlds {
+		for _, w := range fr.worlds {
 			if w.session == fs.session {
-				t.frames.leave(w.frame)
+				fr.leave(w.frame)
 			}
 		}
-		t.wake()
+		fr.tab.wake()
 	}
-	t.mu.Unlock()
+	fr.tab.mu.Unlock()
 	if fs != nil {
-		t.work.run(fs.close)
+		fr.tab.work.run(fs.close)
 	}
 }
 
 // own finds the elements that frame the documents which are not seen into yet, so
 // that what is read in them can be put in its place. It says whether it found any.
-func (t *Tab) own(ctx context.Context) (news bool, err error) {
-	for _, f := range t.unowned() {
-		o, err := t.ownerOf(ctx, f)
+func (fr *frames) own(ctx context.Context) (news bool, err error) {
+	for _, f := range fr.unowned() {
+		o, err := fr.ownerOf(ctx, f)
 		if worldGone(err) || errors.Is(err, errWorld) {
 			continue // it is between two documents
 		}
 		if err != nil {
 			return news, err
 		}
-		t.mu.Lock()
-		if g := t.frames.all[f.id]; g != nil {
+		fr.tab.mu.Lock()
+		if g := fr.all[f.id]; g != nil {
 			g.owner, news = o, true
 		}
-		t.mu.Unlock()
+		fr.tab.mu.Unlock()
 	}
 	return news, nil
 }
 
 // unowned are the frames whose owner is not known, outermost first, each with the
 // world that it has to be in.
-func (t *Tab) unowned() []frame {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (fr *frames) unowned() []frame {
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
 	var list []frame
 	var visit func(id cdp.FrameID, around *world)
 	visit = func(id cdp.FrameID, around *world) {
-		for _, f := range t.frames.children(id) {
+		for _, f := range fr.children(id) {
 			if around != nil && f.owner.world != around {
 				c := *f
 				c.owner = owner{world: around}
@@ -381,13 +382,13 @@ func (t *Tab) unowned() []frame {
 			visit(f.id, within)
 		}
 	}
-	if main := t.frames.all[t.frames.main]; main != nil {
+	if main := fr.all[fr.main]; main != nil {
 		visit(main.id, main.world)
 	}
 	return list
 }
 
-func (t *Tab) ownerOf(ctx context.Context, f frame) (owner, error) {
+func (fr *frames) ownerOf(ctx context.Context, f frame) (owner, error) {
 	w := f.owner.world
 	at, err := cdp.Call(ctx, w.session, dom.GetFrameOwner, dom.GetFrameOwnerParams{FrameID: f.id})
 	if err != nil {
@@ -408,15 +409,15 @@ func (t *Tab) ownerOf(ctx context.Context, f frame) (owner, error) {
 }
 
 // worldOf is the document of a ref and the number of its node there.
-func (t *Tab) worldOf(r page.Ref) (*world, int, error) {
+func (fr *frames) worldOf(r page.Ref) (*world, int, error) {
 	key, number, ok := strings.Cut(string(r), ".")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || n <= 0 {
 		return nil, 0, fmt.Errorf("%w: no such reference", page.ErrGone)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := t.frames.worlds[key]
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
+	w := fr.worlds[key]
 	if w == nil {
 		return nil, 0, page.ErrGone
 	}
@@ -424,10 +425,10 @@ func (t *Tab) worldOf(r page.Ref) (*world, int, error) {
 }
 
 // mainWorld waits for the world of the main frame's document.
-func (t *Tab) mainWorld(ctx context.Context) (*world, error) {
+func (fr *frames) mainWorld(ctx context.Context) (*world, error) {
 	var w *world
-	err := t.until(ctx, func() bool {
-		if f := t.frames.all[t.frames.main]; f != nil {
+	err := fr.tab.until(ctx, func() bool {
+		if f := fr.all[fr.main]; f != nil {
 			w = f.world
 		}
 		return w != nil

@@ -187,12 +187,12 @@ func (a *act) press(ctx context.Context, s *chromedp.Target, c chord) error {
 }
 
 // Press focuses the node, if there is one, and presses a chord count times.
-func (t *Tab) Press(ctx context.Context, node page.Ref, text string, count int) (page.Delivery, error) {
+func (ui *userInput) Press(ctx context.Context, node page.Ref, text string, count int) (page.Delivery, error) {
 	c, err := parseChord(text)
 	if err != nil {
 		return page.Delivery{Trusted: -1}, err
 	}
-	return t.typing(ctx, node, false, func(ctx context.Context, a *act, s *chromedp.Target) error {
+	return ui.typing(ctx, node, false, func(ctx context.Context, a *act, s *chromedp.Target) error {
 		for range max(1, min(count, pressLimit)) {
 			if err := a.press(ctx, s, c); err != nil {
 				return err
@@ -204,11 +204,11 @@ func (t *Tab) Press(ctx context.Context, node page.Ref, text string, count int) 
 
 // Keys focuses the node, if there is one, and sends text as keys, one after the
 // other; clear empties it first.
-func (t *Tab) Keys(ctx context.Context, node page.Ref, text string, clear bool) (page.Delivery, error) {
+func (ui *userInput) Keys(ctx context.Context, node page.Ref, text string, clear bool) (page.Delivery, error) {
 	if len(text) > keysLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
 	}
-	return t.typing(ctx, node, clear, func(ctx context.Context, a *act, s *chromedp.Target) error {
+	return ui.typing(ctx, node, clear, func(ctx context.Context, a *act, s *chromedp.Target) error {
 		for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 			events := character(r, 0)
 			switch r {
@@ -228,17 +228,17 @@ func (t *Tab) Keys(ctx context.Context, node page.Ref, text string, clear bool) 
 }
 
 // typing focuses a node, if there is one, and types into the document that it is in.
-func (t *Tab) typing(ctx context.Context, node page.Ref, clear bool, what func(context.Context, *act, *chromedp.Target) error) (page.Delivery, error) {
+func (ui *userInput) typing(ctx context.Context, node page.Ref, clear bool, what func(context.Context, *act, *chromedp.Target) error) (page.Delivery, error) {
 	var w *world
 	var n int
 	if node != "" {
 		var err error
-		if w, n, err = t.worldOf(node); err != nil {
+		if w, n, err = ui.tab.frames.worldOf(node); err != nil {
 			return page.Delivery{Trusted: -1}, err
 		}
 	}
-	return t.do(ctx, w, func(ctx context.Context, a *act) error {
-		s := t.session
+	return ui.do(ctx, w, func(ctx context.Context, a *act) error {
+		s := ui.tab.session
 		if w != nil {
 			s = w.session
 			if err := w.focus(ctx, a, n, clear, ""); err != nil {

@@ -22,18 +22,18 @@ const markLimit = 200
 // Elements that are known stay known. A failure leaves it at that; listeners are one
 // sign of several. Open shadow trees are asked for one by one: asked to go into
 // them by itself, Chromium 148 crashes. It reports whether there was anything new.
-func (t *Tab) listeners(ctx context.Context, w *world) bool {
+func (lk *looks) listeners(ctx context.Context, w *world) bool {
 	begun := time.Now()
 	var all []*domdebugger.EventListener
-	for _, s := range t.scripted(w) {
-		all = append(all, t.heardIn(ctx, s)...)
+	for _, s := range lk.scripted(w) {
+		all = append(all, lk.heardIn(ctx, s)...)
 	}
 	for _, root := range w.shadowed() {
 		all = append(all, heardBelow(ctx, w.session, root)...)
 	}
 	news := w.unmarked(all, time.Since(begun))
 	if len(news) > 0 {
-		t.mark(ctx, w, news)
+		lk.mark(ctx, w, news)
 	}
 	return len(news) > 0
 }
@@ -59,16 +59,16 @@ func (w *world) wasAsked() bool {
 
 // scripted are the contexts of the page's own scripts in the documents that a world
 // sees into, its own first.
-func (t *Tab) scripted(w *world) []*script {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (lk *looks) scripted(w *world) []*script {
+	lk.tab.mu.Lock()
+	defer lk.tab.mu.Unlock()
 	var list []*script
 	var visit func(*frame)
 	visit = func(f *frame) {
 		if f.script != nil && f.script.session == w.session {
 			list = append(list, f.script)
 		}
-		for _, c := range t.frames.children(f.id) {
+		for _, c := range lk.tab.frames.children(f.id) {
 			if c.owner.world == w && c.owner.open {
 				visit(c)
 			}
@@ -79,8 +79,8 @@ func (t *Tab) scripted(w *world) []*script {
 }
 
 // heardIn are the listeners of one document.
-func (t *Tab) heardIn(ctx context.Context, s *script) []*domdebugger.EventListener {
-	doc := t.documentOf(ctx, s)
+func (lk *looks) heardIn(ctx context.Context, s *script) []*domdebugger.EventListener {
+	doc := lk.tab.frames.documentOf(ctx, s)
 	if doc == "" {
 		return nil
 	}
@@ -111,10 +111,10 @@ func (w *world) shadowed() []runtime.RemoteObjectID {
 
 // shadowed makes known the shadow trees of a document that a look found. It reports
 // whether there was a new one.
-func (t *Tab) shadowed(ctx context.Context, w *world, found []int) bool {
-	t.mu.Lock()
+func (lk *looks) shadowed(ctx context.Context, w *world, found []int) bool {
+	lk.tab.mu.Lock()
 	s := w.frame.script
-	t.mu.Unlock()
+	lk.tab.mu.Unlock()
 	if s == nil || s.session != w.session {
 		return false
 	}
@@ -126,7 +126,7 @@ func (t *Tab) shadowed(ctx context.Context, w *world, found []int) bool {
 		if known {
 			continue
 		}
-		root := t.shadow(ctx, w, s, n)
+		root := lk.shadow(ctx, w, s, n)
 		w.mu.Lock()
 		w.shadows[n] = root
 		w.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *Tab) shadowed(ctx context.Context, w *world, found []int) bool {
 
 // shadow is a node of a world as an object of the page's own, where its listeners are;
 // "" for none. It is kept as the document is.
-func (t *Tab) shadow(ctx context.Context, w *world, s *script, n int) runtime.RemoteObjectID {
+func (lk *looks) shadow(ctx context.Context, w *world, s *script, n int) runtime.RemoteObjectID {
 	group, release := w.group()
 	defer release(ctx)
 	mine, err := w.object(ctx, group, n)
@@ -158,10 +158,10 @@ func (t *Tab) shadow(ctx context.Context, w *world, s *script, n int) runtime.Re
 // documentOf is the document of a context as an object of the protocol, "" for none.
 // It is kept as long as the context, whose end lets go of it. Nothing of this is visible
 // to the page's scripts: the expression is a name that they cannot change.
-func (t *Tab) documentOf(ctx context.Context, s *script) runtime.RemoteObjectID {
-	t.mu.Lock()
+func (fr *frames) documentOf(ctx context.Context, s *script) runtime.RemoteObjectID {
+	fr.tab.mu.Lock()
 	doc := s.document
-	t.mu.Unlock()
+	fr.tab.mu.Unlock()
 	if doc != "" {
 		return doc
 	}
@@ -169,8 +169,8 @@ func (t *Tab) documentOf(ctx context.Context, s *script) runtime.RemoteObjectID 
 	if err != nil || got.Result == nil {
 		return ""
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	fr.tab.mu.Lock()
+	defer fr.tab.mu.Unlock()
 	s.document = got.Result.ObjectID
 	return s.document
 }
@@ -204,7 +204,7 @@ func hearsInput(kind string) bool {
 
 // mark passes elements into a world. The commands are sent one after the other
 // without waiting for the answers in between.
-func (t *Tab) mark(ctx context.Context, w *world, nodes []cdp.BackendNodeID) {
+func (lk *looks) mark(ctx context.Context, w *world, nodes []cdp.BackendNodeID) {
 	group, release := w.group()
 	defer release(ctx)
 	objects := make(chan runtime.RemoteObjectID, len(nodes))

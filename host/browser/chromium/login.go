@@ -23,24 +23,24 @@ const maxGiven = 1000
 
 // Login implements page.Tab. While it lasts the requests to the origin are held up for a
 // moment each, since the browser asks only about those.
-func (t *Tab) Login(ctx context.Context, origin, username, password string) (release func(), err error) {
+func (n *traffic) Login(ctx context.Context, origin, username, password string) (release func(), err error) {
 	origin, ok := plainOrigin(origin)
 	if !ok {
 		return nil, page.ErrScheme
 	}
-	t.mu.Lock()
-	t.login = &login{origin: origin, username: username, password: password, given: map[fetch.RequestID]bool{}}
-	t.mu.Unlock()
+	n.tab.mu.Lock()
+	n.login = &login{origin: origin, username: username, password: password, given: map[fetch.RequestID]bool{}}
+	n.tab.mu.Unlock()
 	release = func() {
-		t.mu.Lock()
-		t.login = nil
-		t.mu.Unlock()
-		ctx, cancel := context.WithTimeout(t.ctx, spawned)
+		n.tab.mu.Lock()
+		n.login = nil
+		n.tab.mu.Unlock()
+		ctx, cancel := context.WithTimeout(n.tab.ctx, spawned)
 		defer cancel()
-		_, _ = cdp.Call(ctx, t.session, fetch.Disable, cdp.Empty{}) // before the next login enables it
+		_, _ = cdp.Call(ctx, n.tab.session, fetch.Disable, cdp.Empty{}) // before the next login enables it
 	}
-	err = t.call(ctx, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, t.session, fetch.Enable, fetch.EnableParams{
+	err = n.tab.call(ctx, func(ctx context.Context) error {
+		_, err := cdp.Call(ctx, n.tab.session, fetch.Enable, fetch.EnableParams{
 			Patterns: []*fetch.RequestPattern{{URLPattern: origin + "/*"}}, HandleAuthRequests: new(true)})
 		return err
 	})
@@ -52,10 +52,10 @@ func (t *Tab) Login(ctx context.Context, origin, username, password string) (rel
 }
 
 // askedLogin answers a question for a login.
-func (t *Tab) askedLogin(ev *fetch.EventAuthRequired) {
+func (n *traffic) askedLogin(ev *fetch.EventAuthRequired) {
 	answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}
-	t.mu.Lock()
-	l := t.login
+	n.tab.mu.Lock()
+	l := n.login
 	switch ours := l != nil && ev.AuthChallenge.Source == fetch.AuthChallengeSourceServer && sameOrigin(ev.AuthChallenge.Origin, l.origin); {
 	case ev.AuthChallenge.Source == fetch.AuthChallengeSourceProxy:
 		answer.Response = fetch.AuthChallengeResponseResponseDefault
@@ -63,16 +63,16 @@ func (t *Tab) askedLogin(ev *fetch.EventAuthRequired) {
 		l.given[ev.RequestID] = true
 		answer = &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: l.username, Password: l.password}
 	}
-	t.mu.Unlock()
-	t.spawn(func(ctx context.Context) {
-		_, _ = cdp.Call(ctx, t.session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: ev.RequestID, AuthChallengeResponse: answer})
+	n.tab.mu.Unlock()
+	n.tab.spawn(func(ctx context.Context) {
+		_, _ = cdp.Call(ctx, n.tab.session, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: ev.RequestID, AuthChallengeResponse: answer})
 	})
 }
 
 // heldUp lets a request go on.
-func (t *Tab) heldUp(ev *fetch.EventRequestPaused) {
-	t.spawn(func(ctx context.Context) {
-		_, _ = cdp.Call(ctx, t.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: ev.RequestID})
+func (n *traffic) heldUp(ev *fetch.EventRequestPaused) {
+	n.tab.spawn(func(ctx context.Context) {
+		_, _ = cdp.Call(ctx, n.tab.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: ev.RequestID})
 	})
 }
 

@@ -37,9 +37,9 @@ func (s *Screen) Input(ctx context.Context, in page.Input) error {
 }
 
 // pointed does what an owner did at a point of the screen.
-func (t *Tab) pointed(ctx context.Context, in page.Input, do func(context.Context, page.Input) error) error {
-	return t.steady(ctx, func(ctx context.Context) error {
-		l, err := t.lens(ctx)
+func (ui *userInput) pointed(ctx context.Context, in page.Input, do func(context.Context, page.Input) error) error {
+	return ui.tab.steady(ctx, func(ctx context.Context) error {
+		l, err := ui.tab.lens(ctx)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ var turnWheel = cdp.Command[wheel, cdp.Empty]{Method: input.DispatchMouseEvent.M
 
 var ownerButtons = []string{"left", "middle", "right"}
 
-func (t *Tab) ownerMouse(ctx context.Context, in page.Input) error {
+func (ui *userInput) ownerMouse(ctx context.Context, in page.Input) error {
 	b := buttons["left"]
 	if in.Button > 0 && in.Button < len(ownerButtons) {
 		b = buttons[ownerButtons[in.Button]]
@@ -74,7 +74,7 @@ func (t *Tab) ownerMouse(ctx context.Context, in page.Input) error {
 	p := input.DispatchMouseEventParams{X: in.At.X, Y: in.At.Y, Modifiers: int64(in.Modifiers & 15), Button: b.name}
 	send := func(kind input.DispatchMouseEventType, held int64, count int64) error {
 		p.Type, p.Buttons, p.ClickCount = kind, held, count
-		_, err := cdp.Call(ctx, t.session, input.DispatchMouseEvent, p)
+		_, err := cdp.Call(ctx, ui.tab.session, input.DispatchMouseEvent, p)
 		return err
 	}
 	pair := func(count int64) error {
@@ -86,13 +86,13 @@ func (t *Tab) ownerMouse(ctx context.Context, in page.Input) error {
 	switch in.Kind {
 	case "move":
 		p.Button = input.MouseButtonNone
-		return send(input.DispatchMouseEventTypeMouseMoved, t.hold(0, 0), 0)
+		return send(input.DispatchMouseEventTypeMouseMoved, ui.hold(0, 0), 0)
 	case "down":
-		return send(input.DispatchMouseEventTypeMousePressed, t.hold(b.bit, 0), 1)
+		return send(input.DispatchMouseEventTypeMousePressed, ui.hold(b.bit, 0), 1)
 	case "up":
-		return send(input.DispatchMouseEventTypeMouseReleased, t.hold(0, b.bit), 1)
+		return send(input.DispatchMouseEventTypeMouseReleased, ui.hold(0, b.bit), 1)
 	case "wheel":
-		_, err := cdp.Call(ctx, t.session, turnWheel, wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)})
+		_, err := cdp.Call(ctx, ui.tab.session, turnWheel, wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)})
 		return err
 	case "dblclick":
 		if err := pair(1); err != nil {
@@ -104,14 +104,14 @@ func (t *Tab) ownerMouse(ctx context.Context, in page.Input) error {
 }
 
 // hold notes which buttons the owner holds down, and returns them.
-func (t *Tab) hold(down, up int64) int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.screen.buttons = (t.screen.buttons | down) &^ up
-	return t.screen.buttons
+func (ui *userInput) hold(down, up int64) int64 {
+	ui.tab.mu.Lock()
+	defer ui.tab.mu.Unlock()
+	ui.tab.display.buttons = (ui.tab.display.buttons | down) &^ up
+	return ui.tab.display.buttons
 }
 
-func (t *Tab) ownerKey(ctx context.Context, in page.Input) error {
+func (ui *userInput) ownerKey(ctx context.Context, in page.Input) error {
 	m := int64(in.Modifiers & 15)
 	if refusedKeys[canonical(m, in.Key)] && in.Kind == "keydown" {
 		return page.ErrKey
@@ -133,20 +133,20 @@ func (t *Tab) ownerKey(ctx context.Context, in page.Input) error {
 	if in.Code != "" && len(in.Code) <= 32 {
 		p.Code = in.Code
 	}
-	_, err := cdp.Call(ctx, t.session, input.DispatchKeyEvent, p)
+	_, err := cdp.Call(ctx, ui.tab.session, input.DispatchKeyEvent, p)
 	return err
 }
 
-func (t *Tab) compose(ctx context.Context, in page.Input) error {
+func (ui *userInput) compose(ctx context.Context, in page.Input) error {
 	if in.Commit {
-		_, err := cdp.Call(ctx, t.session, input.InsertText, input.InsertTextParams{Text: in.Text})
+		_, err := cdp.Call(ctx, ui.tab.session, input.InsertText, input.InsertTextParams{Text: in.Text})
 		return err
 	}
-	_, err := cdp.Call(ctx, t.session, input.ImeSetComposition, input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)})
+	_, err := cdp.Call(ctx, ui.tab.session, input.ImeSetComposition, input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)})
 	return err
 }
 
-func (t *Tab) touch(ctx context.Context, in page.Input) error {
+func (ui *userInput) touch(ctx context.Context, in page.Input) error {
 	p := input.DispatchTouchEventParams{Modifiers: int64(in.Modifiers & 15), TouchPoints: []*input.TouchPoint{}}
 	switch in.Kind {
 	case "touchstart":
@@ -160,6 +160,6 @@ func (t *Tab) touch(ctx context.Context, in page.Input) error {
 		id := float64(in.TouchID)
 		p.TouchPoints = append(p.TouchPoints, &input.TouchPoint{X: in.At.X, Y: in.At.Y, ID: &id})
 	}
-	_, err := cdp.Call(ctx, t.session, input.DispatchTouchEvent, p)
+	_, err := cdp.Call(ctx, ui.tab.session, input.DispatchTouchEvent, p)
 	return err
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
+// userInput is how a tab is worked: with pointer and keys, as a person does, and where
+// there is no such way by setting what a control holds.
+type userInput struct{ tab *Tab }
+
 var modifierBits = map[string]int64{"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
 
 func bits(modifiers []string) int64 {
@@ -49,33 +53,33 @@ func (a *act) mouse(ctx context.Context, p input.DispatchMouseEventParams) error
 }
 
 // point does with the pointer what is given, and says what became of it.
-func (t *Tab) point(ctx context.Context, what func(context.Context, *act) error) (page.Delivery, error) {
-	return t.do(ctx, t.watched(), func(ctx context.Context, a *act) error {
-		return t.steady(ctx, func(ctx context.Context) error { return what(ctx, a) })
+func (ui *userInput) point(ctx context.Context, what func(context.Context, *act) error) (page.Delivery, error) {
+	return ui.do(ctx, ui.tab.aiming.watched(), func(ctx context.Context, a *act) error {
+		return ui.tab.steady(ctx, func(ctx context.Context) error { return what(ctx, a) })
 	})
 }
 
 // do does what is given as one call of the tab, and says what became of it: also of
 // input whose answer a dialog or the end of the page kept back.
-func (t *Tab) do(ctx context.Context, seen *world, what func(context.Context, *act) error) (page.Delivery, error) {
-	a := &act{tab: t, seen: seen}
-	err := t.call(ctx, func(ctx context.Context) error { return what(ctx, a) })
+func (ui *userInput) do(ctx context.Context, seen *world, what func(context.Context, *act) error) (page.Delivery, error) {
+	a := &act{tab: ui.tab, seen: seen}
+	err := ui.tab.call(ctx, func(ctx context.Context) error { return what(ctx, a) })
 	d := page.Delivery{Sent: a.sent, Trusted: -1}
 	if err == nil && a.sent {
-		d.Trusted, d.Turned = t.counted(ctx, a.seen)
+		d.Trusted, d.Turned = ui.tab.counted(ctx, a.seen)
 	}
 	return d, err
 }
 
 // Click moves the pointer to a point, without waiting for the frame that this
 // causes, presses and releases.
-func (t *Tab) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
+func (ui *userInput) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
 	b, ok := buttons[c.Button]
 	if !ok {
 		b = buttons["left"]
 	}
 	m := bits(c.Modifiers)
-	return t.point(ctx, func(ctx context.Context, a *act) error {
+	return ui.point(ctx, func(ctx context.Context, a *act) error {
 		if c.Aimed && a.seen != nil {
 			if err := a.seen.aim(ctx); err != nil {
 				return err
@@ -103,16 +107,16 @@ func (t *Tab) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
 }
 
 // Hover moves the pointer to a point and waits until the page has seen it there.
-func (t *Tab) Hover(ctx context.Context, at page.Point) (page.Delivery, error) {
-	return t.point(ctx, func(ctx context.Context, a *act) error { return a.mouse(ctx, moveTo(at, 0)) })
+func (ui *userInput) Hover(ctx context.Context, at page.Point) (page.Delivery, error) {
+	return ui.point(ctx, func(ctx context.Context, a *act) error { return a.mouse(ctx, moveTo(at, 0)) })
 }
 
 // Drag presses at the first point, moves along the others and releases at the last.
-func (t *Tab) Drag(ctx context.Context, path []page.Point) (page.Delivery, error) {
+func (ui *userInput) Drag(ctx context.Context, path []page.Point) (page.Delivery, error) {
 	if len(path) == 0 {
 		return page.Delivery{Trusted: -1}, nil
 	}
-	return t.point(ctx, func(ctx context.Context, a *act) error {
+	return ui.point(ctx, func(ctx context.Context, a *act) error {
 		if err := a.mouse(ctx, moveTo(path[0], 0)); err != nil {
 			return err
 		}
@@ -152,15 +156,15 @@ type lens struct {
 var errMoved = errors.New("the page moved on the screen")
 
 // lens is how the tab is seen now. Other than on a phone it changes nothing.
-func (t *Tab) lens(ctx context.Context) (lens, error) {
-	t.mu.Lock()
-	mobile := t.screen.viewport.Mobile
-	t.mu.Unlock()
+func (a *aiming) lens(ctx context.Context) (lens, error) {
+	a.tab.mu.Lock()
+	mobile := a.tab.display.viewport.Mobile
+	a.tab.mu.Unlock()
 	l := lens{Scale: 1}
 	if !mobile {
 		return l, nil
 	}
-	w, err := t.mainWorld(ctx)
+	w, err := a.tab.frames.mainWorld(ctx)
 	if err == nil {
 		err = w.call(ctx, &l, "lens")
 	}

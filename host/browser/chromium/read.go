@@ -26,6 +26,7 @@ const (
 
 // looks is what reads of a tab have in common. The tab's mu guards it.
 type looks struct {
+	tab      *Tab
 	revision int64
 	document string
 	digests  page.Digests
@@ -82,15 +83,15 @@ type question struct {
 
 // Read looks at the page once: one call in each document that cannot be seen into
 // from another, all at the same time.
-func (t *Tab) Read(ctx context.Context, q page.Query) (*page.Observation, error) {
+func (lk *looks) Read(ctx context.Context, q page.Query) (*page.Observation, error) {
 	if q.Limit <= 0 || q.Limit > nodesLimit {
 		q.Limit = nodesLimit
 	}
 	var o *page.Observation
-	err := t.call(ctx, func(ctx context.Context) error {
+	err := lk.tab.call(ctx, func(ctx context.Context) error {
 		for {
 			var err error
-			if o, err = t.read(ctx, q); !errors.Is(err, errWorld) {
+			if o, err = lk.read(ctx, q); !errors.Is(err, errWorld) {
 				return err
 			}
 			if ctx.Err() != nil { // it goes from document to document
@@ -101,31 +102,31 @@ func (t *Tab) Read(ctx context.Context, q page.Query) (*page.Observation, error)
 	return o, err
 }
 
-func (t *Tab) read(ctx context.Context, q page.Query) (*page.Observation, error) {
-	t.attachAway()
-	main, err := t.mainWorld(ctx)
+func (lk *looks) read(ctx context.Context, q page.Query) (*page.Observation, error) {
+	lk.tab.frames.attachAway()
+	main, err := lk.tab.frames.mainWorld(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.own(ctx); err != nil {
+	if _, err := lk.tab.frames.own(ctx); err != nil {
 		return nil, err
 	}
-	glances, err := t.glances(ctx, main, q)
+	glances, err := lk.glances(ctx, main, q)
 	if err != nil {
 		return nil, err
 	}
-	return t.observation(main, glances, q)
+	return lk.observation(main, glances, q)
 }
 
 // glances looks into all documents that are not seen into from another. Those that
 // go away meanwhile are left out, but for the main one.
-func (t *Tab) glances(ctx context.Context, main *world, q page.Query) (map[*world]*glance, error) {
-	worlds := t.lookedInto()
+func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*world]*glance, error) {
+	worlds := lk.lookedInto()
 	found := make([]*glance, len(worlds))
 	failed := make([]error, len(worlds))
 	var all sync.WaitGroup
 	for i, w := range worlds {
-		all.Go(func() { found[i], failed[i] = t.glance(ctx, w, q) })
+		all.Go(func() { found[i], failed[i] = lk.glance(ctx, w, q) })
 	}
 	all.Wait()
 	glances := make(map[*world]*glance)
@@ -145,25 +146,25 @@ func (t *Tab) glances(ctx context.Context, main *world, q page.Query) (map[*worl
 
 // lookedInto are the worlds to read: that of the main document, and those of frames
 // that the world around them cannot see into.
-func (t *Tab) lookedInto() []*world {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (lk *looks) lookedInto() []*world {
+	lk.tab.mu.Lock()
+	defer lk.tab.mu.Unlock()
 	var list []*world
-	for id, f := range t.frames.all {
-		if f.world != nil && (id == t.frames.main || (!f.owner.open && f.owner.world != nil)) {
+	for id, f := range lk.tab.frames.all {
+		if f.world != nil && (id == lk.tab.frames.main || (!f.owner.open && f.owner.world != nil)) {
 			list = append(list, f.world)
 		}
 	}
 	return list
 }
 
-func (t *Tab) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
+func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
 	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget, Again: q.Again}
 	if q.Patient {
 		ask.Budget = patientBudget
 	}
 	for _, r := range q.Refs {
-		if of, n, err := t.worldOf(r); err == nil && of == w {
+		if of, n, err := lk.tab.frames.worldOf(r); err == nil && of == w {
 			ask.Refs = append(ask.Refs, n)
 		}
 	}
@@ -171,28 +172,28 @@ func (t *Tab) glance(ctx context.Context, w *world, q page.Query) (*glance, erro
 	ask.Refs = append([]int{}, ask.Refs...)
 	ask.Attributes = append([]string{}, ask.Attributes...)
 	if q.Again && w.wasAsked() {
-		if g, err := w.glance(ctx, ask); err != nil || !g.Fresh || !t.listeners(ctx, w) {
+		if g, err := w.glance(ctx, ask); err != nil || !g.Fresh || !lk.listeners(ctx, w) {
 			return g, err
 		}
 	}
 	ask.Asked = true
-	g, err := t.glanceAsking(ctx, w, ask)
-	if err == nil && t.shadowed(ctx, w, g.Shadows) && t.listeners(ctx, w) {
+	g, err := lk.glanceAsking(ctx, w, ask)
+	if err == nil && lk.shadowed(ctx, w, g.Shadows) && lk.listeners(ctx, w) {
 		return w.glance(ctx, ask)
 	}
 	return g, err
 }
 
 // glanceAsking looks into a document and asks which of its elements listen.
-func (t *Tab) glanceAsking(ctx context.Context, w *world, ask question) (*glance, error) {
+func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*glance, error) {
 	if !w.quickToTell() {
-		t.listeners(ctx, w)
+		lk.listeners(ctx, w)
 		return w.glance(ctx, ask)
 	}
 	// Seldom is anything new to be told of, so the look does not wait for that. One
 	// that came too early is taken again.
 	news := make(chan bool, 1)
-	go func() { news <- t.listeners(ctx, w) }()
+	go func() { news <- lk.listeners(ctx, w) }()
 	g, err := w.glance(ctx, ask)
 	if <-news && err == nil {
 		return w.glance(ctx, ask)
@@ -214,28 +215,28 @@ func (w *world) glance(ctx context.Context, ask question) (*glance, error) {
 
 // observation puts the documents together: boxes into the viewport of the tab, nodes
 // into the order of the whole.
-func (t *Tab) observation(main *world, glances map[*world]*glance, q page.Query) (*page.Observation, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.frames.all[t.frames.main] == nil || t.frames.all[t.frames.main].world != main {
+func (lk *looks) observation(main *world, glances map[*world]*glance, q page.Query) (*page.Observation, error) {
+	lk.tab.mu.Lock()
+	defer lk.tab.mu.Unlock()
+	if lk.tab.frames.all[lk.tab.frames.main] == nil || lk.tab.frames.all[lk.tab.frames.main].world != main {
 		return nil, errWorld
 	}
 	g := glances[main]
 	o := &page.Observation{
-		CapturedAt: millis(g.At), Arrived: time.Now(), Document: t.loads.document(), URL: t.loads.url, Title: g.Title,
+		CapturedAt: millis(g.At), Arrived: time.Now(), Document: lk.tab.loads.document(), URL: lk.tab.loads.url, Title: g.Title,
 		Viewport: g.Viewport, Scroll: g.Scroll,
 	}
-	m := merge{tab: t, glances: glances, o: o, view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
+	m := merge{tab: lk.tab, glances: glances, o: o, view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
 	m.document(g, placed{scale: 1, clip: m.view, visible: true})
 	if len(m.nodes) > q.Limit {
 		m.nodes, o.Truncated = m.nodes[:q.Limit], true
 	}
 	o.Nodes = m.nodes
 	o.Digests = page.Digests{Hierarchy: strings.Join(m.hierarchy, "."), Text: strings.Join(m.text, "."), State: strings.Join(m.state, ".")}
-	if o.Loading == nil && t.network.busy() {
+	if o.Loading == nil && lk.tab.traffic.busy() {
 		o.Loading = &page.Loading{Signal: "requests_in_flight", Source: "network"}
 	}
-	o.Revision = t.revise(o.Document, o.Digests)
+	o.Revision = lk.revise(o.Document, o.Digests)
 	o.Fingerprint = fingerprint(o.URL, o.Digests)
 	return o, nil
 }
@@ -243,13 +244,12 @@ func (t *Tab) observation(main *world, glances map[*world]*glance, q page.Query)
 // revise raises the revision when the page says something else than before.
 // Reads compare what it says each time, so nothing in the page has to watch for
 // changes. mu is held.
-func (t *Tab) revise(document string, d page.Digests) int64 {
-	l := &t.looks
-	if l.revision == 0 || l.document != document || l.digests != d {
-		l.revision++
-		l.document, l.digests = document, d
+func (lk *looks) revise(document string, d page.Digests) int64 {
+	if lk.revision == 0 || lk.document != document || lk.digests != d {
+		lk.revision++
+		lk.document, lk.digests = document, d
 	}
-	return l.revision
+	return lk.revision
 }
 
 // fingerprint is a digest of the path, the structure and the text.

@@ -8,6 +8,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
+// aiming brings a node to where input reaches it, and says whether it would.
+type aiming struct{ tab *Tab }
+
 // A readiness is what the function ready returns.
 type readiness struct {
 	Fault string     `json:"fault"`
@@ -34,45 +37,45 @@ type passage struct {
 // animation frame after the first look, unless a read saw the same box at least a
 // frame's time before: so it costs no frame that is not needed. Whether the node may
 // be read-only is for the caller to say: Node.ReadOnly.
-func (t *Tab) Ready(ctx context.Context, node page.Ref, at page.Point) (page.Readiness, error) {
-	w, n, err := t.worldOf(node)
+func (a *aiming) Ready(ctx context.Context, node page.Ref, at page.Point) (page.Readiness, error) {
+	w, n, err := a.tab.frames.worldOf(node)
 	if err != nil {
 		return page.Readiness{Fault: "detached"}, nil
 	}
 	var r page.Readiness
-	err = t.call(ctx, func(ctx context.Context) error {
+	err = a.tab.call(ctx, func(ctx context.Context) error {
 		var got readiness
 		if err := w.wait(ctx, &got, "ready", n, at.X, at.Y); err != nil {
 			return err
 		}
-		t.watch(w)
-		t.located(w, &got.Node)
+		a.watch(w)
+		a.located(w, &got.Node)
 		w.ref(&got.Owner)
 		r = page.Readiness{Fault: got.Fault, Else: got.Else, By: cutText(got.By, 64), Point: got.Point, Node: got.Node, Owner: got.Owner}
 		if r.Fault != "" && r.Fault != "obscured" && r.Fault != "outside_viewport" && r.Fault != "unstable" {
 			return nil
 		}
-		return t.through(ctx, w, &r)
+		return a.through(ctx, w, &r)
 	})
 	return r, err
 }
 
 // located gives a node that a document describes its references and its frame.
-func (t *Tab) located(w *world, n *page.Node) {
+func (a *aiming) located(w *world, n *page.Node) {
 	w.refs(n)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	a.tab.mu.Lock()
+	defer a.tab.mu.Unlock()
 	n.Origin = w.frame.origin
-	if w.frame.id != t.frames.main {
+	if w.frame.id != a.tab.frames.main {
 		n.Frame = w.frame.name
 	}
 }
 
 // through takes the point of a readiness out of its document into the tab's
 // viewport, and sees that it is reached on the way.
-func (t *Tab) through(ctx context.Context, w *world, r *page.Readiness) error {
+func (a *aiming) through(ctx context.Context, w *world, r *page.Readiness) error {
 	for {
-		o, main := t.around(w)
+		o, main := a.around(w)
 		if main {
 			return nil
 		}
@@ -98,23 +101,23 @@ func (t *Tab) through(ctx context.Context, w *world, r *page.Readiness) error {
 }
 
 // around is the owner of the frame of a world; main says that it has none.
-func (t *Tab) around(w *world) (o owner, main bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w.frame.id == t.frames.main {
+func (a *aiming) around(w *world) (o owner, main bool) {
+	a.tab.mu.Lock()
+	defer a.tab.mu.Unlock()
+	if w.frame.id == a.tab.frames.main {
 		return owner{}, true
 	}
 	o = w.frame.owner
-	if o.world != nil && t.frames.worlds[o.world.key] != o.world {
+	if o.world != nil && a.tab.frames.worlds[o.world.key] != o.world {
 		return owner{}, false
 	}
 	return o, false
 }
 
 // ScrollTo brings a node, and a point of it, into the viewport at once.
-func (t *Tab) ScrollTo(ctx context.Context, node page.Ref, to page.Place, point page.Point) error {
-	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error {
-		if err := w.said(ctx, "show", n, string(to), point.X, point.Y); err != nil || w.session == t.session {
+func (a *aiming) ScrollTo(ctx context.Context, node page.Ref, to page.Place, point page.Point) error {
+	return a.at(ctx, node, func(ctx context.Context, w *world, n int) error {
+		if err := w.said(ctx, "show", n, string(to), point.X, point.Y); err != nil || w.session == a.tab.session {
 			return err
 		}
 		return pause(ctx, foreignLag)
@@ -137,12 +140,12 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // at does something to a node.
-func (t *Tab) at(ctx context.Context, node page.Ref, do func(context.Context, *world, int) error) error {
-	w, n, err := t.worldOf(node)
+func (a *aiming) at(ctx context.Context, node page.Ref, do func(context.Context, *world, int) error) error {
+	w, n, err := a.tab.frames.worldOf(node)
 	if err != nil {
 		return err
 	}
-	return t.call(ctx, func(ctx context.Context) error { return do(ctx, w, n) })
+	return a.tab.call(ctx, func(ctx context.Context) error { return do(ctx, w, n) })
 }
 
 // said calls a function that returns what is wrong, or "".
@@ -165,16 +168,16 @@ func wrongs(wrong string) error {
 }
 
 // watch notes the document whose events are counted, and watched is it.
-func (t *Tab) watch(w *world) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.looks.watched = w
+func (a *aiming) watch(w *world) {
+	a.tab.mu.Lock()
+	defer a.tab.mu.Unlock()
+	a.tab.looks.watched = w
 }
 
-func (t *Tab) watched() *world {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.looks.watched
+func (a *aiming) watched() *world {
+	a.tab.mu.Lock()
+	defer a.tab.mu.Unlock()
+	return a.tab.looks.watched
 }
 
 // aimTime is how long a click that is aimed may be on its way.
@@ -197,14 +200,14 @@ const countLimit = 500 * time.Millisecond
 // counted is how many trusted events arrived at the node that Ready looked at last,
 // and whether a click was turned away; -1 is unknown, as it is when the
 // document is gone.
-func (t *Tab) counted(ctx context.Context, w *world) (arrived int, turned bool) {
+func (a *aiming) counted(ctx context.Context, w *world) (arrived int, turned bool) {
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
 	var n struct {
 		Arrived int  `json:"arrived"`
 		Turned  bool `json:"turned"`
 	}
-	if w == nil || t.call(ctx, func(ctx context.Context) error { return w.call(ctx, &n, "counted") }) != nil {
+	if w == nil || a.tab.call(ctx, func(ctx context.Context) error { return w.call(ctx, &n, "counted") }) != nil {
 		return -1, false
 	}
 	return n.Arrived, n.Turned

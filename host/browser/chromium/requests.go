@@ -25,10 +25,12 @@ const (
 // traffic is what the page asked the network for, as a hint and never as proof. The
 // tab's mu guards it.
 type traffic struct {
+	tab    *Tab
 	seen   []*seen
 	flying map[cdpnetwork.RequestID]*seen
 	types  []typed   // of documents, the newest last
 	spoke  page.Mark // the last mark before a message of a socket
+	login  *login    // nil: servers that ask get no answer
 }
 
 type seen struct {
@@ -48,10 +50,10 @@ func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*seen) }
 
 // sent notes a request, and stops a navigation to where the page may not go, on each
 // hop of it. mu is held.
-func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
-	main := ev.Type == cdpnetwork.ResourceTypeDocument && s == t.session && ev.FrameID == t.frames.main
+func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
+	main := ev.Type == cdpnetwork.ResourceTypeDocument && s == n.tab.session && ev.FrameID == n.tab.frames.main
 	if main {
-		ld := t.loads.of(ev.LoaderID)
+		ld := n.tab.loads.of(ev.LoaderID)
 		ld.asked = ev.Request.URL
 		if ev.RedirectResponse != nil {
 			ld.redirects++
@@ -59,15 +61,15 @@ func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 		if external(ev.Request.URL) && ev.RedirectResponse == nil {
 			return // another program's, which the browser drops
 		}
-		if err := t.check(ev.Request.URL); err != nil {
-			t.refuse(ld, err)
-			ours := t.loads.asked
-			t.undo(func(ctx context.Context) {
+		if err := n.tab.check(ev.Request.URL); err != nil {
+			n.tab.refuse(ld, err)
+			ours := n.tab.loads.asked
+			n.tab.undo(func(ctx context.Context) {
 				if ours { // and nobody has a page to go on with
-					t.reset(ctx)
+					n.tab.reset(ctx)
 					return
 				}
-				_, _ = cdp.Call(ctx, t.session, cdpage.StopLoading, cdp.Empty{})
+				_, _ = cdp.Call(ctx, n.tab.session, cdpage.StopLoading, cdp.Empty{})
 			})
 		}
 	}
@@ -79,39 +81,39 @@ func (t *Tab) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 	if path == "" {
 		path = "/"
 	}
-	r := &seen{after: t.past.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
-	r.asked, r.tells = t.network.tells(ev)
-	if len(t.network.seen) >= requestsKept {
-		t.network.seen = t.network.seen[1:]
+	r := &seen{after: n.tab.past.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r.asked, r.tells = n.tells(ev)
+	if len(n.seen) >= requestsKept {
+		n.seen = n.seen[1:]
 	}
-	t.network.seen = append(t.network.seen, r)
-	if len(t.network.flying) < 4*requestsKept {
-		t.network.flying[ev.RequestID] = r
+	n.seen = append(n.seen, r)
+	if len(n.flying) < 4*requestsKept {
+		n.flying[ev.RequestID] = r
 	}
 }
 
 // failed notes why a document of the main frame did not come: the proxy denied it, or
 // the server's certificate is not accepted (8.3). mu is held.
-func (t *Tab) failed(ev *cdpnetwork.EventLoadingFailed) {
-	ld := t.loads.all[cdp.LoaderID(ev.RequestID)]
+func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
+	ld := n.tab.loads.all[cdp.LoaderID(ev.RequestID)]
 	if ld == nil || ev.Type != cdpnetwork.ResourceTypeDocument {
 		return
 	}
-	if err := t.failure(ld, ev.ErrorText); err != nil {
-		t.refuse(ld, err)
+	if err := n.failure(ld, ev.ErrorText); err != nil {
+		n.tab.refuse(ld, err)
 	}
 }
 
 // failure is page.ErrHost or page.ErrCertificate for a load that failed for one of
 // them, else nil. mu is held.
-func (t *Tab) failure(ld *load, text string) error {
+func (n *traffic) failure(ld *load, text string) error {
 	if unaccepted(text) {
 		return page.ErrCertificate
 	}
-	if t.options.Refused == nil || !slices.ContainsFunc(cutOff, func(s string) bool { return strings.Contains(text, s) }) {
+	if n.tab.options.Refused == nil || !slices.ContainsFunc(cutOff, func(s string) bool { return strings.Contains(text, s) }) {
 		return nil
 	}
-	return t.options.Refused(ld.asked)
+	return n.tab.options.Refused(ld.asked)
 }
 
 // cutOff is how a browser names what the proxy does to a connection that it denies.
@@ -123,29 +125,29 @@ func unaccepted(text string) bool {
 }
 
 // received notes an answer. mu is held.
-func (t *Tab) received(ev *cdpnetwork.EventResponseReceived) {
+func (n *traffic) received(ev *cdpnetwork.EventResponseReceived) {
 	status := int(ev.Response.Status)
 	if ev.Type == cdpnetwork.ResourceTypeDocument {
-		t.network.typedAs(ev.Response)
+		n.typedAs(ev.Response)
 	}
-	if ev.Type == cdpnetwork.ResourceTypeDocument && ev.FrameID == t.frames.main {
-		ld := t.loads.of(ev.LoaderID)
+	if ev.Type == cdpnetwork.ResourceTypeDocument && ev.FrameID == n.tab.frames.main {
+		ld := n.tab.loads.of(ev.LoaderID)
 		ld.status = status
 		if denied(ev.Response) {
 			ld.blocked = true // and taken back when it is committed
 		}
 	}
-	if r := t.network.flying[ev.RequestID]; r != nil {
+	if r := n.flying[ev.RequestID]; r != nil {
 		r.Status, r.Verdict, r.answered = status, statusVerdict(status), time.Now()
 	}
 }
 
 // finished notes the end of a request. mu is held.
-func (t *Tab) finished(id cdpnetwork.RequestID, failed bool) {
-	if r := t.network.flying[id]; r != nil && failed {
+func (n *traffic) finished(id cdpnetwork.RequestID, failed bool) {
+	if r := n.flying[id]; r != nil && failed {
 		r.Verdict = "retryable" // whatever its status
 	}
-	delete(t.network.flying, id)
+	delete(n.flying, id)
 }
 
 // ends reports whether requests of a kind come to an end: those that a page waits for
@@ -266,17 +268,17 @@ func denied(r *cdpnetwork.Response) bool {
 }
 
 // Requests are those that were begun after the mark, the newest 100.
-func (t *Tab) Requests(since page.Mark) []page.RequestSeen {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (n *traffic) Requests(since page.Mark) []page.RequestSeen {
+	n.tab.mu.Lock()
+	defer n.tab.mu.Unlock()
 	var list []page.RequestSeen
-	for _, r := range t.network.seen {
+	for _, r := range n.seen {
 		if r.after >= since {
 			list = append(list, r.RequestSeen)
 		}
 	}
-	if n := len(list); n > requestsShown {
-		list = list[n-requestsShown:]
+	if k := len(list); k > requestsShown {
+		list = list[k-requestsShown:]
 	}
 	return list
 }

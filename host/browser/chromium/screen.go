@@ -25,8 +25,9 @@ func newScreen(b *Browser) *Screen { return &Screen{browser: b, changed: make(ch
 // Screen is what the owner sees and touches.
 func (b *Browser) Screen() page.Screen { return b.screen }
 
-// screenState is what a tab knows for the screen. The tab's mu guards it.
-type screenState struct {
+// display is what a tab shows, and what the screen knows of it. The tab's mu guards it.
+type display struct {
+	tab      *Tab
 	viewport page.Viewport
 	sink     func(*chromedp.Target, *cdpage.EventScreencastFrame) // nil: nobody watches
 	chooser  *chooser
@@ -39,17 +40,17 @@ type chooser struct {
 	node    cdp.BackendNodeID
 }
 
-func (s *screenState) init(v page.Viewport) {
+func (dp *display) init(v page.Viewport) {
 	if v.Width <= 0 || v.Height <= 0 {
 		v = page.Viewport{Width: 1280, Height: 800}
 	}
-	s.viewport = v
+	dp.viewport = v
 }
 
 // poke tells the screen that something of the tab changed.
-func (t *Tab) poke() {
+func (dp *display) poke() {
 	select {
-	case t.browser.screen.changed <- struct{}{}:
+	case dp.tab.browser.screen.changed <- struct{}{}:
 	default:
 	}
 }
@@ -90,7 +91,7 @@ func (s *Screen) main(ctx context.Context, do func(context.Context, *Tab, *world
 		return err
 	}
 	return t.call(ctx, func(ctx context.Context) error {
-		w, err := t.mainWorld(ctx)
+		w, err := t.frames.mainWorld(ctx)
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (s *Screen) SetViewport(ctx context.Context, v page.Viewport) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.screen.viewport = v
+	t.display.viewport = v
 	t.wake()
 	t.poke()
 	return nil
@@ -125,18 +126,18 @@ func (s *Screen) Viewport() page.Viewport {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.screen.viewport
+	return t.display.viewport
 }
 
 // measure gives a tab its size.
-func (t *Tab) measure(ctx context.Context, v page.Viewport) error {
-	_, err := cdp.Call(ctx, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+func (dp *display) measure(ctx context.Context, v page.Viewport) error {
+	_, err := cdp.Call(ctx, dp.tab.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: int64(v.Width), Height: int64(v.Height), DeviceScaleFactor: max(v.Scale, 1), Mobile: v.Mobile,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = cdp.Call(ctx, t.session, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: v.Mobile})
+	_, err = cdp.Call(ctx, dp.tab.session, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: v.Mobile})
 	return err
 }
 
@@ -187,7 +188,7 @@ func (s *Screen) Control(ctx context.Context, at page.Point) (page.Node, bool, e
 }
 
 // worldAt is the document at a point of the tab's viewport, and the point in it.
-func (t *Tab) worldAt(ctx context.Context, w *world, at page.Point) (*world, page.Point, error) {
+func (dp *display) worldAt(ctx context.Context, w *world, at page.Point) (*world, page.Point, error) {
 	for range frameLimit {
 		var h *hole
 		if err := w.call(ctx, &h, "frameAt", at.X, at.Y); err != nil {
@@ -197,13 +198,13 @@ func (t *Tab) worldAt(ctx context.Context, w *world, at page.Point) (*world, pag
 			break
 		}
 		var inner *world
-		t.mu.Lock()
-		for _, f := range t.frames.all {
+		dp.tab.mu.Lock()
+		for _, f := range dp.tab.frames.all {
 			if f.owner.world == w && f.owner.number == h.N {
 				inner = f.world
 			}
 		}
-		t.mu.Unlock()
+		dp.tab.mu.Unlock()
 		if inner == nil {
 			break
 		}
@@ -238,7 +239,7 @@ func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, erro
 		if list, err = t.boxes(ctx, also); err != nil {
 			return err
 		}
-		if _, err := t.own(ctx); err != nil {
+		if _, err := t.frames.own(ctx); err != nil {
 			return err
 		}
 		for _, w := range t.lookedInto() {
@@ -345,9 +346,9 @@ func (s *Screen) Selection(ctx context.Context) (string, error) {
 }
 
 // chooserOpened notes that the page waits for files. mu is held.
-func (t *Tab) chooserOpened(s *chromedp.Target, ev *cdpage.EventFileChooserOpened) {
-	t.screen.chooser = &chooser{session: s, node: ev.BackendNodeID}
-	t.poke()
+func (dp *display) chooserOpened(s *chromedp.Target, ev *cdpage.EventFileChooserOpened) {
+	dp.chooser = &chooser{session: s, node: ev.BackendNodeID}
+	dp.poke()
 }
 
 // Choosing is true while the page waits for files.
@@ -358,7 +359,7 @@ func (s *Screen) Choosing() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.screen.chooser != nil
+	return t.display.chooser != nil
 }
 
 // Choose gives the page that waits for files some, or none. page.ErrGone says that
@@ -372,12 +373,12 @@ func (s *Screen) Choose(ctx context.Context, paths []string) error {
 }
 
 // chosen is Screen.Choose on one tab.
-func (t *Tab) chosen(ctx context.Context, paths []string) error {
-	t.mu.Lock()
-	c := t.screen.chooser
-	t.screen.chooser = nil
-	t.poke()
-	t.mu.Unlock()
+func (dp *display) chosen(ctx context.Context, paths []string) error {
+	dp.tab.mu.Lock()
+	c := dp.chooser
+	dp.chooser = nil
+	dp.poke()
+	dp.tab.mu.Unlock()
 	if c == nil {
 		return page.ErrGone
 	}
@@ -387,7 +388,7 @@ func (t *Tab) chosen(ctx context.Context, paths []string) error {
 	if c.node == 0 {
 		return page.ErrKind
 	}
-	return t.call(ctx, func(ctx context.Context) error {
+	return dp.tab.call(ctx, func(ctx context.Context) error {
 		_, err := cdp.Call(ctx, c.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node})
 		return err
 	})

@@ -33,24 +33,24 @@ const (
 // page moves them, and are painted over where they were just before and just after.
 // Where the page meddled with that, all of the picture is. page.ErrTooLarge
 // says that it does not fit 4 MiB or 25 Mpx at any quality.
-func (t *Tab) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
+func (dp *display) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
 	var p page.Picture
-	err := t.call(ctx, func(ctx context.Context) error {
-		area, err := t.area(ctx, s)
+	err := dp.tab.call(ctx, func(ctx context.Context) error {
+		area, err := dp.area(ctx, s)
 		if err != nil {
 			return err
 		}
-		before, err := t.boxes(ctx, s.Cover)
+		before, err := dp.boxes(ctx, s.Cover)
 		if err != nil {
 			return err
 		}
-		shown, err := t.hide(ctx, s.Cover)
+		shown, err := dp.hide(ctx, s.Cover)
 		if err != nil {
 			return err
 		}
 		var got cdpage.CaptureScreenshotResult
-		err = t.steady(ctx, func(ctx context.Context) (err error) {
-			got, err = cdp.Call(ctx, t.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
+		err = dp.tab.steady(ctx, func(ctx context.Context) (err error) {
+			got, err = cdp.Call(ctx, dp.tab.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
 				Format: cdpage.CaptureScreenshotFormatPng, Clip: area.clip, CaptureBeyondViewport: &s.Full, OptimizeForSpeed: new(true),
 			})
 			return unpictured(err)
@@ -61,7 +61,7 @@ func (t *Tab) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error)
 		if err != nil {
 			return err
 		}
-		after, err := t.boxes(ctx, s.Cover)
+		after, err := dp.boxes(ctx, s.Cover)
 		if err != nil {
 			return err
 		}
@@ -86,10 +86,10 @@ func unpictured(err error) error {
 
 // hide has nodes draw nothing until shown is called, which is to be done in any case.
 // It says whether they drew nothing all the time. Nodes that are gone draw nothing.
-func (t *Tab) hide(ctx context.Context, nodes []page.Ref) (shown func() bool, err error) {
+func (dp *display) hide(ctx context.Context, nodes []page.Ref) (shown func() bool, err error) {
 	in := make(map[*world][]int)
 	for _, r := range nodes {
-		if w, n, err := t.worldOf(r); err == nil {
+		if w, n, err := dp.tab.frames.worldOf(r); err == nil {
 			in[w] = append(in[w], n)
 		}
 	}
@@ -124,8 +124,8 @@ type area struct {
 	clip       *cdpage.Viewport
 }
 
-func (t *Tab) area(ctx context.Context, s page.Shot) (area, error) {
-	m, err := cdp.Call(ctx, t.session, cdpage.GetLayoutMetrics, cdp.Empty{})
+func (dp *display) area(ctx context.Context, s page.Shot) (area, error) {
+	m, err := cdp.Call(ctx, dp.tab.session, cdpage.GetLayoutMetrics, cdp.Empty{})
 	if err != nil {
 		return area{}, err
 	}
@@ -133,9 +133,9 @@ func (t *Tab) area(ctx context.Context, s page.Shot) (area, error) {
 	if v == nil || content == nil {
 		return area{}, fmt.Errorf("%w: the browser does not say how large the page is", page.ErrHung)
 	}
-	t.mu.Lock()
-	screen := t.screen.viewport
-	t.mu.Unlock()
+	dp.tab.mu.Lock()
+	screen := dp.viewport
+	dp.tab.mu.Unlock()
 	a := area{w: v.ClientWidth, h: v.ClientHeight}
 	if s.Full {
 		a = area{x: -v.PageX, y: -v.PageY, w: content.Width, h: content.Height}
@@ -163,10 +163,10 @@ func (t *Tab) area(ctx context.Context, s page.Shot) (area, error) {
 }
 
 // boxes are those of nodes, in the viewport of the tab. A node that is gone has none.
-func (t *Tab) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, error) {
+func (dp *display) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, error) {
 	var list []page.Box
 	for _, r := range nodes {
-		w, n, err := t.worldOf(r)
+		w, n, err := dp.tab.frames.worldOf(r)
 		if err != nil {
 			continue
 		}
@@ -177,7 +177,7 @@ func (t *Tab) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, error) {
 			}
 			return nil, err
 		}
-		at, err := t.place(ctx, w)
+		at, err := dp.place(ctx, w)
 		if err != nil {
 			return nil, err
 		}
@@ -191,10 +191,10 @@ func (t *Tab) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, error) {
 }
 
 // place is where the document of a world is in the viewport of the tab.
-func (t *Tab) place(ctx context.Context, w *world) (placed, error) {
+func (dp *display) place(ctx context.Context, w *world) (placed, error) {
 	at := placed{scale: 1}
 	for {
-		o, main := t.around(w)
+		o, main := dp.tab.around(w)
 		if main {
 			return at, nil
 		}

@@ -43,7 +43,8 @@ type TabOptions struct {
 	Offered func(page.Download)
 }
 
-// A Tab is one page of a Browser. It is a [page.Tab].
+// A Tab is one page of a Browser. It is a [page.Tab], by what it is made of: each part
+// keeps one thing of the page and does what page.Tab says of it.
 type Tab struct {
 	browser *Browser
 	id      string // tab_1, …
@@ -56,19 +57,21 @@ type Tab struct {
 	work    errands
 	pixels  chan struct{} // holds one while pictures, sizes and pointers may not mix; see steady
 
+	aiming    // makes a node ready for input
+	userInput // the pointer, the keys, and what is set without them
+
 	mu      sync.Mutex // guards all below; held for moments only, never across a call
 	gone    error      // page.ErrLost once nothing will answer
 	changed chan struct{}
 	calls   map[*underway]struct{}
-	frames  tree
-	loads   loads
+	frames  frames
 	past    past
-	dialogs dialogs
-	console []page.ConsoleLine
-	network traffic
-	screen  screenState
-	looks   looks
-	login   *login // nil: servers that ask get no answer
+	loads
+	dialogs
+	console
+	traffic
+	display
+	looks
 }
 
 var _ page.Tab = (*Tab)(nil)
@@ -87,10 +90,12 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 		cancel()
 		t.work.wait()
 	}
+	t.aiming.tab, t.userInput.tab, t.frames.tab, t.loads.tab, t.dialogs.tab = t, t, t, t, t
+	t.console.tab, t.traffic.tab, t.display.tab, t.looks.tab = t, t, t, t
 	t.frames.init()
 	t.loads.init()
-	t.network.init()
-	t.screen.init(b.options.Window)
+	t.traffic.init()
+	t.display.init(b.options.Window)
 	stop := context.AfterFunc(limit, cancel)
 	err := chromedp.Do(ctx)
 	if err == nil {
@@ -123,7 +128,7 @@ func (t *Tab) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.found(t.session, found.FrameTree)
+	t.frames.found(t.session, found.FrameTree)
 	if err := t.settle(ctx, t.session); err != nil {
 		return err
 	}
@@ -133,10 +138,10 @@ func (t *Tab) prepare(ctx context.Context) error {
 	if _, err := cdp.Call(ctx, t.session, cdpage.SetInterceptFileChooserDialog, cdpage.SetInterceptFileChooserDialogParams{Enabled: true}); err != nil {
 		return err
 	}
-	if err := t.measure(ctx, t.screen.viewport); err != nil {
+	if err := t.measure(ctx, t.display.viewport); err != nil {
 		return err
 	}
-	return t.attachFrames(ctx)
+	return t.frames.attachFrames(ctx)
 }
 
 // hush turns off the domains that the library enables and nobody here reads.
@@ -191,7 +196,7 @@ func (t *Tab) ID() string { return t.id }
 func (t *Tab) Facts() page.Facts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := page.Facts{URL: t.loads.url, Host: hostOf(t.loads.url), Loader: string(t.loads.loader), Document: t.loads.document(), Crashed: t.gone != nil, Leaving: t.network.leaving()}
+	f := page.Facts{URL: t.loads.url, Host: hostOf(t.loads.url), Loader: string(t.loads.loader), Document: t.loads.document(), Crashed: t.gone != nil, Leaving: t.traffic.leaving()}
 	if t.dialogs.open != nil {
 		d := *t.dialogs.open
 		f.Dialog = &d
