@@ -11,8 +11,8 @@ import (
 // maxDispatches of one action.
 const maxDispatches = 4
 
-// An act is one action while it runs: its result, which grows, and what recovery
-// keeps across cycles.
+// An act is one action while it runs: its result, which grows, its proof, and its
+// recovery.
 type act struct {
 	*verb
 	kind verbKind
@@ -27,34 +27,28 @@ type act struct {
 	// holds already does not take its place.
 	property *Predicate
 
-	found   *Found            // the target; nil for none
-	skip    map[page.Ref]bool // better candidates that were tried
-	verdict *Verdict          // on the delta, the latest
-	ready   page.Readiness
-	point   page.Point
-	before  *Look         // the page before the first dispatch
-	after   *Look         // the last one that was seen since
-	mark    page.Mark     // of the first dispatch
-	sentAt  time.Duration // when the latest dispatch began, by the clock
+	found  *Found            // the target; nil for none
+	skip   map[page.Ref]bool // better candidates that were tried
+	ready  page.Readiness
+	point  page.Point
+	before *Look         // the page before the first dispatch
+	after  *Look         // the last one that was seen since
+	mark   page.Mark     // of the first dispatch
+	sentAt time.Duration // when the latest dispatch began, by the clock
 
 	dispatches int
 	trusted    int       // events that arrived
 	turned     bool      // the latest dispatch was turned away from another element
-	flips      int       // how often the delta held and then did not
-	streak     int       // looks in a row in which it held
-	waves      int       // what the verdict before counted
 	login      [2]string // for the server of an address, by HTTP
 	late       bool      // the target has had its time to come
-	calmly     bool      // calmed has waited
-	restless   []string  // kinds in which the page changes by itself
 	resume     page.Ref  // what keys go to that go nowhere
 	sends      bool      // the page sent something because of it
 	refused    *Refusal
 	release    func() // staged files
 	document   string // that was given them
 	blocked    string // why a part of the control could not be used
-	rich       bool   // a richer look was tried
-	cycles     cycles
+	proof      proof
+	recovery   recovery
 	details    map[string]any
 	work       any // what the verb's kind keeps between its steps
 }
@@ -76,7 +70,8 @@ func (v *verb) newAct() *act {
 	if v.req.Target != nil {
 		a.res.Target = &TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
 	}
-	a.cycles = newCycles(v.req)
+	a.recovery = newRecovery(a)
+	a.proof.act = a
 	return a
 }
 
@@ -118,12 +113,12 @@ func (a *act) own(p *Predicate) *Predicate {
 func (a *act) perform() {
 	f := a.pass()
 	for f != nil && a.refused == nil {
-		strategy, permitted := a.choose(f)
+		strategy, permitted := a.recovery.choose(f)
 		if !permitted {
 			a.fail(f)
 			return
 		}
-		f = a.recover(strategy, f)
+		f = a.recovery.recover(strategy, f)
 	}
 }
 
@@ -144,10 +139,10 @@ func (a *act) pass() *fault {
 		if f := a.upheld(); f != nil {
 			return f
 		}
-		if done, f := a.already(); done || f != nil {
+		if done, f := a.proof.already(); done || f != nil {
 			return f
 		}
-		if waited, f := a.calmed(); f != nil {
+		if waited, f := a.proof.calmed(); f != nil {
 			return f
 		} else if waited && n < maxTurned { // it may be somewhere else by now
 			continue
@@ -155,7 +150,7 @@ func (a *act) pass() *fault {
 		f := a.dispatch()
 		switch {
 		case f == nil && a.refused == nil:
-			return a.verify()
+			return a.proof.verify()
 		case !a.turned || n == maxTurned:
 			return f
 		}
@@ -164,7 +159,7 @@ func (a *act) pass() *fault {
 
 // move records a state; false for one that the lifecycle does not allow.
 func (a *act) move(to string) bool {
-	if !CanMove(a.res.State, to, to == Resolved && a.cycles.state.Attempts > 0) {
+	if !CanMove(a.res.State, to, to == Resolved && a.recovery.state.Attempts > 0) {
 		return false
 	}
 	a.res.State = to

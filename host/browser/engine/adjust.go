@@ -140,7 +140,7 @@ func (a *act) adjustAgain() *fault {
 	}
 	if w.widened {
 		a.move(Pending)
-		return a.verify()
+		return a.proof.verify()
 	}
 	t := try{act: a}
 	f, err := t.reach()
@@ -153,7 +153,7 @@ func (a *act) adjustAgain() *fault {
 	if f := a.dispatch(); f != nil || a.refused != nil {
 		return f
 	}
-	return a.verify()
+	return a.proof.verify()
 }
 
 // adjusted is the delta within a tolerance.
@@ -170,18 +170,18 @@ func adjustSend(a *act) (page.Delivery, error) {
 		d.Trusted = -1
 		return d, err
 	case modeGesture:
-		return a.gesture(w)
+		return adjustByGesture(a, w)
 	}
 	w.why = "no native setter and no keys"
 	if w.native {
 		w.why = "setter and keys left the value as it was"
 	}
 	a.count("coordinate_fallback_total")
-	return a.coordinate(w)
+	return adjustByPoint(a, w)
 }
 
-// gesture presses keys until the value is there, and drags where keys do nothing.
-func (a *act) gesture(w *adjusting) (page.Delivery, error) {
+// adjustByGesture presses keys until the value is there, and drags where keys do nothing.
+func adjustByGesture(a *act, w *adjusting) (page.Delivery, error) {
 	g := keys{act: a, w: w, all: page.Delivery{Trusted: -1}}
 	worked, err := g.turn()
 	if err != nil || worked {
@@ -190,8 +190,8 @@ func (a *act) gesture(w *adjusting) (page.Delivery, error) {
 	return g.all, g.slide()
 }
 
-// coordinate clicks where the value is, and corrects what is left by keys.
-func (a *act) coordinate(w *adjusting) (page.Delivery, error) {
+// adjustByPoint clicks where the value is, and corrects what is left by keys.
+func adjustByPoint(a *act, w *adjusting) (page.Delivery, error) {
 	at := w.point(a.req.Adjust.Value)
 	d, err := a.tab.Click(a.ctx, page.Click{At: at, Button: "left", Count: 1})
 	if err != nil {

@@ -63,7 +63,7 @@ func (a *act) claimed() {
 // holdsNow reports whether p holds in the latest look.
 func (a *act) holdsNow(p *Predicate) bool {
 	l := cmp.Or(a.after, a.before)
-	return l != nil && a.scene(l).Evaluate(p).Truth == True
+	return l != nil && a.proof.scene(l).Evaluate(p).Truth == True
 }
 
 func (a *act) keep(p *Predicate, field bool) {
@@ -231,12 +231,12 @@ func (e *Engine) revoke(list []*claim) []Reverted {
 // revert is the end of an action that was verified once.
 func (a *act) revert() {
 	f := &fault{code: VerificationFailed, detail: detailReverted, stage: StageVerify}
-	m := a.failure(f).Failure()
+	m := a.recovery.failure(f).Failure()
 	detail := detailReverted
 	a.res.State, a.res.Success = Failed, false
 	a.res.Transitions = append(a.res.Transitions, Transition{State: Failed, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable, a.res.Detail = &m.Code, &m.Reason, &m.Retryable, &detail
-	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: a.cycles.state.Attempts, FinalState: Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: a.recovery.state.Attempts, FinalState: Failed}
 	a.res.Verification.Result = ResultReverted
 	a.res.Verification.Reason = "it was verified, and does not hold any more"
 	a.tracer.add(stageVerify, stepFailure, meta{"reverted": true, "code": m.Code})

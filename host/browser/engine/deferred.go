@@ -69,7 +69,7 @@ func (e *Engine) settle(d *deferred, f *fault) {
 	e.open = nil
 	a := d.act
 	if f == nil {
-		a.proved()
+		a.proof.proved()
 		a.res.Verification.Reason = "an expect proved it"
 	} else {
 		a.tracer.add(stageRecover, stepFailure, meta{"code": f.code, "detail": f.detail, "reason": "none_permitted"})

@@ -102,7 +102,7 @@ func (v *verb) act() (any, *Refusal) {
 		}
 		a.perform()
 	})
-	defer a.keepUploads()
+	defer keepUploads(a)
 	if a.refused != nil {
 		a.tracer.add(stageResolve, stepFailure, meta{"refused": a.refused.Code})
 		a.record(nil)
@@ -152,7 +152,7 @@ func (v *verb) outside() {
 // undecided writes down that an action ended before anything was tried.
 func (a *act) undecided(f *fault) *fault {
 	a.resolved(f, stepFailure)
-	a.choose(f)
+	a.recovery.choose(f)
 	return f
 }
 

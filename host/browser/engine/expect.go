@@ -173,10 +173,10 @@ func (x *assertion) decide(r run, reply *ExpectReply) {
 	if x.now != nil {
 		a.after = x.now
 	}
-	a.verdict, a.delta = x.verdict, x.req.Expect
+	a.proof.verdict, a.delta = x.verdict, x.req.Expect
 	var f *fault
 	if r.outcome != holds {
-		f = a.undecidedBy(r)
+		f = a.proof.undecidedBy(r)
 	}
 	x.settle(x.about, f)
 }

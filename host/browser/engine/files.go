@@ -13,7 +13,7 @@ import (
 func fileInput(n *page.Node) bool { return n.Tag == "input" && n.Type == "file" }
 
 // opensChooser reports an upload to something that is clicked for it.
-func (a *act) opensChooser() bool {
+func opensChooser(a *act) bool {
 	return a.req.Verb == Upload && a.found != nil && !fileInput(a.found.State())
 }
 
@@ -34,7 +34,7 @@ func uploadFits(a *act, n *page.Node) *fault {
 	}
 	staged, release, refused := a.opt.Files.Stage(a.ctx, a.req.Upload)
 	if refused == nil {
-		if refused = a.uploadRoom(staged); refused != nil {
+		if refused = uploadRoom(a, staged); refused != nil {
 			release()
 		}
 	}
@@ -61,7 +61,7 @@ const maxUploaded = 1 << 30
 // keepUploads settles what becomes of the copies that an action made: those that its
 // page was given stay until the document or the surface ends, or until the control is
 // given others. Those of a document that is gone by now go with the next verb.
-func (a *act) keepUploads() {
+func keepUploads(a *act) {
 	if a.release == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (e *Engine) dropEnded() {
 }
 
 // uploadRoom refuses more than the surface keeps.
-func (a *act) uploadRoom(staged []StagedFile) *Refusal {
+func uploadRoom(a *act, staged []StagedFile) *Refusal {
 	var total int64
 	for _, f := range staged {
 		total += f.Bytes
@@ -133,7 +133,7 @@ func uploadSend(a *act) (page.Delivery, error) {
 	for i, f := range staged {
 		paths[i] = f.Path
 	}
-	if !a.opensChooser() {
+	if !opensChooser(a) {
 		return a.tab.Files(a.ctx, a.node(), paths)
 	}
 	d, err := a.tab.Choose(a.ctx, page.Click{At: a.point, Button: "left", Count: 1, Aimed: true}, paths)

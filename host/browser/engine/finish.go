@@ -11,16 +11,16 @@ import (
 // fail ends an action that cannot be recovered.
 func (a *act) fail(f *fault) {
 	a.told()
-	a.note(f)
-	m := a.failure(f).Failure()
+	a.recovery.note(f)
+	m := a.recovery.failure(f).Failure()
 	a.move(Failed)
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable = &m.Code, &m.Reason, &m.Retryable
 	if f.detail != "" {
 		a.res.Detail = &f.detail
 	}
-	s := &a.cycles.state
+	s := &a.recovery.state
 	s.Terminal = true
-	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: s.Attempts, FinalState: Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: s.Attempts, FinalState: Failed}
 	if a.res.Target != nil {
 		a.res.Terminal.Target = a.res.Target.Resolved
 	}
@@ -60,7 +60,7 @@ func (a *act) diagnose(f *fault) {
 	if v.Reason == "" || f.detail == detailNever {
 		v.Reason = reason(f)
 	}
-	v.Ambiguous = a.verdict != nil && a.verdict.Ambiguous()
+	v.Ambiguous = a.proof.verdict != nil && a.proof.verdict.Ambiguous()
 	e := Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
 	switch {
 	case a.res.ActionType == LocalState:
@@ -155,7 +155,7 @@ func (a *act) finish() {
 	a.res.Details = a.details
 	a.res.FingerprintBefore, a.res.FingerprintAfter = fingerprint(a.before), fingerprint(a.after)
 	a.res.SnapshotRevision = a.revision()
-	if s := a.cycles.state; s.Code != "" {
+	if s := a.recovery.state; s.Code != "" {
 		a.res.Recovery = &s
 	}
 	if a.res.Verification.Delta == nil {
@@ -216,7 +216,7 @@ func (a *act) report() {
 		result = "failed"
 	}
 	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
-	if a.res.Success && a.cycles.state.Attempts == 0 {
+	if a.res.Success && a.recovery.state.Attempts == 0 {
 		a.count("first_pass_verified_total")
 	}
 	a.tell(a.res.Verification.Result)

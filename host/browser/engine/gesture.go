@@ -12,7 +12,7 @@ const dragSteps = 8
 
 // dragSend presses on the target, moves and releases.
 func dragSend(a *act) (page.Delivery, error) {
-	from, to, err := a.dragged()
+	from, to, err := dragEnds(a)
 	if err != nil || a.blocked != "" {
 		return page.Delivery{Trusted: -1}, err
 	}
@@ -26,14 +26,14 @@ func dragSend(a *act) (page.Delivery, error) {
 	return a.delivered(a.tab.Drag(a.ctx, append(path, to)))
 }
 
-// dragged is where a drag begins and where it ends, looked at just before it: both have
+// dragEnds is where a drag begins and where it ends, looked at just before it: both have
 // to be in sight at once, and where the end is not, it is scrolled to.
-func (a *act) dragged() (from, to page.Point, err error) {
+func dragEnds(a *act) (from, to page.Point, err error) {
 	by := a.req.Drag.By
 	for scrolled := false; ; scrolled = true {
 		var end *page.Node
 		if by == nil {
-			if end, err = a.dropPlace(); err != nil || a.blocked != "" {
+			if end, err = dropPlace(a); err != nil || a.blocked != "" {
 				return from, to, err
 			}
 		}
@@ -58,7 +58,7 @@ func (a *act) dragged() (from, to page.Point, err error) {
 
 // dropPlace is the element that the target is dropped on; a.blocked says why there is
 // none.
-func (a *act) dropPlace() (*page.Node, error) {
+func dropPlace(a *act) (*page.Node, error) {
 	for from := a.now(); ; {
 		l, err := a.look([]*Target{a.req.Target, a.req.Drag.To}, nil, a.node())
 		if err != nil {
@@ -94,7 +94,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 	defer func() { a.work = w }()
 	if a.req.Target == nil {
 		dx, dy := direction(a.req.Scroll)
-		moved, d, err := a.tab.Scroll(a.ctx, a.box(), dx, dy)
+		moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), dx, dy)
 		w.steps++
 		w.unchanged = err == nil && moved == page.Point{}
 		d.Trusted = -1
@@ -102,7 +102,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 	}
 	all := page.Delivery{Trusted: -1}
 	for a.found == nil && w.steps < max(a.req.Scroll.Max, 1) {
-		more, err := a.scrollOn(&w, &all)
+		more, err := scrollOn(a, &w, &all)
 		if err != nil || !more {
 			return all, err
 		}
@@ -118,26 +118,26 @@ func scrollSend(a *act) (page.Delivery, error) {
 
 // scrollOn moves what may hold the target, and looks for it there: rows that are
 // made when they come into view have no element before. false: the end is reached.
-func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
+func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 	_, dy := direction(a.req.Scroll)
 	if dy == 0 {
 		dy = amount(a.req.Scroll)
 	}
-	before := a.digests()
-	moved, d, err := a.tab.Scroll(a.ctx, a.box(), 0, dy)
+	before := a.proof.digests()
+	moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), 0, dy)
 	w.steps++
 	all.Sent = all.Sent || d.Sent
 	if err != nil {
 		return false, err
 	}
 	came := a.now()
-	for tries := 0; tries < 3 || a.grows(moved, came, before); tries++ { // a row may need a moment to be made
+	for tries := 0; tries < 3 || waitForGrowth(a, moved, came, before); tries++ { // a row may need a moment to be made
 		l, err := a.look([]*Target{a.req.Target, a.req.Scroll.Within}, []*Predicate{a.delta})
 		if err != nil {
 			return false, err
 		}
 		if l != nil {
-			a.seen(l)
+			a.proof.seen(l)
 			if a.find(l) == nil {
 				return true, nil
 			}
@@ -146,21 +146,21 @@ func (a *act) scrollOn(w *scrolling, all *page.Delivery) (bool, error) {
 			return false, err
 		}
 	}
-	w.unchanged = moved == page.Point{} && before == a.digests()
+	w.unchanged = moved == page.Point{} && before == a.proof.digests()
 	return !w.unchanged, nil
 }
 
 // maxGrowing is how long a list that is scrolled to its end is given to grow.
 const maxGrowing = 3 * time.Second
 
-// grows reports whether a list that did not move may still become longer: it asks its
+// waitForGrowth reports whether a list that did not move may still become longer: it asks its
 // server once its end is seen. One that did is scrolled on.
-func (a *act) grows(moved page.Point, came time.Duration, before page.Digests) bool {
-	return moved == page.Point{} && before == a.digests() && a.now()-came < maxGrowing
+func waitForGrowth(a *act, moved page.Point, came time.Duration, before page.Digests) bool {
+	return moved == page.Point{} && before == a.proof.digests() && a.now()-came < maxGrowing
 }
 
-// box is the element that is scrolled; "" is the page.
-func (a *act) box() page.Ref {
+// scrollBox is the element that is scrolled; "" is the page.
+func scrollBox(a *act) page.Ref {
 	if a.req.Scroll.Within == nil || a.before == nil {
 		return ""
 	}

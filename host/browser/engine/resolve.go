@@ -30,7 +30,7 @@ const settled = time.Second
 // is a step; the last one's fault is the action's.
 func (a *act) resolve() *fault {
 	limit, from := a.req.Actionable, a.now()
-	if a.cycles.state.Attempts > 0 {
+	if a.recovery.state.Attempts > 0 {
 		limit = min(limit, inCycle)
 	}
 	if a.req.Verb != Navigate { // the way out of a page that does not come
@@ -128,7 +128,7 @@ func (t *try) once() (*fault, error) {
 	if t.req.Verb == Press && target == nil {
 		targets = append(targets, focusedNow)
 	}
-	q := t.want(targets, []*Predicate{delta}, t.refs()...)
+	q := t.want(targets, []*Predicate{delta}, t.proof.refs()...)
 	if t.dispatches == 0 {
 		q = t.withClaims(q)
 	}
@@ -152,7 +152,7 @@ func (t *try) once() (*fault, error) {
 		}
 		return &fault{code: Timeout, stage: StageResolve}, nil
 	}
-	t.seen(l)
+	t.proof.seen(l)
 	if target == nil {
 		t.prepare(t.focus(l))
 		return nil, nil
@@ -167,7 +167,7 @@ func (t *try) once() (*fault, error) {
 	if f := t.suits(); f != nil || t.refused != nil {
 		return f, nil
 	}
-	if !t.kind.hits && !t.opensChooser() {
+	if !t.kind.hits && !opensChooser(t.act) {
 		return nil, nil
 	}
 	return t.reach()
@@ -196,7 +196,7 @@ func (t *try) forgotten() bool {
 
 // find resolves the target in a look.
 func (a *act) find(l *Look) *fault {
-	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
+	rebind := a.req.Rebind && a.recovery.state.Attempts > 0
 	found, miss := l.Resolve(a.opt.Identity, a.req.Target, ResolveOptions{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
 		Hidden: a.req.Verb == Upload, Delegated: a.late && a.req.Verb == Click})
 	if miss != nil {

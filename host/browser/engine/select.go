@@ -21,7 +21,7 @@ type choice struct {
 // option that is not there yet may come.
 func selectFits(a *act, n *page.Node) *fault {
 	if a.req.Select.Many != nil {
-		return a.several(n)
+		return selectSeveral(a, n)
 	}
 	if n.Multiple && n.Tag == "select" {
 		return &fault{code: SemanticMismatch, stage: StageResolve}
@@ -34,11 +34,11 @@ func selectFits(a *act, n *page.Node) *fault {
 		if c.native || !n.Popup && n.Role != "combobox" {
 			return &fault{code: SemanticMismatch, stage: StageResolve}
 		}
-		c.closed, c.option = true, a.asked()
+		c.closed, c.option = true, askedOption(a)
 		a.work = c
 		return nil
 	}
-	i := a.option(n)
+	i := optionIn(a, n)
 	if i < 0 {
 		return &fault{code: ElementNotFound, detail: "no_such_option", stage: StageResolve}
 	}
@@ -49,8 +49,8 @@ func selectFits(a *act, n *page.Node) *fault {
 	return nil
 }
 
-// several finds the options of a control of many.
-func (a *act) several(n *page.Node) *fault {
+// selectSeveral finds the options of a control of many.
+func selectSeveral(a *act, n *page.Node) *fault {
 	if !n.Multiple || n.Tag != "select" && n.Role != "listbox" {
 		return &fault{code: SemanticMismatch, detail: "one_choice", stage: StageResolve}
 	}
@@ -69,8 +69,8 @@ func (a *act) several(n *page.Node) *fault {
 	return nil
 }
 
-// option is the place of the one that is asked for, or -1.
-func (a *act) option(n *page.Node) int {
+// optionIn is the place of the one that is asked for, or -1.
+func optionIn(a *act, n *page.Node) int {
 	chosen := Choice(a.req.Select, n)
 	for i := range n.Options {
 		if chosen == &n.Options[i] {
@@ -80,8 +80,8 @@ func (a *act) option(n *page.Node) int {
 	return -1
 }
 
-// asked is what the request says of the option.
-func (a *act) asked() page.Option {
+// askedOption is what the request says of the option.
+func askedOption(a *act) page.Option {
 	var o page.Option
 	if a.req.Select.ID != nil {
 		o.ID = *a.req.Select.ID
@@ -96,7 +96,7 @@ func (a *act) asked() page.Option {
 func selectSend(a *act) (page.Delivery, error) {
 	c, _ := a.work.(choice)
 	if c.many != nil && !c.native {
-		return a.toggles()
+		return toggleOptions(a)
 	}
 	if c.many != nil {
 		return a.tab.Set(a.ctx, a.node(), page.Setting{Indices: c.many})
@@ -109,17 +109,17 @@ func selectSend(a *act) (page.Delivery, error) {
 		if err != nil {
 			return d, err
 		}
-		if c, err = a.opened(); err != nil {
+		if c, err = openOptions(a); err != nil {
 			return d, err
 		}
 	}
-	d, err := a.clickOption(c.option.Ref, nil)
+	d, err := clickOption(a, c.option.Ref, nil)
 	d.Sent = d.Sent || c.closed
 	return d, err
 }
 
 // clickOption clicks an option where it can be seen.
-func (a *act) clickOption(ref page.Ref, modifiers []string) (page.Delivery, error) {
+func clickOption(a *act, ref page.Ref, modifiers []string) (page.Delivery, error) {
 	r, err := a.tab.Ready(a.ctx, ref, page.Center)
 	if err == nil && r.Fault == "outside_viewport" {
 		if err = a.tab.ScrollTo(a.ctx, ref, page.Middle, page.Center); err == nil {
@@ -133,33 +133,33 @@ func (a *act) clickOption(ref page.Ref, modifiers []string) (page.Delivery, erro
 	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Modifiers: modifiers})
 }
 
-// toggles clicks the options of a page's own list until those that are wanted are
+// toggleOptions clicks the options of a page's own list until those that are wanted are
 // chosen, and no other. A list in which a click takes the others away wants Control.
-func (a *act) toggles() (page.Delivery, error) {
+func toggleOptions(a *act) (page.Delivery, error) {
 	all := page.Delivery{Trusted: -1}
 	var modifiers []string
-	n, err := a.options(nil)
+	n, err := readOptions(a, nil)
 	for clicks := 0; err == nil && n != nil && clicks <= 2*len(n.Options); clicks++ {
-		i := slices.IndexFunc(n.Options, func(o page.Option) bool { return o.Selected != a.wants(&o, n) })
+		i := slices.IndexFunc(n.Options, func(o page.Option) bool { return o.Selected != wantsOption(a, &o, n) })
 		if i < 0 {
 			break
 		}
-		d, failed := a.clickOption(n.Options[i].Ref, modifiers)
+		d, failed := clickOption(a, n.Options[i].Ref, modifiers)
 		all.Sent = all.Sent || d.Sent
 		if failed != nil || a.blocked != "" {
 			return all, failed
 		}
 		was := n
-		if n, err = a.options(was); n != nil && differences(was.Options, n.Options) > 1 {
+		if n, err = readOptions(a, was); n != nil && differences(was.Options, n.Options) > 1 {
 			modifiers = []string{"Control"}
 		}
 	}
 	return all, err
 }
 
-// options is the list as it is, once it is otherwise than it was; nil if it does not
+// readOptions is the list as it is, once it is otherwise than it was; nil if it does not
 // become so.
-func (a *act) options(was *page.Node) (*page.Node, error) {
+func readOptions(a *act, was *page.Node) (*page.Node, error) {
 	for from := a.now(); a.now()-from <= maxOpening; {
 		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
 		if err != nil {
@@ -177,8 +177,8 @@ func (a *act) options(was *page.Node) (*page.Node, error) {
 	return nil, nil
 }
 
-// wants reports whether an option is one of several that are asked for.
-func (a *act) wants(o *page.Option, n *page.Node) bool {
+// wantsOption reports whether an option is one of several that are asked for.
+func wantsOption(a *act, o *page.Option, n *page.Node) bool {
 	return slices.ContainsFunc(a.req.Select.Many, func(s SelectArgs) bool {
 		chosen := Choice(s, n)
 		return chosen != nil && *chosen == *o
@@ -198,8 +198,8 @@ func differences(was, is []page.Option) (n int) {
 // maxOpening is how long a control is given to show its options.
 const maxOpening = time.Second
 
-// opened waits for the options of a control that was just opened.
-func (a *act) opened() (choice, error) {
+// openOptions waits for the options of a control that was just opened.
+func openOptions(a *act) (choice, error) {
 	c, _ := a.work.(choice)
 	for from := a.now(); ; {
 		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
@@ -208,7 +208,7 @@ func (a *act) opened() (choice, error) {
 		}
 		if l != nil {
 			if n := l.Node(a.node()); n != nil {
-				if i := a.option(n); i >= 0 {
+				if i := optionIn(a, n); i >= 0 {
 					c.option, c.index, c.closed = n.Options[i], i, true
 					a.work = c
 					return c, nil
@@ -227,7 +227,7 @@ func (a *act) opened() (choice, error) {
 func selectTell(a *act) {
 	c, _ := a.work.(choice)
 	if c.many != nil {
-		a.tellSeveral()
+		tellSeveral(a)
 		return
 	}
 	a.details["previous"] = optionInfo(c.previous)
@@ -238,7 +238,7 @@ func selectTell(a *act) {
 }
 
 // tellSeveral is what is chosen of several.
-func (a *act) tellSeveral() {
+func tellSeveral(a *act) {
 	chosen := []any{}
 	if n := a.current(); n != nil {
 		for i := range n.Options {

@@ -296,27 +296,27 @@ func (v *verb) uncalm() (kinds []string) {
 // calmed waits until the page stays as it is, before an action that any change would
 // prove; it is done once, and says whether it took time. In what goes on changing by itself
 // a change proves nothing.
-func (a *act) calmed() (waited bool, f *fault) {
-	if a.calmly || a.dispatches > 0 || !ByChange(a.delta) {
+func (p *proof) calmed() (waited bool, f *fault) {
+	if p.calmly || p.dispatches > 0 || !ByChange(p.delta) {
 		return false, nil
 	}
-	a.calmly = true
-	until := min(a.now()+restless, a.latest(a.set))
-	for len(a.uncalm()) > 0 && a.now() < until {
+	p.calmly = true
+	until := min(p.now()+restless, p.latest(p.set))
+	for len(p.uncalm()) > 0 && p.now() < until {
 		waited = true
-		if err := a.sleep(2 * a.set.Interval); err != nil {
+		if err := p.sleep(2 * p.set.Interval); err != nil {
 			return true, rawFault(err, StageResolve)
 		}
-		l, err := a.lookFor(a.want([]*Target{a.req.Target}, []*Predicate{a.delta}, a.refs()...))
+		l, err := p.lookFor(p.want([]*Target{p.req.Target}, []*Predicate{p.delta}, p.refs()...))
 		if err != nil {
 			return true, rawFault(err, StageResolve)
 		}
 		if l != nil {
-			a.seen(l)
+			p.seen(l)
 		}
 	}
-	if a.restless = a.uncalm(); len(a.restless) > 0 {
-		a.details["changes_by_itself"] = slices.Clone(a.restless)
+	if p.restless = p.uncalm(); len(p.restless) > 0 {
+		p.details["changes_by_itself"] = slices.Clone(p.restless)
 	}
 	return waited, nil
 }
