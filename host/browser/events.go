@@ -28,7 +28,7 @@ type watches struct {
 // are watched where a surface is registered. It returns at once.
 func (s *Session) Asked(id, kind string, _ time.Time) {
 	s.mu.Lock()
-	s.stand("interaction:"+id, true, 0)
+	s.establishment.stand("interaction:"+id, true, 0)
 	s.mu.Unlock()
 	o := s.current()
 	defer s.asked(o)
@@ -52,7 +52,7 @@ func (s *Session) Asked(id, kind string, _ time.Time) {
 // Answered tells that an interaction is over.
 func (s *Session) Answered(id string) {
 	s.mu.Lock()
-	s.stand("interaction:"+id, false, 0)
+	s.establishment.stand("interaction:"+id, false, 0)
 	s.mu.Unlock()
 	w := s.watch
 	defer s.asked(s.current())
@@ -195,7 +195,7 @@ func (s *Session) surfaceEvent(e fleet.Event) {
 	case fleet.EventFailed, fleet.EventProbeFailed:
 		status = "failed"
 	}
-	s.traceNote("event", map[string]any{"type": e.Type, "data": data})
+	s.tracing.traceNote("event", map[string]any{"type": e.Type, "data": data})
 	s.back.Event(e.Type, status, data)
 }
 
@@ -218,13 +218,13 @@ func (s *Session) signal(a engine.Signal) {
 	if a.Verification != "verified" {
 		status = "failed"
 	}
-	s.traceNote("signal", data)
+	s.tracing.traceNote("signal", data)
 	s.back.Event("run.browser_action", status, data)
 }
 
 // denied puts denials of the network into the timeline.
 func (s *Session) denied(d chromium.Denial) {
 	data := map[string]any{"host": d.Host, "port": d.Port, "verdict": d.Verdict, "count": d.Count}
-	s.traceNote("denial", data)
+	s.tracing.traceNote("denial", data)
 	s.back.Event("run.browser_egress_denied", "denied", data)
 }

@@ -13,12 +13,19 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
 	"github.com/sluicehost/sluice/host/network"
 )
+
+// deliveries are the pictures and downloads that a run gives its guest.
+type deliveries struct {
+	s      *Session
+	offers atomic.Int64 // files that pages offered in the run
+}
 
 // Bounds of files.
 const (
@@ -158,8 +165,8 @@ func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err
 }
 
 // keepPicture makes a picture something that the guest may read.
-func (s *Session) keepPicture(p page.Picture) (any, *engine.Refusal) {
-	handle, refused := s.shelf.picture(p.Data)
+func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
+	handle, refused := dl.s.shelf.picture(p.Data)
 	if refused != nil {
 		return nil, refused
 	}
@@ -170,28 +177,28 @@ func (s *Session) keepPicture(p page.Picture) (any, *engine.Refusal) {
 // disk is the browser's to change, so that nothing but a plain file within the
 // surface's directory is opened. It reports with false that too many are open: the
 // guest is told so, and gets it once it closed some.
-func (s *Session) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
+func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
-	if s.shelf.full() { // it stays where it is
+	if dl.s.shelf.full() { // it stays where it is
 		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"}, false
 	}
 	f, err := openWithin(of.Home(), d.Path)
 	if err != nil {
-		s.note("a download was not kept", err)
+		dl.s.note("a download was not kept", err)
 		return lost, true
 	}
 	fi, err := f.Stat()
 	if err != nil || fi.Size() > maxDownload { // it grew after its end
-		s.note("a download was not kept", errors.Join(err, f.Close()))
+		dl.s.note("a download was not kept", errors.Join(err, f.Close()))
 		return lost, true
 	}
 	kind := kindOf(f)
-	content, size, err := s.unsealed(f, fi.Size())
+	content, size, err := dl.unsealed(f, fi.Size())
 	if err != nil {
-		s.note("a download was not kept", errors.Join(err, f.Close()))
+		dl.s.note("a download was not kept", errors.Join(err, f.Close()))
 		return lost, true
 	}
-	handle, refused := s.shelf.file(limited{content, f})
+	handle, refused := dl.s.shelf.file(limited{content, f})
 	if refused != nil {
 		return lost, true
 	}
@@ -200,9 +207,9 @@ func (s *Session) keepDownload(of *fleet.Surface, d page.Download) (told any, he
 
 // unsealed is a file in which handles stand for sealed values, and how long it is
 // with them.
-func (s *Session) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
+func (dl *deliveries) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
 	whole := io.NewSectionReader(f, 0, size)
-	list := s.seals.spellings()
+	list := dl.s.seals.spellings()
 	content = network.Unsealed(whole, list)
 	if content == io.Reader(whole) {
 		return whole, size, nil
@@ -226,23 +233,23 @@ const maxDownloads = 20
 
 // mayDownload counts one more file of the run; false when there were as many as
 // there may be.
-func (s *Session) mayDownload() bool {
-	return s.o.Request.Downloads && s.downloads.Add(1) <= maxDownloads
+func (dl *deliveries) mayDownload() bool {
+	return dl.s.o.Request.Downloads && dl.offers.Add(1) <= maxDownloads
 }
 
 // offered tells whoever looks what became of a file that a page offered. The
 // guest hears of those that its own actions began.
-func (s *Session) offered(d page.Download) {
+func (dl *deliveries) offered(d page.Download) {
 	code := "download_failed"
 	switch {
-	case s.o.Notice == nil:
+	case dl.s.o.Notice == nil:
 		return
 	case d.Denied:
 		code = "download_denied"
 	case d.Done:
 		code = "download_done"
 	}
-	s.o.Notice(code, s.seals.hideText(lastElement(d.Name)))
+	dl.s.o.Notice(code, dl.s.seals.hideText(lastElement(d.Name)))
 }
 
 type limited struct {

@@ -131,7 +131,7 @@ func (s *Session) do(ctx context.Context, r *engine.Request) (any, *engine.Refus
 	}
 	result, refused := o.engine.Do(ctx, r)
 	if id := actionID(result); id != "" {
-		s.capture(o, id)
+		s.tracing.capture(o, id)
 	}
 	return result, refused
 }

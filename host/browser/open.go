@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/chromium"
@@ -50,7 +49,7 @@ func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Ref
 			return nil, refuse(r.Verb, "surface_already_open", "this run has a browser already")
 		}
 	}
-	s.record(r.Open.Trace)
+	s.tracing.record(r.Open.Trace)
 	o, err := s.acquire(ctx, r)
 	if err != nil {
 		s.mu.Lock()
@@ -66,7 +65,7 @@ func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Ref
 	defer give()
 	out, err := s.establish(ctx, o, r)
 	if err != nil {
-		s.unguard()
+		s.establishment.unguard()
 		o.engine.Close()
 		o.Release(context.WithoutCancel(ctx))
 		if fault := o.Fault(); fault != nil && !isRefusal(err) {
@@ -127,7 +126,7 @@ func (s *Session) bind(g fleet.Gate) error {
 	if d, ok := g.(interface {
 		Downloads(func() bool, func(page.Download))
 	}); ok {
-		d.Downloads(s.mayDownload, s.offered)
+		d.Downloads(s.deliveries.mayDownload, s.deliveries.offered)
 	}
 	b.Bind(chromium.GateBinding{Policy: s.o.Policy, Bytes: s.o.Bytes, Passed: s.o.Passed, Denied: s.denied})
 	return nil
@@ -138,8 +137,8 @@ func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 		Browser: of.Browser(), Identity: engine.NewIdentity(), Threshold: s.host.o.Threshold,
 		Secrets: secrets{s}, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
-		Keep:     s.keepPicture, Download: func(d page.Download) (any, bool) { return s.keepDownload(of, d) },
-		Signal: s.signal, Trace: s.traceVerb, Count: s.host.o.Count,
+		Keep:     s.deliveries.keepPicture, Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) },
+		Signal: s.signal, Trace: s.tracing.traceVerb, Count: s.host.o.Count,
 		Broke: func(err error) { s.host.o.Log.Error("the browser engine failed", "run", s.runID, "error", err) },
 	}
 }
@@ -159,13 +158,13 @@ func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (
 		case <-stop:
 		}
 	})
-	flow := s.flow(o, r)
+	flow := s.establishment.flow(o, r)
 	guarded := flow.Probe != nil || r.Open.Establish
 	if guarded {
 		o.Establish(true)
-		s.settled(false)
-		s.guard(func(silent time.Duration, last string) {
-			cancel(s.tripped(silent, last))
+		s.establishment.settled(false)
+		s.establishment.guard(func(silent time.Duration, last string) {
+			cancel(s.establishment.tripped(silent, last))
 			if !r.Open.Establish || s.current() != o {
 				return
 			}
@@ -180,11 +179,11 @@ func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return nil, s.unestablished(err)
+		return nil, s.establishment.unestablished(err)
 	}
 	if guarded && !r.Open.Establish {
-		s.unguard()
-		s.settled(true)
+		s.establishment.unguard()
+		s.establishment.settled(true)
 		o.Establish(false)
 	}
 	out := s.describe(o, made)
@@ -196,37 +195,8 @@ func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (
 		out.Tabs = tabs(o.Browser())
 	}
 	o.Ready()
-	s.checkpointed(o, "open")
+	s.tracing.checkpointed(o, "open")
 	return out, nil
-}
-
-// flow is the session flow that a request asks for.
-func (s *Session) flow(o *opened, r *engine.Request) fleet.Flow {
-	want := r.Open.Session
-	if want == nil || want.Expect == nil {
-		return fleet.Flow{}
-	}
-	f := fleet.Flow{
-		Message: want.Message, Timeout: want.Owner,
-		Mark: func(phase string) {
-			s.checkpoint(phase)
-			s.checkpointed(o, phase)
-		},
-		Probe: func(ctx context.Context) (bool, error) { return s.probeSession(ctx, o, want) },
-		Login: func(ctx context.Context) {
-			if want.LoginURL != "" {
-				_, err := s.load(ctx, o, want.LoginURL)
-				s.note("the page to sign in at was not loaded", err)
-			}
-		},
-	}
-	if f.Message == "" {
-		f.Message = s.name() + " session expired. Open the browser and sign in again, then continue."
-	}
-	if s.o.Interactive {
-		f.Ask = s.askOwner
-	}
-	return f
 }
 
 func (s *Session) name() string {
@@ -240,49 +210,6 @@ func (s *Session) note(what string, err error) {
 	if err != nil {
 		s.host.o.Log.Info(what, "run", s.runID, "error", err)
 	}
-}
-
-// probeSession loads the address of the probe and checks its condition with the
-// routine of stabilisation, within its time. A page that cannot be loaded is not live.
-func (s *Session) probeSession(ctx context.Context, o *opened, want *engine.Session) (bool, error) {
-	limit, stop := context.WithTimeout(ctx, want.Timeout)
-	defer stop()
-	if want.ProbeURL != "" {
-		if _, err := s.load(limit, o, want.ProbeURL); err != nil {
-			s.note("the page of the session's probe was not loaded", err)
-		}
-	}
-	left := time.Until(deadlineOf(limit))
-	if left <= 0 || ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	q := &engine.Request{Verb: engine.Expect, Expect: want.Expect, Verify: s.settings().Clamped(false), Deadline: left, ExpectArgs: engine.ExpectArgs{Timeout: left}}
-	result, refused := o.engine.Do(ctx, q)
-	if refused != nil {
-		return false, refused
-	}
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	return succeeded(result)
-}
-
-func deadlineOf(ctx context.Context) time.Time {
-	at, _ := ctx.Deadline()
-	return at
-}
-
-// succeeded reads the success of a reply.
-func succeeded(result any) (bool, error) {
-	text, err := json.Marshal(result)
-	if err != nil {
-		return false, err
-	}
-	var of struct {
-		Success bool `json:"success"`
-	}
-	err = json.Unmarshal(text, &of)
-	return of.Success, err
 }
 
 // load navigates as a guest would, with all that is checked then.
@@ -300,73 +227,6 @@ func (s *Session) load(ctx context.Context, o *opened, address string) (any, err
 		return nil, refused
 	}
 	return result, nil
-}
-
-// askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
-// the run goes.
-func (s *Session) askOwner(ctx context.Context, message string, timeout time.Duration) (string, error) {
-	<-s.page // given back before the owner is asked
-	defer func() { s.page <- struct{}{} }()
-	s.mu.Lock()
-	s.stand("ask", true, 0)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.stand("ask", false, 0)
-		s.mu.Unlock()
-	}()
-	id, _, err := s.back.Ask(ctx, message, timeout)
-	if errors.Is(err, ErrNotInteractive) {
-		return "", fleet.ErrNobody
-	}
-	if err != nil {
-		return "", err
-	}
-	return id, s.untilReleased(ctx)
-}
-
-// leaseEnds is how long the owner's lease may outlast the question it was for.
-const leaseEnds = 30 * time.Second
-
-// untilReleased waits for the end of the owner's lease.
-func (s *Session) untilReleased(ctx context.Context) error {
-	for end := time.Now().Add(leaseEnds); s.owner.Load() && time.Now().Before(end); {
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (s *Session) checkpoint(phase string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dog != nil {
-		s.dog.Mark(phase)
-	}
-}
-
-// unestablished ends collection where there is no session; every other error
-// passes through.
-func (s *Session) unestablished(err error) error {
-	var r *engine.Refusal
-	if errors.As(err, &r) && r.Code == "session_not_live" {
-		s.back.End(Failure{Code: r.Code, Message: s.name() + ": " + r.Message, Hint: "manual_action_required"})
-	}
-	return err
-}
-
-// tripped ends collection because nothing was heard for too long.
-func (s *Session) tripped(silent time.Duration, last string) error {
-	name := s.o.Connector
-	if name == "" {
-		name = s.o.Connection
-	}
-	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
-	s.back.End(Failure{Code: "session_establish_timeout", Message: message, Retryable: !s.submitted.Load()})
-	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 
 func (s *Session) describe(o *opened, made fleet.Established) *openReply {

@@ -209,12 +209,5 @@ func (x secrets) Submitted() { x.s.submitted.Store(true) }
 func (s *Session) Spent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.submitted.Load() && s.unsettled
-}
-
-// settled says whether a session that the run needs has come about.
-func (s *Session) settled(is bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unsettled = !is
+	return s.submitted.Load() && s.establishment.unsettled
 }

@@ -67,21 +67,17 @@ type Session struct {
 	// owner holds while the owner has the lease of control.
 	owner atomic.Bool
 	// submitted holds once a stored secret may have reached a server.
-	submitted atomic.Bool
-	downloads atomic.Int64             // files that pages offered in the run
-	trace     atomic.Pointer[recorder] // nil: the run is not traced
+	submitted     atomic.Bool
+	establishment establishment
+	deliveries    deliveries
+	tracing       tracing
 
-	mu      sync.Mutex // guards what follows
-	calling bool
-	opened  *opened
-	failed  bool // a surface did not start
-	paused  bool
-	traced  bool // a trace was begun, or was not to be had
-	// unsettled holds from when a session is being made until there is one.
-	unsettled bool
-	dog       *fleet.Watchdog      // while a session is made
-	standing  map[string]time.Time // why it stands still; zero: until that is over
-	finished  chan struct{}        // closed when Close is through; nil before it begins
+	mu       sync.Mutex // guards what follows
+	calling  bool
+	opened   *opened
+	failed   bool // a surface did not start
+	paused   bool
+	finished chan struct{} // closed when Close is through; nil before it begins
 }
 
 // opened is the surface of a run with what works it.
@@ -105,7 +101,8 @@ func newSession(h *Host, o SessionOptions) *Session {
 	s.shelf = newShelf()
 	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
 	s.life, s.cancel = context.WithCancel(context.Background())
-	s.standing = map[string]time.Time{}
+	s.establishment.standing = map[string]time.Time{}
+	s.establishment.s, s.deliveries.s, s.tracing.s = s, s, s
 	s.watch = &watches{s: s, open: map[string]bool{}}
 	return s
 }
@@ -143,7 +140,7 @@ func (s *Session) Paused(on bool) {
 			s.opened.engine.Resume()
 		}
 	}
-	s.stand("run", on, 0)
+	s.establishment.stand("run", on, 0)
 }
 
 // current is the surface, nil for none.
@@ -168,7 +165,7 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 	}
 	s.finished = make(chan struct{})
-	o, dog := s.opened, s.dog
+	o, dog := s.opened, s.establishment.dog
 	s.mu.Unlock()
 	s.cancel()
 	if dog != nil {
@@ -184,7 +181,7 @@ func (s *Session) Close(ctx context.Context) error {
 			o.Release(context.WithoutCancel(ctx))
 		}
 		s.work.Wait()
-		s.finishTrace(ctx)
+		s.tracing.finishTrace(ctx)
 		s.shelf.clear()
 		s.seals.clear()
 		close(s.finished)
@@ -209,65 +206,4 @@ func (nobody) End(Failure)                          {}
 func (nobody) Artifact(Artifact)                    {}
 func (nobody) Ask(context.Context, string, time.Duration) (id, status string, err error) {
 	return "", "", ErrNotInteractive
-}
-
-// stand says why the watchdog stands still, or that it is no reason any more.
-// most bounds it, unless it is 0. The caller holds mu.
-func (s *Session) stand(reason string, on bool, most time.Duration) {
-	if !on {
-		delete(s.standing, reason)
-		if s.dog != nil {
-			s.dog.Resume(reason)
-		}
-		return
-	}
-	var until time.Time
-	if most > 0 {
-		until = time.Now().Add(most)
-	}
-	s.standing[reason] = until
-	if s.dog != nil {
-		s.dog.Pause(reason, most)
-	}
-}
-
-// guard starts the watchdog of a session that is being made.
-func (s *Session) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dog = fleet.NewWatchdog(s.host.o.Watchdog, trip)
-	for reason, until := range s.standing {
-		left := time.Duration(0)
-		if !until.IsZero() {
-			if left = time.Until(until); left <= 0 {
-				continue
-			}
-		}
-		s.dog.Pause(reason, left)
-	}
-	return s.dog
-}
-
-// unguard ends the watchdog.
-func (s *Session) unguard() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dog != nil {
-		s.dog.Stop()
-	}
-	s.dog = nil
-}
-
-// Assisted tells of assistance that is open, or with nil that it is over. While a
-// connector says that it goes on by itself, the watchdog waits with it, as long as
-// its own timeout and one deadline more.
-func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	on := a != nil && a.ProgressPosture == abi.PostureRunning && a.ResponseObligation == abi.ObligationNone
-	var most time.Duration
-	if on && a.TimeoutSeconds != nil && *a.TimeoutSeconds > 0 && *a.TimeoutSeconds < 1e9 {
-		most = time.Duration(*a.TimeoutSeconds*float64(time.Second)) + s.host.o.Watchdog
-	}
-	s.stand("assistance:"+id, on, most)
 }

@@ -45,37 +45,44 @@ type recorder struct {
 	loaded map[string]string // documents of the tabs, by tab
 }
 
-// record starts the trace of the run, once.
-func (s *Session) record(wanted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !wanted && !s.o.Trace || s.traced || s.finished != nil {
-		return
-	}
-	s.traced = true
-	a, err := BeginTrace(Traces(s.host.o.Data), s.runID)
-	if err != nil {
-		s.traceFailed(err)
-		return
-	}
-	s.trace.Store(&recorder{s: s, archive: a, loaded: map[string]string{}})
-	s.back.Progress("browser trace started: " + TraceName(s.runID))
+// tracing is whether a run is traced, and the trace.
+type tracing struct {
+	s        *Session
+	recorder atomic.Pointer[recorder] // nil: the run is not traced
+	begun    bool                     // or not to be had; the session's mu guards it
 }
 
-func (s *Session) traceFailed(err error) {
+// record starts the trace of the run, once.
+func (tr *tracing) record(wanted bool) {
+	tr.s.mu.Lock()
+	defer tr.s.mu.Unlock()
+	if !wanted && !tr.s.o.Trace || tr.begun || tr.s.finished != nil {
+		return
+	}
+	tr.begun = true
+	a, err := BeginTrace(Traces(tr.s.host.o.Data), tr.s.runID)
+	if err != nil {
+		tr.traceFailed(err)
+		return
+	}
+	tr.recorder.Store(&recorder{s: tr.s, archive: a, loaded: map[string]string{}})
+	tr.s.back.Progress("browser trace started: " + TraceName(tr.s.runID))
+}
+
+func (tr *tracing) traceFailed(err error) {
 	code := "trace_failed"
 	var f *TraceFault
 	if errors.As(err, &f) {
 		code = f.Code
 	}
-	s.host.o.Log.Warn("a browser trace failed", "run", s.runID, "error", errors.Unwrap(err))
-	s.back.Progress("browser trace failed: " + code)
+	tr.s.host.o.Log.Warn("a browser trace failed", "run", tr.s.runID, "error", errors.Unwrap(err))
+	tr.s.back.Progress("browser trace failed: " + code)
 }
 
 // traceVerb keeps the trace of one verb, and what came of it: documents that were
 // loaded since the verb before, and the dialog that it met.
-func (s *Session) traceVerb(r engine.Record) {
-	t := s.trace.Load()
+func (tr *tracing) traceVerb(r engine.Record) {
+	t := tr.recorder.Load()
 	if t == nil {
 		return
 	}
@@ -84,7 +91,7 @@ func (s *Session) traceVerb(r engine.Record) {
 		return
 	}
 	t.archive.Action(r.Verb, r.Trace)
-	if o := s.current(); o != nil {
+	if o := tr.s.current(); o != nil {
 		t.navigations(o)
 	}
 	if r.Result == nil {
@@ -110,8 +117,8 @@ func (t *recorder) navigations(o *opened) {
 }
 
 // traceNote keeps something else that happened.
-func (s *Session) traceNote(kind string, data any) {
-	if t := s.trace.Load(); t != nil {
+func (tr *tracing) traceNote(kind string, data any) {
+	if t := tr.recorder.Load(); t != nil {
 		t.archive.Note(kind, data)
 	}
 }
@@ -125,8 +132,8 @@ func actionID(result any) string {
 }
 
 // finishTrace writes the archive and says so. Nothing is added to it any more.
-func (s *Session) finishTrace(ctx context.Context) {
-	t := s.trace.Swap(nil)
+func (tr *tracing) finishTrace(ctx context.Context) {
+	t := tr.recorder.Swap(nil)
 	if t == nil {
 		return
 	}
@@ -134,47 +141,47 @@ func (s *Session) finishTrace(ctx context.Context) {
 	defer stop()
 	got, err := t.archive.Finish(ctx)
 	if err != nil {
-		s.traceFailed(err)
+		tr.traceFailed(err)
 		return
 	}
 	word := "actions"
 	if got.Actions == 1 {
 		word = "action"
 	}
-	s.back.Artifact(Artifact{
+	tr.s.back.Artifact(Artifact{
 		Type: TraceArtifact, Summary: fmt.Sprintf("Browser trace, %d %s", got.Actions, word), MediaType: "application/zip", Size: got.Bytes, Digest: got.Digest,
 	})
-	s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
+	tr.s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
 }
 
 // checkpointed keeps what the page looked like at a checkpoint, with its phase;
 // the page of a session that is just open among them, before anything is done
 // to it.
-func (s *Session) checkpointed(o *opened, phase string) {
+func (tr *tracing) checkpointed(o *opened, phase string) {
 	label := "checkpoint-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
-	s.traceNote("checkpoint", map[string]any{"phase": phase, "picture": label})
-	s.capture(o, label)
+	tr.traceNote("checkpoint", map[string]any{"phase": phase, "picture": label})
+	tr.capture(o, label)
 }
 
 // capture keeps a picture of the page and what is on it after an action or a
 // checkpoint, beside the run: the reply does not wait for it. What was typed
 // is in neither: fields are covered, and elements have no values. Nothing is
 // taken while the owner has control, or of a page that does not answer.
-func (s *Session) capture(o *opened, label string) {
-	t := s.trace.Load()
-	if t == nil || s.owner.Load() || !t.busy.CompareAndSwap(false, true) {
+func (tr *tracing) capture(o *opened, label string) {
+	t := tr.recorder.Load()
+	if t == nil || tr.s.owner.Load() || !t.busy.CompareAndSwap(false, true) {
 		return
 	}
-	s.work.Go(func() {
+	tr.s.work.Go(func() {
 		defer t.busy.Store(false)
-		ctx, stop := context.WithTimeout(s.life, captureTime)
+		ctx, stop := context.WithTimeout(tr.s.life, captureTime)
 		defer stop()
 		tabs := o.Browser().Tabs()
 		if len(tabs) == 0 || o.Fault() != nil || tabs[0].Facts().Dialog != nil {
 			return
 		}
 		if err := t.take(ctx, tabs[0], label); err != nil {
-			s.note("evidence of a trace was not taken", err)
+			tr.s.note("evidence of a trace was not taken", err)
 		}
 	})
 }

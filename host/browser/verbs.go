@@ -17,13 +17,13 @@ import (
 // mark is a checkpoint of a session that the guest makes itself. With
 // done it is made.
 func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
-	s.checkpoint(r.Mark.Phase)
+	s.establishment.checkpoint(r.Mark.Phase)
 	if o := s.current(); o != nil {
-		s.checkpointed(o, r.Mark.Phase)
+		s.tracing.checkpointed(o, r.Mark.Phase)
 	}
 	if r.Mark.Done {
-		s.unguard()
-		s.settled(true)
+		s.establishment.unguard()
+		s.establishment.settled(true)
 		if o := s.current(); o != nil {
 			o.Establish(false)
 		}
@@ -61,7 +61,7 @@ func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *en
 }
 
 func (s *Session) closeSurface(ctx context.Context, o *opened) (any, *engine.Refusal) {
-	s.unguard()
+	s.establishment.unguard()
 	_, reverted := o.engine.Do(ctx, &engine.Request{Verb: engine.Close})
 	o.engine.Close()
 	o.Release(context.WithoutCancel(ctx))
