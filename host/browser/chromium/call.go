@@ -126,7 +126,7 @@ func (t *Tab) isLost() bool {
 
 var errorsOfPages = []error{
 	page.ErrGone, page.ErrHung, page.ErrLost, page.ErrDialog, page.ErrNoDialog, page.ErrScheme, page.ErrHost,
-	page.ErrCertificate, page.ErrNavigation, page.ErrKey, page.ErrSelector, page.ErrTooLarge, page.ErrKind,
+	page.ErrCertificate, page.ErrNavigation, page.ErrUndrawn, page.ErrKey, page.ErrSelector, page.ErrTooLarge, page.ErrKind,
 }
 
 func known(err error) bool {

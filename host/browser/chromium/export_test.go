@@ -90,3 +90,6 @@ func Heard(ctx context.Context, stream io.ReadCloser) (undecodable int64, err er
 	}
 	return w.undecodable.Load(), err
 }
+
+// Unpictured is what an error of the browser about a picture means.
+var Unpictured = unpictured

@@ -2,10 +2,13 @@ package chromium_test
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/png"
 	"testing"
 
+	"github.com/chromedp/cdproto"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -106,4 +109,18 @@ func TestScreenshotLeavesNothing(t *testing.T) {
 func isGrey(img image.Image, x, y int) bool {
 	r, g, b, _ := img.At(x, y).RGBA()
 	return r == g && g == b && r>>8 == 0x55
+}
+
+// That the browser has no picture of a page is the page's doing, whatever it calls it.
+func TestUndrawn(t *testing.T) {
+	for message, code := range map[string]int64{"Cannot take screenshot with 0 width.": -32000, "Unable to capture screenshot": -32000, "Internal error": -32603} {
+		if err := chromium.Unpictured(&cdproto.Error{Code: code, Message: message}); !errors.Is(err, page.ErrUndrawn) {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+	for message, code := range map[string]int64{"Invalid parameters": -32602, "Not attached to an active page": -32603} {
+		if err := chromium.Unpictured(&cdproto.Error{Code: code, Message: message}); errors.Is(err, page.ErrUndrawn) {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
 }

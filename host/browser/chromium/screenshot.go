@@ -26,14 +26,33 @@ const (
 	picturePixels = 25_000_000
 	// showLimit is how long it may take to draw again what was hidden for a picture.
 	showLimit = time.Second
+	// drawLimit is how long a page that has no layout is waited for, drawEvery how often
+	// it is asked.
+	drawLimit = 2 * time.Second
+	drawEvery = 100 * time.Millisecond
 )
 
 // Screenshot takes a picture of what the tab shows, or of the whole page. Nodes to
 // cover draw nothing while it is taken, so that it does not show them wherever the
 // page moves them, and are painted over where they were just before and just after.
 // Where the page meddled with that, all of the picture is. page.ErrTooLarge
-// says that it does not fit 4 MiB or 25 Mpx at any quality.
+// says that it does not fit 4 MiB or 25 Mpx at any quality. A page that has no layout
+// yet is waited for, up to drawLimit; then the error is page.ErrUndrawn.
 func (dp *display) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
+	for until := time.Now().Add(drawLimit); ; {
+		p, err := dp.screenshot(ctx, s)
+		if !errors.Is(err, page.ErrUndrawn) || time.Now().After(until) {
+			return p, err
+		}
+		select {
+		case <-ctx.Done():
+			return p, err
+		case <-time.After(drawEvery): // it may be laid out by then
+		}
+	}
+}
+
+func (dp *display) screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
 	var p page.Picture
 	err := dp.tab.call(ctx, func(ctx context.Context) error {
 		area, err := dp.area(ctx, s)
@@ -72,13 +91,17 @@ func (dp *display) Screenshot(ctx context.Context, s page.Shot) (page.Picture, e
 }
 
 // unpictured is the error of a picture: that the browser has none to give is the page's
-// doing, which is being left or drew nothing, and no fault of this host.
+// doing, which is being left, has no size or drew nothing, and no fault of this host. The
+// browser calls that an internal error of its own, if it does not say which.
 func unpictured(err error) error {
-	if e, ok := errors.AsType[*cdproto.Error](err); ok {
-		for _, s := range []string{"Unable to capture screenshot", "with 0 width", "with 0 height", "Page is too large"} {
-			if strings.Contains(e.Message, s) {
-				return fmt.Errorf("%w: %w", page.ErrHung, err)
-			}
+	e, ok := errors.AsType[*cdproto.Error](err)
+	if !ok || worldGone(err) {
+		return err
+	}
+	const internal = -32603 // of JSON-RPC
+	for _, s := range []string{"Unable to capture screenshot", "with 0 width", "with 0 height", "Page is too large"} {
+		if e.Code == internal || strings.Contains(e.Message, s) {
+			return fmt.Errorf("%w: %w", page.ErrUndrawn, err)
 		}
 	}
 	return err
@@ -127,11 +150,11 @@ type area struct {
 func (dp *display) area(ctx context.Context, s page.Shot) (area, error) {
 	m, err := cdp.Call(ctx, dp.tab.session, cdpage.GetLayoutMetrics, cdp.Empty{})
 	if err != nil {
-		return area{}, err
+		return area{}, unpictured(err)
 	}
 	v, content := m.CSSVisualViewport, m.CSSContentSize
 	if v == nil || content == nil {
-		return area{}, fmt.Errorf("%w: the browser does not say how large the page is", page.ErrHung)
+		return area{}, fmt.Errorf("%w: the browser does not say how large the page is", page.ErrUndrawn)
 	}
 	dp.tab.mu.Lock()
 	screen := dp.viewport
@@ -219,7 +242,7 @@ func (p placed) box(b page.Box) page.Box {
 func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return page.Picture{}, fmt.Errorf("%w: its picture cannot be read: %w", page.ErrHung, err)
+		return page.Picture{}, fmt.Errorf("%w: its picture cannot be read: %w", page.ErrUndrawn, err)
 	}
 	if config.Width*config.Height > 4*picturePixels {
 		return page.Picture{}, page.ErrTooLarge
@@ -232,7 +255,7 @@ func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, 
 	}
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
-		return page.Picture{}, err
+		return page.Picture{}, fmt.Errorf("%w: its picture cannot be read: %w", page.ErrUndrawn, err)
 	}
 	flat := image.NewRGBA(image.Rect(0, 0, config.Width, config.Height))
 	draw.Draw(flat, flat.Bounds(), img, img.Bounds().Min, draw.Src)

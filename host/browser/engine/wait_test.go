@@ -148,5 +148,9 @@ func TestSnapshotAndPictures(t *testing.T) {
 		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "result_too_large" {
 			t.Errorf("%v", refused)
 		}
+		r.Screenshot = engine.ScreenshotArgs{Format: "jpeg", Full: true}
+		if _, refused = b.engine.Do(context.Background(), r); refused == nil || refused.Code != "surface_busy" || !strings.Contains(refused.Message, "no size") {
+			t.Errorf("a page without a layout: %v", refused)
+		}
 	})
 }

@@ -115,6 +115,8 @@ var (
 	ErrGone = errors.New("the element is gone")
 	// ErrHung: the page did not answer in time.
 	ErrHung = errors.New("the page does not answer")
+	// ErrUndrawn: the page has no size, or drew nothing so far, so there is no picture of it.
+	ErrUndrawn = errors.New("the page was not drawn")
 	// ErrLost: the browser, or the page's process, is gone. Nothing will answer.
 	ErrLost = errors.New("the browser is lost")
 	// ErrDialog: a dialog is open and nothing else can be done before it is answered.
