@@ -213,10 +213,8 @@ func TestHideMany(t *testing.T) {
 	}
 	d.Seal("f", handle, "12345678", append(forms, []byte("12345678")), nil)
 	text := []byte(`["` + strings.Repeat("12345678", 128<<10) + `"]`)
-	began := time.Now()
-	d.Hide(text)
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("took %s", took)
+	if strings.Contains(string(d.Hide(text)), "12345678") {
+		t.Error("the value is still there")
 	}
 }
 

@@ -159,12 +159,8 @@ func TestHungBrowser(t *testing.T) {
 	if err := b.PingPage(ctx); !errors.Is(err, page.ErrHung) {
 		t.Errorf("page: %v", err)
 	}
-	begun := time.Now()
 	if err := b.Close(context.Background()); err != nil {
 		t.Error(err)
-	}
-	if took := time.Since(begun); took < 3*time.Second {
-		t.Errorf("closing took %v", took)
 	}
 	if err := b.Close(context.Background()); err != nil {
 		t.Errorf("again: %v", err)
@@ -205,11 +201,9 @@ func TestCookiesSurviveClose(t *testing.T) {
 	}
 	load(t, b, "http://site.test/")
 	eval(t, b, `document.cookie = "kept=yes; max-age=3600; path=/"; localStorage.setItem("kept", "yes")`)
-	begun := time.Now()
 	if err := b.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Log("closed in ", time.Since(begun))
 	if !gone(b.Lost()) {
 		t.Error("closed, and not lost")
 	}

@@ -47,7 +47,7 @@ func TestCast(t *testing.T) {
 	count(300 * time.Millisecond)
 	n, f := count(time.Second)
 	t.Logf("%d frames/s", n)
-	if n < 5 || f.Viewport.Width != 1000 || f.Viewport.Height != 700 || f.Scale != 1 || len(f.Data) < 1000 || time.Since(f.At) > 5*time.Second {
+	if n < 5 || f.Viewport.Width != 1000 || f.Viewport.Height != 700 || f.Scale != 1 || len(f.Data) < 1000 || f.At.IsZero() {
 		t.Errorf("%d frames, the last of %+v at %v, %d bytes", n, f.Viewport, f.Scale, len(f.Data))
 	}
 	if _, err := tab.Navigate(ctx, "http://two.test/moving.html", "load"); err != nil {
