@@ -54,7 +54,7 @@ func TestAttackPages(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.CloseClientConnections)
-	h, _, _ := realHost(t, nil)
+	h := sharedHost(t)
 	addresses := map[string]string{"redirects": "/redirect", "alerts": "/hostile/alerts", "hang": "/hostile/hang"}
 	if soak {
 		addresses["an endless answer"], addresses["a silent server"] = "/endless", "/silent"

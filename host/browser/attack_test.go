@@ -46,7 +46,7 @@ func newTrap(t *testing.T, page, frame string) *trap {
 	}
 	other := strings.Replace(serve(&frame), "127.0.0.1", "localhost", 1)
 	page = strings.ReplaceAll(page, "FRAME", other)
-	h, _, _ := realHost(t, nil)
+	h := sharedHost(t)
 	site := serve(&page)
 	x.realDesk = realSession(t, h, site, func(o *browser.SessionOptions) {
 		var entries []network.Entry

@@ -18,17 +18,17 @@ type establishment struct {
 	s *Session
 	// unsettled holds from when a session is being made until there is one.
 	unsettled bool
-	dog       *fleet.Watchdog      // while a session is made
-	standing  map[string]time.Time // why it stands still; zero: until that is over
+	watchdog  *fleet.Watchdog      // while a session is made
+	pauses    map[string]time.Time // why it stands still; zero: until that is over
 }
 
-// stand says why the watchdog stands still, or that it is no reason any more.
+// pause says why the watchdog stands still, or that it is no reason any more.
 // most bounds it, unless it is 0. The caller holds mu.
-func (e *establishment) stand(reason string, on bool, most time.Duration) {
+func (e *establishment) pause(reason string, on bool, most time.Duration) {
 	if !on {
-		delete(e.standing, reason)
-		if e.dog != nil {
-			e.dog.Resume(reason)
+		delete(e.pauses, reason)
+		if e.watchdog != nil {
+			e.watchdog.Resume(reason)
 		}
 		return
 	}
@@ -36,9 +36,9 @@ func (e *establishment) stand(reason string, on bool, most time.Duration) {
 	if most > 0 {
 		until = time.Now().Add(most)
 	}
-	e.standing[reason] = until
-	if e.dog != nil {
-		e.dog.Pause(reason, most)
+	e.pauses[reason] = until
+	if e.watchdog != nil {
+		e.watchdog.Pause(reason, most)
 	}
 }
 
@@ -46,27 +46,27 @@ func (e *establishment) stand(reason string, on bool, most time.Duration) {
 func (e *establishment) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	e.dog = fleet.NewWatchdog(e.s.host.o.Watchdog, trip)
-	for reason, until := range e.standing {
+	e.watchdog = fleet.NewWatchdog(e.s.host.o.Watchdog, trip)
+	for reason, until := range e.pauses {
 		left := time.Duration(0)
 		if !until.IsZero() {
 			if left = time.Until(until); left <= 0 {
 				continue
 			}
 		}
-		e.dog.Pause(reason, left)
+		e.watchdog.Pause(reason, left)
 	}
-	return e.dog
+	return e.watchdog
 }
 
 // unguard ends the watchdog.
 func (e *establishment) unguard() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.dog != nil {
-		e.dog.Stop()
+	if e.watchdog != nil {
+		e.watchdog.Stop()
 	}
-	e.dog = nil
+	e.watchdog = nil
 }
 
 // Assisted tells of assistance that is open, or with nil that it is over. While a
@@ -80,7 +80,7 @@ func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
 	if on && a.TimeoutSeconds != nil && *a.TimeoutSeconds > 0 && *a.TimeoutSeconds < 1e9 {
 		most = time.Duration(*a.TimeoutSeconds*float64(time.Second)) + s.host.o.Watchdog
 	}
-	s.establishment.stand("assistance:"+id, on, most)
+	s.establishment.pause("assistance:"+id, on, most)
 }
 
 // flow is the session flow that a request asks for.
@@ -161,11 +161,11 @@ func (e *establishment) askOwner(ctx context.Context, message string, timeout ti
 	<-e.s.page // given back before the owner is asked
 	defer func() { e.s.page <- struct{}{} }()
 	e.s.mu.Lock()
-	e.stand("ask", true, 0)
+	e.pause("ask", true, 0)
 	e.s.mu.Unlock()
 	defer func() {
 		e.s.mu.Lock()
-		e.stand("ask", false, 0)
+		e.pause("ask", false, 0)
 		e.s.mu.Unlock()
 	}()
 	id, _, err := e.s.back.Ask(ctx, message, timeout)
@@ -196,8 +196,8 @@ func (e *establishment) untilReleased(ctx context.Context) error {
 func (e *establishment) checkpoint(phase string) {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.dog != nil {
-		e.dog.Mark(phase)
+	if e.watchdog != nil {
+		e.watchdog.Mark(phase)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// watches look after the surface while an owner is asked to use it.
-type watches struct {
+// questions look after the surface while an owner is asked to use it.
+type questions struct {
 	s *Session
 
 	mu    sync.Mutex         // guards what follows
@@ -28,12 +28,12 @@ type watches struct {
 // are watched where a surface is registered. It returns at once.
 func (s *Session) Asked(id, kind string, _ time.Time) {
 	s.mu.Lock()
-	s.establishment.stand("interaction:"+id, true, 0)
+	s.establishment.pause("interaction:"+id, true, 0)
 	s.mu.Unlock()
 	o := s.current()
 	defer s.asked(o)
 	watched := (kind == "manual_action" || kind == "otp") && o != nil && o.Fault() == nil
-	w := s.watch
+	w := s.questions
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[id] = watched
@@ -52,9 +52,9 @@ func (s *Session) Asked(id, kind string, _ time.Time) {
 // Answered tells that an interaction is over.
 func (s *Session) Answered(id string) {
 	s.mu.Lock()
-	s.establishment.stand("interaction:"+id, false, 0)
+	s.establishment.pause("interaction:"+id, false, 0)
 	s.mu.Unlock()
-	w := s.watch
+	w := s.questions
 	defer s.asked(s.current())
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,14 +78,14 @@ func (s *Session) asked(o *opened) {
 }
 
 // asking reports whether an interaction is open.
-func (w *watches) asking() bool {
+func (w *questions) asking() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.open) > 0
 }
 
 // told hears of a probe, and tells the run if items show something else now.
-func (w *watches) told(o *opened, p fleet.Probe) {
+func (w *questions) told(o *opened, p fleet.Probe) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.end == nil {
@@ -100,7 +100,7 @@ func (w *watches) told(o *opened, p fleet.Probe) {
 }
 
 // attachment is what is known. The caller holds mu.
-func (w *watches) attachment(o *opened) abi.Attachment {
+func (w *questions) attachment(o *opened) abi.Attachment {
 	a := abi.Attachment{Kind: "browser_surface", Role: "streaming_companion", Status: "available"}
 	if o == nil {
 		a.Status, a.Reason = "unavailable", fleet.CodeNoSurface
@@ -125,9 +125,9 @@ func (s *Session) Surface() abi.Attachment {
 	s.mu.Lock()
 	o, failed := s.opened, s.failed
 	s.mu.Unlock()
-	s.watch.mu.Lock()
-	defer s.watch.mu.Unlock()
-	a := s.watch.attachment(o)
+	s.questions.mu.Lock()
+	defer s.questions.mu.Unlock()
+	a := s.questions.attachment(o)
 	if o == nil && failed {
 		a.Reason = fleet.CodeStartFailed
 	}
@@ -139,9 +139,9 @@ func (s *Session) Surface() abi.Attachment {
 func (s *Session) Probe(ctx context.Context) abi.Attachment {
 	if o := s.current(); o != nil && o.Fault() == nil {
 		p := o.Probe(ctx)
-		s.watch.mu.Lock()
-		s.watch.last = &p
-		s.watch.mu.Unlock()
+		s.questions.mu.Lock()
+		s.questions.last = &p
+		s.questions.mu.Unlock()
 	}
 	return s.Surface()
 }

@@ -75,7 +75,7 @@ func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.S
 func (x files) source(ctx context.Context, f engine.File) (io.ReadCloser, *engine.Refusal) {
 	if f.Path == "" {
 		if x.s.Owns(f.Handle) {
-			return x.s.shelf.take(f.Handle)
+			return x.s.streams.take(f.Handle)
 		}
 		if x.s.o.Stream == nil {
 			return nil, refuse(engine.Upload, "invalid_request", "files: there is no such handle")
@@ -166,7 +166,7 @@ func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err
 
 // keepPicture makes a picture something that the guest may read.
 func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
-	handle, refused := dl.s.shelf.picture(p.Data)
+	handle, refused := dl.s.streams.picture(p.Data)
 	if refused != nil {
 		return nil, refused
 	}
@@ -179,7 +179,7 @@ func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 // guest is told so, and gets it once it closed some.
 func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
-	if dl.s.shelf.full() { // it stays where it is
+	if dl.s.streams.full() { // it stays where it is
 		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"}, false
 	}
 	f, err := openWithin(of.Home(), d.Path)
@@ -198,7 +198,7 @@ func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any
 		dl.s.note("a download was not kept", errors.Join(err, f.Close()))
 		return lost, true
 	}
-	handle, refused := dl.s.shelf.file(limited{content, f})
+	handle, refused := dl.s.streams.file(limited{content, f})
 	if refused != nil {
 		return lost, true
 	}

@@ -20,9 +20,9 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 	case abi.CallBrowser:
 		return s.verb(ctx, payload)
 	case abi.CallRead:
-		return s.shelf.read(ctx, payload)
+		return s.streams.read(ctx, payload)
 	case abi.CallClose:
-		return nil, s.shelf.drop(payload)
+		return nil, s.streams.drop(payload)
 	}
 	return nil, abi.ENOTSUP
 }

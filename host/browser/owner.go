@@ -69,7 +69,7 @@ func (s *Session) Released() {
 func (s *Session) dialogs(o *opened) { o.Browser().Screen().OnDialog(s.dialogPolicy()) }
 
 func (s *Session) dialogPolicy() page.DialogPolicy {
-	if s.owner.Load() || s.watch.asking() {
+	if s.owner.Load() || s.questions.asking() {
 		return page.DialogKeep
 	}
 	return page.DialogDismiss

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -75,6 +76,42 @@ func realHost(t *testing.T, change func(*browser.Options)) (h *browser.Host, sit
 		t.Fatalf("no browser: %s", f.Problem)
 	}
 	return h, server.URL, data
+}
+
+// shared is the host of the tests that need none of their own.
+var shared struct {
+	sync.Once
+	host *browser.Host
+	data string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.host != nil {
+		if err := shared.host.Close(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	_ = os.RemoveAll(shared.data)
+	os.Exit(code)
+}
+
+func sharedHost(t *testing.T) *browser.Host {
+	t.Helper()
+	shared.Do(func() {
+		if shared.data, shared.err = os.MkdirTemp("", "sluice-browser-"); shared.err == nil {
+			shared.host, shared.err = browser.New(browser.Options{Data: shared.data})
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	if f := shared.host.Facts(t.Context()); f.Browser == "" {
+		t.Fatalf("no browser: %s", f.Problem)
+	}
+	return shared.host
 }
 
 func realSession(t *testing.T, h *browser.Host, site string, change func(*browser.SessionOptions)) *realDesk {

@@ -49,15 +49,15 @@ type Artifact struct {
 // A Session is the browser binding of one run. Handle is called for one call at a
 // time; everything else may be called while it is.
 type Session struct {
-	host   *Host
-	o      SessionOptions
-	seals  *seals
-	shelf  *shelf
-	rate   *rate
-	watch  *watches
-	life   context.Context // ends with the session
-	cancel context.CancelFunc
-	work   sync.WaitGroup
+	host      *Host
+	o         SessionOptions
+	seals     *seals
+	streams   *streams
+	rate      *rate
+	questions *questions
+	life      context.Context // ends with the session
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
 
 	runID string
 	back  Run
@@ -96,14 +96,14 @@ type worker interface {
 }
 
 func newSession(h *Host, o SessionOptions) *Session {
-	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: nobody{}}
+	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: noRun{}}
 	s.seals = newSeals(func(field, origin, placement string) { s.back.SealedUsed(field, origin, placement) })
-	s.shelf = newShelf()
+	s.streams = newStreams()
 	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
 	s.life, s.cancel = context.WithCancel(context.Background())
-	s.establishment.standing = map[string]time.Time{}
+	s.establishment.pauses = map[string]time.Time{}
 	s.establishment.s, s.deliveries.s, s.tracing.s = s, s, s
-	s.watch = &watches{s: s, open: map[string]bool{}}
+	s.questions = &questions{s: s, open: map[string]bool{}}
 	return s
 }
 
@@ -140,7 +140,7 @@ func (s *Session) Paused(on bool) {
 			s.opened.engine.Resume()
 		}
 	}
-	s.establishment.stand("run", on, 0)
+	s.establishment.pause("run", on, 0)
 }
 
 // current is the surface, nil for none.
@@ -165,7 +165,7 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 	}
 	s.finished = make(chan struct{})
-	o, dog := s.opened, s.establishment.dog
+	o, dog := s.opened, s.establishment.watchdog
 	s.mu.Unlock()
 	s.cancel()
 	if dog != nil {
@@ -182,7 +182,7 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 		s.work.Wait()
 		s.tracing.finishTrace(ctx)
-		s.shelf.clear()
+		s.streams.clear()
 		s.seals.clear()
 		close(s.finished)
 	}()
@@ -194,16 +194,16 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 }
 
-// nobody is the run of a session that has none.
-type nobody struct{}
+// noRun is the run of a session that has none.
+type noRun struct{}
 
-func (nobody) Event(string, string, map[string]any) {}
-func (nobody) SealedUsed(string, string, string)    {}
-func (nobody) Progress(string)                      {}
-func (nobody) Lost(string, fleet.Probe)             {}
-func (nobody) Attachment(abi.Attachment)            {}
-func (nobody) End(Failure)                          {}
-func (nobody) Artifact(Artifact)                    {}
-func (nobody) Ask(context.Context, string, time.Duration) (id, status string, err error) {
+func (noRun) Event(string, string, map[string]any) {}
+func (noRun) SealedUsed(string, string, string)    {}
+func (noRun) Progress(string)                      {}
+func (noRun) Lost(string, fleet.Probe)             {}
+func (noRun) Attachment(abi.Attachment)            {}
+func (noRun) End(Failure)                          {}
+func (noRun) Artifact(Artifact)                    {}
+func (noRun) Ask(context.Context, string, time.Duration) (id, status string, err error) {
 	return "", "", ErrNotInteractive
 }

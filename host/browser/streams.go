@@ -17,51 +17,51 @@ const firstHandle uint32 = 1 << 30
 
 // Bounds of what lies on a shelf.
 const (
-	maxShelved      = abi.MaxHandles
-	maxShelvedBytes = 32 * abi.MiB // of pictures, which are in memory
-	readPiece       = 256 * abi.KiB
+	maxStreams     = abi.MaxHandles
+	maxStreamBytes = 32 * abi.MiB // of pictures, which are in memory
+	readPiece      = 256 * abi.KiB
 )
 
-// A shelf holds what the binding gave a guest as stream handles: pictures and
+// streams hold what the binding gave a guest as stream handles: pictures and
 // downloads. It is safe for concurrent use.
-type shelf struct {
+type streams struct {
 	mu    sync.Mutex // guards what follows
-	items map[uint32]*item
+	items map[uint32]*stream
 	next  uint32
 	bytes int
 }
 
-// An item is read once, from its beginning to its end.
-type item struct {
+// A stream is read once, from its beginning to its end.
+type stream struct {
 	from  io.ReadCloser
 	bytes int // in memory
 }
 
-func newShelf() *shelf { return &shelf{items: map[uint32]*item{}, next: firstHandle} }
+func newStreams() *streams { return &streams{items: map[uint32]*stream{}, next: firstHandle} }
 
-var errShelf = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
+var errStreams = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
 
 // picture keeps bytes, which are the shelf's from now on.
-func (s *shelf) picture(data []byte) (uint32, *engine.Refusal) {
-	return s.put(&item{io.NopCloser(bytes.NewReader(data)), len(data)})
+func (s *streams) picture(data []byte) (uint32, *engine.Refusal) {
+	return s.put(&stream{io.NopCloser(bytes.NewReader(data)), len(data)})
 }
 
 // file keeps an open file; a refusal closes it.
-func (s *shelf) file(f io.ReadCloser) (uint32, *engine.Refusal) { return s.put(&item{from: f}) }
+func (s *streams) file(f io.ReadCloser) (uint32, *engine.Refusal) { return s.put(&stream{from: f}) }
 
 // full reports whether no file can be kept now.
-func (s *shelf) full() bool {
+func (s *streams) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.items) >= maxShelved || s.bytes > maxShelvedBytes
+	return len(s.items) >= maxStreams || s.bytes > maxStreamBytes
 }
 
-func (s *shelf) put(i *item) (uint32, *engine.Refusal) {
+func (s *streams) put(i *stream) (uint32, *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.items == nil || len(s.items) >= maxShelved || s.bytes+i.bytes > maxShelvedBytes {
+	if s.items == nil || len(s.items) >= maxStreams || s.bytes+i.bytes > maxStreamBytes {
 		_ = i.from.Close() // it is only read
-		return 0, errShelf
+		return 0, errStreams
 	}
 	handle := s.next
 	if s.next++; s.next == 1<<31 {
@@ -69,7 +69,7 @@ func (s *shelf) put(i *item) (uint32, *engine.Refusal) {
 	}
 	if s.items[handle] != nil {
 		_ = i.from.Close() // as above
-		return 0, errShelf
+		return 0, errStreams
 	}
 	s.items[handle] = i
 	s.bytes += i.bytes
@@ -80,7 +80,7 @@ func (s *shelf) put(i *item) (uint32, *engine.Refusal) {
 func (s *Session) Owns(handle uint32) bool { return handle >= firstHandle && handle < 1<<31 }
 
 // read serves abi.CallRead: the next bytes, none at the end.
-func (s *shelf) read(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
+func (s *streams) read(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 	handle, most, err := abi.ParseRead(payload)
 	if err != nil {
 		return nil, abi.EINVAL
@@ -103,7 +103,7 @@ func (s *shelf) read(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 }
 
 // take hands what a handle stands for to the host itself; it is the guest's no more.
-func (s *shelf) take(handle uint32) (io.ReadCloser, *engine.Refusal) {
+func (s *streams) take(handle uint32) (io.ReadCloser, *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.items[handle]
@@ -116,7 +116,7 @@ func (s *shelf) take(handle uint32) (io.ReadCloser, *engine.Refusal) {
 }
 
 // drop serves abi.CallClose.
-func (s *shelf) drop(payload []byte) abi.Errno {
+func (s *streams) drop(payload []byte) abi.Errno {
 	handle, err := abi.ParseClose(payload)
 	if err != nil {
 		return abi.EINVAL
@@ -136,7 +136,7 @@ func (s *shelf) drop(payload []byte) abi.Errno {
 }
 
 // clear closes everything; nothing can be put afterwards.
-func (s *shelf) clear() {
+func (s *streams) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {

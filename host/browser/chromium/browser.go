@@ -195,7 +195,7 @@ func launch(o Options, sandboxed bool) (*Browser, error) {
 	b.screen = newScreen(b)
 	alloc, _ := chromedp.NewAllocatorContext(context.Background(), attached{w})
 	b.root, b.stop = chromedp.NewContext(alloc, chromedp.WithErrorf(w.complain), chromedp.WithLogf(func(string, ...any) {}))
-	if err = chromedp.ListenBrowser(b.root, b.heard); err != nil { // connects; asks nothing
+	if err = chromedp.ListenBrowser(b.root, b.onEvent); err != nil { // connects; asks nothing
 		g.kill()
 		_ = w.Close()
 		return nil, err

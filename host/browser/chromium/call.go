@@ -185,15 +185,15 @@ func (t *Tab) until(ctx context.Context, is func() bool) error {
 	}
 }
 
-// errands is what a tab does of its own accord. Whoever closes the tab waits for it;
+// background is what a tab does of its own accord. Whoever closes the tab waits for it;
 // later errands are not begun.
-type errands struct {
+type background struct {
 	mu    sync.Mutex // guards over
 	over  bool
 	under sync.WaitGroup
 }
 
-func (e *errands) run(do func()) {
+func (e *background) run(do func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.over {
@@ -201,7 +201,7 @@ func (e *errands) run(do func()) {
 	}
 }
 
-func (e *errands) wait() {
+func (e *background) wait() {
 	e.mu.Lock()
 	e.over = true
 	e.mu.Unlock()

@@ -32,7 +32,7 @@ func (ds *dialogs) OnDialog(p page.DialogPolicy, text *string) {
 // asked notes a dialog and has it answered, unless it is the owner's. mu is held.
 func (ds *dialogs) asked(ev *cdpage.EventJavascriptDialogOpening) {
 	d := page.Dialog{Type: string(ev.Type), Host: hostOf(ev.URL), Text: cutText(ev.Message, 1024), Length: len(ev.Message)}
-	e := ds.tab.past.add(event{dialog: &d})
+	e := ds.tab.history.add(event{dialog: &d})
 	ds.open = e.dialog
 	accept := ds.policy == page.DialogAccept || ev.Type == cdpage.DialogTypeBeforeunload
 	ds.kept = !accept && ds.policy == page.DialogKeep

@@ -63,7 +63,7 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 		b.unwant(ev.GUID)
 	}
 	t.mu.Lock()
-	e := t.past.add(event{download: &d})
+	e := t.history.add(event{download: &d})
 	t.traffic.arrived() // what was awaited is a file
 	now := d
 	t.wake()
@@ -219,7 +219,7 @@ func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (
 		ended = true
 	}
 	if ended {
-		n.tab.past.add(event{download: r})
+		n.tab.history.add(event{download: r})
 	}
 	n.tab.wake()
 	return ended

@@ -268,6 +268,7 @@ func without(flags []chromium.Flag, names ...string) []chromium.Flag {
 // the browser but to its gate, in either mode; and the canaries see it all when
 // there is no gate.
 func TestEscape(t *testing.T) {
+	t.Parallel()
 	executable(t) // so that a kept result is that browser's
 	if !inWorld(t) {
 		return

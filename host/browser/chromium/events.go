@@ -15,10 +15,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// heard is called with every event of a session of the tab, in order, from the
+// onEvent is called with every event of a session of the tab, in order, from the
 // goroutine that reads the connection: it takes note and returns. Commands go
 // through spawn.
-func (t *Tab) heard(s *chromedp.Target, ev any) {
+func (t *Tab) onEvent(s *chromedp.Target, ev any) {
 	switch ev := ev.(type) {
 	case *runtime.EventExecutionContextCreated:
 		t.frames.enteredWorld(s, ev.Context)
@@ -43,12 +43,12 @@ func (t *Tab) heard(s *chromedp.Target, ev any) {
 			t.frames.attachFrame(ev.TargetInfo.TargetID)
 		}
 	default:
-		t.heardPage(s, ev)
-		t.heardNetwork(s, ev)
+		t.onPageEvent(s, ev)
+		t.onNetworkEvent(s, ev)
 	}
 }
 
-func (t *Tab) heardPage(s *chromedp.Target, ev any) {
+func (t *Tab) onPageEvent(s *chromedp.Target, ev any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
@@ -74,7 +74,7 @@ func (t *Tab) heardPage(s *chromedp.Target, ev any) {
 	case *cdpage.EventFrameRequestedNavigation:
 		t.requested(ev)
 	case *cdpage.EventWindowOpen:
-		t.past.add(event{opening: true})
+		t.history.add(event{opening: true})
 	case *cdpage.EventJavascriptDialogOpening:
 		t.dialogs.asked(ev)
 	case *cdpage.EventJavascriptDialogClosed:
@@ -99,14 +99,14 @@ func (t *Tab) sessionAround(id cdp.FrameID) *chromedp.Target {
 	return t.session
 }
 
-func (t *Tab) heardNetwork(s *chromedp.Target, ev any) {
+func (t *Tab) onNetworkEvent(s *chromedp.Target, ev any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
 	case *cdpnetwork.EventRequestWillBeSent:
 		t.sent(s, ev)
 	case *cdpnetwork.EventWebSocketFrameSent:
-		t.traffic.spoke = t.past.last
+		t.traffic.spoke = t.history.last
 	case *cdpnetwork.EventResponseReceived:
 		t.received(ev)
 	case *cdpnetwork.EventLoadingFinished:
@@ -117,8 +117,8 @@ func (t *Tab) heardNetwork(s *chromedp.Target, ev any) {
 	}
 }
 
-// heardBrowser is heard for the events of the browser as a whole.
-func (t *Tab) heardBrowser(ev any) {
+// onBrowserEvent is called with the events of the browser as a whole.
+func (t *Tab) onBrowserEvent(ev any) {
 	switch ev := ev.(type) {
 	case *target.EventTargetDestroyed:
 		t.mu.Lock()
@@ -130,8 +130,8 @@ func (t *Tab) heardBrowser(ev any) {
 	}
 }
 
-// pastLimit is how many events a tab remembers.
-const pastLimit = 1000
+// historyLimit is how many events a tab remembers.
+const historyLimit = 1000
 
 // An event is one thing that came to pass; one member is set.
 type event struct {
@@ -146,17 +146,17 @@ type event struct {
 	dropped  bool
 }
 
-// A past is what a tab went through, the newest pastLimit events of it. The tab's mu
+// A history is what a tab went through, the newest historyLimit events of it. The tab's mu
 // guards it.
-type past struct {
+type history struct {
 	events []*event
 	last   page.Mark
 }
 
-func (p *past) add(e event) *event {
+func (p *history) add(e event) *event {
 	p.last++
 	e.seq = p.last
-	if len(p.events) >= pastLimit {
+	if len(p.events) >= historyLimit {
 		p.events = p.events[1:]
 	}
 	p.events = append(p.events, &e)
@@ -164,7 +164,7 @@ func (p *past) add(e event) *event {
 }
 
 // since is what came after a mark. Dialogs and downloads are as they are now.
-func (p *past) since(m page.Mark) page.Happened {
+func (p *history) since(m page.Mark) page.Happened {
 	var h page.Happened
 	for _, e := range p.events {
 		switch {
@@ -197,15 +197,15 @@ func (p *past) since(m page.Mark) page.Happened {
 func (t *Tab) Mark() page.Mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.past.last++
-	return t.past.last
+	t.history.last++
+	return t.history.last
 }
 
 // Happened is what came to pass since the mark.
 func (t *Tab) Happened(since page.Mark) page.Happened {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.past.since(since)
+	h := t.history.since(since)
 	h.Writing, h.Asking = t.traffic.pending(since)
 	h.Sent = t.traffic.told(since)
 	return h

@@ -291,7 +291,7 @@ func (fr *frames) listenFrame(ctx context.Context, s *chromedp.Target) error {
 	if err := fr.tab.hush(ctx, s); err != nil {
 		return err
 	}
-	if err := chromedp.Listen(ctx, func(ev any) { fr.tab.heard(s, ev) }); err != nil {
+	if err := chromedp.Listen(ctx, func(ev any) { fr.tab.onEvent(s, ev) }); err != nil {
 		return err
 	}
 	found, err := cdp.Call(ctx, s, cdpage.GetFrameTree, cdp.Empty{})

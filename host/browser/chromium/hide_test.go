@@ -54,7 +54,7 @@ func TestScreenshotHidesMovingSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := look(t, ctx, tab, "#a")[0]
-			for range 8 {
+			for range 3 {
 				p, err := tab.Screenshot(ctx, page.Shot{Format: "png", Cover: []page.Ref{n.Ref}})
 				if err != nil {
 					t.Fatal(err)

@@ -26,10 +26,10 @@ func (lk *looks) listeners(ctx context.Context, w *world) bool {
 	begun := time.Now()
 	var all []*domdebugger.EventListener
 	for _, s := range lk.scripted(w) {
-		all = append(all, lk.heardIn(ctx, s)...)
+		all = append(all, lk.listensIn(ctx, s)...)
 	}
 	for _, root := range w.shadowed() {
-		all = append(all, heardBelow(ctx, w.session, root)...)
+		all = append(all, listensBelow(ctx, w.session, root)...)
 	}
 	news := w.unmarked(all, time.Since(begun))
 	if len(news) > 0 {
@@ -78,17 +78,17 @@ func (lk *looks) scripted(w *world) []*script {
 	return list
 }
 
-// heardIn are the listeners of one document.
-func (lk *looks) heardIn(ctx context.Context, s *script) []*domdebugger.EventListener {
+// listensIn are the listeners of one document.
+func (lk *looks) listensIn(ctx context.Context, s *script) []*domdebugger.EventListener {
 	doc := lk.tab.frames.documentOf(ctx, s)
 	if doc == "" {
 		return nil
 	}
-	return heardBelow(ctx, s.session, doc)
+	return listensBelow(ctx, s.session, doc)
 }
 
-// heardBelow are the listeners of a document or a shadow tree.
-func heardBelow(ctx context.Context, s *chromedp.Target, root runtime.RemoteObjectID) []*domdebugger.EventListener {
+// listensBelow are the listeners of a document or a shadow tree.
+func listensBelow(ctx context.Context, s *chromedp.Target, root runtime.RemoteObjectID) []*domdebugger.EventListener {
 	all, err := cdp.Call(ctx, s, domdebugger.GetEventListeners, domdebugger.GetEventListenersParams{ObjectID: root, Depth: new(int64(-1))})
 	if err != nil {
 		return nil

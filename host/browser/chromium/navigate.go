@@ -28,7 +28,7 @@ func (ls *loads) Navigate(ctx context.Context, url, until string) (page.Navigati
 		}
 		ls.loosen(ctx)
 		ls.tab.mu.Lock()
-		mark, moves := ls.tab.past.last, ls.moves
+		mark, moves := ls.tab.history.last, ls.moves
 		ls.asked = true
 		ls.tab.mu.Unlock()
 		defer func() {
@@ -83,7 +83,7 @@ func (ls *loads) arrive(ctx context.Context, got cdpage.NavigateResult, until st
 	if got.ErrorText != "" {
 		ls.tab.mu.Lock()
 		defer ls.tab.mu.Unlock()
-		if refused := ls.tab.past.since(mark).Refused; len(refused) > 0 {
+		if refused := ls.tab.history.since(mark).Refused; len(refused) > 0 {
 			return page.Navigation{}, refused[0]
 		}
 		if ld := ls.all[got.LoaderID]; ld != nil {
@@ -145,7 +145,7 @@ func (ls *loads) History(ctx context.Context, direction, until string) (page.Nav
 		}
 		ls.tab.mu.Lock()
 		before, moves, documents := ls.loader, ls.moves, ls.documents
-		mark := ls.tab.past.last
+		mark := ls.tab.history.last
 		ls.tab.mu.Unlock()
 		if err := ls.goTo(ctx, direction); err != nil {
 			return err
@@ -153,13 +153,13 @@ func (ls *loads) History(ctx context.Context, direction, until string) (page.Nav
 		var within bool
 		err := ls.tab.until(ctx, func() bool {
 			within = ls.moves != moves && ls.documents == documents
-			return within || ls.documents != documents || len(ls.tab.past.since(mark).Refused) > 0
+			return within || ls.documents != documents || len(ls.tab.history.since(mark).Refused) > 0
 		})
 		if err != nil {
 			return err
 		}
 		ls.tab.mu.Lock()
-		id, refused := ls.loader, ls.tab.past.since(mark).Refused
+		id, refused := ls.loader, ls.tab.history.since(mark).Refused
 		n = page.Navigation{Host: hostOf(ls.url), SameDocument: within}
 		ls.tab.mu.Unlock()
 		switch {
@@ -309,7 +309,7 @@ func (ls *loads) loaded(f *cdp.Frame, early bool) {
 	}
 	if err == nil {
 		if ls.url != blank {
-			ls.tab.past.add(event{loader: string(f.LoaderID)})
+			ls.tab.history.add(event{loader: string(f.LoaderID)})
 		}
 		return
 	}
@@ -320,7 +320,7 @@ func (ls *loads) loaded(f *cdp.Frame, early bool) {
 // refuse notes an address that was not loaded, once for each load. mu is held.
 func (ls *loads) refuse(ld *load, err error) {
 	if ld.denied == nil {
-		ls.tab.past.add(event{refused: err})
+		ls.tab.history.add(event{refused: err})
 	}
 	ld.denied = err
 }
@@ -353,7 +353,7 @@ func (ls *loads) checkFrame(f *cdp.Frame) {
 	if frameScheme(f.URL) || f.ID == ls.tab.frames.main {
 		return
 	}
-	ls.tab.past.add(event{refused: page.ErrScheme})
+	ls.tab.history.add(event{refused: page.ErrScheme})
 	ls.tab.spawn(func(ctx context.Context) {
 		_, _ = cdp.Call(ctx, ls.tab.session, cdpage.Navigate, cdpage.NavigateParams{URL: blank, FrameID: f.ID})
 	})
@@ -363,7 +363,7 @@ func (ls *loads) checkFrame(f *cdp.Frame) {
 func (ls *loads) moved(url string) {
 	ls.url = url
 	ls.moves++
-	ls.tab.past.add(event{moved: true})
+	ls.tab.history.add(event{moved: true})
 	ls.tab.poke()
 }
 
@@ -382,6 +382,6 @@ func (ls *loads) staged(id cdp.LoaderID, name string) {
 // by the browser (8.3). mu is held.
 func (ls *loads) requested(ev *cdpage.EventFrameRequestedNavigation) {
 	if external(ev.URL) {
-		ls.tab.past.add(event{dropped: true})
+		ls.tab.history.add(event{dropped: true})
 	}
 }

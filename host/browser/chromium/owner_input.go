@@ -39,7 +39,7 @@ func (s *Screen) Input(ctx context.Context, in page.Input) error {
 // pointed does what an owner did at a point of the screen.
 func (ui *userInput) pointed(ctx context.Context, in page.Input, do func(context.Context, page.Input) error) error {
 	return ui.tab.steady(ctx, func(ctx context.Context) error {
-		l, err := ui.tab.lens(ctx)
+		l, err := ui.tab.screenScale(ctx)
 		if err != nil {
 			return err
 		}

@@ -82,6 +82,7 @@ func TestKilledRendererIsNoticed(t *testing.T) {
 // A page that never yields is rescued by ending its script; one whose process stands
 // still is not.
 func TestProbeOfHungPages(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
 	b := started(t, o)
@@ -147,6 +148,7 @@ func TestProbeBesideADialog(t *testing.T) {
 // A browser that does not answer at all is killed after the time for a graceful end,
 // and calls end with their contexts.
 func TestHungBrowser(t *testing.T) {
+	t.Parallel()
 	b := started(t, options(t))
 	if err := syscall.Kill(b.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -169,6 +171,7 @@ func TestHungBrowser(t *testing.T) {
 
 // A context that ends cuts the graceful end short.
 func TestCloseObeysItsContext(t *testing.T) {
+	t.Parallel()
 	patient, hurried := started(t, options(t)), started(t, options(t))
 	for _, b := range []*chromium.Browser{patient, hurried} {
 		if err := syscall.Kill(b.PID(), syscall.SIGSTOP); err != nil {
@@ -193,6 +196,7 @@ func TestCloseObeysItsContext(t *testing.T) {
 // What a page stored a moment before the end is there at the next start, also
 // beside the lock of a browser that was killed.
 func TestCookiesSurviveClose(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Proxy = site(t, map[string]string{"/": "<title>here</title>"})
 	b, err := chromium.Start(t.Context(), o)

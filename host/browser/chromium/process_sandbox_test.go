@@ -14,6 +14,7 @@ import (
 // A browser whose renderers have no walls is not used, unless the operator says so,
 // and then it is shown.
 func TestSandboxIsTested(t *testing.T) {
+	t.Parallel()
 	o := options(t)
 	o.Wrap = func(cmd *exec.Cmd) error { // what a hostile wrapper, or a careless change, would do
 		cmd.Args = slices.Insert(cmd.Args, 1, "--no-sandbox")

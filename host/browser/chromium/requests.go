@@ -81,7 +81,7 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 	if path == "" {
 		path = "/"
 	}
-	r := &seen{after: n.tab.past.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r := &seen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
 	r.asked, r.tells = n.tells(ev)
 	if len(n.seen) >= requestsKept {
 		n.seen = n.seen[1:]

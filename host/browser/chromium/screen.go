@@ -165,7 +165,7 @@ func (s *Screen) OnDialog(p page.DialogPolicy) {
 func (s *Screen) Control(ctx context.Context, at page.Point) (page.Node, bool, error) {
 	var n *page.Node
 	err := s.main(ctx, func(ctx context.Context, t *Tab, w *world) error {
-		l, err := t.lens(ctx)
+		l, err := t.screenScale(ctx)
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, erro
 	}
 	var list []page.Box
 	err = t.call(ctx, func(ctx context.Context) error {
-		before, err := t.lens(ctx)
+		before, err := t.screenScale(ctx)
 		if err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, erro
 				list = append(list, at.box(b))
 			}
 		}
-		after, err := t.lens(ctx)
+		after, err := t.screenScale(ctx)
 		if err == nil && after != before {
 			err = errMoved
 		}
@@ -310,7 +310,7 @@ func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	}
 	switch r.Fault {
 	case "", "unstable", "obscured":
-		l, err := t.lens(ctx)
+		l, err := t.screenScale(ctx)
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ type Tab struct {
 	session *chromedp.Target // commands go here: cdp.Call(ctx, t.session, …)
 	options TabOptions
 	fallen  atomic.Bool // it crashed
-	work    errands
+	work    background
 	pixels  chan struct{} // holds one while pictures, sizes and pointers may not mix; see steady
 
 	aiming    // makes a node ready for input
@@ -65,7 +65,7 @@ type Tab struct {
 	changed chan struct{}
 	calls   map[*underway]struct{}
 	frames  frames
-	past    past
+	history history
 	loads
 	dialogs
 	console
@@ -118,10 +118,10 @@ func (t *Tab) prepare(ctx context.Context) error {
 	if err := t.hush(ctx, t.session); err != nil {
 		return err
 	}
-	if err := chromedp.Listen(ctx, func(ev any) { t.heard(t.session, ev) }); err != nil {
+	if err := chromedp.Listen(ctx, func(ev any) { t.onEvent(t.session, ev) }); err != nil {
 		return err
 	}
-	if err := chromedp.ListenBrowser(ctx, t.heardBrowser); err != nil {
+	if err := chromedp.ListenBrowser(ctx, t.onBrowserEvent); err != nil {
 		return err
 	}
 	found, err := cdp.Call(ctx, t.session, cdpage.GetFrameTree, cdp.Empty{})
@@ -186,7 +186,7 @@ func (t *Tab) ended(cause error) {
 func (t *Tab) opened(p page.Popup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.past.add(event{popup: &p})
+	t.history.add(event{popup: &p})
 }
 
 // ID is tab_1, tab_2, … in the order of their opening.

@@ -131,8 +131,8 @@ func (b *Browser) create(ctx context.Context) (target.ID, error) {
 	return made.TargetID, err
 }
 
-// heard is called with each event of the browser, on the goroutine that reads them.
-func (b *Browser) heard(ev any) {
+// onEvent is called with each event of the browser, on the goroutine that reads them.
+func (b *Browser) onEvent(ev any) {
 	switch ev := ev.(type) {
 	case *target.EventTargetCreated:
 		b.appeared(ev.TargetInfo)

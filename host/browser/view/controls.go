@@ -12,10 +12,10 @@ import (
 // maxElements are those in the list of a page.
 const maxElements = 300
 
-// hands are what a controller is in the midst of: a list of the browser's own that
+// controls are what a controller is in the midst of: a list of the browser's own that
 // the dashboard draws, a pointer that went down on it, a file, the elements it was
 // shown. Applied under Run.acting, but for the file, which the reader receives.
-type hands struct {
+type controls struct {
 	popup    *page.Node // a select or picker that is drawn
 	swallow  bool       // the pointer is down on it: its release is not the page's
 	elements map[string]page.Node
@@ -24,7 +24,7 @@ type hands struct {
 
 // point applies a pointer. What would open a pop-up of the browser's own, which no
 // picture shows, is asked of the owner instead.
-func (h *hands) point(ctx context.Context, w *viewer, screen page.Screen, in page.Input) error {
+func (h *controls) point(ctx context.Context, w *viewer, screen page.Screen, in page.Input) error {
 	if w.seen().scale <= 0 {
 		return nil // it was sent no picture to point at
 	}
@@ -56,7 +56,7 @@ func (h *hands) point(ctx context.Context, w *viewer, screen page.Screen, in pag
 }
 
 // open has the dashboard draw a list or a picker; false when the node is none.
-func (h *hands) open(w *viewer, n page.Node) bool {
+func (h *controls) open(w *viewer, n page.Node) bool {
 	if n.Disabled || n.Secret {
 		return false
 	}
@@ -86,7 +86,7 @@ func (h *hands) open(w *viewer, n page.Node) bool {
 var pickers = map[string]bool{"date": true, "time": true, "datetime-local": true, "month": true, "week": true, "color": true}
 
 // choose sets what was drawn, through the control's own setter.
-func (h *hands) choose(ctx context.Context, screen page.Screen, m message) error {
+func (h *controls) choose(ctx context.Context, screen page.Screen, m message) error {
 	n := h.popup
 	if n == nil {
 		return page.ErrGone
@@ -107,7 +107,7 @@ func (h *hands) choose(ctx context.Context, screen page.Screen, m message) error
 }
 
 // list tells the owner what there is to choose from, by role and name.
-func (h *hands) list(ctx context.Context, w *viewer, screen page.Screen) error {
+func (h *controls) list(ctx context.Context, w *viewer, screen page.Screen) error {
 	nodes, err := screen.Elements(ctx, maxElements)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func role(n page.Node) string {
 }
 
 // element acts on one of the list.
-func (h *hands) element(ctx context.Context, w *viewer, screen page.Screen, m message) error {
+func (h *controls) element(ctx context.Context, w *viewer, screen page.Screen, m message) error {
 	n, ok := h.elements[m.id]
 	if !ok {
 		return page.ErrGone

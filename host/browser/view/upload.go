@@ -105,7 +105,7 @@ func (w *viewer) queue(m message) {
 
 // give gives the page its file. The page may read it as long as the surface lives;
 // then it is erased.
-func (h *hands) give(ctx context.Context, w *viewer, screen page.Screen, m message) error {
+func (h *controls) give(ctx context.Context, w *viewer, screen page.Screen, m message) error {
 	if m.do == "none" {
 		return screen.Choose(ctx, nil)
 	}
@@ -143,7 +143,7 @@ func (r *Run) keep(u Upload) bool {
 }
 
 // drop erases a file that was not given.
-func (h *hands) drop() {
+func (h *controls) drop() {
 	h.files.mu.Lock()
 	f := h.files.file
 	h.files.file = nil

@@ -28,7 +28,7 @@ type viewer struct {
 	stills  bool          // no motion is wanted
 	wake    chan struct{} // there is something to write
 	inbox   inbox
-	hands   hands
+	hands   controls
 
 	mu      sync.Mutex // guards what follows; taken after Run.mu and stage.mu
 	hello   bool       // was sent; pictures come after it
