@@ -31,8 +31,8 @@ var hostilePages = map[string]string{
 	"hang":       `<body>x<script>setTimeout(()=>{for(;;);},0)</script>`,
 }
 
-// No page keeps a verb for ever, nor makes the binding say more than it may, nor passes for a fault of the host, nor
-// keeps a browser from being closed.
+// No page keeps a verb for ever, nor makes the binding say more than it may, nor passes
+// for a fault of the host, nor keeps a browser from being closed.
 func TestAttackPages(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -149,9 +149,9 @@ func (s *Session) Probe(ctx context.Context) abi.Attachment {
 // titleLimit bounds the read of a title.
 const titleLimit = 2 * time.Second
 
-// Page is what the owner is told of the page that a question is about. The
-// host is what this host knows; the title is asked for, unless a dialog keeps the page
-// from answering, and a page that does not answer in time has none.
+// Page is what the owner is told of the page that a question is about. The host is what
+// this host knows; the title is asked for, unless a dialog keeps the page from
+// answering, and a page that does not answer in time has none.
 func (s *Session) Page(ctx context.Context) (title, host string) {
 	screen, _, _ := s.Screen()
 	if screen == nil {

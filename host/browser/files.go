@@ -173,10 +173,10 @@ func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	return map[string]any{"handle": handle, "mime": p.MIME, "width": p.Width, "height": p.Height, "bytes": len(p.Data)}, nil
 }
 
-// keepDownload makes a finished download a stream handle. What lies on the
-// disk is the browser's to change, so that nothing but a plain file within the
-// surface's directory is opened. It reports with false that too many are open: the
-// guest is told so, and gets it once it closed some.
+// keepDownload makes a finished download a stream handle. What lies on the disk is the
+// browser's to change, so that nothing but a plain file within the surface's directory
+// is opened. It reports with false that too many are open: the guest is told so, and
+// gets it once it closed some.
 func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
 	if dl.s.streams.full() { // it stays where it is

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// What is refused, with which code, and that it is JSON that names the
-// verb and whether to try again.
+// What is refused, with which code, and that it is JSON that names the verb and whether
+// to try again.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -197,8 +197,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// While the owner has control no verb reads, and what ids meant is
-// forgotten at its end.
+// While the owner has control no verb reads, and what ids meant is forgotten at its
+// end.
 func TestOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)

@@ -162,8 +162,8 @@ func (h *Host) Facts(ctx context.Context) Facts {
 // Session is the binding of one run. It starts nothing.
 func (h *Host) Session(o SessionOptions) *Session { return newSession(h, o) }
 
-// Forget removes the profiles of a connection. While a run has one of them
-// the error is profile_in_use.
+// Forget removes the profiles of a connection. While a run has one of them the error is
+// profile_in_use.
 func (h *Host) Forget(ctx context.Context, connection string) error {
 	return h.surfaces.Forget(ctx, connection)
 }

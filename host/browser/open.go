@@ -37,8 +37,8 @@ type sessionReply struct {
 	InteractionID *string `json:"interaction_id"`
 }
 
-// open acquires the surface, makes the session, and navigates. A failure
-// leaves no surface.
+// open acquires the surface, makes the session, and navigates. A failure leaves no
+// surface.
 func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if o := s.current(); o != nil {
 		switch o.State() {
@@ -143,8 +143,8 @@ func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	}
 }
 
-// establish makes the session and loads the first page. The caller
-// holds the page, and gives the surface back when it fails.
+// establish makes the session and loads the first page. The caller holds the page, and
+// gives the surface back when it fails.
 func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (*openReply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

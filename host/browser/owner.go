@@ -51,9 +51,8 @@ func (s *Session) Taken(ctx context.Context) error {
 	return nil
 }
 
-// Released implements view.Surface: element ids are stale, and dialogs are
-// nobody's again unless an interaction is
-// open.
+// Released implements view.Surface: element ids are stale, and dialogs are nobody's
+// again unless an interaction is open.
 func (s *Session) Released() {
 	if o := s.current(); o != nil {
 		o.engine.Released()

@@ -286,9 +286,8 @@ func mainProcess(t *testing.T, below string) int {
 	return 0
 }
 
-// A browser lingers for its connection, and what a site kept is there
-// after a graceful end too; memory is looked at. Whose it is, and that
-// nothing of it is left.
+// A browser lingers for its connection, and what a site kept is there after a graceful
+// end too; memory is looked at. Whose it is, and that nothing of it is left.
 func TestRealKept(t *testing.T) {
 	h, site, data := realHost(t, func(o *browser.Options) { o.Linger = time.Minute })
 	visit := func(id string) (reused bool, took time.Duration, cookies int) {
@@ -344,8 +343,8 @@ func TestRealKept(t *testing.T) {
 	}
 }
 
-// A browser that is killed while its owner is asked to use it, and
-// one that is killed within a verb.
+// A browser that is killed while its owner is asked to use it, and one that is killed
+// within a verb.
 func TestRealKilled(t *testing.T) {
 	h, site, data := realHost(t, nil)
 	d := realSession(t, h, site, nil)

@@ -80,7 +80,7 @@ func makeDownloads(home string, uid int) (string, error) {
 	return dir, os.Lchown(dir, uid, uid)
 }
 
-// startRefusal is what a guest is told when there is no browser to start . Paths are for the log alone.
+// startRefusal is what a guest is told when there is no browser to start. Paths are for the log alone.
 func (h *Host) startRefusal(err error) error {
 	r := &engine.Refusal{Verb: engine.Open}
 	switch {
@@ -203,8 +203,7 @@ type fence struct {
 	told   atomic.Pointer[func(page.Download)]
 }
 
-// Downloads has each file judged that a page offers, and told of what became
-// of it.
+// Downloads has each file judged that a page offers, and told of what became of it.
 func (f *fence) Downloads(may func() bool, told func(page.Download)) {
 	f.saves.Store(&may)
 	f.told.Store(&told)

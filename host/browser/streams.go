@@ -15,7 +15,7 @@ import (
 // network's, and none is ever both.
 const firstHandle uint32 = 1 << 30
 
-// Bounds of what lies on a shelf.
+// Bounds of what is open as streams.
 const (
 	maxStreams     = abi.MaxHandles
 	maxStreamBytes = 32 * abi.MiB // of pictures, which are in memory
@@ -41,7 +41,7 @@ func newStreams() *streams { return &streams{items: map[uint32]*stream{}, next: 
 
 var errStreams = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
 
-// picture keeps bytes, which are the shelf's from now on.
+// picture keeps bytes, which are the streams' from now on.
 func (s *streams) picture(data []byte) (uint32, *engine.Refusal) {
 	return s.put(&stream{io.NopCloser(bytes.NewReader(data)), len(data)})
 }

@@ -34,8 +34,7 @@ func TraceFile(data, runID string) string { return filepath.Join(Traces(data), T
 const TraceArtifact = "browser-trace"
 
 // A recorder keeps what a browser goes through for the owner, where that is wanted.
-// Nothing that fails in it changes the run. It is nil for a run that is
-// not traced.
+// Nothing that fails in it changes the run. It is nil for a run that is not traced.
 type recorder struct {
 	s       *Session
 	archive *TraceArchive
@@ -164,9 +163,9 @@ func (tr *tracing) checkpointed(o *opened, phase string) {
 }
 
 // capture keeps a picture of the page and what is on it after an action or a
-// checkpoint, beside the run: the reply does not wait for it. What was typed
-// is in neither: fields are covered, and elements have no values. Nothing is
-// taken while the owner has control, or of a page that does not answer.
+// checkpoint, beside the run: the reply does not wait for it. What was typed is in
+// neither: fields are covered, and elements have no values. Nothing is taken while the
+// owner has control, or of a page that does not answer.
 func (tr *tracing) capture(o *opened, label string) {
 	t := tr.recorder.Load()
 	if t == nil || tr.s.owner.Load() || !t.busy.CompareAndSwap(false, true) {

@@ -50,8 +50,8 @@ func unpack(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// The archive has all traces in order, pictures and snapshots beside
-// them, and a page that shows them; nothing is left of its parts.
+// The archive has all traces in order, pictures and snapshots beside them, and a page
+// that shows them; nothing is left of its parts.
 func TestArchive(t *testing.T) {
 	a, dir := begin(t)
 	a.Action(engine.Click, engine.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1})

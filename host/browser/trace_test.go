@@ -39,9 +39,9 @@ func (d *desk) evidence(t *testing.T) map[string]string {
 	return out
 }
 
-// The archive has the lines of what came of each verb, and evidence from
-// before the first one, after each, and of checkpoints. Nothing that was typed
-// is in it, sealed or plain.
+// The archive has the lines of what came of each verb, and evidence from before the
+// first one, after each, and of checkpoints. Nothing that was typed is in it, sealed or
+// plain.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)

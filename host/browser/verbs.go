@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// mark is a checkpoint of a session that the guest makes itself. With
-// done it is made.
+// mark is a checkpoint of a session that the guest makes itself. With done it is made.
 func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
 	s.establishment.checkpoint(r.Mark.Phase)
 	if o := s.current(); o != nil {

@@ -31,15 +31,16 @@ type Options struct {
 	// both to UID with mode 0700.
 	Profile string
 	Home    string
-	// UID and GID are who the browser is. A host that is root must give a pair that
-	// no other live browser has: at the end, whatever runs under it is killed . Another host leaves both zero, and the browser runs as the host does.
+	// UID and GID are who the browser is. A host that is root must give a pair that no
+	// other live browser has: at the end, whatever runs under it is killed. Another
+	// host leaves both zero, and the browser runs as the host does.
 	UID, GID int
 	// Proxy is where all of its traffic goes, http://host:port.
 	Proxy string
-	// Wrap changes the command before it is started, to put it into a network
-	// namespace of its own; Namespace says that it does so. The process that
-	// it starts must be the browser, or become it by exec. Attach is called with that
-	// process's id as soon as there is one; an error ends it, and is ErrUnsafe.
+	// Wrap changes the command before it is started, to put it into a network namespace
+	// of its own; Namespace says that it does so. The process that it starts must be
+	// the browser, or become it by exec. Attach is called with that process's id as
+	// soon as there is one; an error ends it, and is ErrUnsafe.
 	Wrap      func(*exec.Cmd) error
 	Attach    func(pid int) error
 	Namespace bool

@@ -29,8 +29,8 @@ const (
 // mostPlaces are remembered with their verdicts.
 const mostPlaces = 256
 
-// A Denial is what a browser was refused: run.browser_egress_denied. Host
-// is canonical, or "" when it was not the name of a host.
+// A Denial is what a browser was refused: run.browser_egress_denied. Host is canonical,
+// or "" when it was not the name of a host.
 type Denial struct {
 	Host    string
 	Port    uint16
@@ -46,9 +46,9 @@ type counters struct{ allowed, denied atomic.Int64 }
 // Counts are those until now.
 func (g *Gate) Counts() GateCounts { return GateCounts{g.count.allowed.Load(), g.count.denied.Load()} }
 
-// Verdict is why the run's browser was last denied a place, "" if it was not: what
-// it saw of a denied tunnel says nothing of that. The host is
-// canonical. Only the newest 256 places are known.
+// Verdict is why the run's browser was last denied a place, "" if it was not: what it
+// saw of a denied tunnel says nothing of that. The host is canonical. Only the newest
+// 256 places are known.
 func (g *Gate) Verdict(host string, port uint16) string {
 	return g.now.Load().denials.last(place{host, port})
 }

@@ -45,9 +45,9 @@ type download struct {
 	record *page.Download
 }
 
-// downloadBegan notes a file that a page offers. The browser gives it a name
-// of its own; what the page called it is only told. One that no tab is known to have
-// asked for, as when the page that did is gone already, is the active tab's.
+// downloadBegan notes a file that a page offers. The browser gives it a name of its
+// own; what the page called it is only told. One that no tab is known to have asked
+// for, as when the page that did is gone already, is the active tab's.
 func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	t := b.tabOf(cdp.FrameID(ev.FrameID))
 	if t == nil {

@@ -264,9 +264,8 @@ func without(flags []chromium.Flag, names ...string) []chromium.Flag {
 	return slices.DeleteFunc(flags, func(f chromium.Flag) bool { return slices.Contains(names, f.Name) })
 }
 
-// Whatever a page tries, no connection, no datagram and no look-up leaves
-// the browser but to its gate, in either mode; and the canaries see it all when
-// there is no gate.
+// Whatever a page tries, no connection, no datagram and no look-up leaves the browser
+// but to its gate, in either mode; and the canaries see it all when there is no gate.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	executable(t) // so that a kept result is that browser's

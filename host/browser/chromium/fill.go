@@ -16,9 +16,9 @@ import (
 // fillLimit is how long a text may be, in bytes.
 const fillLimit = 1 << 20
 
-// Fill focuses the node, selects what is in it and puts text in its place, in one
-// step and without key events. Line breaks become spaces in fields of one
-// line. page.ErrKind says that the node takes no text.
+// Fill focuses the node, selects what is in it and puts text in its place, in one step
+// and without key events. Line breaks become spaces in fields of one line. page.ErrKind
+// says that the node takes no text.
 func (ui *userInput) Fill(ctx context.Context, node page.Ref, text string) (page.Delivery, error) {
 	if len(text) > fillLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
@@ -66,9 +66,9 @@ func (ui *userInput) Enter(ctx context.Context, node page.Ref, secret string) (p
 	})
 }
 
-// Set changes a control through its native setter, then sends input and change.
-// These events are not trusted. page.ErrKind says that the node is no
-// control of that kind, page.ErrGone that it has no such option.
+// Set changes a control through its native setter, then sends input and change. These
+// events are not trusted. page.ErrKind says that the node is no control of that kind,
+// page.ErrGone that it has no such option.
 func (ui *userInput) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Delivery, error) {
 	given := map[string]any{}
 	switch {

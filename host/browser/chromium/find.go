@@ -27,8 +27,8 @@ type Binary struct {
 	Product string // Chromium, Google Chrome, …
 	Version string // 148.0.7778.167
 	Major   int
-	// Shell is true for the headless shell, which ignores one of the flags that keep it to its gate and so must
-	// not run outside of a network namespace.
+	// Shell is true for the headless shell, which ignores one of the flags that keep it
+	// to its gate and so must not run outside of a network namespace.
 	Shell bool
 }
 

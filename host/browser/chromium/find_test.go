@@ -113,8 +113,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// A configured path is final, and what is missing is said with what to do
-// about it.
+// A configured path is final, and what is missing is said with what to do about it.
 func TestFindRefuses(t *testing.T) {
 	dir := openDir(t)
 	write(t, filepath.Join(dir, "data"), "text", 0o644)

@@ -39,9 +39,9 @@ var libraryFlags = []Flag{
 	{Name: "use-mock-keychain"},
 }
 
-// arguments are the command line of a browser: the library's list with ours laid
-// over it, each name once. There is no debugging port, and the sandbox
-// is on unless the operator lets a browser be without one that has none here.
+// arguments are the command line of a browser: the library's list with ours laid over
+// it, each name once. There is no debugging port, and the sandbox is on unless the
+// operator lets a browser be without one that has none here.
 func arguments(o Options, sandboxed bool) []string {
 	flags := slices.Clone(libraryFlags)
 	if !smallSharedMemory() {
@@ -100,8 +100,8 @@ func (f Flag) String() string {
 	return "--" + f.Name + "=" + f.Value
 }
 
-// withheld are the browser's services that would call home or listen. A
-// second disable-features replaces the first, so this is the whole list.
+// withheld are the browser's services that would call home or listen. A second
+// disable-features replaces the first, so this is the whole list.
 const withheld = "Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter," +
 	"DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4," +
 	"NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch"
@@ -109,9 +109,9 @@ const withheld = "Translate,BlinkGenPropertyTrees,AutofillServerCommunication,Op
 // nowhere is an address at which nothing listens, and which the gate denies.
 const nowhere = "http://127.0.0.1:9"
 
-// Flags are the flags that a browser must be started with, each name once: those
-// that leave it the gate alone, and those that keep its own services quiet.
-// The window is in CSS pixels.
+// Flags are the flags that a browser must be started with, each name once: those that
+// leave it the gate alone, and those that keep its own services quiet. The window is in
+// CSS pixels.
 func Flags(proxy string, width, height int) []Flag {
 	flags := []Flag{
 		{"proxy-server", proxy},

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// The flags as they stand there, and those that quiet what Chromium 150
-// and 156 call beyond them, each name once, and nothing else.
+// The flags as they stand there, and those that quiet what Chromium 150 and 156 call
+// beyond them, each name once, and nothing else.
 func TestFlags(t *testing.T) {
 	const list = `--proxy-server=http://127.0.0.1:3128
 --proxy-bypass-list=<-loopback>

@@ -258,8 +258,7 @@ func TestSlowAndHuge(t *testing.T) {
 	})
 }
 
-// Connections beyond their number are closed at once, and the others are
-// served on.
+// Connections beyond their number are closed at once, and the others are served on.
 func TestConnectionLimit(t *testing.T) {
 	l := chromium.DefaultGateLimits()
 	l.Connections = 3

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
-// What the policy denies is neither looked up nor connected
-// to, whichever way the browser asks.
+// What the policy denies is neither looked up nor connected to, whichever way the
+// browser asks.
 func TestDenied(t *testing.T) {
 	n := &names{answers: map[string][]string{
 		"inner.example.com": {"127.0.0.1"}, "mixed.example.com": {"93.184.216.34 10.0.0.1"}, "meta.example.com": {"169.254.169.254"},
@@ -196,8 +196,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// Without a policy everything is denied; a run leaves nothing to the
-// next one.
+// Without a policy everything is denied; a run leaves nothing to the next one.
 func TestBindings(t *testing.T) {
 	one := serveSite(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "one") })
 	two := serveSite(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "two") })

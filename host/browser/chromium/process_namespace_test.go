@@ -27,8 +27,8 @@ func gated(t *testing.T, mode string) chromium.Options {
 	return o
 }
 
-// A browser behind its gate gets the gate's answer and nothing else; where
-// this host may make namespaces it has only a loopback interface.
+// A browser behind its gate gets the gate's answer and nothing else; where this host
+// may make namespaces it has only a loopback interface.
 func TestBehindTheGate(t *testing.T) {
 	modes := []string{chromium.ModeFlags}
 	if chromium.EgressMode() == chromium.ModeNamespace {

@@ -21,8 +21,8 @@ func (g *group) kill() {}
 
 func canView() error { return errSystem }
 
-// Leftovers ends the browsers that an earlier host left behind; there are
-// none on this system.
+// Leftovers ends the browsers that an earlier host left behind; there are none on this
+// system.
 func Leftovers(string) (ended, left int) { return 0, 0 }
 
 func strays(_, _ string, _ int) int { return 0 }

@@ -90,8 +90,8 @@ func descriptors(t *testing.T, pid int) map[string]string {
 	return all
 }
 
-// The command line is the library's list with ours laid over it, read from
-// the library itself.
+// The command line is the library's list with ours laid over it, read from the library
+// itself.
 func TestArgumentsAreTheLibrarys(t *testing.T) {
 	var library []string
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("/nonexistent"), chromedp.UserDataDir("/profile"),

@@ -26,8 +26,8 @@ import (
 // TabOptions say what a tab may load and what becomes of what it offers.
 type TabOptions struct {
 	// Allowed judges an address before it is loaded and after it was committed: nil,
-	// page.ErrScheme or page.ErrHost. nil allows what the scheme list does.
-	// It is called from any goroutine and returns at once.
+	// page.ErrScheme or page.ErrHost. nil allows what the scheme list does. It is
+	// called from any goroutine and returns at once.
 	Allowed func(url string) error
 	// Refused says why the proxy did not let a load through that failed: nil, or
 	// page.ErrHost. What a browser sees of a tunnel that was denied is no different

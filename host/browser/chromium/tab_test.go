@@ -268,8 +268,8 @@ func TestClickTurnedAway(t *testing.T) {
 	}
 }
 
-// A click counts where it arrives on what a page drew anew in the place of
-// what was looked at, if that is the same by name and nature, and not otherwise.
+// A click counts where it arrives on what a page drew anew in the place of what was
+// looked at, if that is the same by name and nature, and not otherwise.
 func TestClickOnWhatWasDrawnAnew(t *testing.T) {
 	for then, want := range map[string]bool{"<button>Save</button>": true, "<button><b>Save</b></button>": true, "<button>Delete</button>": false, "<a href=/form.html>Save</a>": false, "": false} {
 		tab, ctx := open(t, written(`<div id=root><button>Save</button></div><style>button,a{display:block;width:200px;height:40px}</style>`))

@@ -20,8 +20,8 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// connect serves CONNECT. The server is connected to before the browser is
-// told of it, and gets its first byte once what the tunnel begins with was read.
+// connect serves CONNECT. The server is connected to before the browser is told of it,
+// and gets its first byte once what the tunnel begins with was read.
 func (g *Gate) connect(b *bound, w http.ResponseWriter, r *http.Request) {
 	to, ok := authority(r.RequestURI)
 	if !ok || r.ContentLength != 0 {

@@ -79,9 +79,9 @@ const (
 	maxCollisions = 10
 )
 
-// Resolve chooses the element that a target means. Exactly one of the
-// results is not nil. The elements that it names get ids of id. Confidence below a
-// threshold is for the caller to refuse.
+// Resolve chooses the element that a target means. Exactly one of the results is not
+// nil. The elements that it names get ids of id. Confidence below a threshold is for
+// the caller to refuse.
 func (l *Look) Resolve(id *Identity, t *Target, o ResolveOptions) (*Found, *Miss) {
 	if t.Selector == nil {
 		return l.byID(id, t.ElementID, o)

@@ -15,9 +15,9 @@ const (
 )
 
 // Delta is the state change that a request has to cause, and where it comes from: the
-// request, or the verb. It is nil for a deferred one. n is the
-// element that the action works on as it was before the dispatch, or nil. The
-// predicates of a default have no target: they are about Scene.Self.
+// request, or the verb. It is nil for a deferred one. n is the element that the action
+// works on as it was before the dispatch, or nil. The predicates of a default have no
+// target: they are about Scene.Self.
 func Delta(r *Request, n *page.Node) (*Predicate, string) {
 	if r.Expect != nil {
 		if r.Verb != Navigate {

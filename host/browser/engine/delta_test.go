@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TestDelta: the default delta of every verb, and that a
-// declared one is taken, with navigate as a join.
+// TestDelta: the default delta of every verb, and that a declared one is taken, with
+// navigate as a join.
 func TestDefaultDelta(t *testing.T) {
 	const target = `"target":{"element_id":"el_1"}`
 	const moved = `{"any":[{"kind":"navigation"},{"kind":"navigation","same_document":true}]}`

@@ -13,8 +13,8 @@ import (
 
 // Do carries out one verb that works on a page: the actions, wait, expect, extract,
 // snapshot and screenshot. The reply is JSON that a guest may see once handles have
-// replaced what is sealed. Exactly one of the results is not nil. A second
-// call while one runs is surface_busy.
+// replaced what is sealed. Exactly one of the results is not nil. A second call while
+// one runs is surface_busy.
 func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	if !e.busy.CompareAndSwap(false, true) {
 		return nil, &Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}

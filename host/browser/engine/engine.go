@@ -39,8 +39,7 @@ type Secrets interface {
 // Files are what uploads come from.
 type Files interface {
 	// Stage makes private copies for the browser; release removes them, once their
-	// document or the surface has ended. It is
-	// called once.
+	// document or the surface has ended. It is called once.
 	Stage(ctx context.Context, files []File) (staged []StagedFile, release func(), refused *Refusal)
 }
 
@@ -87,9 +86,8 @@ type Options struct {
 	Keep func(page.Picture) (any, *Refusal)
 	// Download reports with false that it cannot be held now: it is handed over later.
 	Download func(page.Download) (told any, held bool)
-	// Signal is told of every finished action, Trace of every verb, both
-	// after its outcome is settled. Count raises a counter of the host. They return at
-	// once.
+	// Signal is told of every finished action, Trace of every verb, both after its
+	// outcome is settled. Count raises a counter of the host. They return at once.
 	Signal func(Signal)
 	Trace  func(Record)
 	Count  func(name string, labels ...string)

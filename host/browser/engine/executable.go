@@ -12,8 +12,8 @@ var interactive = []string{
 	"option", "radio", "scrollbar", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 }
 
-// Executable reports whether n can be a target at all. It is what the page
-// says of itself, and nothing more.
+// Executable reports whether n can be a target at all. It is what the page says of
+// itself, and nothing more.
 func Executable(n *page.Node) bool { return owns(n) || n.OwnHear || n.Listens || n.Cursor }
 
 // owns reports whether n answers by itself: it is a control, says it is one, can be

@@ -125,7 +125,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestHungPage: a page that answers nothing is a TIMEOUT, within the deadline . It is looked at again, and nothing is sent to it any more.
+// TestHungPage: a page that answers nothing is a TIMEOUT, within the deadline. It is
+// looked at again, and nothing is sent to it any more.
 func TestHungPage(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.hook = func(at string, _ int) error {

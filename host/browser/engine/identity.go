@@ -167,9 +167,8 @@ func (r record) alike(n *page.Node) bool {
 	return n.Role == r.role && n.Name == r.name && StableID(n) == r.stable
 }
 
-// StableID is what a developer called the element: its test attribute, its name, or
-// an id that does not look generated; "" for none. It is never made of text
-// or position.
+// StableID is what a developer called the element: its test attribute, its name, or an
+// id that does not look generated; "" for none. It is never made of text or position.
 func StableID(n *page.Node) string {
 	switch {
 	case n.TestID != "":

@@ -200,8 +200,8 @@ func (l *Look) innermost(hits []hit) []hit {
 	})
 }
 
-// promote makes a match the element that acts for it. ok is false when
-// there is none and one is needed.
+// promote makes a match the element that acts for it. ok is false when there is none
+// and one is needed.
 func (l *Look) promote(c Candidate, o ResolveOptions) (Candidate, bool) {
 	if o.acts() || o.Owner {
 		n, reason := l.owner(c.Node)

@@ -37,9 +37,9 @@ func (r *recovery) note(f *fault) {
 	r.last = f
 }
 
-// choose decides what to do about a failure, if anything: the next strategy of its
-// row that is permitted, within the budgets and not the same again.
-// The decision is a step of the trace, also when it is that there is none.
+// choose decides what to do about a failure, if anything: the next strategy of its row
+// that is permitted, within the budgets and not the same again. The decision is a step
+// of the trace, also when it is that there is none.
 func (r *recovery) choose(f *fault) (strategy string, permitted bool) {
 	r.note(f)
 	row := r.situation(f).Permitted()

@@ -105,8 +105,8 @@ type Settings struct {
 	Stale      time.Duration
 }
 
-// A Predicate is a condition on what a page shows, of depth at most 3
-// and with at most 16 leaves. Kind is "all", "any" or "not" for those of Of.
+// A Predicate is a condition on what a page shows, of depth at most 3 and with at most
+// 16 leaves. Kind is "all", "any" or "not" for those of Of.
 type Predicate struct {
 	Kind   string
 	Of     []Predicate

@@ -326,9 +326,8 @@ func (t *try) fault(r page.Readiness) *fault {
 	return t.reject(r.Fault)
 }
 
-// same compares an element as it was chosen with what the hit test found:
-// what it is, what a click on it does by nature, and where it is unless it was
-// scrolled.
+// same compares an element as it was chosen with what the hit test found: what it is,
+// what a click on it does by nature, and where it is unless it was scrolled.
 func same(was, is *page.Node, scrolled bool) bool {
 	if was.Role != is.Role || was.Name != is.Name || was.Tag != is.Tag || was.OwnHear != is.OwnHear ||
 		was.Submits != is.Submits || was.Leaves != is.Leaves {

@@ -55,8 +55,8 @@ const (
 	Unknown            Code = "UNKNOWN"
 )
 
-// A Result is the one envelope of actions. Members that are pointers or
-// slices are always in the JSON, as null or [].
+// A Result is the one envelope of actions. Members that are pointers or slices are
+// always in the JSON, as null or [].
 type Result struct {
 	ActionID           string       `json:"action_id"`
 	Action             Verb         `json:"action"`

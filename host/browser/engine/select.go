@@ -17,8 +17,8 @@ type choice struct {
 	many     []int // the places of several; nil: one
 }
 
-// selectFits finds the option. A control without options is none; an
-// option that is not there yet may come.
+// selectFits finds the option. A control without options is none; an option that is not
+// there yet may come.
 func selectFits(a *act, n *page.Node) *fault {
 	if a.req.Select.Many != nil {
 		return selectSeveral(a, n)

@@ -93,9 +93,9 @@ var moves = map[string][]string{
 	Pending:    {Verified, Failed},
 }
 
-// CanMove reports whether an action may go from one state to another, within one
-// pass. Resolved to pending is for a delta that held already. A recovery
-// cycle enters resolved again from every state that is not final.
+// CanMove reports whether an action may go from one state to another, within one pass.
+// Resolved to pending is for a delta that held already. A recovery cycle enters
+// resolved again from every state that is not final.
 func CanMove(from, to string, newCycle bool) bool {
 	if newCycle && to == Resolved {
 		return from != Verified && from != Failed

@@ -317,8 +317,9 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// strategyTable is the strategies of recovery with their gates. Columns: code, detail, flags (d dispatched, a
-// again, i by id, r rebind, A alternates, m more modes), then what is permitted.
+// strategyTable is the strategies of recovery with their gates. Columns: code, detail,
+// flags (d dispatched, a again, i by id, r rebind, A alternates, m more modes), then
+// what is permitted.
 const strategyTable = `
 ELEMENT_NOT_FOUND - - state_refresh,re_resolve
 STALE_REFERENCE - - re_resolve,state_refresh

@@ -18,8 +18,8 @@ const (
 	ControlAdjustment = "ControlAdjustment"
 )
 
-// verbs is the table of verbs. A verb without a category reads, waits
-// or manages the surface. An empty effect leaves the answer to the handler.
+// verbs is the table of verbs. A verb without a category reads, waits or manages the
+// surface. An empty effect leaves the answer to the handler.
 var verbs = map[Verb]struct {
 	category   string
 	annotation string

@@ -44,8 +44,8 @@ func (p *proof) held() *Verdict {
 	return s.Evaluate(p.delta)
 }
 
-// judge says whether a look proves the delta: it holds, and it came about.
-// What only has to hold, and may have held all along, is left to already.
+// judge says whether a look proves the delta: it holds, and it came about. What only
+// has to hold, and may have held all along, is left to already.
 func (p *proof) judge(now *Look) bool {
 	v := p.scene(now).Evaluate(p.delta)
 	var before *Verdict

@@ -400,8 +400,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// Temporary profiles go with their browser, and those of a host that
-// was killed with the next host's start.
+// Temporary profiles go with their browser, and those of a host that was killed with
+// the next host's start.
 func TestTemporary(t *testing.T) {
 	s := newStage(t, nil)
 	r := s.request("c", "p")

@@ -34,9 +34,8 @@ func badName() *engine.Refusal {
 	return &engine.Refusal{Code: "profile_name_invalid", Verb: engine.Open, Message: "profile name required, must be [A-Za-z0-9_-]+"}
 }
 
-// Name is the first of the names that is one: of the request, of the owner's
-// setting, of the manifest, and the id of the connection. It is not
-// rewritten to fit.
+// Name is the first of the names that is one: of the request, of the owner's setting,
+// of the manifest, and the id of the connection. It is not rewritten to fit.
 func Name(request, setting, manifest, connection string) string {
 	for _, name := range []string{request, setting, manifest} {
 		if name != "" {

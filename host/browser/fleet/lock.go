@@ -13,9 +13,9 @@ import (
 // lockEvery is how often a lock that somebody has is tried again.
 const lockEvery = 50 * time.Millisecond
 
-// lock takes the lock of a profile, which the file that it returns holds
-// until it is closed. It waits until ctx ends, and then refuses with
-// profile_in_use; waiting is called once before it does.
+// lock takes the lock of a profile, which the file that it returns holds until it is
+// closed. It waits until ctx ends, and then refuses with profile_in_use; waiting is
+// called once before it does.
 func (f *folders) lock(ctx context.Context, connection, name string, waiting func()) (*os.File, error) {
 	file, err := f.root.OpenFile(filepath.Join(connection, ".lock-"+name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

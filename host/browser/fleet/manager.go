@@ -134,8 +134,8 @@ func (m *Manager) Facts() Facts {
 	return f
 }
 
-// Forget ends the browsers that a connection left and removes its profiles.
-// A profile that a run has is profile_in_use.
+// Forget ends the browsers that a connection left and removes its profiles. A profile
+// that a run has is profile_in_use.
 func (m *Manager) Forget(ctx context.Context, connection string) error {
 	m.mu.Lock()
 	for s := range m.live {
@@ -205,10 +205,9 @@ func (m *Manager) refusal(err error) *engine.Refusal {
 
 var errClosing = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "the host is stopping"}
 
-// Acquire gives a run a browser, step by step; a step that fails leaves
-// nothing of the later ones. It takes at most the queue time of 120 s and two
-// starts of 30 s. The error is an *action.Refusal, or ctx's own. Release ends what
-// it gives.
+// Acquire gives a run a browser, step by step; a step that fails leaves nothing of the
+// later ones. It takes at most the queue time of 120 s and two starts of 30 s. The
+// error is an *action.Refusal, or ctx's own. Release ends what it gives.
 func (m *Manager) Acquire(ctx context.Context, r Request) (*Surface, error) {
 	if refused := CheckName(r.Profile); refused != nil {
 		return nil, refused

@@ -50,8 +50,8 @@ type Kind struct {
 	Trusted bool
 }
 
-// A Gate is the listener that all traffic of one browser goes through. One
-// that is not bound denies everything.
+// A Gate is the listener that all traffic of one browser goes through. One that is not
+// bound denies everything.
 type Gate interface {
 	// Lost is closed when it does not serve any more.
 	Lost() <-chan struct{}

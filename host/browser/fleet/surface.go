@@ -10,9 +10,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A State is where a surface is in its life. It is computed from facts
-// each time it is asked for, so that an event that was missed cannot leave a dead
-// surface ready.
+// A State is where a surface is in its life. It is computed from facts each time it is
+// asked for, so that an event that was missed cannot leave a dead surface ready.
 type State string
 
 // The states.
@@ -49,8 +48,8 @@ const (
 	EventReleased    = "run.browser_surface_released"
 )
 
-// A Probe says whether a browser and its page answer. Detail is written by
-// the host: at most 200 characters without addresses, paths or process ids.
+// A Probe says whether a browser and its page answer. Detail is written by the host: at
+// most 200 characters without addresses, paths or process ids.
 type Probe struct {
 	OK     bool   `json:"ok"`
 	Code   string `json:"code,omitempty"`
@@ -235,9 +234,8 @@ func (s *Surface) Lose(p Probe) {
 	s.m.work.Go(func() { s.Release(context.Background()) })
 }
 
-// Release ends the lease exactly once, gracefully unless the browser is
-// lost, and returns when nothing of it is left. It may be called again, and waits
-// then.
+// Release ends the lease exactly once, gracefully unless the browser is lost, and
+// returns when nothing of it is left. It may be called again, and waits then.
 func (s *Surface) Release(ctx context.Context) {
 	s.mu.Lock()
 	first := !s.closing
@@ -291,8 +289,8 @@ func Interval(d time.Duration) time.Duration {
 }
 
 // Watch probes the surface while an interaction is watched, until ctx ends or the
-// surface is lost. It probes at once, then every interval. told hears
-// the first result and each change; it returns at once.
+// surface is lost. It probes at once, then every interval. told hears the first result
+// and each change; it returns at once.
 //
 // Until a probe has passed, a page that is silent is unavailable and nothing more:
 // only the browser's own silence is a loss then. After that its silence is one too,
@@ -348,8 +346,8 @@ func (s *Surface) browserAnswers(ctx context.Context) bool {
 	return false
 }
 
-// Probe asks once whether the surface is there and answers. It changes
-// nothing but what Fault says of a browser that is known to be gone.
+// Probe asks once whether the surface is there and answers. It changes nothing but what
+// Fault says of a browser that is known to be gone.
 func (s *Surface) Probe(ctx context.Context) Probe {
 	if fault := s.Fault(); fault != nil {
 		return *fault

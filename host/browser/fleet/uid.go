@@ -11,10 +11,9 @@ import (
 	"sync"
 )
 
-// uids gives each connection a uid of its own. The assignment lies beside
-// the connection's profiles, whose files have that owner, and goes with them.
-// Uids of the pool, for processes that belong to nobody yet, come from the other
-// end of the range.
+// uids gives each connection a uid of its own. The assignment lies beside the
+// connection's profiles, whose files have that owner, and goes with them. Uids of the
+// pool, for processes that belong to nobody yet, come from the other end of the range.
 type uids struct {
 	first, last int // 0, 0: browsers run as the host itself
 

@@ -111,10 +111,9 @@ func (m *Manager) keep(ctx context.Context, p *process) bool {
 	return true
 }
 
-// quiet ends what lingers of a connection with other profiles than the requested
-// one: its uid is about to have another browser, and the end of either is the end of
-// all that the uid runs. Where browsers run as the host itself nothing is
-// ended by its uid.
+// quiet ends what lingers of a connection with other profiles than the requested one:
+// its uid is about to have another browser, and the end of either is the end of all
+// that the uid runs. Where browsers run as the host itself nothing is ended by its uid.
 func (m *Manager) quiet(ctx context.Context, r Request) {
 	if m.uids.first == 0 {
 		return

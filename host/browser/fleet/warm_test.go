@@ -124,9 +124,9 @@ func TestBlank(t *testing.T) {
 	})
 }
 
-// The end of a browser kills all that its uid runs. One that lingers
-// shares its uid with no other: temporary profiles have one of the pool, and another
-// profile of the connection waits for its end.
+// The end of a browser kills all that its uid runs. One that lingers shares its uid
+// with no other: temporary profiles have one of the pool, and another profile of the
+// connection waits for its end.
 func TestLingerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, func(o *fleet.Options) { o.Linger, o.FirstUID, o.LastUID = time.Minute, 207000, 207003 })

@@ -11,8 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Each way to lose a surface is noticed at once, counts
-// once, and frees what it held.
+// Each way to lose a surface is noticed at once, counts once, and frees what it held.
 func TestLost(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -38,8 +38,8 @@ type Browser interface {
 	Close(ctx context.Context) error
 }
 
-// A Screen is the active tab as an owner works with it. It has its own
-// way to the page: nothing here passes through the engine.
+// A Screen is the active tab as an owner works with it. It has its own way to the page:
+// nothing here passes through the engine.
 type Screen interface {
 	// Cast sends pictures until ctx ends: the newest one wins, sent is called from
 	// one goroutine and returns at once. It follows the active tab through
@@ -66,8 +66,7 @@ type Screen interface {
 	Click(ctx context.Context, node Ref) error
 	FocusOn(ctx context.Context, node Ref) error
 	Selection(ctx context.Context) (string, error)
-	// Choosing is true while the page waits for files; Choose gives it them,
-	// or none.
+	// Choosing is true while the page waits for files; Choose gives it them, or none.
 	Choosing() bool
 	Choose(ctx context.Context, paths []string) error
 	Navigate(ctx context.Context, do string) error // back, forward, reload or stop

@@ -57,10 +57,9 @@ type Node struct {
 	InView  bool `json:"in_view,omitempty"` // at least half of the box is in the viewport
 	Hovered bool `json:"hovered,omitempty"`
 
-	// What makes it executable. Native is a control, link, summary or
-	// editable content; Listens an own or inherited pointer or key listener below
-	// body; Cursor cursor:pointer; Tabbable a tabindex; Labels the control that it
-	// labels.
+	// What makes it executable. Native is a control, link, summary or editable content;
+	// Listens an own or inherited pointer or key listener below body; Cursor
+	// cursor:pointer; Tabbable a tabindex; Labels the control that it labels.
 	Native  bool `json:"native,omitempty"`
 	Listens bool `json:"listens,omitempty"`
 	OwnHear bool `json:"own_hear,omitempty"` // the listener is its own
@@ -196,7 +195,8 @@ type Observation struct {
 	Arrived    time.Time
 
 	Document string // changes with every new document of the main frame
-	// Revision never decreases within a surface and rises when its structure, its text or its state changes.
+	// Revision never decreases within a surface and rises when its structure, its text
+	// or its state changes.
 	Revision    int64
 	Digests     Digests
 	Fingerprint string // of the path, the structure and the text

@@ -27,8 +27,8 @@ type inbox struct {
 
 func (b *inbox) init() { b.wake = make(chan struct{}, 1) }
 
-// put adds a message; when the inbox is full moves go first. It reports
-// false when there was no room.
+// put adds a message; when the inbox is full moves go first. It reports false when
+// there was no room.
 func (b *inbox) put(m message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
-// What a message becomes. Points are pixels of a picture of half the
-// size.
+// What a message becomes. Points are pixels of a picture of half the size.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -115,8 +114,8 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// At most 200 a second, in order, moves coalesced; a page that hangs
-// costs two seconds each, drops moves first, and the owner is told.
+// At most 200 a second, in order, moves coalesced; a page that hangs costs two seconds
+// each, drops moves first, and the owner is told.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How long control lasts. That its connection dropped ends it after
-// ResumeLife, with the session.
+// How long control lasts. That its connection dropped ends it after ResumeLife, with
+// the session.
 const (
 	LeaseIdle = 10 * time.Minute
 	LeaseLife = 60 * time.Minute

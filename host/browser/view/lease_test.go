@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
-// One has control; it is taken when the guest's verb is over; others
-// wait until it is free.
+// One has control; it is taken when the guest's verb is over; others wait until it is
+// free.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -103,8 +103,8 @@ func TestLeaseEnds(t *testing.T) {
 	})
 }
 
-// A lease that never came, because the interaction was over before the
-// guest's verb was, is given back.
+// A lease that never came, because the interaction was over before the guest's verb
+// was, is given back.
 func TestLeaseGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

@@ -45,8 +45,8 @@ func TestHeader(t *testing.T) {
 	})
 }
 
-// Whoever comes sees a picture though the page is still; the newest
-// frame wins, and none is sent before the one before it was acknowledged.
+// Whoever comes sees a picture though the page is still; the newest frame wins, and
+// none is sent before the one before it was acknowledged.
 func TestNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -74,8 +74,8 @@ func TestNewestWins(t *testing.T) {
 	})
 }
 
-// The rates, the qualities, and the still after a rest, which does not
-// ask for the next one.
+// The rates, the qualities, and the still after a rest, which does not ask for the next
+// one.
 func TestRates(t *testing.T) {
 	for mode, want := range map[string]struct {
 		rate float64
@@ -182,8 +182,8 @@ func TestCastLife(t *testing.T) {
 	})
 }
 
-// Those who only watch do not see what is secret, in any picture, and get
-// none when the host cannot tell where it is.
+// Those who only watch do not see what is secret, in any picture, and get none when the
+// host cannot tell where it is.
 func TestCovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -285,8 +285,8 @@ func TestWatchersOnlyWatch(t *testing.T) {
 	})
 }
 
-// A viewer that acknowledges nothing costs nothing: ten minutes of
-// frames, memory flat within 2 MB.
+// A viewer that acknowledges nothing costs nothing: ten minutes of frames, memory flat
+// within 2 MB.
 func TestStalledViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

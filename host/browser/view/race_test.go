@@ -80,9 +80,9 @@ func (g *guarded) Input(ctx context.Context, in page.Input) error {
 	return g.screen.Input(ctx, in)
 }
 
-// Three viewers of two owners take, use, give back and drop control
-// while the connector works, each as fast as it can: never do two have it, never
-// does a verb run beside it, and no input comes without it.
+// Three viewers of two owners take, use, give back and drop control while the connector
+// works, each as fast as it can: never do two have it, never does a verb run beside it,
+// and no input comes without it.
 func TestLeaseRaces(t *testing.T) {
 	r := &room{t: t, views: view.New(), screen: newScreen(), surface: &surface{}}
 	defer r.views.Close()

@@ -45,9 +45,8 @@ type replay struct {
 	key string
 }
 
-// Mint makes a view, or repeats the answer of a request with the same key.
-// The error is a *Refusal. That the run exists, and that the owner may, is the
-// caller's business.
+// Mint makes a view, or repeats the answer of a request with the same key. The error is
+// a *Refusal. That the run exists, and that the owner may, is the caller's business.
 func (v *Views) Mint(q Mint) (Minted, error) {
 	if q.Mode != ModeView && q.Mode != ModeControl || q.Owner == "" {
 		return Minted{}, refuse(CodeRequest, "The mode of a view is view or control.")
@@ -213,8 +212,8 @@ func (s *session) facts() map[string]any {
 	return data
 }
 
-// Failed records that a dashboard could not reach a view. It reports false
-// for a view that the owner did not mint.
+// Failed records that a dashboard could not reach a view. It reports false for a view
+// that the owner did not mint.
 func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	s := v.find(owner, run, viewID)
 	if s == nil {
@@ -237,8 +236,8 @@ func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 // token.
 const firstMessage = 10 * time.Second
 
-// An opening is the first message of a connection: a token, or the secret
-// of a connection that dropped. Stills asks for pictures that do not move.
+// An opening is the first message of a connection: a token, or the secret of a
+// connection that dropped. Stills asks for pictures that do not move.
 type opening struct {
 	Type          string `json:"type"`
 	Token         string `json:"token"`

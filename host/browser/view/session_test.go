@@ -55,8 +55,8 @@ func TestMintRefusals(t *testing.T) {
 	r.mint(view.Mint{Mode: view.ModeView}) // nothing needs to be pending
 }
 
-// A token opens one connection, for its owner session and run, within
-// a minute; what it opens nothing with says nothing.
+// A token opens one connection, for its owner session and run, within a minute; what it
+// opens nothing with says nothing.
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -181,8 +181,8 @@ func TestRedeemRace(t *testing.T) {
 	}
 }
 
-// A dropped connection comes back with its secret, which works once, within
-// 30 s; a second connection closes the first.
+// A dropped connection comes back with its secret, which works once, within 30 s; a
+// second connection closes the first.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

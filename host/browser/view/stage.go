@@ -10,10 +10,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How pictures are taken. Every frame is asked for: a browser that skips
-// frames skips the last one too, and a page that changes once would be shown as it
-// was. While all only watch, the cast is stopped after each picture for as long as
-// the next one is not due; its start brings the page as it is.
+// How pictures are taken. Every frame is asked for: a browser that skips frames skips
+// the last one too, and a page that changes once would be shown as it was. While all
+// only watch, the cast is stopped after each picture for as long as the next one is not
+// due; its start brings the page as it is.
 const (
 	watchQuality   = 50
 	controlQuality = 60

@@ -91,9 +91,9 @@ func (v *Views) run(id string) *Run {
 	return v.runs[id]
 }
 
-// A Conn is one connection of a viewer, which carries whole messages. Read
-// is called from one goroutine and Write from another; Close may be called from any
-// goroutine and more than once, and ends both.
+// A Conn is one connection of a viewer, which carries whole messages. Read is called
+// from one goroutine and Write from another; Close may be called from any goroutine and
+// more than once, and ends both.
 type Conn interface {
 	// Read returns the next message; it belongs to the caller. Whoever makes the Conn
 	// bounds a message at MaxMessage.
