@@ -286,9 +286,9 @@ func TestOwnersClickDuringPictures(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := logged(t, ctx, tab, "click"); strings.Count(got, "click") != 3*(i+1) {
-			t.Fatalf("round %d: %d clicks arrived", i, strings.Count(got, "click"))
-		}
+		until(t, shared.browser, fmt.Sprintf("all clicks of round %d arrived", i), func() bool {
+			return strings.Count(logged(t, ctx, tab, "click"), "click") == 3*(i+1)
+		})
 		if got, err := shared.browser.Eval(ctx, `screen.width + " " + screen.height + " " + innerWidth`); err != nil || got != fmt.Sprintf("%q", fmt.Sprintf("390 %d 980", v.Height)) {
 			t.Fatalf("round %d: the page is %s, %v", i, got, err)
 		}
