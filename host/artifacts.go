@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host/browser"
-
 	"github.com/sluicehost/sluice/store"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/browser"
-
 	"github.com/sluicehost/sluice/store"
 )
 

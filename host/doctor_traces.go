@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-
 	"github.com/sluicehost/sluice/store"
 )
 

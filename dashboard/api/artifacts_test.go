@@ -14,7 +14,6 @@ import (
 	"github.com/sluicehost/sluice/dashboard/control"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/store"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
 	"github.com/sluicehost/sluice/host/network"

@@ -27,7 +27,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/fleet"
-
 	"github.com/sluicehost/sluice/host/network"
 )
 

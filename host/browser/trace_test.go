@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 

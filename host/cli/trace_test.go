@@ -12,7 +12,6 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/store"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 

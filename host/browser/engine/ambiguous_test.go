@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/engine"
-
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
