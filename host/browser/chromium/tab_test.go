@@ -26,10 +26,6 @@ var shared struct {
 	server  *httptest.Server
 	stop    func()
 	err     error
-
-	spare   page.Tab // of the table of tests that ran last
-	table   string
-	spareOf string // the case that has it
 }
 
 // allowed is what the tabs of the shared browser may load.
@@ -111,8 +107,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open is a tab that shows a page of testdata: one of its own, but for the cases of a
-// table, of which each is shown a page in the tab of the one before.
+// open is a tab of its own that shows a page of testdata.
 func open(t *testing.T, address string) (page.Tab, context.Context) {
 	t.Helper()
 	shared.once.Do(shareBrowser)
@@ -121,31 +116,14 @@ func open(t *testing.T, address string) (page.Tab, context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
-	table, _, of := strings.Cut(t.Name(), "/")
-	tab := shared.spare
-	if of = of && strings.HasPrefix(address, written("")); !of || tab == nil || shared.table != table || shared.spareOf == t.Name() {
-		var err error
-		if tab, err = shared.browser.NewTab(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if of && shared.spareOf != t.Name() && shared.spare != tab {
-		if shared.spare != nil {
-			closeTab(shared.spare)
-		}
-		shared.spare, shared.table = tab, table
-	}
-	if shared.spare == tab {
-		shared.spareOf = t.Name()
+	tab, err := shared.browser.NewTab(ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if of && shared.spare == tab && !t.Failed() && tab.Facts().Dialog == nil {
-			return
-		}
-		if shared.spare == tab {
-			shared.spare = nil
-		}
-		closeTab(tab)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = tab.Close(ctx)
 	})
 	if address != "" {
 		if !strings.Contains(address, "://") {
@@ -156,12 +134,6 @@ func open(t *testing.T, address string) (page.Tab, context.Context) {
 		}
 	}
 	return tab, ctx
-}
-
-func closeTab(tab page.Tab) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	_ = tab.Close(ctx)
 }
 
 // written is the address of a page with this body.
