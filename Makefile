@@ -45,7 +45,7 @@ soak: ## long crash, power cut, bit flip, full disk and flaky page campaigns, wi
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	@rm -f .cache/score
 	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus' ./store/badger ./host/backup ./tests/crash ./host/browser/chromium ./tests/browsing/corpus; \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|AttackPages' ./store/badger ./host/backup ./tests/crash ./host/browser ./host/browser/chromium ./tests/browsing/corpus; \
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)

@@ -39,7 +39,7 @@ func (h *Host) find(ctx context.Context) (chromium.Binary, error) {
 	return b, err
 }
 
-// start is the surface.Starter of real browsers.
+// start is the fleet.Starter of real browsers.
 func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, error) {
 	binary, err := h.find(ctx)
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *fence) mayDownload() bool {
 	return may != nil && (*may)()
 }
 
-// open is the surface.GateOpener of real gates.
+// open is the fleet.GateOpener of real gates.
 func (h *Host) open(context.Context, int) (fleet.Gate, error) {
 	g, err := chromium.OpenGate(chromium.GateOptions{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
 	if err != nil {
@@ -228,7 +228,7 @@ func (h *Host) open(context.Context, int) (fleet.Gate, error) {
 	return &fence{Gate: g}, nil
 }
 
-// Lost implements surface.Gate.
+// Lost implements fleet.Gate.
 func (f *fence) Lost() <-chan struct{} { return f.Dead() }
 
 // Bind puts the browser under the policy of a run.
@@ -237,7 +237,7 @@ func (f *fence) Bind(b chromium.GateBinding) {
 	f.Gate.Bind(b)
 }
 
-// Unbind implements surface.Gate.
+// Unbind implements fleet.Gate.
 func (f *fence) Unbind() {
 	f.policy.Store(nil)
 	f.saves.Store(nil)

@@ -37,7 +37,7 @@ type Options struct {
 	Max   int    // surfaces at once; 0 is DefaultMax
 	Start Starter
 	Open  GateOpener
-	Check Checker // nil: driver.Probe
+	Check Checker // nil: chromium.Probe
 	// Patience is how long to wait for what takes so long on an idle machine; nil is
 	// patience.For.
 	Patience func(time.Duration) time.Duration
@@ -207,7 +207,7 @@ var errClosing = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Me
 
 // Acquire gives a run a browser, step by step; a step that fails leaves nothing of the
 // later ones. It takes at most the queue time of 120 s and two starts of 30 s. The
-// error is an *action.Refusal, or ctx's own. Release ends what it gives.
+// error is an *engine.Refusal, or ctx's own. Release ends what it gives.
 func (m *Manager) Acquire(ctx context.Context, r Request) (*Surface, error) {
 	if refused := CheckName(r.Profile); refused != nil {
 		return nil, refused

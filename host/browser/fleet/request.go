@@ -25,7 +25,7 @@ type Request struct {
 }
 
 // A Starter starts one browser and returns when it can be asked something. It
-// leaves nothing behind when it fails. A *action.Refusal among its errors is the
+// leaves nothing behind when it fails. A *engine.Refusal among its errors is the
 // guest's to see; everything else becomes surface_start_failed. page.ErrLost among
 // them says that the process ended by itself.
 type Starter func(ctx context.Context, o StartOptions) (page.Browser, error)
