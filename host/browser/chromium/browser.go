@@ -346,15 +346,3 @@ func (b *Browser) Facts() Facts {
 	}
 	return f
 }
-
-// Check starts a browser, as doctor does, and ends it again.
-func Check(ctx context.Context, o Options) (Facts, error) {
-	b, err := Start(ctx, o)
-	if err != nil {
-		return Facts{}, err
-	}
-	facts := b.Facts()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*gracefulLimit)
-	defer cancel()
-	return facts, b.Close(ctx)
-}
