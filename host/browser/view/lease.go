@@ -75,8 +75,8 @@ func (r *Run) taken(ctx context.Context, s *session, screen page.Screen) {
 		r.lease.until = time.Now().Add(LeaseLife)
 		r.lease.idle = time.AfterFunc(LeaseIdle, func() { r.endLease(s) })
 		r.lease.life = time.AfterFunc(LeaseLife, func() { r.endLease(s) })
-		if r.stage != nil {
-			r.stage.look()
+		if r.broadcast != nil {
+			r.broadcast.look()
 		}
 	}
 	r.mu.Unlock()
@@ -158,8 +158,8 @@ func (r *Run) released(screen page.Screen, guest *page.Viewport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free()
-	if r.stage != nil {
-		r.stage.look()
+	if r.broadcast != nil {
+		r.broadcast.look()
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *Run) resize(screen page.Screen, v page.Viewport) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stage != nil {
-		r.stage.again()
+	if r.broadcast != nil {
+		r.broadcast.again()
 	}
 }

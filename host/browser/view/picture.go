@@ -106,7 +106,7 @@ func (r readings) since(at time.Time) []reading {
 // one after it, so a box that moved covers all that lies between its two places;
 // without a recent reading before it, or any after it, the picture is not shown.
 // It returns nil then, and another picture has been asked for.
-func (s *stage) forWatchers(p *picture) []byte {
+func (s *broadcast) forWatchers(p *picture) []byte {
 	p.hidden.Lock()
 	defer p.hidden.Unlock()
 	if p.tried {

@@ -21,7 +21,7 @@ type Run struct {
 
 	mu          sync.Mutex // guards what follows
 	screen      page.Screen
-	stage       *stage // while there are viewers
+	broadcast       *broadcast // while there are viewers
 	interaction pending
 	assistances map[string]bool // open, with operate_attachment
 	viewers     map[*viewer]bool
@@ -51,11 +51,11 @@ func (r *Run) Down(reason string) {
 	r.screen = nil
 	uploads := r.uploads
 	r.uploads = nil
-	stage := r.stage
-	r.stage = nil
+	casting := r.broadcast
+	r.broadcast = nil
 	r.mu.Unlock()
-	if stage != nil {
-		stage.close()
+	if casting != nil {
+		casting.close()
 	}
 	r.views.endAll(r, func(*session) bool { return true }, CloseDone, reason)
 	for _, u := range uploads {
@@ -195,11 +195,11 @@ func (r *Run) enter(w *viewer) bool {
 		return false
 	}
 	r.viewers[w] = true
-	if r.stage == nil {
-		r.stage = newStage(r, r.screen)
-		r.stage.start(&r.views.work)
+	if r.broadcast == nil {
+		r.broadcast = newBroadcast(r, r.screen)
+		r.broadcast.start(&r.views.work)
 	}
-	r.stage.look()
+	r.broadcast.look()
 	return true
 }
 
@@ -207,18 +207,18 @@ func (r *Run) enter(w *viewer) bool {
 func (r *Run) leave(w *viewer) {
 	r.mu.Lock()
 	delete(r.viewers, w)
-	stage := r.stage
+	casting := r.broadcast
 	if len(r.viewers) == 0 {
-		r.stage = nil
+		r.broadcast = nil
 	} else {
-		if stage != nil {
+		if casting != nil {
 			stage.look()
 		}
 		stage = nil
 	}
 	r.mu.Unlock()
-	if stage != nil {
-		stage.close()
+	if casting != nil {
+		casting.close()
 	}
 }
 

@@ -175,7 +175,7 @@ func (w *viewer) due() []outgoing {
 // picture is the one to send now, or how long to wait for it.
 func (w *viewer) picture() (*picture, time.Duration) {
 	w.run.mu.Lock()
-	stage := w.run.stage
+	stage := w.run.broadcast
 	every := watchRate
 	if w.run.lease.state == leaseHeld && w.run.lease.holder == w.session {
 		every = controlRate
@@ -206,7 +206,7 @@ func (w *viewer) bytes(p *picture) []byte {
 		return p.message
 	}
 	w.run.mu.Lock()
-	stage := w.run.stage
+	stage := w.run.broadcast
 	w.run.mu.Unlock()
 	var b []byte
 	if stage != nil {
@@ -248,12 +248,12 @@ func (r *Run) standing(s *session) outgoing {
 	if held == "yours" {
 		m["lease_until"] = r.lease.until.UnixMilli()
 	}
-	if r.stage == nil {
+	if r.broadcast == nil {
 		return m
 	}
-	r.stage.mu.Lock()
-	defer r.stage.mu.Unlock()
-	f := r.stage.facts
+	r.broadcast.mu.Lock()
+	defer r.broadcast.mu.Unlock()
+	f := r.broadcast.facts
 	m["host"], m["title"], m["choosing"] = clean(f.Host, 255), f.title, f.choosing
 	m["viewport"] = map[string]any{"width": f.viewport.Width, "height": f.viewport.Height, "mobile": f.viewport.Mobile}
 	if d := f.Dialog; d != nil {

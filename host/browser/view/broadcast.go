@@ -28,9 +28,9 @@ const (
 	maxPicture     = 16 << 20
 )
 
-// A stage takes pictures of a surface for as long as somebody looks. It keeps the
+// A broadcast takes pictures of a surface for as long as somebody looks. It keeps the
 // newest one, and those that it compares with.
-type stage struct {
+type broadcast struct {
 	r      *Run
 	screen page.Screen
 	ctx    context.Context
@@ -59,8 +59,8 @@ type facts struct {
 	choosing bool
 }
 
-func newStage(r *Run, screen page.Screen) *stage {
-	s := &stage{r: r, screen: screen, kick: make(chan struct{}, 1), idle: make(chan struct{}, 1)}
+func newBroadcast(r *Run, screen page.Screen) *broadcast {
+	s := &broadcast{r: r, screen: screen, kick: make(chan struct{}, 1), idle: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.quiet = time.AfterFunc(time.Hour, s.still)
 	s.quiet.Stop()
@@ -69,12 +69,12 @@ func newStage(r *Run, screen page.Screen) *stage {
 	return s
 }
 
-func (s *stage) close() {
+func (s *broadcast) close() {
 	s.cancel()
 	s.quiet.Stop()
 }
 
-func (s *stage) start(work *sync.WaitGroup) {
+func (s *broadcast) start(work *sync.WaitGroup) {
 	work.Go(s.film)
 	work.Go(s.stills)
 	work.Go(s.follow)
@@ -82,10 +82,10 @@ func (s *stage) start(work *sync.WaitGroup) {
 
 // still asks for a still; again has the cast begin anew, look too if another one is
 // wanted. The callers of look and again hold Run.mu.
-func (s *stage) still() { signal(s.kick) }
+func (s *broadcast) still() { signal(s.kick) }
 
 // another asks for a picture in the place of one that could not be shown.
-func (s *stage) another(after time.Duration) {
+func (s *broadcast) another(after time.Duration) {
 	s.mu.Lock()
 	s.anew = true
 	s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *stage) another(after time.Duration) {
 	time.AfterFunc(after, s.still)
 }
 
-func (s *stage) again() {
+func (s *broadcast) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastCast = nil
@@ -106,7 +106,7 @@ func (s *stage) again() {
 	s.still()
 }
 
-func (s *stage) look() {
+func (s *broadcast) look() {
 	want := s.r.want()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *Run) want() page.Cast {
 }
 
 // film runs the cast, and runs it anew when another one is wanted.
-func (s *stage) film() {
+func (s *broadcast) film() {
 	for s.ctx.Err() == nil {
 		s.r.mu.Lock()
 		want := s.r.want()
@@ -170,7 +170,7 @@ func (s *stage) film() {
 	}
 }
 
-func (s *stage) rest(stop context.CancelFunc, until chan struct{}, most time.Duration) {
+func (s *broadcast) rest(stop context.CancelFunc, until chan struct{}, most time.Duration) {
 	defer stop()
 	t := time.NewTimer(most)
 	defer t.Stop()
@@ -182,7 +182,7 @@ func (s *stage) rest(stop context.CancelFunc, until chan struct{}, most time.Dur
 }
 
 // stills takes one whenever it is asked to, and when nothing was seen for a while.
-func (s *stage) stills() {
+func (s *broadcast) stills() {
 	tick := time.NewTicker(stillsEvery)
 	defer tick.Stop()
 	for {
@@ -206,7 +206,7 @@ func (s *stage) stills() {
 
 // overdue reports whether to look without being told to: for those who want stills,
 // and as long as there is no picture at all.
-func (s *stage) overdue() bool {
+func (s *broadcast) overdue() bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	for w := range s.r.viewers {
@@ -222,7 +222,7 @@ func (s *stage) overdue() bool {
 // publish keeps a frame and wakes those who look. One that shows what was shown
 // before is dropped: a still makes the browser send a frame of its own, which would
 // ask for the next still. It reports whether the frame is the newest now.
-func (s *stage) publish(f page.Frame, still bool) bool {
+func (s *broadcast) publish(f page.Frame, still bool) bool {
 	if len(f.Data) == 0 || len(f.Data) > maxPicture || !(f.Scale > 0) || math.IsInf(f.Scale, 0) {
 		return false
 	}
@@ -256,7 +256,7 @@ func (s *stage) publish(f page.Frame, still bool) bool {
 }
 
 // newest is the picture after one that was seen, nil for none.
-func (s *stage) newest(after uint32, stills bool) *picture {
+func (s *broadcast) newest(after uint32, stills bool) *picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.latest; p != nil && p.sequence != after && (p.still || !stills) {
@@ -266,7 +266,7 @@ func (s *stage) newest(after uint32, stills bool) *picture {
 }
 
 // follow keeps what is known of the page, and tells those who look when it changes.
-func (s *stage) follow() {
+func (s *broadcast) follow() {
 	title := ""
 	for {
 		if s.screen.Facts().Dialog == nil {
@@ -286,7 +286,7 @@ func (s *stage) follow() {
 	}
 }
 
-func (s *stage) note(title string) {
+func (s *broadcast) note(title string) {
 	now := s.known(title)
 	s.mu.Lock()
 	changed := !now.same(s.facts)
@@ -297,7 +297,7 @@ func (s *stage) note(title string) {
 	}
 }
 
-func (s *stage) known(title string) facts {
+func (s *broadcast) known(title string) facts {
 	return facts{Facts: s.screen.Facts(), title: title, viewport: s.screen.Viewport(), choosing: s.screen.Choosing()}
 }
 
