@@ -21,7 +21,7 @@ type Run struct {
 
 	mu          sync.Mutex // guards what follows
 	screen      page.Screen
-	broadcast       *broadcast // while there are viewers
+	broadcast   *broadcast // while there are viewers
 	interaction pending
 	assistances map[string]bool // open, with operate_attachment
 	viewers     map[*viewer]bool
@@ -212,9 +212,9 @@ func (r *Run) leave(w *viewer) {
 		r.broadcast = nil
 	} else {
 		if casting != nil {
-			stage.look()
+			casting.look()
 		}
-		stage = nil
+		casting = nil
 	}
 	r.mu.Unlock()
 	if casting != nil {
