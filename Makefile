@@ -52,13 +52,13 @@ bench: ## ingest, memory and latency beside their alternatives, and of the servi
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
 SOAKED = ./store/badger ./host/backup ./host/schedule ./tests/crash ./tests/hostile ./tests/conformance ./tests/e2e \
-  ./host/browser/driver ./tests/browsing/corpus
+  ./host/browser ./host/browser/chromium ./tests/browsing/corpus
 
 soak: ## what make test does a slice of: whole corpora, years, campaigns of faults, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	@rm -f .cache/score
 	@SLUICE_SCORE=$(CURDIR)/.cache/score SLUICE_CYCLES=$${SOAK_CYCLES:-200} SLUICE_FLIPS=$${SOAK_CYCLES:-200} SLUICE_RESTORES=$${SOAK_CYCLES:-200} \
-	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Interrupted|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|TenYears|Transcripts|Race' $(SOAKED); \
+	  $(GO) test -count=1 -timeout 0 -run 'Kill|PowerCut|Interrupted|Flip|FullDisk|Restore|Flaky|BrokenClicks|Corpus|TenYears|Transcripts|Race|AttackPages' $(SOAKED); \
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)

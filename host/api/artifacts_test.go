@@ -13,8 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -23,11 +22,11 @@ import (
 func traced(t *testing.T, id store.RunID, of store.ConnectionID, artifact string) string {
 	t.Helper()
 	dir := browser.Traces(shared.d.Host.DataDir)
-	a, err := trace.Begin(dir, string(id))
+	a, err := browser.BeginTrace(dir, string(id))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Action(action.Click, action.Trace{ActionID: "act_1", Outcome: "success"})
+	a.Action(engine.Click, engine.Trace{ActionID: "act_1", Outcome: "success"})
 	s, err := a.Finish(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/trace"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -35,7 +34,7 @@ func (h *Host) OpenArtifact(_ context.Context, id store.RunID, artifactType stri
 	if artifactType != browser.TraceArtifact {
 		return nil, 0, store.ErrNotFound
 	}
-	f, err := trace.Open(h.traces(), string(id))
+	f, err := browser.OpenTrace(h.traces(), string(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, store.ErrNotFound
 	}
@@ -55,7 +54,7 @@ func (h *Host) ArtifactSize(_ context.Context, id store.RunID, artifactType stri
 	if artifactType != browser.TraceArtifact {
 		return 0, store.ErrNotFound
 	}
-	fi, err := trace.Stat(h.traces(), string(id))
+	fi, err := browser.StatTrace(h.traces(), string(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, store.ErrNotFound
 	}
@@ -76,12 +75,12 @@ func (h *Host) sweepTraces(ctx context.Context) error {
 	if _, err := os.Stat(h.traces()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(trace.Sweep(h.traces()), h.removeTraces(ctx, func(r store.Run) bool { return r.Pruned }))
+	return errors.Join(browser.SweepTraces(h.traces()), h.removeTraces(ctx, func(r store.Run) bool { return r.Pruned }))
 }
 
 // removeTraces removes those of runs that are not known, and where gone says so.
 func (h *Host) removeTraces(ctx context.Context, gone func(store.Run) bool) error {
-	for id, err := range trace.Runs(h.traces()) {
+	for id, err := range browser.TracedRuns(h.traces()) {
 		if err != nil {
 			return fmt.Errorf("list traces: %w", err)
 		}
@@ -92,7 +91,7 @@ func (h *Host) removeTraces(ctx context.Context, gone func(store.Run) bool) erro
 		if err == nil && !gone(r) {
 			continue
 		}
-		if err := trace.Remove(h.traces(), id); err != nil {
+		if err := browser.RemoveTrace(h.traces(), id); err != nil {
 			return fmt.Errorf("remove trace of %s: %w", abi.Cut(abi.Clean(id), 80), err)
 		}
 	}

@@ -14,14 +14,13 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/trace"
 	"github.com/sluicehost/sluice/store"
 )
 
 // ended stores a run that is over, with a browser trace.
 func ended(t *testing.T, h *app.Host, id store.RunID, of store.ConnectionID) {
 	t.Helper()
-	a, err := trace.Begin(browser.Traces(h.DataDir), string(id))
+	a, err := browser.BeginTrace(browser.Traces(h.DataDir), string(id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,7 @@ func TestStartSweepsTraces(t *testing.T) {
 	if err := h.Store.Prune(t.Context(), "run_pruned"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := trace.Begin(browser.Traces(dir), "run_broken"); err != nil {
+	if _, err := browser.BeginTrace(browser.Traces(dir), "run_broken"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"browser-trace-run_unknown.zip", "notes.txt"} {

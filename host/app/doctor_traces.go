@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/trace"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -24,10 +23,10 @@ func (c *checkup) traces(data string) {
 	var count int
 	var bytes int64
 	var oldest time.Time
-	for run, err := range trace.Runs(dir) {
+	for run, err := range browser.TracedRuns(dir) {
 		var fi fs.FileInfo
 		if err == nil {
-			fi, err = trace.Stat(dir, run)
+			fi, err = browser.StatTrace(dir, run)
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it went meanwhile

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	liveview "github.com/sluicehost/sluice/host/browser/view"
 	"github.com/sluicehost/sluice/store"
 )
@@ -45,7 +45,7 @@ func newBrowsers(h *Host) *browsers {
 		o.FirstUID, o.LastUID = browserUIDs()
 	}
 	if o.Watchdog == 0 {
-		o.Watchdog = surface.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
+		o.Watchdog = fleet.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
 	}
 	if o.Log == nil {
 		o.Log = h.Options.Log
@@ -170,7 +170,7 @@ type runOfBrowser struct{ binding.Run }
 var _ browser.Run = runOfBrowser{}
 
 // Lost implements browser.Run.
-func (r runOfBrowser) Lost(surfaceID string, p surface.Probe) {
+func (r runOfBrowser) Lost(surfaceID string, p fleet.Probe) {
 	r.Run.Lost(surfaceID, binding.Probe(p))
 }
 

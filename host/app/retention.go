@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -28,7 +28,7 @@ func (s *Service) PruneTimelines(ctx context.Context) error {
 		if err := s.host.Store.Prune(ctx, id); err != nil {
 			return fmt.Errorf("delete timeline of %s: %w", id, err)
 		}
-		if err := trace.Remove(s.host.traces(), string(id)); err != nil {
+		if err := browser.RemoveTrace(s.host.traces(), string(id)); err != nil {
 			return fmt.Errorf("delete trace of %s: %w", id, err)
 		}
 	}

@@ -46,7 +46,7 @@ func newTrap(t *testing.T, page, frame string) *trap {
 	}
 	other := strings.Replace(serve(&frame), "127.0.0.1", "localhost", 1)
 	page = strings.ReplaceAll(page, "FRAME", other)
-	h, _, _ := realHost(t, nil)
+	h := sharedHost(t)
 	site := serve(&page)
 	x.realDesk = realSession(t, h, site, func(o *browser.SessionOptions) {
 		var entries []network.Entry
@@ -104,7 +104,7 @@ func (x *trap) read(t *testing.T) string {
 
 const fillUser = `{"verb":"type","target":{"selector":{"id":"user"}},"value":{"sealed":"` + handle + `"}`
 
-// B38: a frame that takes the focus while a value is typed does not get it.
+// A frame that takes the focus while a value is typed does not get it.
 func TestAttackFocus(t *testing.T) {
 	x := newTrap(t, `<!doctype html><input id=user autocomplete=username><iframe src=FRAME></iframe>`,
 		`<!doctype html><input id=i><script>setInterval(()=>i.focus(),0);i.oninput=()=>fetch('/got?'+i.value)</script>`)
@@ -121,7 +121,7 @@ func TestAttackFocus(t *testing.T) {
 	}
 }
 
-// B39: a guest does not copy pieces of a value to where it reads them.
+// A guest does not copy pieces of a value to where it reads them.
 func TestAttackClipboard(t *testing.T) {
 	x := newTrap(t, `<!doctype html><input id=user autocomplete=username><input id=note aria-label=note><textarea id=area></textarea>`, ``)
 	for _, chords := range [][3]string{
@@ -147,7 +147,7 @@ func TestAttackClipboard(t *testing.T) {
 	}
 }
 
-// B39: nor does it select a piece with the pointer and paste it with the middle
+// Nor does it select a piece with the pointer and paste it with the middle
 // button.
 func TestAttackSelection(t *testing.T) {
 	x := newTrap(t, `<!doctype html><input id=user autocomplete=username><input id=note aria-label=note>`, ``)
@@ -159,7 +159,7 @@ func TestAttackSelection(t *testing.T) {
 	}
 }
 
-// B39: a value that a guest shortens is not read where the page repeats it.
+// A value that a guest shortens is not read where the page repeats it.
 func TestAttackShortened(t *testing.T) {
 	x := newTrap(t, `<!doctype html><input id=user autocomplete=username oninput="out.textContent=this.value"><p id=out></p>`, ``)
 	x.ok(t, fillUser+`}`)
@@ -170,7 +170,7 @@ func TestAttackShortened(t *testing.T) {
 	}
 }
 
-// B39: fields that share a value letter by letter, or keep its beginning, say no
+// Fields that share a value letter by letter, or keep its beginning, say no
 // letter of it.
 func TestAttackDivided(t *testing.T) {
 	for name, page := range map[string]string{
@@ -208,7 +208,7 @@ func TestSealedKeys(t *testing.T) {
 	if out := x.ok(t, `{"verb":"press","keys":"Enter","target":{"selector":{"id":"user"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"sent"}}`); out["success"] != true {
 		t.Errorf("%v", out)
 	}
-	x.refused(t, `{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, "sealed_placement_denied") // after it was sent too (B41)
+	x.refused(t, `{"verb":"press","keys":"Control+A","target":{"selector":{"id":"user"}}}`, "sealed_placement_denied") // after it was sent too
 	if out := x.ok(t, `{"verb":"clear","target":{"selector":{"id":"user"}}}`); out["success"] != true {
 		t.Errorf("%v", out)
 	}

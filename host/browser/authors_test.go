@@ -1,3 +1,5 @@
+//go:build linux
+
 package browser_test
 
 import (
@@ -53,7 +55,7 @@ func author(t *testing.T, change func(*browser.SessionOptions)) *realDesk {
 		_, _ = fmt.Fprint(w, "<!doctype html><title>t</title>", authored[r.URL.Path])
 	}))
 	t.Cleanup(server.Close)
-	h, _, _ := realHost(t, nil)
+	h := sharedHost(t)
 	d := realSession(t, h, server.URL, change)
 	d.ok(t, `{"verb":"open","persistent":false}`)
 	return d

@@ -3,18 +3,17 @@ package browser
 import (
 	"context"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // A TestWorker stands for the engine.
 type TestWorker struct {
 	engine.Options
-	DoVerb func(ctx context.Context, r *action.Request) (any, *action.Refusal)
+	DoVerb func(ctx context.Context, r *engine.Request) (any, *engine.Refusal)
 	Calls  []string
 }
 
-func (w *TestWorker) Do(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+func (w *TestWorker) Do(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	return w.DoVerb(ctx, r)
 }
 func (w *TestWorker) Pause()    { w.Calls = append(w.Calls, "pause") }

@@ -13,11 +13,10 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -38,7 +37,7 @@ type fake struct {
 	nodes   []page.Node
 	covered []page.Ref // in pictures
 	dialog  *page.Dialog
-	kind    surface.Kind
+	kind    fleet.Kind
 	title   func(context.Context) (string, error)
 }
 
@@ -178,13 +177,13 @@ type fakeGate struct {
 	lost chan struct{}
 
 	mu  sync.Mutex
-	got []egress.Binding
+	got []chromium.GateBinding
 }
 
 func (g *fakeGate) Lost() <-chan struct{} { return g.lost }
 func (g *fakeGate) Unbind()               {}
 func (g *fakeGate) Close() error          { return nil }
-func (g *fakeGate) Bind(b egress.Binding) {
+func (g *fakeGate) Bind(b chromium.GateBinding) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.got = append(g.got, b)
@@ -194,7 +193,7 @@ func (g *fakeGate) Bind(b egress.Binding) {
 type log struct {
 	mu     sync.Mutex
 	events []event
-	lost   []surface.Probe
+	lost   []fleet.Probe
 	shown  []abi.Attachment
 	ends   []browser.Failure
 	used   []string
@@ -223,7 +222,7 @@ func (l *log) Progress(message string) {
 	defer l.mu.Unlock()
 	l.told = append(l.told, message)
 }
-func (l *log) Lost(_ string, p surface.Probe) {
+func (l *log) Lost(_ string, p fleet.Probe) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = append(l.lost, p)
@@ -269,14 +268,14 @@ type desk struct {
 	gates  []*fakeGate
 	worker *browser.TestWorker
 	// answers are the results of the engine by verb; nil succeeds.
-	do func(ctx context.Context, r *action.Request) (any, *action.Refusal)
+	do func(ctx context.Context, r *engine.Request) (any, *engine.Refusal)
 	mu sync.Mutex
 }
 
 func newDesk(t *testing.T, change func(*browser.Options, *browser.SessionOptions)) *desk {
 	t.Helper()
 	d := &desk{log: &log{}, data: t.TempDir()}
-	ho := browser.Options{Data: d.data, Start: d.start, Open: d.open, EgressMode: egress.ModeFlags}
+	ho := browser.Options{Data: d.data, Start: d.start, Open: d.open, EgressMode: chromium.ModeFlags}
 	entry, err := network.ParseEntry("a.example")
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +289,7 @@ func newDesk(t *testing.T, change func(*browser.Options, *browser.SessionOptions
 		t.Fatal(err)
 	}
 	h.WithEngine(func(o engine.Options) *browser.TestWorker {
-		d.worker = &browser.TestWorker{Options: o, DoVerb: func(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+		d.worker = &browser.TestWorker{Options: o, DoVerb: func(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 			if d.do != nil {
 				return d.do(ctx, r)
 			}
@@ -314,7 +313,7 @@ func (d *desk) end(t *testing.T) {
 	}
 }
 
-func (d *desk) start(_ context.Context, o surface.StartOptions) (page.Browser, error) {
+func (d *desk) start(_ context.Context, o fleet.StartOptions) (page.Browser, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := &fake{lost: make(chan struct{}), health: make(chan struct{}, 1), tabs: []string{"tab_1"}, kind: o.Kind}
@@ -322,7 +321,7 @@ func (d *desk) start(_ context.Context, o surface.StartOptions) (page.Browser, e
 	return f, nil
 }
 
-func (d *desk) open(context.Context, int) (surface.Gate, error) {
+func (d *desk) open(context.Context, int) (fleet.Gate, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g := &fakeGate{lost: make(chan struct{})}
@@ -336,7 +335,7 @@ func (d *desk) call(t *testing.T, request string) (map[string]any, abi.Errno) {
 	reply, errno := d.Handle(context.Background(), abi.CallBrowser, []byte(request))
 	var out map[string]any
 	if err := json.Unmarshal(reply, &out); err != nil {
-		t.Errorf("%.80s: the reply is no JSON: %q: %v (B12)", request, reply, err)
+		t.Errorf("%.80s: the reply is no JSON: %q: %v", request, reply, err)
 	}
 	return out, errno
 }
@@ -366,6 +365,6 @@ func (l *log) failures() []browser.Failure {
 	defer l.mu.Unlock()
 	return slices.Clone(l.ends)
 }
-func (l *log) seen() []abi.Attachment  { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.shown) }
-func (l *log) losses() []surface.Probe { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.lost) }
-func (l *log) said() []string          { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.told) }
+func (l *log) seen() []abi.Attachment { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.shown) }
+func (l *log) losses() []fleet.Probe  { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.lost) }
+func (l *log) said() []string         { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.told) }

@@ -4,28 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
 // Handle serves one call: a verb, or read and close of a handle that the binding
-// Owns. The reply of a refusal is its JSON (B12).
+// Owns. The reply of a refusal is its JSON.
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	switch call {
 	case abi.CallBrowser:
 		return s.verb(ctx, payload)
 	case abi.CallRead:
-		return s.shelf.read(ctx, payload)
+		return s.streams.read(ctx, payload)
 	case abi.CallClose:
-		return nil, s.shelf.drop(payload)
+		return nil, s.streams.drop(payload)
 	}
 	return nil, abi.ENOTSUP
 }
 
 // verb serves one verb. Nothing that a page said leaves without its sealed values
-// replaced (B39).
+// replaced.
 func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 	done, refused := s.begin()
 	if refused != nil {
@@ -38,7 +41,7 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	if o := s.current(); o != nil && o.Fault() == nil {
 		s.dismiss(ctx, o)
 	}
-	r, refused := action.ParseWith(payload, s.settings())
+	r, refused := engine.ParseWith(payload, s.settings())
 	var out []byte
 	if refused == nil {
 		out, refused = s.answer(ctx, r)
@@ -49,8 +52,8 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	return out, abi.OK
 }
 
-// begin takes the turn of a call (B6).
-func (s *Session) begin() (done func(), refused *action.Refusal) {
+// begin takes the turn of a call.
+func (s *Session) begin() (done func(), refused *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -67,16 +70,16 @@ func (s *Session) begin() (done func(), refused *action.Refusal) {
 	}, nil
 }
 
-func (s *Session) settings() action.Settings {
-	if s.host.o.Settings == (action.Settings{}) {
-		return action.DefaultSettings
+func (s *Session) settings() engine.Settings {
+	if s.host.o.Settings == (engine.Settings{}) {
+		return engine.DefaultSettings
 	}
 	return s.host.o.Settings
 }
 
 // answer is the reply to a request: JSON of at most 1 MiB, in which handles stand
 // for sealed values.
-func (s *Session) answer(ctx context.Context, r *action.Request) ([]byte, *action.Refusal) {
+func (s *Session) answer(ctx context.Context, r *engine.Request) ([]byte, *engine.Refusal) {
 	result, refused := s.do(ctx, r)
 	if refused != nil {
 		return nil, refused
@@ -88,18 +91,18 @@ func (s *Session) answer(ctx context.Context, r *action.Request) ([]byte, *actio
 		return nil, s.asRefusal(r.Verb, err)
 	}
 	out := s.seals.hide(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
-	if len(out) > action.MaxReply {
+	if len(out) > engine.MaxReply {
 		return nil, refuse(r.Verb, "result_too_large", "the reply would have more than 1 MiB; ask for less")
 	}
 	return out, nil
 }
 
 // do does what a request asks for.
-func (s *Session) do(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+func (s *Session) do(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if refused := s.permitted(r); refused != nil {
 		return nil, refused
 	}
-	if r.Verb == action.Open {
+	if r.Verb == engine.Open {
 		return s.open(ctx, r)
 	}
 	o, refused := s.live(r.Verb)
@@ -109,7 +112,7 @@ func (s *Session) do(ctx context.Context, r *action.Request) (any, *action.Refus
 	if r.Verb.IsAction() && !s.rate.take() {
 		return nil, refuse(r.Verb, "rate_limited", "too many actions within a minute")
 	}
-	if r.Verb == action.Mark { // it touches no page
+	if r.Verb == engine.Mark { // it touches no page
 		return s.mark(r)
 	}
 	give, refused := s.takePage(ctx, r.Verb)
@@ -121,31 +124,31 @@ func (s *Session) do(ctx context.Context, r *action.Request) (any, *action.Refus
 		return nil, refuse(r.Verb, "owner_in_control", "the owner is using the browser; try again later")
 	}
 	switch r.Verb {
-	case action.Cookies:
+	case engine.Cookies:
 		return s.cookies(ctx, o, r)
-	case action.Close:
+	case engine.Close:
 		return s.closeVerb(ctx, o, r)
 	}
 	result, refused := o.engine.Do(ctx, r)
 	if id := actionID(result); id != "" {
-		s.capture(o, id)
+		s.tracing.capture(o, id)
 	}
 	return result, refused
 }
 
-// reads are the verbs that are refused while the owner may be typing a secret
-// (B222); actions say so in their result.
-func reads(v action.Verb) bool {
+// reads are the verbs that are refused while the owner may be typing a secret;
+// actions say so in their result.
+func reads(v engine.Verb) bool {
 	switch v {
-	case action.Snapshot, action.Extract, action.Screenshot, action.Cookies:
+	case engine.Snapshot, engine.Extract, engine.Screenshot, engine.Cookies:
 		return true
 	}
 	return false
 }
 
-// permitted refuses what the manifest did not ask for (B8, B9, B31).
-func (s *Session) permitted(r *action.Request) *action.Refusal {
-	if r.Verb == action.Upload && !s.o.Request.Uploads {
+// permitted refuses what the manifest did not ask for.
+func (s *Session) permitted(r *engine.Request) *engine.Refusal {
+	if r.Verb == engine.Upload && !s.o.Request.Uploads {
 		return refuse(r.Verb, "capability_denied", "uploads are not among what the manifest asks for")
 	}
 	if r.Declared == "" {
@@ -155,38 +158,38 @@ func (s *Session) permitted(r *action.Request) *action.Refusal {
 	if d == nil {
 		return refuse(r.Verb, "invalid_request", "declared: the manifest has no action of that name")
 	}
-	if d.Verb != r.Verb && !(d.Verb == action.Type && r.Verb == action.Fill || d.Verb == action.Fill && r.Verb == action.Type) {
+	if d.Verb != r.Verb && !(d.Verb == engine.Type && r.Verb == engine.Fill || d.Verb == engine.Fill && r.Verb == engine.Type) {
 		return refuse(r.Verb, "invalid_request", "declared: that action is declared for another verb")
 	}
 	return nil
 }
 
-// declared is an action of the manifest, nil for none (B9).
-func (s *Session) declared(name string) *action.Declared {
+// declared is an action of the manifest, nil for none.
+func (s *Session) declared(name string) *engine.Declared {
 	for _, d := range s.o.Request.Actions {
 		if d.Name == name {
-			return &action.Declared{Name: d.Name, Verb: action.Verb(d.Verb), ActionType: d.ActionType, Idempotent: d.Idempotent, Category: d.Category}
+			return &engine.Declared{Name: d.Name, Verb: engine.Verb(d.Verb), ActionType: d.ActionType, Idempotent: d.Idempotent, Category: d.Category}
 		}
 	}
 	return nil
 }
 
 // live is the surface, if verbs may run on it.
-func (s *Session) live(verb action.Verb) (*opened, *action.Refusal) {
+func (s *Session) live(verb engine.Verb) (*opened, *engine.Refusal) {
 	o := s.current()
 	if o == nil {
 		return nil, refuse(verb, "surface_not_open", "no browser is open; begin with open")
 	}
 	switch o.State() {
-	case surface.Lost:
+	case fleet.Lost:
 		return nil, lostRefusal(verb, o)
-	case surface.Closing, surface.Closed:
+	case fleet.Closing, fleet.Closed:
 		return nil, refuse(verb, "surface_not_open", "the browser was closed")
 	}
 	return o, nil
 }
 
-func lostRefusal(verb action.Verb, o *opened) *action.Refusal {
+func lostRefusal(verb engine.Verb, o *opened) *engine.Refusal {
 	r := refuse(verb, "surface_lost", "the browser of this run is gone")
 	if fault := o.Fault(); fault != nil {
 		r.Reason = fault.Code
@@ -195,11 +198,81 @@ func lostRefusal(verb action.Verb, o *opened) *action.Refusal {
 }
 
 // takePage waits until nobody else works the page.
-func (s *Session) takePage(ctx context.Context, verb action.Verb) (give func(), refused *action.Refusal) {
+func (s *Session) takePage(ctx context.Context, verb engine.Verb) (give func(), refused *engine.Refusal) {
 	select {
 	case s.page <- struct{}{}:
 		return func() { <-s.page }, nil
 	case <-ctx.Done():
 		return nil, refuse(verb, "surface_busy", "the call was cut short")
 	}
+}
+
+// defaultRate of actions, per minute.
+const defaultRate = 120
+
+// rateOf is the host's limit, or the manifest's if that is lower.
+func rateOf(host int, manifest int64) int {
+	if manifest > 0 && manifest < int64(host) {
+		return int(manifest)
+	}
+	return host
+}
+
+// A rate bounds the actions within any minute.
+type rate struct {
+	mu   sync.Mutex  // guards what follows
+	last []time.Time // of the latest actions, a ring
+	next int
+}
+
+func newRate(perMinute int) *rate { return &rate{last: make([]time.Time, perMinute)} }
+
+// take counts an action, unless it is one too many.
+func (r *rate) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if oldest := r.last[r.next]; !oldest.IsZero() && now.Sub(oldest) < time.Minute {
+		return false
+	}
+	r.last[r.next] = now
+	r.next = (r.next + 1) % len(r.last)
+	return true
+}
+
+// refuse is a refusal of one verb.
+func refuse(verb engine.Verb, code, message string) *engine.Refusal {
+	return &engine.Refusal{Code: code, Message: message, Verb: verb}
+}
+
+// asRefusal is the refusal that an error is. Of every other the guest learns that
+// it is internal, and the host's log the rest.
+func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
+	var r *engine.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	if !errors.Is(err, context.Canceled) {
+		s.host.o.Log.Error("a browser call failed", "run", s.runID, "verb", string(verb), "error", err)
+	}
+	return refuse(verb, "internal", internal)
+}
+
+const internal = "something went wrong in the host; its log says what"
+
+// reply is the pending reply of a refusal.
+func reply(r *engine.Refusal) []byte {
+	message := r.Message
+	if r.Errno() == (&engine.Refusal{Code: "internal"}).Errno() {
+		message = internal
+	}
+	detail := map[string]any{"verb": r.Verb, "retryable": r.Retryable()}
+	if r.Reason != "" {
+		detail["reason"] = r.Reason
+	}
+	text, err := json.Marshal(map[string]any{"code": r.Code, "message": message, "detail": detail})
+	if err != nil {
+		panic("a refusal is no JSON: " + err.Error()) // it is made of strings
+	}
+	return text
 }

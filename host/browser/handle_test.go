@@ -14,13 +14,13 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 )
 
-// B10 to B12: what is refused, with which code, and that it is JSON that names the
-// verb and whether to try again.
+// What is refused, with which code, and that it is JSON that names the verb and whether
+// to try again.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -51,18 +51,18 @@ func TestRefusals(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Join(d.data, "profiles"))
 	if err != nil || len(entries) != 1 || entries[0].Name() != ".temporary" || len(d.fakes)+len(d.gates) != 0 {
-		t.Errorf("something was touched: %v %v, %d browsers (B180)", entries, err, len(d.fakes))
+		t.Errorf("something was touched: %v %v, %d browsers", entries, err, len(d.fakes))
 	}
 	if _, errno := d.Handle(context.Background(), abi.CallNetworkRequest, nil); errno != abi.ENOTSUP {
 		t.Errorf("another call: %s", errno)
 	}
 }
 
-// B2, B23, B35: open, use and close, and the events of it (B167).
+// Open, use and close, and the events of it.
 func TestOpenUseClose(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
-	if d.Registered() || d.Surface().Reason != surface.CodeNoSurface {
+	if d.Registered() || d.Surface().Reason != fleet.CodeNoSurface {
 		t.Errorf("before open: %+v", d.Surface())
 	}
 	out := d.ok(t, `{"verb":"open","profile":"work"}`)
@@ -74,7 +74,7 @@ func TestOpenUseClose(t *testing.T) {
 		t.Errorf("%+v", d.Surface())
 	}
 	if len(d.gates[0].got) != 1 || d.gates[0].got[0].Policy == nil {
-		t.Errorf("the gate is not bound to the policy (B237)")
+		t.Errorf("the gate is not bound to the policy")
 	}
 	d.refused(t, `{"verb":"open","profile":"work"}`, "surface_already_open", abi.EINVAL)
 	if out := d.ok(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`); out["verb"] != "click" {
@@ -84,7 +84,7 @@ func TestOpenUseClose(t *testing.T) {
 		t.Errorf("%v", out)
 	}
 	d.refused(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`, "surface_not_open", abi.EINVAL)
-	for i, typ := range []string{surface.EventRequested, surface.EventStarting, surface.EventReady, surface.EventReleased} {
+	for i, typ := range []string{fleet.EventRequested, fleet.EventStarting, fleet.EventReady, fleet.EventReleased} {
 		if d.log.events[i].typ != typ || d.log.events[i].data["surface_id"] != out["surface_id"] || d.log.events[i].data["profile"] != "work" {
 			t.Errorf("event %d: %+v", i, d.log.events[i])
 		}
@@ -94,7 +94,7 @@ func TestOpenUseClose(t *testing.T) {
 	}
 }
 
-// B181: the name of the profile, where a request has none.
+// The name of the profile, where a request has none.
 func TestProfileName(t *testing.T) {
 	for _, c := range [][3]string{{"", "", "c"}, {"", "m", "m"}, {"s", "m", "s"}} {
 		d := newDesk(t, func(_ *browser.Options, o *browser.SessionOptions) { o.ProfileName, o.Request.Profile = c[0], c[1] })
@@ -105,29 +105,29 @@ func TestProfileName(t *testing.T) {
 	}
 }
 
-// B23: open loads a page through the engine, with all that it checks.
+// Open loads a page through the engine, with all that it checks.
 func TestOpenNavigates(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
-	var got *action.Request
-	d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
+	var got *engine.Request
+	d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
 		got = r
 		return map[string]any{"action": r.Verb}, nil
 	}
 	out := d.ok(t, `{"verb":"open","url":"https://a.example/x"}`)
-	if got == nil || got.Verb != action.Navigate || got.Navigate.URL != "https://a.example/x" || got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
+	if got == nil || got.Verb != engine.Navigate || got.Navigate.URL != "https://a.example/x" || got.Navigate.Until != "dom" || out["navigation"].(map[string]any)["action"] != "navigate" {
 		t.Errorf("%+v %v", got, out)
 	}
 }
 
-// B6: one verb at a time.
+// One verb at a time.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		defer d.end(t)
 		d.ok(t, `{"verb":"open"}`)
 		hold := make(chan struct{})
-		d.do = func(context.Context, *action.Request) (any, *action.Refusal) { <-hold; return map[string]any{}, nil }
+		d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { <-hold; return map[string]any{}, nil }
 		go d.call(t, `{"verb":"snapshot"}`)
 		synctest.Wait()
 		d.refused(t, `{"verb":"snapshot"}`, "surface_busy", abi.EBUSY)
@@ -157,7 +157,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// B9: a declared action is of its verb.
+// A declared action is of its verb.
 func TestDeclared(t *testing.T) {
 	d := newDesk(t, func(_ *browser.Options, o *browser.SessionOptions) {
 		o.Request.Actions = []abi.DeclaredAction{{Name: "save", Verb: "click", ActionType: "side_effect"}}
@@ -166,7 +166,7 @@ func TestDeclared(t *testing.T) {
 	d.ok(t, `{"verb":"open"}`)
 	d.ok(t, `{"verb":"click","target":{"selector":{"role":"button"}},"declared":"save"}`)
 	d.refused(t, `{"verb":"hover","target":{"selector":{"role":"button"}},"declared":"save"}`, "invalid_request", abi.EINVAL)
-	if got := d.worker.Declared("save"); got == nil || got.ActionType != action.SideEffect {
+	if got := d.worker.Declared("save"); got == nil || got.ActionType != engine.SideEffect {
 		t.Errorf("%+v", got)
 	}
 	if d.worker.Declared("other") != nil {
@@ -174,7 +174,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// B196: a browser that dies ends the surface for good, and says why.
+// A browser that dies ends the surface for good, and says why.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -184,21 +184,21 @@ func TestLost(t *testing.T) {
 		synctest.Wait()
 		for _, request := range []string{`{"verb":"snapshot"}`, `{"verb":"open"}`, `{"verb":"close"}`, `{"verb":"mark","phase":"x"}`} {
 			out := d.refused(t, request, "surface_lost", abi.EUNAVAIL)
-			if reason := out["detail"].(map[string]any)["reason"]; reason != surface.CodeDisconnected {
+			if reason := out["detail"].(map[string]any)["reason"]; reason != fleet.CodeDisconnected {
 				t.Errorf("%s: %v", request, out)
 			}
 		}
 		if len(d.log.losses()) != 1 || len(d.fakes) != 1 {
-			t.Errorf("lost %v, %d browsers (B205, R145)", d.log.losses(), len(d.fakes))
+			t.Errorf("lost %v, %d browsers", d.log.losses(), len(d.fakes))
 		}
-		if a := d.Surface(); a.Status != "unavailable" || a.Reason != surface.CodeDisconnected {
+		if a := d.Surface(); a.Status != "unavailable" || a.Reason != fleet.CodeDisconnected {
 			t.Errorf("%+v", a)
 		}
 	})
 }
 
-// B222, B223: while the owner has control no verb reads, and what ids meant is
-// forgotten at its end.
+// While the owner has control no verb reads, and what ids meant is forgotten at its
+// end.
 func TestOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -208,7 +208,7 @@ func TestOwner(t *testing.T) {
 		}
 		d.ok(t, `{"verb":"open"}`)
 		hold := make(chan struct{})
-		d.do = func(context.Context, *action.Request) (any, *action.Refusal) { <-hold; return map[string]any{}, nil }
+		d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { <-hold; return map[string]any{}, nil }
 		go d.call(t, `{"verb":"click","target":{"selector":{"role":"button"}}}`)
 		synctest.Wait()
 		taken := make(chan error)
@@ -232,7 +232,7 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%v", d.worker.Calls)
 		}
 		if p := d.fakes[0].dialogs; len(p) != 2 || p[0] != page.DialogKeep || p[1] != page.DialogDismiss {
-			t.Errorf("dialogs %v (B37)", p)
+			t.Errorf("dialogs %v", p)
 		}
 		d.Asked("i1", "manual_action", time.Time{})
 		if err := d.Taken(context.Background()); err != nil {
@@ -241,7 +241,7 @@ func TestOwner(t *testing.T) {
 		d.Released() // the question is still open, and so is what the page asks
 		d.fakes[0].dialog = &page.Dialog{Type: "confirm"}
 		if p := d.fakes[0].dialogs; p[len(p)-1] != page.DialogKeep {
-			t.Errorf("dialogs %v after a lease, within an interaction (B37)", p)
+			t.Errorf("dialogs %v after a lease, within an interaction", p)
 		}
 		d.ok(t, `{"verb":"snapshot"}`)
 		if d.fakes[0].dialog == nil {
@@ -250,7 +250,7 @@ func TestOwner(t *testing.T) {
 		d.Answered("i1")
 		d.ok(t, `{"verb":"snapshot"}`)
 		if p := d.fakes[0].dialogs; p[len(p)-1] != page.DialogDismiss || d.fakes[0].dialog != nil {
-			t.Errorf("dialogs %v after an interaction, open %v (B37)", p, d.fakes[0].dialog)
+			t.Errorf("dialogs %v after an interaction, open %v", p, d.fakes[0].dialog)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		hold = make(chan struct{})
@@ -264,7 +264,7 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// G10, B33: pictures are read by handle, once, and their handles are nobody else's.
+// Pictures are read by handle, once, and their handles are nobody else's.
 func TestHandles(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -327,27 +327,27 @@ func TestReplyTooLarge(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) { return strings.Repeat("x", 1<<20), nil }
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { return strings.Repeat("x", 1<<20), nil }
 	d.refused(t, `{"verb":"snapshot"}`, "result_too_large", abi.ETOOBIG)
 }
 
-// B12: of a fault of the host a guest learns that there was one.
+// Of a fault of the host a guest learns that there was one.
 func TestInternal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) {
-		return nil, &action.Refusal{Code: "odd", Message: "open /var/lib/sluice: no such file"}
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) {
+		return nil, &engine.Refusal{Code: "odd", Message: "open /var/lib/sluice: no such file"}
 	}
 	out, errno := d.call(t, `{"verb":"snapshot"}`)
 	if errno != abi.EIO || strings.Contains(out["message"].(string), "/var") {
 		t.Errorf("%s %v", errno, out)
 	}
-	d.do = func(context.Context, *action.Request) (any, *action.Refusal) { return func() {}, nil }
+	d.do = func(context.Context, *engine.Request) (any, *engine.Refusal) { return func() {}, nil }
 	d.refused(t, `{"verb":"snapshot"}`, "internal", abi.EIO)
 }
 
-// B36: a tab is closed alone while there is another, and the active one is another
+// A tab is closed alone while there is another, and the active one is another
 // before.
 func TestCloseTab(t *testing.T) {
 	d := newDesk(t, nil)
@@ -363,14 +363,14 @@ func TestCloseTab(t *testing.T) {
 	}
 }
 
-// B171: the end of a run releases the browser, in the middle of a verb too, once.
+// The end of a run releases the browser, in the middle of a verb too, once.
 func TestCloseWhileCalling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		d.ok(t, `{"verb":"open"}`)
-		d.do = func(ctx context.Context, r *action.Request) (any, *action.Refusal) {
+		d.do = func(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 			<-ctx.Done()
-			return nil, &action.Refusal{Code: "surface_lost", Verb: r.Verb}
+			return nil, &engine.Refusal{Code: "surface_lost", Verb: r.Verb}
 		}
 		go d.call(t, `{"verb":"snapshot"}`)
 		synctest.Wait()
@@ -381,14 +381,14 @@ func TestCloseWhileCalling(t *testing.T) {
 		}
 		synctest.Wait()
 		d.refused(t, `{"verb":"open"}`, "surface_not_open", abi.EINVAL)
-		if d.fakes[0].closed != 1 || len(d.log.of(surface.EventReleased)) != 1 {
+		if d.fakes[0].closed != 1 || len(d.log.of(fleet.EventReleased)) != 1 {
 			t.Errorf("closed %d times", d.fakes[0].closed)
 		}
 		d.end(t)
 	})
 }
 
-// B7: the clocks of the binding stand still with the run.
+// The clocks of the binding stand still with the run.
 func TestPaused(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -402,20 +402,20 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// B65, B162: what the timeline is told of an action.
+// What the timeline is told of an action.
 func TestSignal(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
 	d.ok(t, `{"verb":"open"}`)
-	d.worker.Signal(action.Signal{ActionID: "act_1", Action: action.Click, Verification: "verified", Role: "button", URLHost: "a.example"})
-	d.worker.Signal(action.Signal{ActionID: "act_2", Action: action.Click, Verification: "inconclusive", Code: action.VerificationFailed})
+	d.worker.Signal(engine.Signal{ActionID: "act_1", Action: engine.Click, Verification: "verified", Role: "button", URLHost: "a.example"})
+	d.worker.Signal(engine.Signal{ActionID: "act_2", Action: engine.Click, Verification: "inconclusive", Code: engine.VerificationFailed})
 	got := d.log.of("run.browser_action")
 	if len(got) != 2 || got[0].status != "succeeded" || got[1].status != "failed" || got[0].data["action_id"] != "act_1" || got[0].data["role"] != "button" || got[1].data["runtime_code"] != "VERIFICATION_FAILED" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// B179: what a browser says that the library does not know is counted, within bounds.
+// What a browser says that the library does not know is counted, within bounds.
 func TestUndecodable(t *testing.T) {
 	counts := map[string]int{}
 	d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) {

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi/strictjson"
-	"github.com/sluicehost/sluice/host/browser/observe"
+	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // A mask is a spelling of a sealed value and the handle that takes its place. One
-// that is whole is looked for as a whole string only (R167).
+// that is whole is looked for as a whole string only.
 type mask struct {
 	form   []byte
 	handle string
@@ -18,7 +18,7 @@ type mask struct {
 }
 
 // How long a value is that is found within others, and how short one that is not
-// looked for at all (R167).
+// looked for at all.
 const (
 	withinFrom = 8
 	wholeFrom  = 4
@@ -44,7 +44,7 @@ func withMasks(list []mask, handle, value string, forms [][]byte) []mask {
 }
 
 // hide puts handles in the place of sealed values in the strings and numbers of a
-// JSON text (B39). The text stays JSON, whatever the values are.
+// JSON text. The text stays JSON, whatever the values are.
 func (s *seals) hide(text []byte) []byte {
 	s.mu.Lock()
 	masks := s.masks
@@ -96,14 +96,14 @@ func (s *seals) hidePieces(text []byte) []byte {
 			continue
 		}
 		at[name], values[name] = append(at[name], span{from, end}), append(values[name], string(meant))
-		if tight := observe.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
+		if tight := engine.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
 			if hidden := s.hideText(tight); hidden != tight {
 				put[from], ends[from] = hidden, end
 			}
 		}
 	}
 	for name, list := range values {
-		for i, handle := range observe.Pieces(list, s.hideText) {
+		for i, handle := range engine.Pieces(list, s.hideText) {
 			put[at[name][i].from], ends[at[name][i].from] = handle, at[name][i].to
 		}
 	}

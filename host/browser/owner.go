@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
@@ -23,7 +23,7 @@ func (s *Session) Screen() (screen page.Screen, id string, gone <-chan struct{})
 		return nil, "", nil
 	}
 	switch o.State() {
-	case surface.Lost, surface.Closing, surface.Closed:
+	case fleet.Lost, fleet.Closing, fleet.Closed:
 		return nil, "", nil
 	}
 	return o.Browser().Screen(), o.ID(), o.Gone()
@@ -33,7 +33,7 @@ func (s *Session) Screen() (screen page.Screen, id string, gone <-chan struct{})
 var errNoSurface = errors.New("the run has no browser")
 
 // Taken implements view.Surface: the owner has control once the verb that runs is
-// over (B222).
+// over.
 func (s *Session) Taken(ctx context.Context) error {
 	o := s.current()
 	if o == nil || o.Fault() != nil {
@@ -51,9 +51,8 @@ func (s *Session) Taken(ctx context.Context) error {
 	return nil
 }
 
-// Released implements view.Surface: element ids are stale (B133), and dialogs are
-// nobody's again unless an interaction is
-// open (B37).
+// Released implements view.Surface: element ids are stale, and dialogs are nobody's
+// again unless an interaction is open.
 func (s *Session) Released() {
 	if o := s.current(); o != nil {
 		o.engine.Released()
@@ -65,18 +64,18 @@ func (s *Session) Released() {
 }
 
 // dialogs settles what becomes of dialogs that open outside of actions: they are
-// the owner's while one has control or is asked for something (B37).
+// the owner's while one has control or is asked for something.
 func (s *Session) dialogs(o *opened) { o.Browser().Screen().OnDialog(s.dialogPolicy()) }
 
 func (s *Session) dialogPolicy() page.DialogPolicy {
-	if s.owner.Load() || s.watch.asking() {
+	if s.owner.Load() || s.questions.asking() {
 		return page.DialogKeep
 	}
 	return page.DialogDismiss
 }
 
 // dismiss answers a dialog that was kept for an owner who is not asked any more: no
-// verb could be carried out before that (B37).
+// verb could be carried out before that.
 func (s *Session) dismiss(ctx context.Context, o *opened) {
 	screen := o.Browser().Screen()
 	if s.dialogPolicy() == page.DialogKeep || screen.Facts().Dialog == nil {
@@ -92,7 +91,7 @@ const dismissLimit = 2 * time.Second
 // Sealed implements view.Surface.
 func (s *Session) Sealed() []page.Ref { return s.seals.filled() }
 
-// Upload implements view.Surface: room for one file of the owner's (B228).
+// Upload implements view.Surface: room for one file of the owner's.
 func (s *Session) Upload(_ context.Context, name string, size int64) (view.Upload, error) {
 	if !s.o.Request.Uploads {
 		return nil, view.ErrUploads

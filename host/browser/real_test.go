@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -25,8 +26,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -75,6 +75,42 @@ func realHost(t *testing.T, change func(*browser.Options)) (h *browser.Host, sit
 		t.Fatalf("no browser: %s", f.Problem)
 	}
 	return h, server.URL, data
+}
+
+// shared is the host of the tests that need none of their own.
+var shared struct {
+	sync.Once
+	host *browser.Host
+	data string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.host != nil {
+		if err := shared.host.Close(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	_ = os.RemoveAll(shared.data)
+	os.Exit(code)
+}
+
+func sharedHost(t *testing.T) *browser.Host {
+	t.Helper()
+	shared.Do(func() {
+		if shared.data, shared.err = os.MkdirTemp("", "sluice-browser-"); shared.err == nil {
+			shared.host, shared.err = browser.New(browser.Options{Data: shared.data})
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	if f := shared.host.Facts(t.Context()); f.Browser == "" {
+		t.Fatalf("no browser: %s", f.Problem)
+	}
+	return shared.host
 }
 
 func realSession(t *testing.T, h *browser.Host, site string, change func(*browser.SessionOptions)) *realDesk {
@@ -154,7 +190,7 @@ func TestRealBrowser(t *testing.T) {
 	} {
 		text, _ := json.Marshal(d.ok(t, request))
 		if strings.Contains(string(text), "correct-horse") || strings.Contains(string(text), "Y29ycmVjdC1ob3JzZQ") || !strings.Contains(string(text), handle) {
-			t.Errorf("%s: %s (B39)", request, text)
+			t.Errorf("%s: %s", request, text)
 		}
 	}
 	if shot := d.ok(t, `{"verb":"screenshot"}`); shot["mime"] != "image/jpeg" || shot["handle"].(float64) < 1<<30 {
@@ -162,10 +198,10 @@ func TestRealBrowser(t *testing.T) {
 	}
 	out = d.ok(t, `{"verb":"cookies","to":"network","hosts":["127.0.0.1"]}`)
 	if len(handed) != 1 || handed[0].Value != "topsecret" {
-		t.Errorf("%v %v (B34)", out, handed)
+		t.Errorf("%v %v", out, handed)
 	}
 	if out, errno := d.call(t, `{"verb":"navigate","url":"https://elsewhere.example/"}`); errno != abi.OK || out["success"] == true || out["detail"] != "host_denied" || out["dispatched"] != false {
-		t.Errorf("%s %v (B24)", errno, out)
+		t.Errorf("%s %v", errno, out)
 	}
 	if out := d.ok(t, `{"verb":"close"}`); out["graceful"] != true {
 		t.Errorf("%v", out)
@@ -176,19 +212,19 @@ func TestRealBrowser(t *testing.T) {
 	leftTrace(t, d.log, data, "run_c")
 	said := d.log.said()
 	if len(said) != 2 || said[0] != "browser trace started: browser-trace-run_c.zip" || !strings.HasPrefix(said[1], "browser trace written: browser-trace-run_c.zip (") {
-		t.Errorf("%q (B164)", said)
+		t.Errorf("%q", said)
 	}
 }
 
 // leftTrace looks at the trace that a run left: it is the file that the run was told
-// of (B163, A84), and nothing of a secret or a cookie is in it (B40).
+// of, and nothing of a secret or a cookie is in it.
 func leftTrace(t *testing.T, l *log, data, run string) {
 	t.Helper()
 	told := l.of("artifact.created")
 	if len(told) != 1 || told[0].data["type"] != browser.TraceArtifact || told[0].data["media"] != "application/zip" {
 		t.Fatalf("%+v", told)
 	}
-	f, err := trace.Open(browser.Traces(data), run)
+	f, err := browser.OpenTrace(browser.Traces(data), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +255,7 @@ func leftTrace(t *testing.T, l *log, data, run string) {
 		}
 		for _, secret := range []string{"correct-horse", "Y29ycmVjdC1ob3JzZQ", "topsecret"} {
 			if bytes.Contains(text, []byte(secret)) {
-				t.Errorf("%s holds %s (B40)", file.Name, secret)
+				t.Errorf("%s holds %s", file.Name, secret)
 			}
 		}
 	}
@@ -249,9 +285,8 @@ func mainProcess(t *testing.T, below string) int {
 	return 0
 }
 
-// B170b, B194: a browser lingers for its connection, and what a site kept is there
-// after a graceful end too; P9 is looked at. B175, B178: whose it is, and that
-// nothing of it is left.
+// A browser lingers for its connection, and what a site kept is there after a graceful
+// end too; memory is looked at. Whose it is, and that nothing of it is left.
 func TestRealKept(t *testing.T) {
 	h, site, data := realHost(t, func(o *browser.Options) { o.Linger = time.Minute })
 	visit := func(id string) (reused bool, took time.Duration, cookies int) {
@@ -303,12 +338,12 @@ func TestRealKept(t *testing.T) {
 		t.Error("a browser outlived its connection")
 	}
 	if _, err := os.Stat(filepath.Join(data, "profiles", "c")); err == nil {
-		t.Error("a profile outlived its connection (B185)")
+		t.Error("a profile outlived its connection")
 	}
 }
 
-// P6, B196, B203: a browser that is killed while its owner is asked to use it, and
-// one that is killed within a verb.
+// A browser that is killed while its owner is asked to use it, and one that is killed
+// within a verb.
 func TestRealKilled(t *testing.T) {
 	h, site, data := realHost(t, nil)
 	d := realSession(t, h, site, nil)
@@ -323,7 +358,7 @@ func TestRealKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Logf("noticed after %s", time.Since(began))
-	if got := d.log.losses(); len(got) != 1 || got[0].Code != surface.CodeUnreachable && got[0].Code != surface.CodeDisconnected {
+	if got := d.log.losses(); len(got) != 1 || got[0].Code != fleet.CodeUnreachable && got[0].Code != fleet.CodeDisconnected {
 		t.Errorf("%+v after %s", got, time.Since(began))
 	}
 	if a := d.Surface(); a.Status != "unavailable" {
@@ -356,7 +391,7 @@ func TestRealKilled(t *testing.T) {
 			t.Errorf("%s %v", a.errno, a.out)
 		}
 	case <-time.After(2 * time.Minute):
-		t.Fatal("a verb blocks on a dead browser (B196)")
+		t.Fatal("a verb blocks on a dead browser")
 	}
 }
 
@@ -371,7 +406,7 @@ func kill(t *testing.T, below string) {
 	}
 }
 
-// B186, B187: a session that has ended is made by the owner, on pages of the site.
+// A session that has ended is made by the owner, on pages of the site.
 func TestRealSession(t *testing.T) {
 	signedIn := atomic.Bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// placementFill is the placement of values that may be typed (R160).
+// placementFill is the placement of values that may be typed.
 const placementFill = "browser_fill"
 
 // placementLogin is the placement of a login by HTTP, which the browser sends to all of
@@ -64,7 +64,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 }
 
 // spellings are those that are looked for in files: of values that are found within
-// others (R167).
+// others.
 func (s *seals) spellings() (list []network.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *seals) spellings() (list []network.Spelling) {
 	return list
 }
 
-// clear forgets everything (R159).
+// clear forgets everything.
 func (s *seals) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *seals) clear() {
 }
 
 // value is what a handle stands for, if it may be typed into the field: both
-// origins are approved, and the field is of the kind (B38).
-func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal) {
+// origins are approved, and the field is of the kind.
+func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	s.mu.Lock()
 	v, known := s.by[handle]
 	s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 
 // login is what handles stand for, if each may go to the whole of an origin in the
 // header that a browser answers a server's question for a login with.
-func (s *seals) login(origin string, handles []string) ([]string, *action.Refusal) {
+func (s *seals) login(origin string, handles []string) ([]string, *engine.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
 	var fields, values []string
 	for _, h := range handles {
@@ -140,15 +140,15 @@ func (s *seals) login(origin string, handles []string) ([]string, *action.Refusa
 	return values, nil
 }
 
-// filled are the fields that values were typed into (B220).
+// filled are the fields that values were typed into.
 func (s *seals) filled() []page.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.refs))
 }
 
-func deniedSeal(code, message string) *action.Refusal {
-	return &action.Refusal{Code: code, Message: message, Verb: action.Type}
+func deniedSeal(code, message string) *engine.Refusal {
+	return &engine.Refusal{Code: code, Message: message, Verb: engine.Type}
 }
 
 // purposes are the autocomplete purposes that a secret may be typed into, by what
@@ -182,4 +182,32 @@ func fits(name string, field page.Node) bool {
 	}
 	tokens := append(strings.Fields(strings.ToLower(field.Autocomplete)), strings.ToLower(field.Type))
 	return slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(wanted, t) })
+}
+
+// secrets are the sealed values as the engine needs them.
+type secrets struct{ s *Session }
+
+// Value implements engine.Secrets.
+func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
+	return x.s.seals.value(handle, pageOrigin, frameOrigin, field)
+}
+
+// Login implements engine.Secrets.
+func (x secrets) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
+	return x.s.seals.login(origin, handles)
+}
+
+// Hide implements engine.Secrets.
+func (x secrets) Hide(text string) string { return x.s.seals.hideText(text) }
+
+// Submitted implements engine.Secrets: from now on no failure of the session is
+// retried, so that no password is sent again.
+func (x secrets) Submitted() { x.s.submitted.Store(true) }
+
+// Spent reports that a stored secret may have reached a server while a session was
+// made that did not come about: another attempt would send it again.
+func (s *Session) Spent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.submitted.Load() && s.establishment.unsettled
 }

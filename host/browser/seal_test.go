@@ -26,7 +26,7 @@ func fillAt(origins ...string) (out []abi.Destination) {
 	return out
 }
 
-// B38: where a value may be typed, and where not.
+// Where a value may be typed, and where not.
 func TestSealedPlaces(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -69,15 +69,15 @@ func TestSealedPlaces(t *testing.T) {
 		}
 	}
 	if len(d.log.used) == 0 || d.log.used[0] != "password https://login.example browser_fill" {
-		t.Errorf("%v (R164)", d.log.used)
+		t.Errorf("%v", d.log.used)
 	}
 	if refs := d.Sealed(); len(refs) != 2 { // n1 and the nameless
-		t.Errorf("%v (B220)", refs)
+		t.Errorf("%v", refs)
 	}
 	d.refused(t, `{"verb":"type","target":{"selector":{"role":"textbox"}},"value":{"plain":"`+handle+`"}}`, "sealed_placement_denied", abi.EDENIED)
 }
 
-// B39: values are handles in everything that comes back, and it stays JSON.
+// Values are handles in everything that comes back, and it stays JSON.
 func TestHide(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -105,7 +105,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// B39: whatever a value is, hiding it leaves JSON without it.
+// Whatever a value is, hiding it leaves JSON without it.
 func TestHideAnything(t *testing.T) {
 	pieces := []string{`"`, `\`, `":`, `true`, `null`, `,`, `{`, `}`, `1234`, `aaaa`, "\n", "é", "\u2028", `success`, ` `}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -156,7 +156,7 @@ func holds(v any, text string) bool {
 	return false
 }
 
-// B39: a value that a page spreads over elements, one character each or with blanks
+// A value that a page spreads over elements, one character each or with blanks
 // between, is none in a reply; what is beside it stays.
 func TestHidePieces(t *testing.T) {
 	const long, code, other = "q7Wz-K2mX9pLr4", "483920", "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -213,14 +213,12 @@ func TestHideMany(t *testing.T) {
 	}
 	d.Seal("f", handle, "12345678", append(forms, []byte("12345678")), nil)
 	text := []byte(`["` + strings.Repeat("12345678", 128<<10) + `"]`)
-	began := time.Now()
-	d.Hide(text)
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("took %s", took)
+	if strings.Contains(string(d.Hide(text)), "12345678") {
+		t.Error("the value is still there")
 	}
 }
 
-// B34: each host is decided about, and no value is told.
+// Each host is decided about, and no value is told.
 func TestCookies(t *testing.T) {
 	type put struct {
 		host  string
@@ -297,7 +295,7 @@ func policy(t *testing.T, entries ...string) *network.Policy {
 	return network.NewPolicy(all...)
 }
 
-// B24, B250: which addresses a tab may load.
+// Which addresses a tab may load.
 func TestAllowed(t *testing.T) {
 	p := policy(t, "a.example", "http://b.example:8080", "[::1]:8443", "*.wild.example")
 	for address, want := range map[string]error{
@@ -317,7 +315,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// B252: names lead nowhere, and what a browser wrote is opened only if it is a file
+// Names lead nowhere, and what a browser wrote is opened only if it is a file
 // of its own directory.
 func TestNamesOfFiles(t *testing.T) {
 	for give, want := range map[string]string{"a.pdf": "a.pdf", "/etc/passwd": "passwd", `C:\x\y.txt`: "y.txt", "..": "file", "": "file", "a/": "a", "x\x00y\n": "x_y_",

@@ -2,62 +2,93 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 )
+
+// A Run is the run as its browser sees it. Every method may be called from any
+// goroutine, keeps the order of calls, and, but for Ask, returns at once; once the
+// run is over they do nothing. See run.BrowserRun, of which this is the shape.
+type Run interface {
+	Event(typ, status string, data map[string]any)
+	SealedUsed(field, origin, placement string)
+	Progress(message string)
+	Lost(surfaceID string, p fleet.Probe)
+	Attachment(a abi.Attachment)
+	Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error)
+	End(f Failure)
+	Artifact(a Artifact)
+}
+
+// ErrNotInteractive is what Run.Ask returns where nobody can be asked.
+var ErrNotInteractive = errors.New("the run has no interactive binding")
+
+// A Failure is why a run cannot go on without its browser.
+type Failure struct {
+	Code      string // session_not_live or session_establish_timeout
+	Message   string
+	Retryable bool
+	Hint      string // manual_action_required or ""
+}
+
+// An Artifact is a file that a run leaves for its owner.
+type Artifact struct {
+	Type      string // browser-trace
+	Summary   string // of the host's own making
+	MediaType string
+	Size      int64  // in bytes
+	Digest    string // sha256:… of its content
+}
 
 // A Session is the browser binding of one run. Handle is called for one call at a
 // time; everything else may be called while it is.
 type Session struct {
-	host   *Host
-	o      SessionOptions
-	seals  *seals
-	shelf  *shelf
-	rate   *rate
-	watch  *watches
-	life   context.Context // ends with the session
-	cancel context.CancelFunc
-	work   sync.WaitGroup
+	host      *Host
+	o         SessionOptions
+	seals     *seals
+	streams   *streams
+	rate      *rate
+	questions *questions
+	life      context.Context // ends with the session
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
 
 	runID string
 	back  Run
 	// page is held by whoever works the page: a verb, or Taken for a moment. Who
 	// waits for the owner within a verb gives it back meanwhile.
 	page chan struct{}
-	// owner holds while the owner has the lease of control (B222).
+	// owner holds while the owner has the lease of control.
 	owner atomic.Bool
-	// submitted holds once a stored secret may have reached a server (B41).
-	submitted atomic.Bool
-	downloads atomic.Int64             // files that pages offered in the run
-	trace     atomic.Pointer[recorder] // nil: the run is not traced
+	// submitted holds once a stored secret may have reached a server.
+	submitted     atomic.Bool
+	establishment establishment
+	deliveries    deliveries
+	tracing       tracing
 
-	mu      sync.Mutex // guards what follows
-	calling bool
-	opened  *opened
-	failed  bool // a surface did not start
-	paused  bool
-	traced  bool // a trace was begun, or was not to be had
-	// unsettled holds from when a session is being made until there is one (B41).
-	unsettled bool
-	dog       *surface.Watchdog    // while a session is made
-	standing  map[string]time.Time // why it stands still; zero: until that is over
-	finished  chan struct{}        // closed when Close is through; nil before it begins
+	mu       sync.Mutex // guards what follows
+	calling  bool
+	opened   *opened
+	failed   bool // a surface did not start
+	paused   bool
+	finished chan struct{} // closed when Close is through; nil before it begins
 }
 
 // opened is the surface of a run with what works it.
 type opened struct {
-	*surface.Surface
+	*fleet.Surface
 	engine worker
 }
 
 // A worker is the engine of a surface; *engine.Engine is one.
 type worker interface {
-	Do(ctx context.Context, r *action.Request) (any, *action.Refusal)
+	Do(ctx context.Context, r *engine.Request) (any, *engine.Refusal)
 	Pause()
 	Resume()
 	Released()
@@ -65,13 +96,14 @@ type worker interface {
 }
 
 func newSession(h *Host, o SessionOptions) *Session {
-	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: nobody{}}
+	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: noRun{}}
 	s.seals = newSeals(func(field, origin, placement string) { s.back.SealedUsed(field, origin, placement) })
-	s.shelf = newShelf()
+	s.streams = newStreams()
 	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
 	s.life, s.cancel = context.WithCancel(context.Background())
-	s.standing = map[string]time.Time{}
-	s.watch = &watches{s: s, open: map[string]bool{}}
+	s.establishment.pauses = map[string]time.Time{}
+	s.establishment.s, s.deliveries.s, s.tracing.s = s, s, s
+	s.questions = &questions{s: s, open: map[string]bool{}}
 	return s
 }
 
@@ -80,20 +112,20 @@ func newSession(h *Host, o SessionOptions) *Session {
 func (s *Session) Begin(runID string, back Run) { s.runID, s.back = runID, back }
 
 // Seal lets a handle stand for a value that may be typed at the destinations whose
-// placements have browser_fill (B38); forms are the encodings in which a page may
-// give it back (B39).
+// placements have browser_fill; forms are the encodings in which a page may
+// give it back.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.add(field, handle, value, forms, to)
 }
 
-// Registered reports whether a surface is registered for the run (R145).
+// Registered reports whether a surface is registered for the run.
 func (s *Session) Registered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened != nil
 }
 
-// Paused stops the clocks of the binding while the run stands still (B7, B190).
+// Paused stops the clocks of the binding while the run stands still.
 func (s *Session) Paused(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +140,7 @@ func (s *Session) Paused(on bool) {
 			s.opened.engine.Resume()
 		}
 	}
-	s.stand("run", on, 0)
+	s.establishment.pause("run", on, 0)
 }
 
 // current is the surface, nil for none.
@@ -118,8 +150,8 @@ func (s *Session) current() *opened {
 	return s.opened
 }
 
-// Close releases the surface, gracefully, and returns when nothing of it is left
-// (B171, B194). It ends what is going on, and may be called again.
+// Close releases the surface, gracefully, and returns when nothing of it is left.
+// It ends what is going on, and may be called again.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.finished != nil {
@@ -133,7 +165,7 @@ func (s *Session) Close(ctx context.Context) error {
 		}
 	}
 	s.finished = make(chan struct{})
-	o, dog := s.opened, s.dog
+	o, dog := s.opened, s.establishment.watchdog
 	s.mu.Unlock()
 	s.cancel()
 	if dog != nil {
@@ -149,8 +181,8 @@ func (s *Session) Close(ctx context.Context) error {
 			o.Release(context.WithoutCancel(ctx))
 		}
 		s.work.Wait()
-		s.finishTrace(ctx)
-		s.shelf.clear()
+		s.tracing.finishTrace(ctx)
+		s.streams.clear()
 		s.seals.clear()
 		close(s.finished)
 	}()
@@ -162,16 +194,16 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 }
 
-// nobody is the run of a session that has none.
-type nobody struct{}
+// noRun is the run of a session that has none.
+type noRun struct{}
 
-func (nobody) Event(string, string, map[string]any) {}
-func (nobody) SealedUsed(string, string, string)    {}
-func (nobody) Progress(string)                      {}
-func (nobody) Lost(string, surface.Probe)           {}
-func (nobody) Attachment(abi.Attachment)            {}
-func (nobody) End(Failure)                          {}
-func (nobody) Artifact(Artifact)                    {}
-func (nobody) Ask(context.Context, string, time.Duration) (id, status string, err error) {
+func (noRun) Event(string, string, map[string]any) {}
+func (noRun) SealedUsed(string, string, string)    {}
+func (noRun) Progress(string)                      {}
+func (noRun) Lost(string, fleet.Probe)             {}
+func (noRun) Attachment(abi.Attachment)            {}
+func (noRun) End(Failure)                          {}
+func (noRun) Artifact(Artifact)                    {}
+func (noRun) Ask(context.Context, string, time.Duration) (id, status string, err error) {
 	return "", "", ErrNotInteractive
 }

@@ -10,24 +10,24 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 )
 
 const withSession = `{"verb":"open","session":{"probe":{"url":"https://a.example/home","expect":{"kind":"exists","target":{"selector":{"role":"main"}}}},"login_url":"https://a.example/login","timeout_seconds":60}}`
 
 // live answers expects with what is true at the time, and remembers navigations.
 func (d *desk) live(now *bool, visited *[]string) {
-	d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
-		if r.Verb == action.Navigate {
+	d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
+		if r.Verb == engine.Navigate {
 			*visited = append(*visited, r.Navigate.URL)
 		}
 		return map[string]any{"success": *now}, nil
 	}
 }
 
-// B186: a session that is live is not asked about.
+// A session that is live is not asked about.
 func TestSessionLive(t *testing.T) {
 	d := newDesk(t, nil)
 	defer d.end(t)
@@ -42,7 +42,7 @@ func TestSessionLive(t *testing.T) {
 	}
 }
 
-// B186, B187: the owner signs in, in the page that is theirs meanwhile.
+// The owner signs in, in the page that is theirs meanwhile.
 func TestSessionRecovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -64,7 +64,7 @@ func TestSessionRecovered(t *testing.T) {
 				d.Released()
 			}()
 			d.Answered("q1")
-			return "q1", "cancelled", nil // whatever its status (B187)
+			return "q1", "cancelled", nil // whatever its status
 		}
 		out := d.ok(t, withSession)
 		if s := out["session"].(map[string]any); s["state"] != "recovered" || s["interaction_id"] != "q1" {
@@ -76,7 +76,7 @@ func TestSessionRecovered(t *testing.T) {
 	})
 }
 
-// B187: without a session the run ends, whatever the guest does next.
+// Without a session the run ends, whatever the guest does next.
 func TestSessionNotLive(t *testing.T) {
 	for _, interactive := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestSessionNotLive(t *testing.T) {
 	}
 }
 
-// B187: a browser that is lost meanwhile ends the flow, and is no missing session.
+// A browser that is lost meanwhile ends the flow, and is no missing session.
 func TestSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -119,7 +119,7 @@ func TestSessionLost(t *testing.T) {
 	})
 }
 
-// B189 to B191: a connector that signs in by itself and falls silent.
+// A connector that signs in by itself and falls silent.
 func TestEstablishTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) { o.Watchdog = 10 * time.Second })
@@ -153,12 +153,12 @@ func TestEstablishTrips(t *testing.T) {
 		}
 		d.refused(t, `{"verb":"snapshot"}`, "surface_not_open", abi.EINVAL)
 		if d.fakes[0].closed != 1 {
-			t.Error("the browser is still there (B191)")
+			t.Error("the browser is still there")
 		}
 	})
 }
 
-// B41: once a password may have been sent, nothing is tried again by itself.
+// Once a password may have been sent, nothing is tried again by itself.
 func TestEstablishTripsSubmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -176,7 +176,7 @@ func TestEstablishTripsSubmitted(t *testing.T) {
 	})
 }
 
-// B41: a session that came about was worth its password; what fails later is another
+// A session that came about was worth its password; what fails later is another
 // matter.
 func TestSpent(t *testing.T) {
 	d := newDesk(t, nil)
@@ -197,7 +197,7 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// B188: done ends it.
+// Done ends it.
 func TestEstablishDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
@@ -211,12 +211,12 @@ func TestEstablishDone(t *testing.T) {
 	})
 }
 
-// B201, B202: what an item shows of the surface, and when that changes.
+// What an item shows of the surface, and when that changes.
 func TestWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		defer d.end(t)
-		if a := d.Probe(t.Context()); a.Reason != surface.CodeNoSurface {
+		if a := d.Probe(t.Context()); a.Reason != fleet.CodeNoSurface {
 			t.Errorf("%+v", a)
 		}
 		d.ok(t, `{"verb":"open"}`)
@@ -229,13 +229,13 @@ func TestWatched(t *testing.T) {
 			t.Fatalf("credentials were watched: %v %v", d.log.seen(), d.log.losses())
 		}
 		d.Answered("q1")
-		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != surface.CodeTimeout || a.Ref == "" || a.Role != "streaming_companion" {
+		if a := d.Probe(t.Context()); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || a.Ref == "" || a.Role != "streaming_companion" {
 			t.Errorf("%+v", a)
 		}
 		d.Asked("q2", "manual_action", time.Time{})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(d.log.seen())+len(d.log.losses()) != 0 || len(d.log.of(surface.EventProbeFailed)) != 1 {
+		if len(d.log.seen())+len(d.log.losses()) != 0 || len(d.log.of(fleet.EventProbeFailed)) != 1 {
 			t.Fatalf("%v %v", d.log.seen(), d.log.losses())
 		}
 		hang(nil)
@@ -247,33 +247,33 @@ func TestWatched(t *testing.T) {
 		hang(page.ErrHung)
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if len(d.log.losses()) != 1 || d.log.losses()[0].Code != surface.CodeTimeout {
+		if len(d.log.losses()) != 1 || d.log.losses()[0].Code != fleet.CodeTimeout {
 			t.Fatalf("%+v", d.log.losses())
 		}
 		d.Answered("q2")
 		d.Asked("q3", "otp", time.Time{}) // it is gone: no probe runs
 		time.Sleep(time.Minute)
-		if a := d.Surface(); a.Status != "unavailable" || a.Reason != surface.CodeTimeout || len(d.log.losses()) != 1 {
+		if a := d.Surface(); a.Status != "unavailable" || a.Reason != fleet.CodeTimeout || len(d.log.losses()) != 1 {
 			t.Errorf("%+v", a)
 		}
 	})
 }
 
-// R122: a surface that did not start is told as that.
+// A surface that did not start is told as that.
 func TestNotStarted(t *testing.T) {
 	d := newDesk(t, func(o *browser.Options, _ *browser.SessionOptions) {
-		o.Start = func(context.Context, surface.StartOptions) (page.Browser, error) {
-			return nil, &action.Refusal{Code: "browser_missing", Message: "none", Verb: action.Open}
+		o.Start = func(context.Context, fleet.StartOptions) (page.Browser, error) {
+			return nil, &engine.Refusal{Code: "browser_missing", Message: "none", Verb: engine.Open}
 		}
 	})
 	defer d.end(t)
 	d.refused(t, `{"verb":"open"}`, "browser_missing", abi.EUNAVAIL)
-	if a := d.Surface(); a.Reason != surface.CodeStartFailed || d.Registered() {
+	if a := d.Surface(); a.Reason != fleet.CodeStartFailed || d.Registered() {
 		t.Errorf("%+v", a)
 	}
 }
 
-// B193: an interaction is told the host at once and the title if it comes in time; a
+// An interaction is told the host at once and the title if it comes in time; a
 // page that hangs is not waited for longer than 2 s, and one line says so.
 func TestPageOfAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestPageOfAQuestion(t *testing.T) {
 	})
 }
 
-// B176: a connector that is marked untrusted has no browser without a sandbox,
+// A connector that is marked untrusted has no browser without a sandbox,
 // whatever the operator allows.
 func TestUntrusted(t *testing.T) {
 	for _, untrusted := range []bool{false, true} {

@@ -12,36 +12,35 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/driver"
-	"github.com/sluicehost/sluice/host/browser/egress"
+	"github.com/sluicehost/sluice/host/browser/chromium"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/patience"
 )
 
 // find is the browser of this host. It is looked for until there is one.
-func (h *Host) find(ctx context.Context) (driver.Binary, error) {
+func (h *Host) find(ctx context.Context) (chromium.Binary, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.binary.Path != "" {
 		return h.binary, nil
 	}
 	if h.o.FirstUID != 0 {
-		if err := driver.Reach(profiles(h.o.Data)); err != nil {
-			return driver.Binary{}, err
+		if err := chromium.Reach(profiles(h.o.Data)); err != nil {
+			return chromium.Binary{}, err
 		}
 	}
-	b, err := driver.Find(ctx, h.o.Path, h.o.EgressMode == egress.ModeNamespace)
+	b, err := chromium.Find(ctx, h.o.Path, h.o.EgressMode == chromium.ModeNamespace)
 	if err == nil {
 		h.binary = b
 	}
 	return b, err
 }
 
-// start is the surface.Starter of real browsers.
-func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser, error) {
+// start is the fleet.Starter of real browsers.
+func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, error) {
 	binary, err := h.find(ctx)
 	if err != nil {
 		return nil, h.startRefusal(err)
@@ -56,11 +55,11 @@ func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser,
 			return nil, err
 		}
 	}
-	b, err := driver.Start(ctx, driver.Options{
+	b, err := chromium.Start(ctx, chromium.Options{
 		Binary: binary, Profile: o.Profile, Home: o.Home, UID: o.UID, GID: o.UID,
-		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == egress.ModeNamespace,
+		Proxy: gate.ProxyURL(), Wrap: gate.Wrap, Attach: gate.Attach, Namespace: gate.Mode() == chromium.ModeNamespace,
 		AllowNoSandbox: h.o.AllowNoSandbox && o.Kind.Trusted, Window: o.Kind.Viewport, DenyPopups: o.Kind.DenyPopups,
-		Tabs: driver.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
+		Tabs: chromium.TabOptions{Allowed: gate.allowed, Refused: gate.refused, Downloads: downloads, MayDownload: gate.mayDownload, Offered: gate.offered}, Log: h.o.Log,
 	})
 	if err != nil {
 		return nil, h.startRefusal(err)
@@ -68,7 +67,7 @@ func (h *Host) start(ctx context.Context, o surface.StartOptions) (page.Browser,
 	return &started{Browser: b, h: h, downloads: downloads}, nil
 }
 
-// makeDownloads makes the directory that a browser saves files in (B252).
+// makeDownloads makes the directory that a browser saves files in.
 func makeDownloads(home string, uid int) (string, error) {
 	dir := filepath.Join(home, "downloads")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -80,16 +79,15 @@ func makeDownloads(home string, uid int) (string, error) {
 	return dir, os.Lchown(dir, uid, uid)
 }
 
-// startRefusal is what a guest is told when there is no browser to start (B173,
-// B176). Paths are for the log alone (B3).
+// startRefusal is what a guest is told when there is no browser to start. Paths are for the log alone.
 func (h *Host) startRefusal(err error) error {
-	r := &action.Refusal{Verb: action.Open}
+	r := &engine.Refusal{Verb: engine.Open}
 	switch {
-	case errors.Is(err, driver.ErrMissing):
+	case errors.Is(err, chromium.ErrMissing):
 		r.Code, r.Message = "browser_missing", missing
-	case errors.Is(err, driver.ErrUnsafe):
+	case errors.Is(err, chromium.ErrUnsafe):
 		r.Code, r.Message = "browser_unsafe", "the browser of this host cannot be used safely; sluice doctor says why"
-	case errors.Is(err, driver.ErrSlow):
+	case errors.Is(err, chromium.ErrSlow):
 		r.Code, r.Message = "surface_start_failed", slow()
 	default:
 		return err
@@ -106,14 +104,14 @@ func slow() string {
 	return "the browser of this host does not answer; try again later, or see sluice doctor"
 }
 
-// missing says how to get a browser; nothing is downloaded (B173).
+// missing says how to get a browser; nothing is downloaded.
 const missing = "this host has no browser: looked for browser.path, chromium, google-chrome and chromium-headless-shell. Install one: " +
 	"apt-get install chromium (or chromium-headless-shell) on Debian and Ubuntu, dnf install chromium on Fedora, apk add chromium on Alpine; or set browser.path"
 
-// A started browser can also lose its tabs (B170), and leaves a count of what nobody
-// understood (B179).
+// A started browser can also lose its tabs, and leaves a count of what nobody
+// understood.
 type started struct {
-	*driver.Browser
+	*chromium.Browser
 	h         *Host
 	once      sync.Once // of the count
 	downloads string    // where it saves files, "" for none
@@ -133,7 +131,7 @@ func (b *started) Close(ctx context.Context) error {
 const mostUndecodable = 1000
 
 // undecodable counts the events of an ended browser that the library did not know:
-// with the one this host was tested with there are none (B179).
+// with the one this host was tested with there are none.
 func (h *Host) undecodable(events int64) {
 	if events == 0 {
 		return
@@ -192,20 +190,19 @@ func (b *started) blank(ctx context.Context) error {
 	return b.Renew(ctx)
 }
 
-// maxTabs of one surface (B36).
+// maxTabs of one surface.
 const maxTabs = 4
 
 // A fence is the gate of one browser, and what its tabs may load by the same
-// policy (B237).
+// policy.
 type fence struct {
-	*egress.Gate
+	*chromium.Gate
 	policy atomic.Pointer[network.Policy] // nil: nothing
 	saves  atomic.Pointer[func() bool]    // nil: nothing is saved
 	told   atomic.Pointer[func(page.Download)]
 }
 
-// Downloads has each file judged that a page offers (B252), and told of what became
-// of it.
+// Downloads has each file judged that a page offers, and told of what became of it.
 func (f *fence) Downloads(may func() bool, told func(page.Download)) {
 	f.saves.Store(&may)
 	f.told.Store(&told)
@@ -222,25 +219,25 @@ func (f *fence) mayDownload() bool {
 	return may != nil && (*may)()
 }
 
-// open is the surface.GateOpener of real gates.
-func (h *Host) open(context.Context, int) (surface.Gate, error) {
-	g, err := egress.Open(egress.Options{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
+// open is the fleet.GateOpener of real gates.
+func (h *Host) open(context.Context, int) (fleet.Gate, error) {
+	g, err := chromium.OpenGate(chromium.GateOptions{Table: h.o.Table, Resolver: h.o.Resolver, Mode: h.o.EgressMode})
 	if err != nil {
 		return nil, err
 	}
 	return &fence{Gate: g}, nil
 }
 
-// Lost implements surface.Gate.
+// Lost implements fleet.Gate.
 func (f *fence) Lost() <-chan struct{} { return f.Dead() }
 
 // Bind puts the browser under the policy of a run.
-func (f *fence) Bind(b egress.Binding) {
+func (f *fence) Bind(b chromium.GateBinding) {
 	f.policy.Store(b.Policy)
 	f.Gate.Bind(b)
 }
 
-// Unbind implements surface.Gate.
+// Unbind implements fleet.Gate.
 func (f *fence) Unbind() {
 	f.policy.Store(nil)
 	f.saves.Store(nil)
@@ -248,11 +245,11 @@ func (f *fence) Unbind() {
 	f.Gate.Unbind()
 }
 
-// allowed judges an address before it is loaded and after it was committed (B24).
+// allowed judges an address before it is loaded and after it was committed.
 func (f *fence) allowed(address string) error { return allowed(f.policy.Load(), address) }
 
 // allowed is whether a policy has an address. Addresses that name no host are the
-// driver's to judge by their scheme (B250).
+// driver's to judge by their scheme.
 func allowed(policy *network.Policy, address string) error {
 	if address == "about:blank" {
 		return nil

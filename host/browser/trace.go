@@ -5,75 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // Bounds of traces.
 const (
-	finishTrace  = 10 * time.Second // B165
-	captureTime  = 5 * time.Second  // B192 allows 10
+	finishTrace  = 10 * time.Second
+	captureTime  = 5 * time.Second
 	pictureGrade = 60
 	mostElements = 500 // of a snapshot
 )
 
-// Traces is the directory of the archives of a data directory (B163).
+// Traces is the directory of the archives of a data directory.
 func Traces(data string) string { return filepath.Join(data, "traces") }
 
 // TraceFile is where the archive of a run is, if it has one.
-func TraceFile(data, runID string) string { return filepath.Join(Traces(data), trace.Name(runID)) }
+func TraceFile(data, runID string) string { return filepath.Join(Traces(data), TraceName(runID)) }
 
-// TraceArtifact is the type of archives among artifacts (A84).
+// TraceArtifact is the type of archives among artifacts.
 const TraceArtifact = "browser-trace"
 
 // A recorder keeps what a browser goes through for the owner, where that is wanted.
-// Nothing that fails in it changes the run (B160, B164). It is nil for a run that is
-// not traced.
+// Nothing that fails in it changes the run. It is nil for a run that is not traced.
 type recorder struct {
 	s       *Session
-	archive *trace.Archive
+	archive *TraceArchive
 	busy    atomic.Bool // a picture is being taken
 
 	mu     sync.Mutex        // guards what follows
 	loaded map[string]string // documents of the tabs, by tab
 }
 
-// record starts the trace of the run, once.
-func (s *Session) record(wanted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !wanted && !s.o.Trace || s.traced || s.finished != nil {
-		return
-	}
-	s.traced = true
-	a, err := trace.Begin(Traces(s.host.o.Data), s.runID)
-	if err != nil {
-		s.traceFailed(err)
-		return
-	}
-	s.trace.Store(&recorder{s: s, archive: a, loaded: map[string]string{}})
-	s.back.Progress("browser trace started: " + trace.Name(s.runID))
+// tracing is whether a run is traced, and the trace.
+type tracing struct {
+	s        *Session
+	recorder atomic.Pointer[recorder] // nil: the run is not traced
+	begun    bool                     // or not to be had; the session's mu guards it
 }
 
-func (s *Session) traceFailed(err error) {
+// record starts the trace of the run, once.
+func (tr *tracing) record(wanted bool) {
+	tr.s.mu.Lock()
+	defer tr.s.mu.Unlock()
+	if !wanted && !tr.s.o.Trace || tr.begun || tr.s.finished != nil {
+		return
+	}
+	tr.begun = true
+	a, err := BeginTrace(Traces(tr.s.host.o.Data), tr.s.runID)
+	if err != nil {
+		tr.traceFailed(err)
+		return
+	}
+	tr.recorder.Store(&recorder{s: tr.s, archive: a, loaded: map[string]string{}})
+	tr.s.back.Progress("browser trace started: " + TraceName(tr.s.runID))
+}
+
+func (tr *tracing) traceFailed(err error) {
 	code := "trace_failed"
-	var f *trace.Fault
+	var f *TraceFault
 	if errors.As(err, &f) {
 		code = f.Code
 	}
-	s.host.o.Log.Warn("a browser trace failed", "run", s.runID, "error", errors.Unwrap(err))
-	s.back.Progress("browser trace failed: " + code)
+	tr.s.host.o.Log.Warn("a browser trace failed", "run", tr.s.runID, "error", errors.Unwrap(err))
+	tr.s.back.Progress("browser trace failed: " + code)
 }
 
 // traceVerb keeps the trace of one verb, and what came of it: documents that were
-// loaded since the verb before, and the dialog that it met (B163).
-func (s *Session) traceVerb(r engine.Record) {
-	t := s.trace.Load()
+// loaded since the verb before, and the dialog that it met.
+func (tr *tracing) traceVerb(r engine.Record) {
+	t := tr.recorder.Load()
 	if t == nil {
 		return
 	}
@@ -82,7 +90,7 @@ func (s *Session) traceVerb(r engine.Record) {
 		return
 	}
 	t.archive.Action(r.Verb, r.Trace)
-	if o := s.current(); o != nil {
+	if o := tr.s.current(); o != nil {
 		t.navigations(o)
 	}
 	if r.Result == nil {
@@ -94,7 +102,7 @@ func (s *Session) traceVerb(r engine.Record) {
 }
 
 // navigations keeps which hosts the tabs went to. The rest of an address is not the
-// trace's to tell (B159).
+// trace's to tell.
 func (t *recorder) navigations(o *opened) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,23 +116,23 @@ func (t *recorder) navigations(o *opened) {
 }
 
 // traceNote keeps something else that happened.
-func (s *Session) traceNote(kind string, data any) {
-	if t := s.trace.Load(); t != nil {
+func (tr *tracing) traceNote(kind string, data any) {
+	if t := tr.recorder.Load(); t != nil {
 		t.archive.Note(kind, data)
 	}
 }
 
 // actionID is that of a result, "" for none.
 func actionID(result any) string {
-	if r, ok := result.(*action.Result); ok && r != nil {
+	if r, ok := result.(*engine.Result); ok && r != nil {
 		return r.ActionID
 	}
 	return ""
 }
 
-// finishTrace writes the archive and says so (B164). Nothing is added to it any more.
-func (s *Session) finishTrace(ctx context.Context) {
-	t := s.trace.Swap(nil)
+// finishTrace writes the archive and says so. Nothing is added to it any more.
+func (tr *tracing) finishTrace(ctx context.Context) {
+	t := tr.recorder.Swap(nil)
 	if t == nil {
 		return
 	}
@@ -132,15 +140,99 @@ func (s *Session) finishTrace(ctx context.Context) {
 	defer stop()
 	got, err := t.archive.Finish(ctx)
 	if err != nil {
-		s.traceFailed(err)
+		tr.traceFailed(err)
 		return
 	}
 	word := "actions"
 	if got.Actions == 1 {
 		word = "action"
 	}
-	s.back.Artifact(Artifact{
+	tr.s.back.Artifact(Artifact{
 		Type: TraceArtifact, Summary: fmt.Sprintf("Browser trace, %d %s", got.Actions, word), MediaType: "application/zip", Size: got.Bytes, Digest: got.Digest,
 	})
-	s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
+	tr.s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
+}
+
+// checkpointed keeps what the page looked like at a checkpoint, with its phase;
+// the page of a session that is just open among them, before anything is done
+// to it.
+func (tr *tracing) checkpointed(o *opened, phase string) {
+	label := "checkpoint-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
+	tr.traceNote("checkpoint", map[string]any{"phase": phase, "picture": label})
+	tr.capture(o, label)
+}
+
+// capture keeps a picture of the page and what is on it after an action or a
+// checkpoint, beside the run: the reply does not wait for it. What was typed is in
+// neither: fields are covered, and elements have no values. Nothing is taken while the
+// owner has control, or of a page that does not answer.
+func (tr *tracing) capture(o *opened, label string) {
+	t := tr.recorder.Load()
+	if t == nil || tr.s.owner.Load() || !t.busy.CompareAndSwap(false, true) {
+		return
+	}
+	tr.s.work.Go(func() {
+		defer t.busy.Store(false)
+		ctx, stop := context.WithTimeout(tr.s.life, captureTime)
+		defer stop()
+		tabs := o.Browser().Tabs()
+		if len(tabs) == 0 || o.Fault() != nil || tabs[0].Facts().Dialog != nil {
+			return
+		}
+		if err := t.take(ctx, tabs[0], label); err != nil {
+			tr.s.note("evidence of a trace was not taken", err)
+		}
+	})
+}
+
+// take adds the evidence of one moment of a tab. The picture is taken last, with
+// every field covered that the look at the page has shown.
+func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
+	id, args := engine.NewIdentity(), &engine.SnapshotArgs{Limit: mostElements}
+	q := engine.WantSnapshot(id, args)
+	seen, err := tab.Read(ctx, q)
+	if err != nil {
+		return err
+	}
+	cover, typed := fields(seen)
+	engine.Mask(seen, t.s.seals.hideText)
+	snapshot, miss := engine.NewLook(seen, q).Snapshot(id, args)
+	picture, err := tab.Screenshot(ctx, page.Shot{Format: "jpeg", Quality: pictureGrade, Cover: append(cover, t.s.seals.filled()...)})
+	if err != nil || t.s.owner.Load() {
+		return err
+	}
+	t.archive.Picture(label, picture.Data)
+	if miss == nil {
+		t.archive.Snapshot(label, without(snapshot.Elements, typed))
+	}
+	return nil
+}
+
+// fields are the fields of a page that take text, and what is in them.
+func fields(seen *page.Observation) (refs []page.Ref, typed []string) {
+	for i := range seen.Nodes {
+		n := &seen.Nodes[i]
+		if !n.Editable {
+			continue
+		}
+		refs = append(refs, n.Ref)
+		for _, v := range []*string{n.State.TextValue, n.State.RawValue} {
+			if v != nil && len(*v) >= wholeFrom {
+				typed = append(typed, strings.Join(strings.Fields(*v), " "))
+			}
+		}
+	}
+	return refs, typed
+}
+
+// without leaves out labels that say what a field holds, as those of a field's
+// surroundings do.
+func without(elements []engine.Element, typed []string) []engine.Element {
+	for i := range elements {
+		e := &elements[i]
+		if slices.ContainsFunc(typed, func(v string) bool { return v != "" && strings.Contains(e.Label, v) }) {
+			e.Label = ""
+		}
+	}
+	return elements
 }

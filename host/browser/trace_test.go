@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -39,21 +38,21 @@ func (d *desk) evidence(t *testing.T) map[string]string {
 	return out
 }
 
-// B163, B192: the archive has the lines of what came of each verb, and evidence from
-// before the first one, after each, and of checkpoints. B40: nothing that was typed
-// is in it, sealed or plain.
+// The archive has the lines of what came of each verb, and evidence from before the
+// first one, after each, and of checkpoints. Nothing that was typed is in it, sealed or
+// plain.
 func TestTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		const handle = "sluice-sealed-v1-abc"
 		d.Seal("password", handle, "correct-horse", [][]byte{[]byte("correct-horse")}, nil)
-		d.do = func(_ context.Context, r *action.Request) (any, *action.Refusal) {
+		d.do = func(_ context.Context, r *engine.Request) (any, *engine.Refusal) {
 			f := d.fakes[0]
 			f.mu.Lock()
 			f.facts.Loader += "x"
 			f.mu.Unlock()
-			result := &action.Result{ActionID: "act_1", Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
-			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: action.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1}, Result: result})
+			result := &engine.Result{ActionID: "act_1", Details: map[string]any{"dialog": map[string]any{"type": "alert", "message_length": 5, "answer": "dismissed"}}}
+			d.worker.Trace(engine.Record{Verb: r.Verb, Trace: engine.Trace{ActionID: "act_1", Outcome: "success", Attempts: 1}, Result: result})
 			return result, nil
 		}
 		typed := "Ann's diary"
@@ -106,7 +105,7 @@ func TestTrace(t *testing.T) {
 	})
 }
 
-// B192: of a page that cannot answer nothing is taken, and the run does not notice.
+// Of a page that cannot answer nothing is taken, and the run does not notice.
 func TestTraceOfDialog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)

@@ -2,23 +2,27 @@ package browser
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/browser/page"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/network"
 )
 
-// mark is a checkpoint of a session that the guest makes itself (B188, B189). With
-// done it is made.
-func (s *Session) mark(r *action.Request) (any, *action.Refusal) {
-	s.checkpoint(r.Mark.Phase)
+// mark is a checkpoint of a session that the guest makes itself. With done it is made.
+func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
+	s.establishment.checkpoint(r.Mark.Phase)
 	if o := s.current(); o != nil {
-		s.checkpointed(o, r.Mark.Phase)
+		s.tracing.checkpointed(o, r.Mark.Phase)
 	}
 	if r.Mark.Done {
-		s.unguard()
-		s.settled(true)
+		s.establishment.unguard()
+		s.establishment.settled(true)
 		if o := s.current(); o != nil {
 			o.Establish(false)
 		}
@@ -26,8 +30,8 @@ func (s *Session) mark(r *action.Request) (any, *action.Refusal) {
 	return map[string]any{"phase": r.Mark.Phase, "at": time.Now().UnixMilli()}, nil
 }
 
-// closeVerb ends a tab, or the surface (B35). The last tab is the surface.
-func (s *Session) closeVerb(ctx context.Context, o *opened, r *action.Request) (any, *action.Refusal) {
+// closeVerb ends a tab, or the surface. The last tab is the surface.
+func (s *Session) closeVerb(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	if r.Tab != "" {
 		all := o.Browser().Tabs()
 		for _, t := range all {
@@ -43,25 +47,142 @@ func (s *Session) closeVerb(ctx context.Context, o *opened, r *action.Request) (
 	return s.closeSurface(ctx, o)
 }
 
-func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *action.Refusal) {
+func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *engine.Refusal) {
 	if all := o.Browser().Tabs(); all[0].ID() == t.ID() { // another one is active first, or its end would be a loss
 		if err := o.Browser().Activate(ctx, all[1].ID()); err != nil {
-			return nil, s.asRefusal(action.Close, err)
+			return nil, s.asRefusal(engine.Close, err)
 		}
 	}
 	if err := t.Close(ctx); err != nil {
-		return nil, s.asRefusal(action.Close, err)
+		return nil, s.asRefusal(engine.Close, err)
 	}
 	return map[string]any{"closed": "tab", "graceful": true}, nil
 }
 
-func (s *Session) closeSurface(ctx context.Context, o *opened) (any, *action.Refusal) {
-	s.unguard()
-	_, reverted := o.engine.Do(ctx, &action.Request{Verb: action.Close})
+func (s *Session) closeSurface(ctx context.Context, o *opened) (any, *engine.Refusal) {
+	s.establishment.unguard()
+	_, reverted := o.engine.Do(ctx, &engine.Request{Verb: engine.Close})
 	o.engine.Close()
 	o.Release(context.WithoutCancel(ctx))
-	if reverted != nil && reverted.Code == action.CodeReverted {
+	if reverted != nil && reverted.Code == engine.CodeReverted {
 		return nil, reverted
 	}
-	return map[string]any{"closed": "surface", "graceful": o.State() != surface.Lost}, nil
+	return map[string]any{"closed": "surface", "graceful": o.State() != fleet.Lost}, nil
+}
+
+type cookiesReply struct {
+	Granted   []granted    `json:"granted"`
+	Refused   []notGranted `json:"refused"`
+	ExpiresAt *int64       `json:"expires_at"` // of the cookie that ends first
+}
+
+type granted struct {
+	Host  string `json:"host"`
+	Count int    `json:"count"`
+}
+
+type notGranted struct {
+	Host   string `json:"host"`
+	Reason string `json:"reason"` // not_declared, not_in_policy or no_cookies
+}
+
+// cookies decides, host by host, which cookies go into the run's network jar.
+// No value of one is in the reply.
+func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
+	out := cookiesReply{Granted: []granted{}, Refused: []notGranted{}}
+	for _, host := range r.Cookies.Hosts {
+		reason := s.mayHand(host)
+		n := 0
+		if reason == "" {
+			found, err := o.Browser().Cookies(ctx, []string{host})
+			if err != nil {
+				return nil, s.pageFault(r.Verb, o, err)
+			}
+			usable := handed(found, host, r.Cookies.Names, time.Now())
+			if s.o.Cookies != nil && len(usable) > 0 {
+				n = s.o.Cookies(host, usable)
+				out.ends(usable)
+			}
+			if n == 0 {
+				reason = "no_cookies"
+			}
+		}
+		data := map[string]any{"host": abi.Clean(host), "count": n, "granted": reason == ""}
+		if reason != "" {
+			data["reason"] = reason
+			out.Refused = append(out.Refused, notGranted{host, reason})
+		} else {
+			out.Granted = append(out.Granted, granted{host, n})
+		}
+		s.back.Event("run.browser_cookie_handoff", "decided", data)
+	}
+	return out, nil
+}
+
+// mayHand is why a host gets no cookies, "" when it may.
+func (s *Session) mayHand(host string) string {
+	canonical, err := network.CanonicalHost(host)
+	if err != nil || !slices.Contains(s.o.Request.CookieHandoff, canonical) {
+		return "not_declared"
+	}
+	if s.o.Policy == nil {
+		return "not_in_policy"
+	}
+	for _, scheme := range []string{"https", "http"} {
+		// Any port: a cookie is of a host, and the jar sends it where requests may go.
+		if _, step := s.o.Policy.Match(scheme, canonical, portOf(scheme)); step == "" || step == "port" {
+			return ""
+		}
+	}
+	return "not_in_policy"
+}
+
+func portOf(scheme string) uint16 {
+	if scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+// handed are the cookies that a browser would send to a host and that were asked
+// for. A domain without a dot before it is the host's alone.
+func handed(found []*http.Cookie, host string, names []string, now time.Time) (out []*http.Cookie) {
+	host = strings.ToLower(host)
+	for _, c := range found {
+		domain := strings.ToLower(c.Domain)
+		under, wide := strings.CutPrefix(domain, ".")
+		switch {
+		case len(names) > 0 && !slices.Contains(names, c.Name):
+		case !c.Expires.IsZero() && !c.Expires.After(now):
+		case !wide && domain != "" && domain != host:
+		case wide && host != under && !strings.HasSuffix(host, "."+under):
+		default:
+			one := *c // #nosec G124 -- a cookie that a site set, as it set it
+			if !wide {
+				one.Domain = ""
+			}
+			out = append(out, &one)
+		}
+	}
+	return out
+}
+
+// ends remembers when the first of the cookies ends.
+func (r *cookiesReply) ends(of []*http.Cookie) {
+	for _, c := range of {
+		if c.Expires.IsZero() {
+			continue
+		}
+		if at := c.Expires.UnixMilli(); r.ExpiresAt == nil || at < *r.ExpiresAt {
+			r.ExpiresAt = &at
+		}
+	}
+}
+
+// pageFault is the refusal for something that the browser did not do.
+func (s *Session) pageFault(verb engine.Verb, o *opened, err error) *engine.Refusal {
+	if o.Fault() != nil {
+		return lostRefusal(verb, o)
+	}
+	return s.asRefusal(verb, err)
 }

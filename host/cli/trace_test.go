@@ -11,8 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -31,9 +30,9 @@ func traced(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	var events []store.Event
 	if len(args) == 2 {
-		a, err := trace.Begin(browser.Traces(h.DataDir), args[0])
+		a, err := browser.BeginTrace(browser.Traces(h.DataDir), args[0])
 		ts.Check(err)
-		a.Action(action.Click, action.Trace{ActionID: "act_1", Outcome: "success"})
+		a.Action(engine.Click, engine.Trace{ActionID: "act_1", Outcome: "success"})
 		s, err := a.Finish(context.Background())
 		ts.Check(err)
 		events = append(events, event("artifact.created", map[string]any{"artifactId": "art_1", "artifactType": "browser-trace", "nodeId": "collect",

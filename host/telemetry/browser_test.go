@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/telemetry"
 )
 
@@ -38,14 +38,14 @@ func TestBrowserCounters(t *testing.T) {
 // be counted as other.
 func TestBrowserLabelsAreComplete(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
-	for _, v := range []action.Verb{action.Navigate, action.Click, action.Type, action.Fill, action.Clear, action.Press, action.Select, action.Check,
-		action.Adjust, action.Scroll, action.Hover, action.Upload} {
-		for _, effect := range []string{action.LocalState, action.SideEffect} {
-			m.Browser("actions_total", "action", string(v), "category", v.Category(), "action_type", effect, "result", action.Verified)
+	for _, v := range []engine.Verb{engine.Navigate, engine.Click, engine.Type, engine.Fill, engine.Clear, engine.Press, engine.Select, engine.Check,
+		engine.Adjust, engine.Scroll, engine.Hover, engine.Upload} {
+		for _, effect := range []string{engine.LocalState, engine.SideEffect} {
+			m.Browser("actions_total", "action", string(v), "category", v.Category(), "action_type", effect, "result", engine.Verified)
 		}
 	}
-	for _, class := range []string{action.TargetResolutionFailure, action.ExecutionFailure, action.VerificationFailure, action.ControlConvergenceFailure, action.SemanticMismatchFailure} {
-		for _, strategy := range []string{action.ReResolve, action.AlternateCandidate, action.StateRefresh, action.RetryAdjustment, action.StepBack} {
+	for _, class := range []string{engine.TargetResolutionFailure, engine.ExecutionFailure, engine.VerificationFailure, engine.ControlConvergenceFailure, engine.SemanticMismatchFailure} {
+		for _, strategy := range []string{engine.ReResolve, engine.AlternateCandidate, engine.StateRefresh, engine.RetryAdjustment, engine.StepBack} {
 			m.Browser("recovery_total", "class", class, "strategy", strategy, "result", "failure")
 		}
 	}

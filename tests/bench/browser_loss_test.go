@@ -39,7 +39,7 @@ const losses = 10
 // is killed, its page's process stands still; an endless script would be ended, and
 // is no loss (B199). Beside the first, chromedp's. Goals: 1 s, 1 s, 8 s.
 func BenchmarkLoss(b *testing.B) {
-	path := chromium(b)
+	path := browserPath(b)
 	url := site(b, clickPage)
 	for b.Loop() {
 		var killed, crashed, silent, theirs []time.Duration

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 )
 
 // site serves one page at every address.
@@ -27,10 +27,10 @@ func site(b *testing.B, html string) string {
 	return s.URL
 }
 
-// chromium is the browser that everything here runs.
-func chromium(b *testing.B) string {
+// browserPath is the browser that everything here runs.
+func browserPath(b *testing.B) string {
 	b.Helper()
-	found, err := driver.Find(b.Context(), os.Getenv("SLUICE_CHROMIUM"), false)
+	found, err := chromium.Find(b.Context(), os.Getenv("SLUICE_CHROMIUM"), false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func manyRows() string {
 // Playwright has for it: the accessible tree as text, and the markup; in turns.
 func BenchmarkSnapshot(b *testing.B) {
 	url := site(b, manyRows())
-	other := playwright.Start(b, chromium(b))
+	other := playwright.Start(b, browserPath(b))
 	mine := browsing.Begin(b, browsing.Host(b, browser.Options{ActionsPerMinute: 1e6}), browser.SessionOptions{}, url)
 	mine.Must(browsing.M{"verb": "open", "url": url})
 	other.Must(b, playwright.Step{Do: "goto", URL: url})

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
@@ -17,10 +17,10 @@ const starts = 30
 // beside the same browser as chromedp starts it, in turns. Goals at p50: cold 1.1 s,
 // warm 100 ms.
 func BenchmarkAcquire(b *testing.B) {
-	path := chromium(b)
+	path := browserPath(b)
 	for b.Loop() {
 		var cold, linger, blank, theirs []float64
-		lingering := browsing.Host(b, browser.Options{Linger: surface.MaxLinger, ActionsPerMinute: 1e6})
+		lingering := browsing.Host(b, browser.Options{Linger: fleet.MaxLinger, ActionsPerMinute: 1e6})
 		_, reused := acquire(b, lingering, true)
 		if reused {
 			b.Fatal("the first browser ran before")
@@ -82,7 +82,7 @@ func acquire(b *testing.B, h *browser.Host, persistent bool) (took float64, reus
 // beside a further browser of chromedp's. Goal: 180 MB with Chromium.
 func BenchmarkBrowserMemory(b *testing.B) {
 	const further = 3
-	path, url := chromium(b), site(b, clickPage)
+	path, url := browserPath(b), site(b, clickPage)
 	for b.Loop() {
 		h := browsing.Host(b, browser.Options{MaxSurfaces: further + 1})
 		var sessions []*browsing.Session

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/tests/browsing"
 	"github.com/sluicehost/sluice/tests/playwright"
 )
@@ -31,7 +31,7 @@ func BenchmarkClick(b *testing.B) {
 		_, _ = io.WriteString(w, clickPage)
 	}))
 	b.Cleanup(s.Close)
-	binary, err := driver.Find(b.Context(), "", false)
+	binary, err := chromium.Find(b.Context(), "", false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package browser_test
 import (
 	"testing"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // TestLies: nothing on these pages is ever reported as verified, and what has a side
@@ -11,17 +11,17 @@ import (
 func TestLies(t *testing.T) {
 	for _, c := range []struct {
 		page, more string
-		code       action.Code
+		code       engine.Code
 		detail     string
 	}{
-		{"noop", "}", action.VerificationFailed, ""},
-		{"wrong", "}", action.VerificationFailed, ""},
-		{"rolled", `,"verify":{"stable_count":5}}`, action.VerificationFailed, ""},
-		{"before", "}", action.VerificationFailed, "already_true_before"},
-		{"flees", "}", action.StaleReference, "changed_before_dispatch"},
-		{"covered", `,"actionable_timeout_ms":700}`, action.ActionRejected, "obscured"},
-		{"oscillates", `,"verify":{"stable_count":4},"recovery":{"max_recovery_attempts":1}}`, action.VerificationFailed, ""},
-		{"endless", `,"deadline_ms":4000}`, action.Timeout, ""},
+		{"noop", "}", engine.VerificationFailed, ""},
+		{"wrong", "}", engine.VerificationFailed, ""},
+		{"rolled", `,"verify":{"stable_count":5}}`, engine.VerificationFailed, ""},
+		{"before", "}", engine.VerificationFailed, "already_true_before"},
+		{"flees", "}", engine.StaleReference, "changed_before_dispatch"},
+		{"covered", `,"actionable_timeout_ms":700}`, engine.ActionRejected, "obscured"},
+		{"oscillates", `,"verify":{"stable_count":4},"recovery":{"max_recovery_attempts":1}}`, engine.VerificationFailed, ""},
+		{"endless", `,"deadline_ms":4000}`, engine.Timeout, ""},
 	} {
 		t.Run(c.page, func(t *testing.T) {
 			b := newBench(t)
@@ -77,7 +77,7 @@ func TestDialogs(t *testing.T) {
 		t.Errorf("B37: %v", r.Details)
 	}
 	b.on("alert")
-	b.is(b.act(save+`}`), action.VerificationFailed, "")
+	b.is(b.act(save+`}`), engine.VerificationFailed, "")
 }
 
 func TestNavigation(t *testing.T) {

@@ -11,18 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // one is the browser of all tests here, with the server that it reaches as its proxy.
 var one struct {
-	browser *driver.Browser
+	browser *chromium.Browser
 	server  *server
-	options driver.Options
+	options chromium.Options
 	err     error
 }
 
@@ -48,7 +46,7 @@ func open() (stop func()) {
 	_ = os.Chmod(dir, 0o711) // #nosec G302 -- the browser's user passes through
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	o := driver.Options{Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: proxy.URL, Window: page.Viewport{Width: 1000, Height: 700}}
+	o := chromium.Options{Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: proxy.URL, Window: page.Viewport{Width: 1000, Height: 700}}
 	if os.Geteuid() == 0 {
 		o.UID = 204000 + os.Getpid()%2000
 		o.GID = o.UID
@@ -58,11 +56,11 @@ func open() (stop func()) {
 			return stop
 		}
 	}
-	if o.Binary, one.err = driver.Find(ctx, os.Getenv("SLUICE_CHROMIUM"), false); one.err != nil {
+	if o.Binary, one.err = chromium.Find(ctx, os.Getenv("SLUICE_CHROMIUM"), false); one.err != nil {
 		return stop
 	}
 	one.options = o
-	if one.browser, one.err = driver.Start(ctx, o); one.err != nil {
+	if one.browser, one.err = chromium.Start(ctx, o); one.err != nil {
 		return stop
 	}
 	clean := stop
@@ -85,15 +83,15 @@ func newBench(t testing.TB) *bench {
 	if one.err != nil {
 		t.Fatalf("open a browser: %v", one.err)
 	}
-	b := &bench{t, engine.New(engine.Options{Browser: one.browser, Identity: observe.NewIdentity(), Broke: func(err error) { t.Errorf("the host broke: %v", err) }})}
+	b := &bench{t, engine.New(engine.Options{Browser: one.browser, Identity: engine.NewIdentity(), Broke: func(err error) { t.Errorf("the host broke: %v", err) }})}
 	t.Cleanup(b.engine.Close)
 	return b
 }
 
 // request is what a guest asked for, as JSON.
-func (b *bench) request(text string) *action.Request {
+func (b *bench) request(text string) *engine.Request {
 	b.Helper()
-	r, refused := action.Parse([]byte(text))
+	r, refused := engine.Parse([]byte(text))
 	if refused != nil {
 		b.Fatalf("%s: %v", text, refused)
 	}
@@ -109,9 +107,9 @@ func (b *bench) do(text string) any {
 	return reply
 }
 
-func (b *bench) act(text string) *action.Result {
+func (b *bench) act(text string) *engine.Result {
 	b.Helper()
-	return b.do(text).(*action.Result)
+	return b.do(text).(*engine.Result)
 }
 
 // on loads a page by name.
@@ -121,9 +119,9 @@ func (b *bench) on(name string) {
 }
 
 // is checks the code and detail of a failure; "" is success.
-func (b *bench) is(r *action.Result, code action.Code, detail string) {
+func (b *bench) is(r *engine.Result, code engine.Code, detail string) {
 	b.Helper()
-	var got action.Code
+	var got engine.Code
 	var gotDetail string
 	if r.FailureCode != nil {
 		got = *r.FailureCode

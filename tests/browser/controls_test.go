@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 func TestControls(t *testing.T) {
 	b := newBench(t)
 	b.on("controls")
-	adjust := func(name string, value float64, more string) *action.Result {
+	adjust := func(name string, value float64, more string) *engine.Result {
 		return b.act(fmt.Sprintf(`{"verb":"adjust","target":{"selector":{"label":%q}},"value":%g,"deadline_ms":20000%s}`, name, value, more))
 	}
-	mode := func(r *action.Result, want string) {
+	mode := func(r *engine.Result, want string) {
 		t.Helper()
 		b.is(r, "", "")
 		if got := r.Details.(map[string]any)["adjustment_mode"]; got != want {
@@ -23,13 +22,13 @@ func TestControls(t *testing.T) {
 	}
 	mode(adjust("Volume", 33, ""), "semantic")
 	mode(adjust("Volume", 70, `,"modes":["gesture"]`), "gesture")
-	b.is(adjust("Volume", 12, `,"modes":["coordinate"],"actionable_timeout_ms":0`), action.SemanticMismatch, "no_mode")
+	b.is(adjust("Volume", 12, `,"modes":["coordinate"],"actionable_timeout_ms":0`), engine.SemanticMismatch, "no_mode")
 	mode(adjust("Count", 7, ""), "semantic")
 	mode(adjust("Aria", 30, ""), "gesture")
 	mode(adjust("Track", 60, `,"tolerance":1`), "coordinate")
-	b.is(adjust("Steps", 33, ""), action.ConvergenceFailed, "")
+	b.is(adjust("Steps", 33, ""), engine.ConvergenceFailed, "")
 	mode(adjust("Steps", 52, `,"tolerance":2`), "semantic")
-	b.is(adjust("Volume", 200, `,"actionable_timeout_ms":0`), action.ActionRejected, "out_of_range")
+	b.is(adjust("Volume", 200, `,"actionable_timeout_ms":0`), engine.ActionRejected, "out_of_range")
 
 	b.is(b.act(`{"verb":"select","target":{"selector":{"label":"Theme"}},"option":{"label":"Dark"}}`), "", "")
 	b.is(b.act(`{"verb":"select","target":{"selector":{"label":"Colour"}},"option":{"label":"Blue"}}`), "", "")
@@ -55,7 +54,7 @@ func TestReading(t *testing.T) {
 	b := newBench(t)
 	b.on("honest")
 	click := b.act(`{"verb":"click","target":{"selector":{"text":"Save"}}}`)
-	if click.State != action.Pending {
+	if click.State != engine.Pending {
 		t.Fatalf("B53: %s", show(t, click))
 	}
 	x := b.do(`{"verb":"expect","expect":{"kind":"text","target":{"selector":{"test_id":"status"}},"op":"equals","value":"Saved"}}`).(*engine.ExpectReply)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/surface"
+	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -63,7 +63,7 @@ func (r *Run) Artifact(a browser.Artifact) {
 	r.Event("artifact.created", "succeeded", map[string]any{"artifactType": a.Type, "size": a.Size, "digest": a.Digest})
 }
 
-func (r *Run) Lost(id string, p surface.Probe) {
+func (r *Run) Lost(id string, p fleet.Probe) {
 	r.Event("lost", "", map[string]any{"surface_id": id, "code": p.Code, "detail": p.Detail})
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -25,21 +25,21 @@ const x = c.getContext("2d"); let n = 0;
 
 // Lone starts a browser with no surface around it, 1280×720, whose whole network is
 // those pages, by path. It ends with the test.
-func Lone(tb testing.TB, pages map[string]string) *driver.Browser {
+func Lone(tb testing.TB, pages map[string]string) *chromium.Browser {
 	tb.Helper()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(pages[r.URL.Path]))
 	}))
 	tb.Cleanup(site.Close)
-	found, err := driver.Find(tb.Context(), os.Getenv("SLUICE_CHROMIUM"), false)
+	found, err := chromium.Find(tb.Context(), os.Getenv("SLUICE_CHROMIUM"), false)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	dir := Dir(tb)
-	o := driver.Options{
+	o := chromium.Options{
 		Binary: found, Profile: filepath.Join(dir, "profile"), Home: filepath.Join(dir, "home"), Proxy: site.URL,
-		Window: page.Viewport{Width: 1280, Height: 720, Scale: 1}, Tabs: driver.TabOptions{Allowed: func(string) error { return nil }},
+		Window: page.Viewport{Width: 1280, Height: 720, Scale: 1}, Tabs: chromium.TabOptions{Allowed: func(string) error { return nil }},
 	}
 	if os.Geteuid() == 0 {
 		o.UID = 208000 + os.Getpid()%900
@@ -48,7 +48,7 @@ func Lone(tb testing.TB, pages map[string]string) *driver.Browser {
 	if err := errors.Join(os.Mkdir(o.Profile, 0o700), os.Mkdir(o.Home, 0o700)); err != nil {
 		tb.Fatal(err)
 	}
-	b, err := driver.Start(tb.Context(), o)
+	b, err := chromium.Start(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,19 +6,18 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/trace"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/store"
 )
 
 // The page of a run with a browser: its card, its lines, and the trace as a download.
 func TestBrowserOnRunPage(t *testing.T) {
 	h, _ := open(t, tempDir(t))
-	a, err := trace.Begin(browser.Traces(h.Daemon.Host.DataDir), "run_traced")
+	a, err := browser.BeginTrace(browser.Traces(h.Daemon.Host.DataDir), "run_traced")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Action(action.Click, action.Trace{ActionID: "act_1", Outcome: "success"})
+	a.Action(engine.Click, engine.Trace{ActionID: "act_1", Outcome: "success"})
 	s, err := a.Finish(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -1,97 +1,92 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxDispatches of one action (B101).
+// maxDispatches of one action.
 const maxDispatches = 4
 
-// An act is one action while it runs: its result, which grows, and what recovery
-// keeps across cycles (B100).
+// An act is one action while it runs: its result, which grows, its proof, and its
+// recovery.
 type act struct {
 	*verb
-	kind kind
-	res  *action.Result
-	set  action.Settings // of its proof
+	kind verbKind
+	res  *Result
+	set  Settings // of its proof
 
-	declared *action.Declared
+	declared *Declared
 	repeat   bool // idempotent
-	delta    *action.Predicate
+	delta    *Predicate
 	origin   string // of delta: declared, default or deferred
 	// property is what the verb itself changes, where another delta is declared: one that
 	// holds already does not take its place.
-	property *action.Predicate
+	property *Predicate
 
-	found   *observe.Found    // the target; nil for none
-	skip    map[page.Ref]bool // better candidates that were tried
-	verdict *observe.Verdict  // on the delta, the latest
-	ready   page.Readiness
-	point   page.Point
-	before  *observe.Look // the page before the first dispatch
-	after   *observe.Look // the last one that was seen since
-	mark    page.Mark     // of the first dispatch
-	sentAt  time.Duration // when the latest dispatch began, by the clock
+	found  *Found            // the target; nil for none
+	skip   map[page.Ref]bool // better candidates that were tried
+	ready  page.Readiness
+	point  page.Point
+	before *Look         // the page before the first dispatch
+	after  *Look         // the last one that was seen since
+	mark   page.Mark     // of the first dispatch
+	sentAt time.Duration // when the latest dispatch began, by the clock
 
 	dispatches int
 	trusted    int       // events that arrived
 	turned     bool      // the latest dispatch was turned away from another element
-	flips      int       // how often the delta held and then did not
-	streak     int       // looks in a row in which it held
-	waves      int       // what the verdict before counted
 	login      [2]string // for the server of an address, by HTTP
 	late       bool      // the target has had its time to come
-	calmly     bool      // calmed has waited
-	restless   []string  // kinds in which the page changes by itself
 	resume     page.Ref  // what keys go to that go nowhere
 	sends      bool      // the page sent something because of it
-	refused    *action.Refusal
+	refused    *Refusal
 	release    func() // staged files
 	document   string // that was given them
 	blocked    string // why a part of the control could not be used
-	rich       bool   // B59 was tried
-	cycles     cycles
+	proof      proof
+	recovery   recovery
 	details    map[string]any
 	work       any // what the verb's kind keeps between its steps
 }
 
 // newAct is an action before anything was done.
 func (v *verb) newAct() *act {
-	a := &act{verb: v, kind: kinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
+	a := &act{verb: v, kind: verbKinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
 	if v.req.Declared != "" && v.opt.Declared != nil {
 		a.declared = v.opt.Declared(v.req.Declared)
 	}
 	a.repeat = v.req.Repeatable(a.declared)
-	a.res = &action.Result{
-		ActionID: v.tracer.id, Action: v.req.Verb, Category: v.req.Verb.Category(), EffectTableVersion: action.EffectTableVersion,
+	a.res = &Result{
+		ActionID: v.tracer.id, Action: v.req.Verb, Category: v.req.Verb.Category(), EffectTableVersion: EffectTableVersion,
 		Idempotent: a.repeat, Intent: v.req.Intent, Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
-		Transitions: []action.Transition{},
+		Transitions: []Transition{},
 	}
-	a.res.ActionType, a.res.ActionTypeSource = action.Effect(v.req.Verb, a.declared, "")
-	a.res.Verification = action.Verification{Result: "not_evaluated", Observed: []action.Observed{}, Stability: stability(a.set, run{})}
+	a.res.ActionType, a.res.ActionTypeSource = Effect(v.req.Verb, a.declared, "")
+	a.res.Verification = Verification{Result: "not_evaluated", Observed: []Observed{}, Stability: stability(a.set, run{})}
 	if v.req.Target != nil {
-		a.res.Target = &action.TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
+		a.res.Target = &TargetInfo{ElementID: v.req.Target.ElementID, Selector: v.req.Target.Selector}
 	}
-	a.cycles = newCycles(v.req)
+	a.recovery = newRecovery(a)
+	a.proof.act = a
 	return a
 }
 
-// settle settles the delta from the element as it is before the dispatch (B52).
+// settle settles the delta from the element as it is before the dispatch.
 func (a *act) settle(n *page.Node) {
-	p, origin := observe.Delta(a.req, n)
-	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == observe.Default {
+	p, origin := Delta(a.req, n)
+	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == OriginDefault {
 		p.Names = names(staged)
 	}
-	if a.declare(p, origin); origin == observe.Declared {
-		a.property = observe.Own(a.req, n)
+	if a.declare(p, origin); origin == OriginDeclared {
+		a.property = Own(a.req, n)
 	}
 }
 
-func (a *act) declare(p *action.Predicate, origin string) {
+func (a *act) declare(p *Predicate, origin string) {
 	a.delta, a.origin = a.own(p), origin
 	a.res.Verification.DeltaOrigin = origin
 	a.res.Verification.Delta = describe(p)
@@ -99,7 +94,7 @@ func (a *act) declare(p *action.Predicate, origin string) {
 
 // own has a predicate about the action's own element id mean the node that is acted
 // on, whatever the action makes of its name and place.
-func (a *act) own(p *action.Predicate) *action.Predicate {
+func (a *act) own(p *Predicate) *Predicate {
 	if p == nil || a.req.Target == nil || a.req.Target.ElementID == "" {
 		return p
 	}
@@ -118,12 +113,12 @@ func (a *act) own(p *action.Predicate) *action.Predicate {
 func (a *act) perform() {
 	f := a.pass()
 	for f != nil && a.refused == nil {
-		strategy, permitted := a.choose(f)
+		strategy, permitted := a.recovery.choose(f)
 		if !permitted {
 			a.fail(f)
 			return
 		}
-		f = a.recover(strategy, f)
+		f = a.recovery.recover(strategy, f)
 	}
 }
 
@@ -132,22 +127,22 @@ const maxTurned = 5
 
 // pass goes through resolution, execution and verification once. A nil fault is
 // success, or the wait for an expect. A click that was turned away is one more check
-// that failed before a dispatch (B132, B135).
+// that failed before a dispatch.
 func (a *act) pass() *fault {
 	for n := 0; ; n++ {
 		if f := a.resolve(); f != nil || a.refused != nil {
 			return f
 		}
-		if n == 0 && !a.move(action.Resolved) {
+		if n == 0 && !a.move(Resolved) {
 			return a.broken()
 		}
 		if f := a.upheld(); f != nil {
 			return f
 		}
-		if done, f := a.already(); done || f != nil {
+		if done, f := a.proof.already(); done || f != nil {
 			return f
 		}
-		if waited, f := a.calmed(); f != nil {
+		if waited, f := a.proof.calmed(); f != nil {
 			return f
 		} else if waited && n < maxTurned { // it may be somewhere else by now
 			continue
@@ -155,29 +150,29 @@ func (a *act) pass() *fault {
 		f := a.dispatch()
 		switch {
 		case f == nil && a.refused == nil:
-			return a.verify()
+			return a.proof.verify()
 		case !a.turned || n == maxTurned:
 			return f
 		}
 	}
 }
 
-// move records a state; false for one that B43 does not allow.
+// move records a state; false for one that the lifecycle does not allow.
 func (a *act) move(to string) bool {
-	if !action.CanMove(a.res.State, to, to == action.Resolved && a.cycles.state.Attempts > 0) {
+	if !CanMove(a.res.State, to, to == Resolved && a.recovery.state.Attempts > 0) {
 		return false
 	}
 	a.res.State = to
-	a.res.Transitions = append(a.res.Transitions, action.Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	a.res.Transitions = append(a.res.Transitions, Transition{State: to, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	return true
 }
 
 // broken is the fault of a host that lost its way: nothing is done any more.
 func (a *act) broken() *fault {
-	return &fault{code: action.Unknown, detail: detailInternal, stage: action.StageDispatch}
+	return &fault{code: Unknown, detail: detailInternal, stage: StageDispatch}
 }
 
-// mayDispatch is the one permission to act on the page (B95, B96).
+// mayDispatch is the one permission to act on the page.
 func (a *act) mayDispatch() bool {
 	if a.dispatches == 0 {
 		return true
@@ -196,13 +191,13 @@ func (a *act) again() bool {
 	case a.told():
 		return a.stepped()
 	}
-	return a.repeat || a.res.ActionType == action.LocalState
+	return a.repeat || a.res.ActionType == LocalState
 }
 
 // stepped reports a tick of three states that went from neither to the one that is not
 // wanted: the next click is the next step, and no repetition.
 func (a *act) stepped() bool {
-	if a.req.Verb != action.Check || a.dispatches != 1 || a.before == nil || a.after == nil {
+	if a.req.Verb != Check || a.dispatches != 1 || a.before == nil || a.after == nil {
 		return false
 	}
 	was, is := a.before.Node(a.node()), a.after.Node(a.node())
@@ -214,15 +209,125 @@ func (a *act) stepped() bool {
 // saves itself gets no second request.
 func (a *act) told() bool {
 	switch a.req.Verb {
-	case action.Navigate, action.Scroll, action.Hover: // pages load what comes into view
+	case Navigate, Scroll, Hover: // pages load what comes into view
 		return false
 	}
 	if !a.sends && a.dispatches > 0 && a.tab.Happened(a.mark).Sent > 0 {
 		a.sends = true
 	}
-	if a.sends && a.res.ActionType == action.LocalState {
-		a.res.ActionType, a.res.ActionTypeSource = action.SideEffect, action.FromPage
+	if a.sends && a.res.ActionType == LocalState {
+		a.res.ActionType, a.res.ActionTypeSource = SideEffect, FromPage
 		a.submits()
 	}
 	return a.sends
+}
+
+// dispatch hands the action to the browser, once. A fault or refusal says that
+// there is nothing to verify; everything else is for the page to show.
+func (a *act) dispatch() *fault {
+	if !a.mayDispatch() {
+		return &fault{code: VerificationFailed, detail: "not_repeatable", stage: StageVerify}
+	}
+	if err := a.gate(); err != nil {
+		return a.executed(rawFault(err, StageDispatch), page.Delivery{})
+	}
+	if a.tab.Facts().Dialog != nil {
+		return a.executed(rawFault(page.ErrDialog, StageDispatch), page.Delivery{})
+	}
+	if a.refused = a.spells(); a.refused != nil {
+		return nil
+	}
+	if a.refused = a.identify(); a.refused != nil {
+		return nil
+	}
+	if a.dispatches == 0 {
+		a.mark = a.tab.Mark()
+		a.remembered()
+		a.discharge()
+	}
+	a.submits()
+	a.tracer.attempts++
+	a.sentAt = a.now()
+	a.blocked = "" // of an attempt before
+	d, err := a.kind.send(a)
+	if err == nil && d.Sent && !d.Turned {
+		a.leave()
+	}
+	if a.turned = err == nil && d.Turned; a.turned {
+		a.tracer.attempts--
+		return a.executed(&fault{code: StaleReference, detail: detailMoved, stage: StageResolve}, d)
+	}
+	if errors.Is(err, page.ErrKey) {
+		a.refused = &Refusal{Code: "invalid_request", Message: fmt.Sprintf("keys: %.40q: a page does not get this chord: it is the browser's own, or there is no such key", a.blocked), Verb: a.req.Verb}
+		return nil
+	}
+	if err != nil && !d.Sent && unsent(err) {
+		return a.executed(rawFault(err, StageDispatch), d)
+	}
+	if err == nil && !d.Sent && a.blocked != "" {
+		f := a.reject(a.blocked)
+		f.stage = StageDispatch
+		return a.executed(f, d)
+	}
+	return a.sent(d, err)
+}
+
+// sent goes on from input that reached the browser, or may have.
+func (a *act) sent(d page.Delivery, err error) *fault {
+	a.dispatches++
+	a.res.Dispatched = true
+	if a.res.State != Dispatched {
+		a.move(Dispatched)
+	}
+	switch {
+	case err != nil && a.fatal(err) != nil:
+		return a.executed(rawFault(a.fatal(err), StageDispatch), d)
+	case errors.Is(err, page.ErrCertificate), errors.Is(err, page.ErrScheme), errors.Is(err, page.ErrHost):
+		return a.executed(rawFault(err, StageDispatch), d)
+	}
+	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
+		return a.executed(f, d)
+	}
+	if a.req.Verb == Upload && a.blocked != "" {
+		f := a.reject(a.blocked)
+		f.stage = StageDispatch
+		return a.executed(f, d)
+	}
+	if a.kind.input && a.found != nil && d.Trusted == 0 && err == nil {
+		return a.executed(&fault{code: ActionRejected, detail: detailUntrusted, stage: StageDispatch}, d)
+	}
+	a.executed(nil, d)
+	if !a.move(Pending) {
+		return a.broken()
+	}
+	return nil
+}
+
+// executed writes the step down and gives f back.
+func (a *act) executed(f *fault, d page.Delivery) *fault {
+	m := meta{"trusted": d.Trusted, "sent": d.Sent, "dispatches": a.dispatches}
+	if mode := a.mode(); mode != "" {
+		m["mode"] = mode
+	}
+	if f == nil {
+		a.tracer.add(stageExecute, stepSuccess, m)
+		return nil
+	}
+	m["code"], m["detail"] = f.code, f.detail
+	a.tracer.add(stageExecute, stepFailure, m)
+	return f
+}
+
+// submits tells of the first side effect on a page that holds a sealed value.
+func (a *act) submits() {
+	if a.opt.Secrets == nil || a.res.ActionType != SideEffect {
+		return
+	}
+	for ref, s := range a.filled[a.tab.ID()] {
+		if !s.submitted && s.document == a.tab.Facts().Document {
+			a.opt.Secrets.Submitted()
+			s.submitted = true
+			a.filled[a.tab.ID()][ref] = s
+		}
+	}
 }

@@ -3,12 +3,10 @@ package engine
 import (
 	"math"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// The interaction modes of adjust, in order (B143).
+// The interaction modes of adjust, in order.
 const (
 	modeSemantic   = "semantic"
 	modeGesture    = "gesture"
@@ -16,8 +14,8 @@ const (
 )
 
 const (
-	maxPresses = 200 // of keys, in one attempt (B143)
-	thumb      = 16  // pixels, of a slider whose thumb cannot be measured (B144)
+	maxAdjustPresses = 200 // of keys, in one attempt
+	thumb            = 16  // pixels, of a slider whose thumb cannot be measured
 )
 
 // An adjusting is what adjust knows of its control.
@@ -32,16 +30,15 @@ type adjusting struct {
 	now       float64 // as read last
 	limits    *page.Range
 	node      page.Node
-	why       string // of coordinates (B144)
+	why       string // of coordinates
 }
 
-// adjustFits wants a control with a numeric value (B92), and a value in its range
-// (B142).
+// adjustFits wants a control with a numeric value, and a value in its range.
 func adjustFits(a *act, n *page.Node) *fault {
 	number := n.Tag == "input" && n.Type == "number"
 	fixed := n.Tag == "progress" || n.Tag == "meter" || n.Role == "progressbar" || n.Role == "meter"
 	if fixed || n.State.Value == nil && !number || n.State.Range == nil && !number {
-		return &fault{code: action.SemanticMismatch, stage: action.StageResolve}
+		return &fault{code: SemanticMismatch, stage: StageResolve}
 	}
 	if r := n.State.Range; r != nil && (a.req.Adjust.Value < r.Min || a.req.Adjust.Value > r.Max) {
 		return a.reject("out_of_range")
@@ -58,7 +55,7 @@ func adjustFits(a *act, n *page.Node) *fault {
 		w.now = w.pre
 		w.at = -1
 		if !w.next() {
-			return &fault{code: action.SemanticMismatch, detail: "no_mode", stage: action.StageResolve}
+			return &fault{code: SemanticMismatch, detail: "no_mode", stage: StageResolve}
 		}
 		a.work = w
 	}
@@ -77,7 +74,7 @@ func (w *adjusting) next() bool {
 	return false
 }
 
-// allowed is B144: coordinates only where something better was tried, and all of it
+// allowed lets coordinates be used only where something better was tried, and all of it
 // left the value as it was.
 func (w *adjusting) allowed(mode string) bool {
 	switch mode {
@@ -99,7 +96,7 @@ func (a *act) mode() string {
 	return ""
 }
 
-// moreModes reports whether another attempt has something new to try (B94).
+// moreModes reports whether another attempt has something new to try.
 func (a *act) moreModes() bool {
 	w, ok := a.work.(*adjusting)
 	if !ok || w.attempts >= max(a.req.Adjust.MaxAttempts, 1) {
@@ -117,7 +114,7 @@ func (a *act) measure(w *adjusting) {
 	}
 }
 
-// nextMode takes the next mode, else the tolerance that the guest allowed (B145).
+// nextMode takes the next mode, else the tolerance that the guest allowed.
 func (a *act) nextMode() bool {
 	w, ok := a.work.(*adjusting)
 	if !ok {
@@ -131,24 +128,24 @@ func (a *act) nextMode() bool {
 		return false
 	}
 	w.widened, w.tolerance = true, *a.req.Adjust.WidenTo
-	a.declare(adjusted(a.req.Adjust.Value, w.tolerance), observe.Default)
+	a.declare(adjusted(a.req.Adjust.Value, w.tolerance), OriginDefault)
 	return true
 }
 
-// adjustAgain is a further attempt on the control that was resolved (B141).
+// adjustAgain is a further attempt on the control that was resolved.
 func (a *act) adjustAgain() *fault {
 	w, _ := a.work.(*adjusting)
-	if !a.move(action.Resolved) {
+	if !a.move(Resolved) {
 		return a.broken()
 	}
 	if w.widened {
-		a.move(action.Pending)
-		return a.verify()
+		a.move(Pending)
+		return a.proof.verify()
 	}
 	t := try{act: a}
 	f, err := t.reach()
 	if err != nil {
-		return rawFault(err, action.StageResolve)
+		return rawFault(err, StageResolve)
 	}
 	if f != nil {
 		return a.pass()
@@ -156,12 +153,12 @@ func (a *act) adjustAgain() *fault {
 	if f := a.dispatch(); f != nil || a.refused != nil {
 		return f
 	}
-	return a.verify()
+	return a.proof.verify()
 }
 
 // adjusted is the delta within a tolerance.
-func adjusted(want, tolerance float64) *action.Predicate {
-	return &action.Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
+func adjusted(want, tolerance float64) *Predicate {
+	return &Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
 }
 
 func adjustSend(a *act) (page.Delivery, error) {
@@ -173,18 +170,18 @@ func adjustSend(a *act) (page.Delivery, error) {
 		d.Trusted = -1
 		return d, err
 	case modeGesture:
-		return a.gesture(w)
+		return adjustByGesture(a, w)
 	}
 	w.why = "no native setter and no keys"
 	if w.native {
 		w.why = "setter and keys left the value as it was"
 	}
 	a.count("coordinate_fallback_total")
-	return a.coordinate(w)
+	return adjustByPoint(a, w)
 }
 
-// gesture presses keys until the value is there, and drags where keys do nothing.
-func (a *act) gesture(w *adjusting) (page.Delivery, error) {
+// adjustByGesture presses keys until the value is there, and drags where keys do nothing.
+func adjustByGesture(a *act, w *adjusting) (page.Delivery, error) {
 	g := keys{act: a, w: w, all: page.Delivery{Trusted: -1}}
 	worked, err := g.turn()
 	if err != nil || worked {
@@ -193,8 +190,8 @@ func (a *act) gesture(w *adjusting) (page.Delivery, error) {
 	return g.all, g.slide()
 }
 
-// coordinate clicks where the value is, and corrects what is left by keys (B144).
-func (a *act) coordinate(w *adjusting) (page.Delivery, error) {
+// adjustByPoint clicks where the value is, and corrects what is left by keys.
+func adjustByPoint(a *act, w *adjusting) (page.Delivery, error) {
 	at := w.point(a.req.Adjust.Value)
 	d, err := a.tab.Click(a.ctx, page.Click{At: at, Button: "left", Count: 1})
 	if err != nil {
@@ -234,7 +231,7 @@ func (k *keys) turn() (worked bool, err error) {
 func (k *keys) with(pair [2]string) (worked bool, err error) {
 	target, now := k.req.Adjust.Value, k.w.now
 	step := 0.0
-	for k.used < maxPresses && math.Abs(now-target) > k.w.tolerance {
+	for k.used < maxAdjustPresses && math.Abs(now-target) > k.w.tolerance {
 		n := 1
 		if step > 0 {
 			n = int(math.Round(math.Abs(target-now) / step))
@@ -242,7 +239,7 @@ func (k *keys) with(pair [2]string) (worked bool, err error) {
 		if n == 0 {
 			return worked, nil // the nearest step is reached
 		}
-		next, err := k.press(pair, target > now, now, min(n, maxPresses-k.used))
+		next, err := k.press(pair, target > now, now, min(n, maxAdjustPresses-k.used))
 		if err != nil {
 			return worked, err
 		}
@@ -288,7 +285,7 @@ func (k *keys) read() (float64, error) {
 	return k.w.now, nil
 }
 
-// point is where a value is on the track (B144).
+// point is where a value is on the track.
 func (w *adjusting) point(value float64) page.Point {
 	b, part := w.node.Bounds, 0.5
 	if r := w.limits; r != nil && r.Max > r.Min {
@@ -386,7 +383,7 @@ func adjustTell(a *act) {
 		}
 		within = math.Abs(*n.State.Value-a.req.Adjust.Value) <= w.tolerance
 	}
-	a.details["pre_state"] = map[string]any{"value": number(w.pre)}
+	a.details["pre_state"] = map[string]any{"value": finiteNumber(w.pre)}
 	a.details["target_state"] = map[string]any{"property": "value", "target_value": a.req.Adjust.Value, "tolerance": w.tolerance}
 	a.details["actual_state"], a.details["within_tolerance"] = actual, within
 	a.details["converged"], a.details["attempts"] = a.res.Success, w.attempts
@@ -400,7 +397,7 @@ func adjustTell(a *act) {
 	}
 }
 
-func number(v float64) any {
+func finiteNumber(v float64) any {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}

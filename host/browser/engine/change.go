@@ -3,38 +3,151 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ChangeReply is the answer of wait for ui_change (B153).
+// Kinds of change in a page.
+const (
+	HierarchyDiff = "hierarchy_diff"
+	TextChange    = "text_change"
+	StateChange   = "state_change"
+)
+
+// ChangeKinds are all kinds, the widest first.
+var ChangeKinds = []string{HierarchyDiff, TextChange, StateChange}
+
+// ByChange reports a predicate that any change of the page could make true.
+func ByChange(p *Predicate) bool {
+	return p != nil && (p.Kind == "any_change" || p.Kind == "fingerprint" && p.ChangedFrom != "" ||
+		slices.ContainsFunc(p.Of, func(of Predicate) bool { return ByChange(&of) }))
+}
+
+// Changes are the kinds in which two reads differ, the widest first.
+func Changes(before, now page.Digests) []string {
+	var out []string
+	if before.Hierarchy != now.Hierarchy {
+		out = append(out, HierarchyDiff)
+	}
+	if before.Text != now.Text {
+		out = append(out, TextChange)
+	}
+	if before.State != now.State {
+		out = append(out, StateChange)
+	}
+	return out
+}
+
+// maxRevisions keep their digests.
+const maxRevisions = 16
+
+// A History has the digests of the last revisions of a tab. The zero History is
+// empty. It is not for use by several goroutines.
+type History struct {
+	seen []revision
+}
+
+type revision struct {
+	number  int64
+	digests page.Digests
+}
+
+// Add notes what a read saw; a revision that is there already keeps its first digests.
+func (h *History) Add(o *page.Observation) {
+	if n := len(h.seen); n > 0 && h.seen[n-1].number >= o.Revision {
+		return
+	}
+	h.seen = append(h.seen, revision{o.Revision, o.Digests})
+	if len(h.seen) > maxRevisions {
+		h.seen = h.seen[1:]
+	}
+}
+
+// At are the digests of a revision; false when they are forgotten.
+func (h *History) At(number int64) (page.Digests, bool) {
+	for _, r := range h.seen {
+		if r.number == number {
+			return r.digests, true
+		}
+	}
+	return page.Digests{}, false
+}
+
+// A Settling waits for a change that stays: the digests differ from Baseline in the
+// wanted way and have been equal for Stable.
+type Settling struct {
+	Baseline page.Digests
+	Kind     string // "": any
+	Stable   time.Duration
+
+	last  page.Digests
+	since time.Time
+}
+
+// Take looks at one more read, made at a time. It returns the kind of change once
+// one has settled.
+func (s *Settling) Take(d page.Digests, at time.Time) (kind string, settled bool) {
+	if s.since.IsZero() || d != s.last {
+		s.last, s.since = d, at
+	}
+	for _, k := range Changes(s.Baseline, d) {
+		if s.Kind == "" || s.Kind == k {
+			return k, at.Sub(s.since) >= s.Stable
+		}
+	}
+	return "", false
+}
+
+// A Turning waits for another page: its fingerprint differs from Previous in two
+// reads that follow each other; reads without one are passed over.
+type Turning struct {
+	Previous string
+
+	Last  string // the last fingerprint that was read
+	count int
+}
+
+// Take looks at one more read and reports whether the page has changed.
+func (t *Turning) Take(fingerprint string) bool {
+	switch fingerprint {
+	case "":
+		return false
+	case t.Previous:
+		t.count = 0
+	default:
+		t.count++
+	}
+	t.Last = fingerprint
+	return t.count >= 2
+}
+
+// ChangeReply is the answer of wait for ui_change.
 type ChangeReply struct {
-	Success  bool                  `json:"success"`
-	Observed *string               `json:"observed_change"`
-	Revision int64                 `json:"snapshot_revision"`
-	Timeout  bool                  `json:"timeout"`
-	Elapsed  int64                 `json:"elapsed_ms"`
-	Expected string                `json:"expected_change,omitempty"`
-	Loading  *observe.LoadingState `json:"loading_state"`
-	Reason   string                `json:"reason"`
-	Trace    action.Trace          `json:"trace"`
+	Success  bool          `json:"success"`
+	Observed *string       `json:"observed_change"`
+	Revision int64         `json:"snapshot_revision"`
+	Timeout  bool          `json:"timeout"`
+	Elapsed  int64         `json:"elapsed_ms"`
+	Expected string        `json:"expected_change,omitempty"`
+	Loading  *LoadingState `json:"loading_state"`
+	Reason   string        `json:"reason"`
+	Trace    Trace         `json:"trace"`
 }
 
 // A changing waits for a change of the page that stays.
 type changing struct {
 	*verb
-	set      action.Settings
-	settling observe.Settling
+	set      Settings
+	settling Settling
 	based    bool
-	last     *observe.Look
+	last     *Look
 	kind     string
 }
 
-func (v *verb) uiChange() (any, *action.Refusal) {
+func (v *verb) uiChange() (any, *Refusal) {
 	c := changing{verb: v, set: v.settings(false)}
-	c.settling = observe.Settling{Kind: v.req.Wait.Change, Stable: v.req.Wait.Stability}
+	c.settling = Settling{Kind: v.req.Wait.Change, Stable: v.req.Wait.Stability}
 	c.baseline()
 	settled, err := c.poll()
 	if errors.Is(err, errLost) || errors.Is(err, errLease) {
@@ -52,7 +165,7 @@ func (v *verb) uiChange() (any, *action.Refusal) {
 }
 
 // baseline is the revision that was asked for, else what the page was before the
-// latest action that no wait has consumed, else what it is now (B153).
+// latest action that no wait has consumed, else what it is now.
 func (c *changing) baseline() {
 	p := c.unconsumed()
 	if p != nil {
@@ -93,7 +206,7 @@ func (c *changing) poll() (settled bool, err error) {
 	}
 }
 
-func (c *changing) take(l *observe.Look) bool {
+func (c *changing) take(l *Look) bool {
 	if l == nil || l.Age() > c.set.Stale {
 		c.tracer.add(stageVerify, stepRetry, meta{"read": l != nil})
 		return false
@@ -114,7 +227,7 @@ func (c *changing) take(l *observe.Look) bool {
 func (c *changing) reply(settled bool) *ChangeReply {
 	out := &ChangeReply{Success: settled, Timeout: !settled, Elapsed: (c.now() - c.started).Milliseconds(), Expected: c.req.Wait.Change, Reason: "no change settled"}
 	if c.last != nil {
-		out.Revision, out.Loading = c.last.Revision, observe.LoadingOf(c.last.Observation)
+		out.Revision, out.Loading = c.last.Revision, LoadingOf(c.last.Observation)
 	}
 	if settled {
 		out.Observed, out.Reason = &c.kind, "the page changed and the change stayed"
@@ -156,10 +269,10 @@ func (v *verb) unconsumed() *past {
 }
 
 // focusedNow is the selector of what has the focus.
-var focusedNow = &action.Target{Selector: &action.Selector{Selector: page.Selector{CSS: ":focus"}}}
+var focusedNow = &Target{Selector: &Selector{Selector: page.Selector{CSS: ":focus"}}}
 
 // focused is the element that has the focus; nil for none.
-func focused(l *observe.Look) *page.Node {
+func focused(l *Look) *page.Node {
 	if l == nil {
 		return nil
 	}

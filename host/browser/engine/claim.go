@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -16,11 +14,11 @@ import (
 // the next effect, an extract or the release of the surface.
 type claim struct {
 	act      *act
-	delta    *action.Predicate
-	was      *observe.Verdict // on delta, before the action
-	look     page.Digests     // of the page, before the action
-	node     page.Ref         // that delta is about where it names no other
-	target   *action.Target   // of the action, for when its node was drawn anew
+	delta    *Predicate
+	was      *Verdict     // on delta, before the action
+	look     page.Digests // of the page, before the action
+	node     page.Ref     // that delta is about where it names no other
+	target   *Target      // of the action, for when its node was drawn anew
 	document string
 	radio    bool
 	label    bool // of what was clicked: it says "Copied" for a while
@@ -40,15 +38,15 @@ const (
 
 // detailReverted is of an action that is not begun, since what an earlier one was
 // verified by does not hold any more; and of that earlier one.
-const detailReverted = action.DetailReverted
+const detailReverted = DetailReverted
 
 // A Reverted names an action whose verdict was taken back.
 type Reverted struct {
-	ActionID string      `json:"action_id"`
-	Action   action.Verb `json:"action"`
-	Intent   string      `json:"intent"`
-	Verdict  string      `json:"verification_result"`
-	Age      int64       `json:"verified_ms_ago"`
+	ActionID string `json:"action_id"`
+	Action   Verb   `json:"action"`
+	Intent   string `json:"intent"`
+	Verdict  string `json:"verification_result"`
+	Age      int64  `json:"verified_ms_ago"`
 }
 
 // claimed keeps what an action was verified by: what the verb itself changed, and what
@@ -57,26 +55,26 @@ func (a *act) claimed() {
 	if a.property != nil && a.holdsNow(a.property) {
 		a.keep(a.property, true)
 	}
-	if a.delta != nil && !observe.Fleeting(a.delta) && a.req.Verb != action.Scroll && a.req.Verb != action.Hover {
-		a.keep(a.delta, a.origin == observe.Default || observe.OfControl(a.delta))
+	if a.delta != nil && !Fleeting(a.delta) && a.req.Verb != Scroll && a.req.Verb != Hover {
+		a.keep(a.delta, a.origin == OriginDefault || OfControl(a.delta))
 	}
 }
 
 // holdsNow reports whether p holds in the latest look.
-func (a *act) holdsNow(p *action.Predicate) bool {
+func (a *act) holdsNow(p *Predicate) bool {
 	l := cmp.Or(a.after, a.before)
-	return l != nil && a.scene(l).Evaluate(p).Truth == observe.True
+	return l != nil && a.proof.scene(l).Evaluate(p).Truth == True
 }
 
-func (a *act) keep(p *action.Predicate, field bool) {
+func (a *act) keep(p *Predicate, field bool) {
 	c := &claim{act: a, delta: p, node: a.node(), target: a.req.Target, document: a.tab.Facts().Document, field: field, at: a.now()}
 	if a.before != nil {
-		s := observe.Scene{Now: a.before, Self: c.node, Target: c.target, Identity: a.opt.Identity}
+		s := Scene{Now: a.before, Self: c.node, Target: c.target, Identity: a.opt.Identity}
 		c.was, c.look = s.Evaluate(p), a.before.Digests
 	}
 	if a.found != nil {
 		c.radio = isRadio(a.found.State())
-		c.label = a.req.Verb == action.Click && observe.About(p, a.req.Target)
+		c.label = a.req.Verb == Click && About(p, a.req.Target)
 	}
 	a.claims = append(a.claims, c)
 	if len(a.claims) > maxClaims {
@@ -102,23 +100,23 @@ func (e *Engine) claimsOn(tab page.Tab) (list []*claim) {
 // serves them too.
 func (v *verb) withClaims(q page.Query) page.Query {
 	for _, c := range v.claimsOn(v.tab) {
-		w := observe.Want(v.opt.Identity, []*action.Target{c.target}, []*action.Predicate{c.delta})
+		w := Want(v.opt.Identity, []*Target{c.target}, []*Predicate{c.delta})
 		if c.node != "" {
 			w.Refs = append(w.Refs, c.node)
 		}
-		q = observe.Also(q, w)
+		q = Also(q, w)
 	}
 	return q
 }
 
 // lapsed are the claims that a look contradicts. Those about the element that is acted
 // on now are about to be replaced, whatever they say.
-func (v *verb) lapsed(l *observe.Look, but page.Ref) (list []*claim) {
+func (v *verb) lapsed(l *Look, but page.Ref) (list []*claim) {
 	for _, c := range v.claimsOn(v.tab) {
 		if c.label && !c.field || but != "" && c.node == but && c.field {
 			continue
 		}
-		s := observe.Scene{Now: l, Self: c.node, Target: c.target, Identity: v.opt.Identity}
+		s := Scene{Now: l, Self: c.node, Target: c.target, Identity: v.opt.Identity}
 		back := l.Digests.Hierarchy == c.look.Hierarchy && l.Digests.Text == c.look.Text && v.now()-c.at < young
 		if s.Evaluate(c.delta).Lapsed(c.was, back) {
 			list = append(list, c)
@@ -129,7 +127,7 @@ func (v *verb) lapsed(l *observe.Look, but page.Ref) (list []*claim) {
 
 // reverted are the claims that do not hold any more: a first look says so, and those
 // after it agree. A page that does not answer contradicts nothing.
-func (v *verb) reverted(l *observe.Look, but page.Ref) ([]*claim, error) {
+func (v *verb) reverted(l *Look, but page.Ref) ([]*claim, error) {
 	if l == nil {
 		return nil, nil
 	}
@@ -155,19 +153,19 @@ func (v *verb) reverted(l *observe.Look, but page.Ref) ([]*claim, error) {
 // does not hold any more fails the action before anything is done.
 func (a *act) upheld() *fault {
 	switch {
-	case a.dispatches > 0, a.req.Verb == action.Scroll, a.req.Verb == action.Hover:
+	case a.dispatches > 0, a.req.Verb == Scroll, a.req.Verb == Hover:
 		return nil
 	}
 	list, err := a.reverted(a.before, a.node())
 	if err != nil {
-		return rawFault(err, action.StageResolve)
+		return rawFault(err, StageResolve)
 	}
 	if len(list) == 0 {
 		return nil
 	}
 	a.details["reverted"] = a.revoke(list)
 	a.res.Verification.Reason = "what an earlier action was verified by does not hold any more"
-	return &fault{code: action.VerificationFailed, detail: detailReverted, stage: action.StageResolve}
+	return &fault{code: VerificationFailed, detail: detailReverted, stage: StageResolve}
 }
 
 // discharge lets go of the claims that a dispatch puts an end to: those about the same
@@ -175,7 +173,7 @@ func (a *act) upheld() *fault {
 // page, so nothing is claimed of what was before it.
 func (a *act) discharge() {
 	switch a.req.Verb {
-	case action.Scroll, action.Hover:
+	case Scroll, Hover:
 		return
 	}
 	here := a.claimsOn(a.tab)
@@ -194,11 +192,11 @@ func (a *act) discharge() {
 // sweeping reports an action that may change all of its page.
 func (a *act) sweeping() bool {
 	switch a.req.Verb {
-	case action.Click:
-		return a.res.ActionType == action.SideEffect
-	case action.Press:
+	case Click:
+		return a.res.ActionType == SideEffect
+	case Press:
 		return slices.ContainsFunc(a.req.Press.Chords, func(c string) bool { return c != "Tab" && c != "Shift+Tab" })
-	case action.Navigate:
+	case Navigate:
 		return true
 	}
 	return false
@@ -208,7 +206,7 @@ func (a *act) sweeping() bool {
 // or a tab, changed with it: they held just before, and do not hold now that it is
 // proved.
 func (a *act) yielded() {
-	if a.req.Verb != action.Click || a.after == nil {
+	if a.req.Verb != Click || a.after == nil {
 		return
 	}
 	gone := a.lapsed(a.after, "")
@@ -221,47 +219,47 @@ func (e *Engine) revoke(list []*claim) []Reverted {
 	for _, c := range list {
 		e.claims = slices.DeleteFunc(e.claims, func(o *claim) bool { return o == c })
 		a := c.act
-		if a.res.Verification.Result != action.ResultReverted {
+		if a.res.Verification.Result != ResultReverted {
 			a.revert()
 		}
 		out = append(out, Reverted{ActionID: a.res.ActionID, Action: a.res.Action, Intent: a.res.Intent,
-			Verdict: action.ResultReverted, Age: (e.clock.now() - c.at).Milliseconds()})
+			Verdict: ResultReverted, Age: (e.clock.now() - c.at).Milliseconds()})
 	}
 	return out
 }
 
 // revert is the end of an action that was verified once.
 func (a *act) revert() {
-	f := &fault{code: action.VerificationFailed, detail: detailReverted, stage: action.StageVerify}
-	m := a.failure(f).Failure()
+	f := &fault{code: VerificationFailed, detail: detailReverted, stage: StageVerify}
+	m := a.recovery.failure(f).Failure()
 	detail := detailReverted
-	a.res.State, a.res.Success = action.Failed, false
-	a.res.Transitions = append(a.res.Transitions, action.Transition{State: action.Failed, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
+	a.res.State, a.res.Success = Failed, false
+	a.res.Transitions = append(a.res.Transitions, Transition{State: Failed, At: time.Now().UnixMilli(), CycleID: a.tracer.cycle})
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable, a.res.Detail = &m.Code, &m.Reason, &m.Retryable, &detail
-	a.res.Terminal = &action.Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: a.cycles.state.Attempts, FinalState: action.Failed}
-	a.res.Verification.Result = action.ResultReverted
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: a.recovery.state.Attempts, FinalState: Failed}
+	a.res.Verification.Result = ResultReverted
 	a.res.Verification.Reason = "it was verified, and does not hold any more"
 	a.tracer.add(stageVerify, stepFailure, meta{"reverted": true, "code": m.Code})
 	a.tracer.add(stageRecover, stepFailure, meta{"code": m.Code, "detail": detail, "reason": "none_permitted"})
 	a.res.Trace = a.tracer.trace(false)
 	a.count("actions_reverted_total")
-	a.tell(action.ResultReverted)
+	a.tell(ResultReverted)
 	a.amend()
 }
 
 // refusal is that of a verb that comes after an action whose verdict was taken back.
-func (v *verb) refusal(list []*claim) *action.Refusal {
+func (v *verb) refusal(list []*claim) *Refusal {
 	all := v.revoke(list)
 	first := all[0]
 	v.tracer.add(stageVerify, stepFailure, meta{"reverted": len(all), "action_id": first.ActionID})
 	v.record(nil)
-	return &action.Refusal{Code: action.CodeReverted, Verb: v.req.Verb, Message: "action " + first.ActionID + " (" + first.Intent +
+	return &Refusal{Code: CodeReverted, Verb: v.req.Verb, Message: "action " + first.ActionID + " (" + first.Intent +
 		") was verified, and what it brought about does not hold any more; do it again, or look at the page"}
 }
 
 // release reads the claims of all tabs before the surface is given back. The refusal
 // says which action did not last; the surface is given back all the same.
-func (v *verb) release() *action.Refusal {
+func (v *verb) release() *Refusal {
 	var list []*claim
 	for _, tab := range v.opt.Browser.Tabs() {
 		if len(v.claimsOn(tab)) == 0 {
@@ -292,6 +290,6 @@ func (e *Engine) released() {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 2*e.opt.ReadTimeout)
 	defer stop()
-	v := &verb{Engine: e, ctx: ctx, req: &action.Request{Verb: action.Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
+	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
 	_ = v.release() // told in the trace and the timeline; the guest is gone
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -18,14 +18,14 @@ func form() *site {
 	return s
 }
 
-func fillMail(what string) *action.Request {
-	r := request(action.Fill, named("textbox", "Mail"))
+func fillMail(what string) *engine.Request {
+	r := request(engine.Fill, named("textbox", "Mail"))
 	r.Type.Plain = what
 	return r
 }
 
-func tick() *action.Request {
-	r := request(action.Check, named("checkbox", "Terms"))
+func tick() *engine.Request {
+	r := request(engine.Check, named("checkbox", "Terms"))
 	r.Check = true
 	return r
 }
@@ -35,7 +35,7 @@ func (b *bench) takenBack(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.signals {
-		if s.ActionID == id && s.Verification == "reverted" && s.Code == action.VerificationFailed {
+		if s.ActionID == id && s.Verification == "reverted" && s.Code == engine.VerificationFailed {
 			for _, r := range b.records {
 				if r.Amended && r.Result.ActionID == id {
 					return r.Result.Verification.Result == "reverted" && !r.Result.Success && r.Trace.Outcome == "failure"
@@ -49,10 +49,10 @@ func (b *bench) takenBack(id string) bool {
 // TestRevertedIsCaught: whatever a control was verified to hold, and lost later, fails
 // the next effect before it is dispatched, once, and by name.
 func TestRevertedIsCaught(t *testing.T) {
-	pick := request(action.Select, named("combobox", "Theme"))
+	pick := request(engine.Select, named("combobox", "Theme"))
 	pick.Select.Label = ptr("Dark")
 	for name, c := range map[string]struct {
-		do   *action.Request
+		do   *engine.Request
 		back func(b *bench)
 	}{
 		"fill":    {fillMail("x"), func(b *bench) { b.nodes[0].State.TextValue = ptr("") }},
@@ -75,7 +75,7 @@ func TestRevertedIsCaught(t *testing.T) {
 					time.Sleep(after + time.Millisecond)
 					sent := b.sent
 					got := b.act(click("Save", says("status", "Saved")))
-					b.is(got, action.VerificationFailed, "reverted")
+					b.is(got, engine.VerificationFailed, "reverted")
 					if b.sent != sent || got.Dispatched || got.Terminal == nil || len(got.Terminal.Strategies) > 0 {
 						t.Errorf("sent %d: %+v", b.sent-sent, got.Terminal)
 					}
@@ -100,9 +100,9 @@ func TestRevertedBeforeAnExtract(t *testing.T) {
 		b.change(func() { b.nodes[0].State.TextValue = ptr("") })
 		return first.ActionID
 	}
-	extract := request(action.Extract, nil)
-	extract.Extract = []action.ExtractItem{{Name: "status", Take: "text", Target: tested("status")}}
-	for _, r := range []*action.Request{extract, request(action.Close, nil)} {
+	extract := request(engine.Extract, nil)
+	extract.Extract = []engine.ExtractItem{{Name: "status", Take: "text", Target: tested("status")}}
+	for _, r := range []*engine.Request{extract, request(engine.Close, nil)} {
 		within(t, form, func(b *bench) {
 			id := lose(b)
 			_, refused := b.engine.Do(context.Background(), r)
@@ -140,9 +140,9 @@ func TestTextThatIsTakenBack(t *testing.T) {
 				b.is(b.act(click("Save", says("status", "Saved"))), "", "")
 				time.Sleep(c.after)
 				b.change(func() { c.then(b.site) })
-				want, detail := action.Code(""), ""
+				want, detail := engine.Code(""), ""
 				if c.back {
-					want, detail = action.VerificationFailed, "reverted"
+					want, detail = engine.VerificationFailed, "reverted"
 				}
 				b.is(b.act(fillMail("x")), want, detail)
 			})
@@ -153,13 +153,13 @@ func TestTextThatIsTakenBack(t *testing.T) {
 // TestNoticeThatGoes: what was shown and vanishes at once was taken back; a notice that
 // was there to be read was not.
 func TestNoticeThatGoes(t *testing.T) {
-	for after, code := range map[time.Duration]action.Code{400 * time.Millisecond: action.VerificationFailed, 3 * time.Second: ""} {
+	for after, code := range map[time.Duration]engine.Code{400 * time.Millisecond: engine.VerificationFailed, 3 * time.Second: ""} {
 		within(t, func() *site {
 			s := form()
 			s.on["n5"] = func() { s.add(text("notice", "Saved")) }
 			return s
 		}, func(b *bench) {
-			b.is(b.act(click("Save", &action.Predicate{Kind: "visible", Target: tested("notice")})), "", "")
+			b.is(b.act(click("Save", &engine.Predicate{Kind: "visible", Target: tested("notice")})), "", "")
 			time.Sleep(after)
 			b.change(func() { b.nodes = b.nodes[:6] })
 			if got := b.act(tick()); got.Success != (code == "") {
@@ -213,7 +213,7 @@ func TestWhatIsNoReversion(t *testing.T) {
 			return s
 		}, func(b *bench) {
 			for _, name := range []string{"A", "B"} {
-				r := request(action.Check, named("radio", name))
+				r := request(engine.Check, named("radio", name))
 				r.Check = true
 				b.is(b.act(r), "", "")
 			}
@@ -227,7 +227,7 @@ func TestWhatIsNoReversion(t *testing.T) {
 			return s
 		}, func(b *bench) {
 			b.is(b.act(fillMail("Ber")), "", "")
-			r := click("", &action.Predicate{Kind: "text_value", String: ptr("Berlin"), Target: named("textbox", "Mail")})
+			r := click("", &engine.Predicate{Kind: "text_value", String: ptr("Berlin"), Target: named("textbox", "Mail")})
 			r.Target = named("option", "Berlin")
 			b.is(b.act(r), "", "")
 		}},

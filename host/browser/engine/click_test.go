@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
+	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -21,16 +21,16 @@ func TestClickProved(t *testing.T) {
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
 		if took := time.Since(from); took != 100*time.Millisecond {
-			t.Errorf("B260: took %v beyond the floor of 100ms", took)
+			t.Errorf("took %v beyond the floor of 100ms", took)
 		}
 		if b.calls["read"] != 3 || b.calls["ready"] != 1 || b.sent != 1 {
 			t.Errorf("round trips: %v", b.calls)
 		}
-		if r.ActionType != action.SideEffect || r.ActionTypeSource != action.FromTable {
-			t.Errorf("B47: %s from %s", r.ActionType, r.ActionTypeSource)
+		if r.ActionType != engine.SideEffect || r.ActionTypeSource != engine.FromTable {
+			t.Errorf("%s from %s", r.ActionType, r.ActionTypeSource)
 		}
 		if len(b.signals) != 1 || b.signals[0].Verification != "verified" || b.counts["first_pass_verified_total"] != 1 {
-			t.Errorf("B65: %+v", b.signals)
+			t.Errorf("%+v", b.signals)
 		}
 	})
 }
@@ -39,15 +39,15 @@ func TestNothingHappens(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		delete(b.on, "n0")
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
+		b.is(r, engine.VerificationFailed, "")
 		if b.sent != 1 {
-			t.Errorf("B96: dispatched %d times", b.sent)
+			t.Errorf("dispatched %d times", b.sent)
 		}
-		if *r.FailureReason != action.ReasonUnchanged || r.Verification.Result != "inconclusive" || r.Verification.Ambiguous {
-			t.Errorf("B58, B88: %+v", r.Verification)
+		if *r.FailureReason != engine.ReasonUnchanged || r.Verification.Result != "inconclusive" || r.Verification.Ambiguous {
+			t.Errorf("%+v", r.Verification)
 		}
-		if got := r.Terminal.Strategies; len(got) == 0 || got[0] != action.StateRefresh {
-			t.Errorf("B94: %v", got)
+		if got := r.Terminal.Strategies; len(got) == 0 || got[0] != engine.StateRefresh {
+			t.Errorf("%v", got)
 		}
 	})
 }
@@ -56,25 +56,25 @@ func TestAnotherChangeIsNoProof(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.nodes[1].Text = "Error" }
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
-		if *r.FailureReason != action.ReasonChanged {
-			t.Errorf("B88: %s", *r.FailureReason)
+		b.is(r, engine.VerificationFailed, "")
+		if *r.FailureReason != engine.ReasonChanged {
+			t.Errorf("%s", *r.FailureReason)
 		}
 	})
 }
 
 func TestRolledBack(t *testing.T) {
-	within(t, shop, func(b *bench) { // P3: an optimistic update that is taken back
+	within(t, shop, func(b *bench) { // An optimistic update that is taken back
 		b.on["n0"] = func() {
 			b.nodes[1].Text = "Saved"
 			b.later(50*time.Millisecond, func() { b.nodes[1].Text = "idle" })
 		}
-		b.is(b.act(click("Save", says("status", "Saved"))), action.VerificationFailed, "")
+		b.is(b.act(click("Save", says("status", "Saved"))), engine.VerificationFailed, "")
 	})
 }
 
 func TestOscillation(t *testing.T) {
-	within(t, shop, func(b *bench) { // B71
+	within(t, shop, func(b *bench) {
 		n := 0
 		b.hook = func(name string, _ int) error {
 			if name == "read" && b.sent > 0 {
@@ -87,7 +87,7 @@ func TestOscillation(t *testing.T) {
 		}
 		from := time.Now()
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "")
+		b.is(r, engine.VerificationFailed, "")
 		if time.Since(from) < time.Second {
 			t.Errorf("failed before the end of the window")
 		}
@@ -99,18 +99,18 @@ func TestLateEffect(t *testing.T) {
 		b.on["n0"] = func() { b.later(1500*time.Millisecond, func() { b.nodes[1].Text = "Saved" }) }
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
-		if b.sent != 1 || r.Recovery == nil || r.Recovery.Attempts != 1 || r.Recovery.Strategy != action.StateRefresh {
-			t.Errorf("B103: sent %d, %+v", b.sent, r.Recovery)
+		if b.sent != 1 || r.Recovery == nil || r.Recovery.Attempts != 1 || r.Recovery.Strategy != engine.StateRefresh {
+			t.Errorf("sent %d, %+v", b.sent, r.Recovery)
 		}
 	})
 }
 
 func TestAlreadyTrue(t *testing.T) {
-	within(t, shop, func(b *bench) { // B20
+	within(t, shop, func(b *bench) {
 		b.nodes[1].Text = "Saved"
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.VerificationFailed, "already_true_before")
-		if b.sent != 0 || *r.FailureReason != action.ReasonUnchanged {
+		b.is(r, engine.VerificationFailed, "already_true_before")
+		if b.sent != 0 || *r.FailureReason != engine.ReasonUnchanged {
 			t.Errorf("sent %d, reason %s", b.sent, *r.FailureReason)
 		}
 		again := click("Save", says("status", "Saved"))
@@ -123,15 +123,15 @@ func TestAlreadyTrue(t *testing.T) {
 }
 
 func TestAnyWantsTheMemberThatChanged(t *testing.T) {
-	within(t, shop, func(b *bench) { // B20: under any the satisfied member itself must have become true
+	within(t, shop, func(b *bench) { // Under any the satisfied member itself must have become true
 		b.on["n0"] = func() { b.nodes[0].Name = "Save" }
-		p := &action.Predicate{Kind: "any", Of: []action.Predicate{*says("status", "idle"), *says("status", "Saved")}}
-		b.is(b.act(click("Save", p)), action.VerificationFailed, "already_true_before")
+		p := &engine.Predicate{Kind: "any", Of: []engine.Predicate{*says("status", "idle"), *says("status", "Saved")}}
+		b.is(b.act(click("Save", p)), engine.VerificationFailed, "already_true_before")
 	})
 }
 
 func TestIdempotentSideEffectIsRepeated(t *testing.T) {
-	within(t, shop, func(b *bench) { // B95
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() {
 			if b.sent == 2 {
 				b.nodes[1].Text = "Saved"
@@ -141,19 +141,19 @@ func TestIdempotentSideEffectIsRepeated(t *testing.T) {
 		r.Idempotent = ptr(true)
 		got := b.act(r)
 		b.is(got, "", "")
-		if b.sent != 2 || got.Recovery.Strategy != action.StepBack {
+		if b.sent != 2 || got.Recovery.Strategy != engine.StepBack {
 			t.Errorf("sent %d, %+v", b.sent, got.Recovery)
 		}
 	})
 }
 
 func TestDispatchedFourTimesAtMost(t *testing.T) {
-	within(t, shop, func(b *bench) { // B101
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.nodes[1].Text += "." } // so that no two cycles are identical
 		r := click("Save", says("status", "Saved"))
 		r.Idempotent, r.Deadline = ptr(true), 60*time.Second
 		got := b.act(r)
-		b.is(got, action.VerificationFailed, "")
+		b.is(got, engine.VerificationFailed, "")
 		if b.sent > 4 || got.Recovery.Attempts != 3 {
 			t.Errorf("sent %d in %d cycles", b.sent, got.Recovery.Attempts)
 		}
@@ -166,15 +166,15 @@ func TestRecoveryCanBeTurnedOff(t *testing.T) {
 		r := click("Save", says("status", "Saved"))
 		r.MaxRecovery = 0
 		got := b.act(r)
-		b.is(got, action.VerificationFailed, "")
+		b.is(got, engine.VerificationFailed, "")
 		if len(got.Terminal.Strategies) != 0 || got.Recovery.Attempts != 0 {
-			t.Errorf("B101: %+v", got.Terminal)
+			t.Errorf("%+v", got.Terminal)
 		}
 	})
 }
 
 func TestLateRender(t *testing.T) {
-	within(t, shop, func(b *bench) { // P4
+	within(t, shop, func(b *bench) {
 		save := b.nodes[0]
 		b.nodes = b.nodes[1:]
 		b.later(1800*time.Millisecond, func() { b.nodes = append(b.nodes, save) })
@@ -186,18 +186,18 @@ func TestLateRender(t *testing.T) {
 func TestNotThere(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		r := b.act(click("Buy", nil))
-		b.is(r, action.ElementNotFound, "")
-		if b.sent != 0 || r.Transitions[0].State != action.Failed || r.Trace.Steps[0].Stage != "resolve" {
-			t.Errorf("B138: %+v", r.Transitions)
+		b.is(r, engine.ElementNotFound, "")
+		if b.sent != 0 || r.Transitions[0].State != engine.Failed || r.Trace.Steps[0].Stage != "resolve" {
+			t.Errorf("%+v", r.Transitions)
 		}
 	})
 }
 
 func TestAmbiguous(t *testing.T) {
-	within(t, shop, func(b *bench) { // B126
+	within(t, shop, func(b *bench) {
 		b.add(button("Save"))
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.AmbiguousTarget, "")
+		b.is(r, engine.AmbiguousTarget, "")
 		if b.sent != 0 || len(r.Target.Resolution.Alternates) != 2 {
 			t.Errorf("sent %d, alternates %+v", b.sent, r.Target.Resolution)
 		}
@@ -220,7 +220,7 @@ func TestReadinessFaults(t *testing.T) {
 			r := click("Save", says("status", "Saved"))
 			r.Deadline, r.Actionable = 60*time.Second, 2*time.Second
 			sent := b.sent
-			b.is(b.act(r), action.ActionRejected, fault)
+			b.is(b.act(r), engine.ActionRejected, fault)
 			if b.sent != sent {
 				t.Errorf("%s: dispatched", fault)
 			}
@@ -229,7 +229,7 @@ func TestReadinessFaults(t *testing.T) {
 }
 
 func TestEndlessAnimation(t *testing.T) {
-	within(t, shop, func(b *bench) { // B136
+	within(t, shop, func(b *bench) {
 		b.ready = func(_ page.Ref, r *page.Readiness) { r.Fault = "unstable" }
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
@@ -244,18 +244,18 @@ func TestScrolledOnce(t *testing.T) {
 		b.nodes[0].InView = false
 		b.is(b.act(click("Save", says("status", "Saved"))), "", "")
 		if b.calls["scrollto"] != 1 {
-			t.Errorf("B134: scrolled %d times", b.calls["scrollto"])
+			t.Errorf("scrolled %d times", b.calls["scrollto"])
 		}
 	})
 }
 
 func TestWrongNeighbour(t *testing.T) {
-	within(t, shop, func(b *bench) { // B132: another element under the same ref's place
+	within(t, shop, func(b *bench) { // Another element under the same ref's place
 		b.ready = func(_ page.Ref, r *page.Readiness) { r.Node.Name = "Delete" }
 		r := click("Save", says("status", "Saved"))
 		r.Actionable = time.Second
 		got := b.act(r)
-		b.is(got, action.StaleReference, "changed_before_dispatch")
+		b.is(got, engine.StaleReference, "changed_before_dispatch")
 		if b.sent != 0 {
 			t.Errorf("clicked on another element")
 		}
@@ -281,7 +281,7 @@ func TestMovingTarget(t *testing.T) {
 }
 
 func TestTurnedAway(t *testing.T) {
-	within(t, shop, func(b *bench) { // B132: it moved between the checks and the press
+	within(t, shop, func(b *bench) { // It moved between the checks and the press
 		b.turns = 2
 		r := b.act(click("Save", says("status", "Saved")))
 		b.is(r, "", "")
@@ -290,7 +290,7 @@ func TestTurnedAway(t *testing.T) {
 		}
 		b.nodes[1].Text, b.turns = "ready", 1000
 		r = b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.StaleReference, "changed_before_dispatch")
+		b.is(r, engine.StaleReference, "changed_before_dispatch")
 		if b.sent != 1 || r.Dispatched {
 			t.Errorf("sent %d, dispatched %v", b.sent, r.Dispatched)
 		}
@@ -298,10 +298,10 @@ func TestTurnedAway(t *testing.T) {
 }
 
 func TestWedgedInput(t *testing.T) {
-	within(t, shop, func(b *bench) { // B139
+	within(t, shop, func(b *bench) {
 		b.deaf = true
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "no_trusted_events")
+		b.is(r, engine.ActionRejected, "no_trusted_events")
 		if !r.Dispatched || len(r.Terminal.Strategies) != 0 {
 			t.Errorf("dispatched %v, %v", r.Dispatched, r.Terminal.Strategies)
 		}
@@ -309,11 +309,11 @@ func TestWedgedInput(t *testing.T) {
 }
 
 func TestLowConfidence(t *testing.T) {
-	within(t, shop, func(b *bench) { // B127
+	within(t, shop, func(b *bench) {
 		b.add(&page.Node{Tag: "button", Classes: []string{"promo"}, Native: true})
-		r := request(action.Click, &action.Target{Selector: &action.Selector{Selector: page.Selector{Query: "promo"}}})
+		r := request(engine.Click, &engine.Target{Selector: &engine.Selector{Selector: page.Selector{Query: "promo"}}})
 		got := b.act(r)
-		b.is(got, action.ActionRejected, "low_confidence")
+		b.is(got, engine.ActionRejected, "low_confidence")
 		if b.sent != 0 {
 			t.Error("clicked")
 		}
@@ -321,15 +321,15 @@ func TestLowConfidence(t *testing.T) {
 }
 
 func TestPassiveIsNoTarget(t *testing.T) {
-	within(t, shop, func(b *bench) { // B137
-		r := request(action.Click, tested("status"))
+	within(t, shop, func(b *bench) {
+		r := request(engine.Click, tested("status"))
 		r.Actionable = time.Second
-		b.is(b.act(r), action.ActionRejected, "not_executable")
+		b.is(b.act(r), engine.ActionRejected, "not_executable")
 	})
 }
 
 func TestDialogIsOpen(t *testing.T) {
-	within(t, shop, func(b *bench) { // B37
+	within(t, shop, func(b *bench) {
 		b.dialog = &page.Dialog{Type: "alert"}
 		b.hook = func(name string, _ int) error {
 			if name == "read" {
@@ -338,7 +338,7 @@ func TestDialogIsOpen(t *testing.T) {
 			return nil
 		}
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "dialog_open")
+		b.is(r, engine.ActionRejected, "dialog_open")
 		if len(r.Terminal.Strategies) != 0 {
 			t.Errorf("%v", r.Terminal.Strategies)
 		}
@@ -349,7 +349,7 @@ func TestDialogIsTold(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() {
 			if b.policy != page.DialogAccept {
-				t.Errorf("B37: policy %v during the action", b.policy)
+				t.Errorf("policy %v during the action", b.policy)
 			}
 			b.happened.Dialogs = []page.Dialog{{Type: "confirm", Text: "Really?", Length: 7, Answer: "accepted"}}
 			b.nodes[1].Text = "Saved"
@@ -365,17 +365,17 @@ func TestDialogIsTold(t *testing.T) {
 }
 
 func TestDeniedAddressFailsTheClick(t *testing.T) {
-	within(t, shop, func(b *bench) { // B24
+	within(t, shop, func(b *bench) {
 		b.on["n0"] = func() { b.happened.Refused = []error{page.ErrHost} }
-		b.is(b.act(click("Save", says("status", "Saved"))), action.ActionRejected, "host_denied")
+		b.is(b.act(click("Save", says("status", "Saved"))), engine.ActionRejected, "host_denied")
 	})
 }
 
 func TestOwnerInControl(t *testing.T) {
-	within(t, shop, func(b *bench) { // B222
+	within(t, shop, func(b *bench) {
 		b.owner = true
 		r := b.act(click("Save", says("status", "Saved")))
-		b.is(r, action.ActionRejected, "owner_in_control")
+		b.is(r, engine.ActionRejected, "owner_in_control")
 		if b.sent != 0 || b.calls["read"] != 0 || r.FingerprintBefore != nil || len(r.Terminal.Strategies) != 0 {
 			t.Errorf("%v", b.calls)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A clock measures the time that counts (B7): it stands still while the run is
+// A clock measures the time that counts: it stands still while the run is
 // paused or waits for its owner. Its methods may be called from any goroutine.
 type clock struct {
 	mu      sync.Mutex // guards all below

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -34,15 +33,15 @@ func TestCheck(t *testing.T) {
 		s.on["n0"] = func() { s.nodes[0].State.Checked = ptr(!*s.nodes[0].State.Checked) }
 		return s
 	}, func(b *bench) {
-		r := request(action.Check, named("checkbox", "Terms"))
+		r := request(engine.Check, named("checkbox", "Terms"))
 		r.Check = true
 		got := b.act(r)
 		b.is(got, "", "")
 		d := got.Details.(map[string]any)
-		if d["checked"] != true || d["previous"] != false || b.sent != 1 || got.ActionType != action.LocalState {
+		if d["checked"] != true || d["previous"] != false || b.sent != 1 || got.ActionType != engine.LocalState {
 			t.Errorf("%v, sent %d", d, b.sent)
 		}
-		for _, force := range []bool{false, true} { // B21, B29
+		for _, force := range []bool{false, true} {
 			r.Force = force
 			got = b.act(r)
 			if b.is(got, "", ""); b.sent != 1 || got.Dispatched || got.Details.(map[string]any)["already_satisfied"] != true {
@@ -50,8 +49,8 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	})
-	within(t, func() *site { return newSite(button("Save")) }, func(b *bench) { // B92
-		b.is(b.act(request(action.Check, named("button", "Save"))), action.SemanticMismatch, "state_unavailable")
+	within(t, func() *site { return newSite(button("Save")) }, func(b *bench) {
+		b.is(b.act(request(engine.Check, named("button", "Save"))), engine.SemanticMismatch, "state_unavailable")
 	})
 }
 
@@ -65,11 +64,11 @@ func TestCheckByLabel(t *testing.T) {
 		s.on["n1"] = func() { s.nodes[0].State.Checked = ptr(!*s.nodes[0].State.Checked) }
 		return s
 	}, func(b *bench) {
-		r := request(action.Check, named("checkbox", "Terms"))
+		r := request(engine.Check, named("checkbox", "Terms"))
 		r.Check = true
 		got := b.act(r)
 		b.is(got, "", "")
-		if d := got.Details.(map[string]any); d["checked"] != true || d["previous"] != false || got.ActionType != action.LocalState || got.Target.Resolution.Reason != "label_of_hidden_control" {
+		if d := got.Details.(map[string]any); d["checked"] != true || d["previous"] != false || got.ActionType != engine.LocalState || got.Target.Resolution.Reason != "label_of_hidden_control" {
 			t.Errorf("%v %+v", d, got.Target.Resolution)
 		}
 	})
@@ -77,32 +76,32 @@ func TestCheckByLabel(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	within(t, func() *site { return newSite(field("Mail")) }, func(b *bench) {
-		r := request(action.Fill, named("textbox", "Mail"))
+		r := request(engine.Fill, named("textbox", "Mail"))
 		r.Type.Plain = "a@b.test"
 		got := b.act(r)
 		b.is(got, "", "")
 		for _, rec := range b.records {
 			if strings.Contains(toJSON(t, rec.Trace), "a@b") {
-				t.Errorf("B40: typed text is in the trace: %s", toJSON(t, rec.Trace))
+				t.Errorf("typed text is in the trace: %s", toJSON(t, rec.Trace))
 			}
 		}
 		if len(b.records) != 1 || got.Details.(map[string]any)["length"] != 8 || got.Verification.DeltaOrigin != "default" {
 			t.Errorf("%v", got.Details)
 		}
 		if b.is(b.act(r), "", ""); b.calls["fill"] != 1 {
-			t.Error("B21: filled again")
+			t.Error("filled again")
 		}
 		r.Force = true
 		if b.is(b.act(r), "", ""); b.calls["fill"] != 2 {
 			t.Error("force: not filled")
 		}
-		r.Verb, r.Type.Plain, r.Force = action.Clear, "", false
+		r.Verb, r.Type.Plain, r.Force = engine.Clear, "", false
 		if b.is(b.act(r), "", ""); *b.nodes[0].State.TextValue != "" {
 			t.Error("not cleared")
 		}
 		b.nodes[0].ReadOnly = true
-		r.Verb, r.Type.Plain, r.Actionable = action.Fill, "x", 0
-		b.is(b.act(r), action.ActionRejected, "readonly")
+		r.Verb, r.Type.Plain, r.Actionable = engine.Fill, "x", 0
+		b.is(b.act(r), engine.ActionRejected, "readonly")
 	})
 }
 
@@ -112,15 +111,15 @@ func TestFieldThatResetsItself(t *testing.T) {
 		s.on["n0"] = func() { s.nodes[0].State.TextValue = ptr("") }
 		return s
 	}, func(b *bench) {
-		r := request(action.Fill, named("textbox", "Mail"))
+		r := request(engine.Fill, named("textbox", "Mail"))
 		r.Type.Plain = "x"
-		b.is(b.act(r), action.VerificationFailed, "")
+		b.is(b.act(r), engine.VerificationFailed, "")
 	})
 }
 
 // vault has one sealed value.
 type vault struct {
-	refuse    *action.Refusal
+	refuse    *engine.Refusal
 	page      string
 	frame     string
 	submitted int
@@ -128,12 +127,12 @@ type vault struct {
 
 const password = "correct horse battery staple"
 
-func (v *vault) Value(handle, pageOrigin, frameOrigin string, _ page.Node) (string, *action.Refusal) {
+func (v *vault) Value(handle, pageOrigin, frameOrigin string, _ page.Node) (string, *engine.Refusal) {
 	v.page, v.frame = pageOrigin, frameOrigin
 	return password, v.refuse
 }
 
-func (v *vault) Login(origin string, handles ...string) ([]string, *action.Refusal) {
+func (v *vault) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
 	v.page = origin
 	return []string{password, password}[:len(handles)], v.refuse
 }
@@ -151,7 +150,7 @@ func TestSealedFill(t *testing.T) {
 	}, func(b *bench) {
 		v := &vault{}
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
-		r := request(action.Fill, named("textbox", "Code"))
+		r := request(engine.Fill, named("textbox", "Code"))
 		r.Type.Sealed = "sluice-sealed-v1-x"
 		got := b.act(r)
 		b.is(got, "", "")
@@ -159,38 +158,38 @@ func TestSealedFill(t *testing.T) {
 			t.Errorf("typed %q at %s", *b.nodes[0].State.TextValue, v.page)
 		}
 		if _, told := got.Details.(map[string]any)["length"]; told {
-			t.Error("B39: the length of a sealed value is told")
+			t.Error("the length of a sealed value is told")
 		}
 		silent(t, got)
-		x := request(action.Expect, nil)
-		x.Expect = &action.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
+		x := request(engine.Expect, nil)
+		x.Expect = &engine.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
 		reply := b.expect(x)
 		if !reply.Success {
 			t.Errorf("compared with its handle: %+v", reply)
 		}
 		silent(t, reply)
-		e := request(action.Extract, nil)
-		e.Extract = []action.ExtractItem{{Name: "code", Take: "value", Target: named("textbox", "Code")}}
+		e := request(engine.Extract, nil)
+		e.Extract = []engine.ExtractItem{{Name: "code", Take: "value", Target: named("textbox", "Code")}}
 		raw, refused := b.engine.Do(context.Background(), e)
 		if refused != nil || string(raw.(*engine.ExtractReply).Items["code"]) != `"sluice-sealed-v1-x"` {
 			t.Errorf("extract: %v %v", raw, refused)
 		}
 		b.is(b.act(click("Log in", says("status", "in"))), "", "")
 		if b.act(click("Log in", says("status", "in"))); v.submitted != 1 {
-			t.Errorf("B41: told %d times", v.submitted)
+			t.Errorf("told %d times", v.submitted)
 		}
 		b.change(func() { b.nodes[2].Text = "welcome " + password }) // the page says it aloud
-		aloud := &action.Target{Selector: &action.Selector{Selector: page.Selector{TestID: "status"}}}
+		aloud := &engine.Target{Selector: &engine.Selector{Selector: page.Selector{TestID: "status"}}}
 		for guess, holds := range map[string]bool{"welcome": true, "welcome c": false, "correct": false, "horse": false, "welcome sluice-sealed-v1-x": true} {
-			x.Expect = &action.Predicate{Kind: "text", Op: "contains", Text: guess, Target: aloud}
+			x.Expect = &engine.Predicate{Kind: "text", Op: "contains", Text: guess, Target: aloud}
 			if reply = b.expect(x); reply.Success != holds {
 				t.Errorf("%q is answered with %v", guess, reply.Success)
 			}
 			if strings.Contains(toJSON(t, reply), password) {
-				t.Errorf("B39: %+v", reply)
+				t.Errorf("%+v", reply)
 			}
 		}
-		x.Expect = &action.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
+		x.Expect = &engine.Predicate{Kind: "text_value", String: ptr("sluice-sealed-v1-x"), Target: named("textbox", "Code")}
 		b.change(func() { b.nodes[0].State.TextValue = ptr(password + "!") })
 		x.Expect.String = ptr(password)
 		if reply = b.expect(x); reply.Success {
@@ -198,10 +197,10 @@ func TestSealedFill(t *testing.T) {
 		}
 		b.engine.Close()
 	})
-	within(t, func() *site { return newSite(field("Code")) }, func(b *bench) { // B38
-		v := &vault{refuse: &action.Refusal{Code: "sealed_destination_denied"}}
+	within(t, func() *site { return newSite(field("Code")) }, func(b *bench) {
+		v := &vault{refuse: &engine.Refusal{Code: "sealed_destination_denied"}}
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Secrets: v})
-		r := request(action.Fill, named("textbox", "Code"))
+		r := request(engine.Fill, named("textbox", "Code"))
 		r.Type.Sealed = "sluice-sealed-v1-x"
 		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "sealed_destination_denied" || b.sent != 0 {
 			t.Errorf("refused %v, sent %d", refused, b.sent)
@@ -213,24 +212,24 @@ func TestSealedFill(t *testing.T) {
 func silent(t *testing.T, reply any) {
 	t.Helper()
 	if strings.Contains(toJSON(t, reply), "horse") {
-		t.Errorf("B39: the password is in %s", toJSON(t, reply))
+		t.Errorf("the password is in %s", toJSON(t, reply))
 	}
 }
 
 func TestSelect(t *testing.T) {
 	within(t, func() *site { return newSite(theme()) }, func(b *bench) {
-		r := request(action.Select, named("combobox", "Theme"))
+		r := request(engine.Select, named("combobox", "Theme"))
 		r.Select.Label = ptr("Dark")
 		got := b.act(r)
 		if b.is(got, "", ""); toJSON(t, got.Details.(map[string]any)["selected"]) != `{"id":"dark","label":"Dark"}` || b.calls["click"] != 0 {
-			t.Errorf("B28: %v", got.Details)
+			t.Errorf("%v", got.Details)
 		}
 		r.Select.Label, r.Actionable = ptr("Old"), 0
-		b.is(b.act(r), action.ActionRejected, "disabled")
+		b.is(b.act(r), engine.ActionRejected, "disabled")
 		r.Select.Label = ptr("Purple")
-		b.is(b.act(r), action.ElementNotFound, "no_such_option")
+		b.is(b.act(r), engine.ElementNotFound, "no_such_option")
 		b.nodes[0].Multiple = true
-		b.is(b.act(r), action.SemanticMismatch, "")
+		b.is(b.act(r), engine.SemanticMismatch, "")
 	})
 }
 
@@ -248,7 +247,7 @@ func TestSelectOfACustomControl(t *testing.T) {
 		s.on["dark"] = func() { box.State.Selected = &page.Option{ID: "d", Label: "Dark"} }
 		return s
 	}, func(b *bench) {
-		r := request(action.Select, named("combobox", "Theme"))
+		r := request(engine.Select, named("combobox", "Theme"))
 		r.Select.Label = ptr("Dark")
 		b.is(b.act(r), "", "")
 		if b.sent != 2 {
@@ -257,8 +256,8 @@ func TestSelectOfACustomControl(t *testing.T) {
 	})
 }
 
-func adjust(value float64) *action.Request {
-	r := request(action.Adjust, named("slider", "Volume"))
+func adjust(value float64) *engine.Request {
+	r := request(engine.Adjust, named("slider", "Volume"))
 	r.Adjust.Value = value
 	return r
 }
@@ -269,26 +268,25 @@ func TestAdjust(t *testing.T) {
 		b.is(got, "", "")
 		d := got.Details.(map[string]any)
 		if d["adjustment_mode"] != "semantic" || d["attempts"] != 1 || d["converged"] != true || d["within_tolerance"] != true || d["degraded"] != false {
-			t.Errorf("B141: %v", d)
+			t.Errorf("%v", d)
 		}
 		sent := b.sent
-		got = b.act(adjust(30)) // B142
+		got = b.act(adjust(30))
 		if d = got.Details.(map[string]any); b.sent != sent || d["attempts"] != 0 || d["adjustment_mode"] != "semantic" {
-			t.Errorf("B142: %v", d)
+			t.Errorf("%v", d)
 		}
 		r := adjust(101)
 		r.Actionable = 0
-		b.is(b.act(r), action.ActionRejected, "out_of_range")
+		b.is(b.act(r), engine.ActionRejected, "out_of_range")
 	})
 	within(t, func() *site { return newSite(button("Volume")) }, func(b *bench) {
 		r := adjust(3)
 		r.Target = named("button", "Volume")
-		b.is(b.act(r), action.SemanticMismatch, "")
+		b.is(b.act(r), engine.SemanticMismatch, "")
 	})
 }
 
-// TestAdjustSnaps: a control that keeps to its steps converges only within tolerance
-// (B145).
+// TestAdjustSnaps: a control that keeps to its steps converges only within tolerance.
 func TestAdjustSnaps(t *testing.T) {
 	snap := func() *site {
 		s := newSite(slider(true, 10, 5))
@@ -299,7 +297,7 @@ func TestAdjustSnaps(t *testing.T) {
 		r := adjust(33)
 		r.Deadline = 30 * 1e9
 		got := b.act(r)
-		b.is(got, action.ConvergenceFailed, "")
+		b.is(got, engine.ConvergenceFailed, "")
 		if d := got.Details.(map[string]any); d["converged"] != false || toJSON(t, d["actual_state"]) != `{"property":"value","value":35}` || d["degraded"] != false || b.calls["click"] != 0 {
 			t.Errorf("%v", d)
 		}
@@ -308,13 +306,13 @@ func TestAdjustSnaps(t *testing.T) {
 		r := adjust(33)
 		r.Deadline, r.Adjust.WidenTo = 30*1e9, ptr(2.0)
 		got := b.act(r)
-		if b.is(got, "", ""); got.Recovery == nil || got.Recovery.Strategy != action.RetryAdjustment {
+		if b.is(got, "", ""); got.Recovery == nil || got.Recovery.Strategy != engine.RetryAdjustment {
 			t.Errorf("%+v", got.Recovery)
 		}
 	})
 }
 
-// TestAdjustByKeys: an ARIA slider has no setter and is worked by its keys (B143).
+// TestAdjustByKeys: an ARIA slider has no setter and is worked by its keys.
 func TestAdjustByKeys(t *testing.T) {
 	within(t, func() *site {
 		s := newSite(slider(false, 10, 0))
@@ -341,7 +339,7 @@ func TestAdjustByKeys(t *testing.T) {
 	})
 }
 
-// TestAdjustByCoordinates: only where nothing else moved the value (B144).
+// TestAdjustByCoordinates: only where nothing else moved the value.
 func TestAdjustByCoordinates(t *testing.T) {
 	within(t, func() *site {
 		s := newSite(slider(false, 10, 0))
@@ -369,20 +367,20 @@ func TestScroll(t *testing.T) {
 		s.nodes[0].InView = false
 		return s
 	}, func(b *bench) {
-		r := request(action.Scroll, tested("row"))
+		r := request(engine.Scroll, tested("row"))
 		got := b.act(r)
 		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 1 || got.Details.(map[string]any)["in_viewport"] != true {
 			t.Errorf("%v", got.Details)
 		}
 		got = b.act(r)
 		if b.is(got, "", ""); got.Details.(map[string]any)["scrolls_performed"] != 0 {
-			t.Errorf("B30: %v", got.Details)
+			t.Errorf("%v", got.Details)
 		}
 	})
 	within(t, func() *site { return newSite(text("row", "Row 1")) }, func(b *bench) { // the end is reached
-		r := request(action.Scroll, nil)
+		r := request(engine.Scroll, nil)
 		r.Scroll.Direction = "down"
-		b.is(b.act(r), action.VerificationFailed, "scroll_no_change")
+		b.is(b.act(r), engine.VerificationFailed, "scroll_no_change")
 	})
 	within(t, func() *site { // a row that is made when it comes near
 		s := newSite(text("row1", "Row 1"))
@@ -394,7 +392,7 @@ func TestScroll(t *testing.T) {
 		}
 		return s
 	}, func(b *bench) {
-		got := b.act(request(action.Scroll, tested("row90")))
+		got := b.act(request(engine.Scroll, tested("row90")))
 		if b.is(got, "", ""); b.calls["scroll"] != 3 {
 			t.Errorf("scrolled %d times", b.calls["scroll"])
 		}
@@ -403,29 +401,29 @@ func TestScroll(t *testing.T) {
 
 func TestHoverAndPress(t *testing.T) {
 	within(t, shop, func(b *bench) {
-		b.is(b.act(request(action.Hover, named("button", "Save"))), "", "")
+		b.is(b.act(request(engine.Hover, named("button", "Save"))), "", "")
 		b.nodes[1].Text = "idle"
-		r := request(action.Press, named("button", "Save"))
-		r.Press = action.PressArgs{Chords: []string{"Enter"}, Count: 1}
+		r := request(engine.Press, named("button", "Save"))
+		r.Press = engine.PressArgs{Chords: []string{"Enter"}, Count: 1}
 		r.Expect = says("status", "Saved")
 		b.is(b.act(r), "", "")
 		r.Press.Chords = []string{"Nonsense"}
 		r.Expect = nil
 		if _, refused := b.engine.Do(context.Background(), r); refused == nil || refused.Code != "invalid_request" {
-			t.Errorf("B27: %v", refused)
+			t.Errorf("%v", refused)
 		}
 	})
 }
 
 func TestNavigate(t *testing.T) {
 	within(t, shop, func(b *bench) {
-		r := request(action.Navigate, nil)
-		r.Navigate = action.NavigateArgs{URL: "https://shop.test/next", Until: "dom"}
+		r := request(engine.Navigate, nil)
+		r.Navigate = engine.NavigateArgs{URL: "https://shop.test/next", Until: "dom"}
 		got := b.act(r)
 		if b.is(got, "", ""); got.Details.(map[string]any)["status"] != 200 || !got.Idempotent {
 			t.Errorf("%v", got.Details)
 		}
-		for err, detail := range map[error]string{page.ErrHost: "host_denied", page.ErrScheme: "scheme_denied"} { // B24
+		for err, detail := range map[error]string{page.ErrHost: "host_denied", page.ErrScheme: "scheme_denied"} {
 			b.hook = func(at string, _ int) error {
 				if at == "navigate" {
 					return err
@@ -433,7 +431,7 @@ func TestNavigate(t *testing.T) {
 				return nil
 			}
 			got = b.act(r)
-			if b.is(got, action.ActionRejected, detail); got.Dispatched {
+			if b.is(got, engine.ActionRejected, detail); got.Dispatched {
 				t.Errorf("%s: dispatched", detail)
 			}
 		}
@@ -451,7 +449,7 @@ func TestNavigate(t *testing.T) {
 // shelf stages files.
 type shelf struct{ released int }
 
-func (s *shelf) Stage(context.Context, []action.File) ([]engine.StagedFile, func(), *action.Refusal) {
+func (s *shelf) Stage(context.Context, []engine.File) ([]engine.StagedFile, func(), *engine.Refusal) {
 	return []engine.StagedFile{{Path: "/tmp/x", Name: "a.pdf", Bytes: 3}}, func() { s.released++ }, nil
 }
 
@@ -463,14 +461,14 @@ func TestUpload(t *testing.T) {
 	}, func(b *bench) {
 		files := &shelf{}
 		b.engine = engine.New(engine.Options{Browser: b.site, Identity: b.identity, Files: files})
-		r := request(action.Upload, tested("pick"))
-		r.Upload = []action.File{{Handle: 17}}
+		r := request(engine.Upload, tested("pick"))
+		r.Upload = []engine.File{{Handle: 17}}
 		got := b.act(r)
 		if b.is(got, "", ""); files.released != 0 || toJSON(t, got.Details.(map[string]any)["files"]) != `[{"name":"a.pdf","bytes":3}]` {
 			t.Errorf("what a page may still read is gone: released %d, %v", files.released, got.Details)
 		}
-		again := request(action.Upload, tested("pick"))
-		again.Upload, again.AllowPreexist = []action.File{{Handle: 18}}, true
+		again := request(engine.Upload, tested("pick"))
+		again.Upload, again.AllowPreexist = []engine.File{{Handle: 18}}, true
 		if b.is(b.act(again), "", ""); files.released != 1 {
 			t.Errorf("what the control was given before: released %d", files.released)
 		}
@@ -490,11 +488,11 @@ func TestElementIDs(t *testing.T) {
 	within(t, shop, func(b *bench) {
 		id := b.act(click("Save", says("status", "Saved"))).Target.Resolved.ElementID
 		r := click("", nil)
-		r.Target = &action.Target{ElementID: "el_never"}
+		r.Target = &engine.Target{ElementID: "el_never"}
 		reads := b.calls["read"]
 		got := b.act(r)
-		if b.is(got, action.StaleReference, ""); b.calls["read"] != reads || got.FingerprintBefore != nil {
-			t.Errorf("B131: %d reads", b.calls["read"]-reads)
+		if b.is(got, engine.StaleReference, ""); b.calls["read"] != reads || got.FingerprintBefore != nil {
+			t.Errorf("%d reads", b.calls["read"]-reads)
 		}
 		b.change(func() { // another node like it
 			n := *b.nodes[0]
@@ -503,18 +501,18 @@ func TestElementIDs(t *testing.T) {
 			b.nodes[1].Text = "ready"
 			b.on["n9"] = b.on["n0"]
 		})
-		r.Target, r.Expect = &action.Target{ElementID: id}, says("status", "Saved")
+		r.Target, r.Expect = &engine.Target{ElementID: id}, says("status", "Saved")
 		sent := b.sent
-		if b.is(b.act(r), action.StaleReference, ""); b.sent != sent {
-			t.Error("B129: clicked")
+		if b.is(b.act(r), engine.StaleReference, ""); b.sent != sent {
+			t.Error("clicked")
 		}
 		r.Rebind = true
 		got = b.act(r)
-		if b.is(got, "", ""); got.Details.(map[string]any)["rebound"] != true || got.Recovery.Strategy != action.ReResolve {
-			t.Errorf("B130: %v %+v", got.Details, got.Recovery)
+		if b.is(got, "", ""); got.Details.(map[string]any)["rebound"] != true || got.Recovery.Strategy != engine.ReResolve {
+			t.Errorf("%v %+v", got.Details, got.Recovery)
 		}
 		b.engine.Released()
 		r.Target.ElementID, r.Rebind = got.Target.Resolved.ElementID, false
-		b.is(b.act(r), action.StaleReference, "") // B133
+		b.is(b.act(r), engine.StaleReference, "")
 	})
 }

@@ -3,13 +3,11 @@ package engine
 import (
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // deferredFor is how long an action without a delta waits for its expect, in time
-// that counts (B53).
+// that counts.
 const deferredFor = 30 * time.Second
 
 // A past is what stays of the latest actions that were dispatched: what later waits
@@ -17,13 +15,13 @@ const deferredFor = 30 * time.Second
 type past struct {
 	id       string
 	tab      string
-	before   *observe.Look
+	before   *Look
 	mark     page.Mark
 	act      *act
-	consumed bool // by a wait for its change (B153)
+	consumed bool // by a wait for its change
 }
 
-// A deferred is an action that is proved by an expect, or by nothing (B53).
+// A deferred is an action that is proved by an expect, or by nothing.
 type deferred struct {
 	act  *act
 	stop func()
@@ -42,7 +40,7 @@ func (e *Engine) put(a *act) {
 
 // expire ends an action that nothing proved.
 func (e *Engine) expire(d *deferred) {
-	e.settle(d, &fault{code: action.VerificationFailed, detail: detailNever, stage: action.StageVerify})
+	e.settle(d, &fault{code: VerificationFailed, detail: detailNever, stage: StageVerify})
 }
 
 // abandon ends the open action, if there is one: another one starts, or the surface
@@ -71,7 +69,7 @@ func (e *Engine) settle(d *deferred, f *fault) {
 	e.open = nil
 	a := d.act
 	if f == nil {
-		a.proved()
+		a.proof.proved()
 		a.res.Verification.Reason = "an expect proved it"
 	} else {
 		a.tracer.add(stageRecover, stepFailure, meta{"code": f.code, "detail": f.detail, "reason": "none_permitted"})

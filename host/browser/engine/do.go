@@ -8,17 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // Do carries out one verb that works on a page: the actions, wait, expect, extract,
 // snapshot and screenshot. The reply is JSON that a guest may see once handles have
-// replaced what is sealed (B39). Exactly one of the results is not nil. A second
-// call while one runs is surface_busy (B6).
-func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refusal) {
+// replaced what is sealed. Exactly one of the results is not nil. A second call while
+// one runs is surface_busy.
+func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	if !e.busy.CompareAndSwap(false, true) {
-		return nil, &action.Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
+		return nil, &Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
 	}
 	defer e.busy.Store(false)
 	e.work.Lock()
@@ -40,29 +39,29 @@ func (e *Engine) Do(ctx context.Context, req *action.Request) (any, *action.Refu
 		return v.act()
 	}
 	switch req.Verb {
-	case action.Wait:
+	case Wait:
 		return v.wait()
-	case action.Expect:
+	case Expect:
 		return v.expect()
 	}
 	if e.opt.Controlled != nil && e.opt.Controlled() {
 		return nil, v.owned()
 	}
 	switch req.Verb {
-	case action.Close:
+	case Close:
 		return nil, v.release()
-	case action.Extract:
+	case Extract:
 		return v.extract()
-	case action.Snapshot:
+	case Snapshot:
 		return v.snapshot()
-	case action.Screenshot:
+	case Screenshot:
 		return v.screenshot()
 	}
-	return nil, &action.Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
+	return nil, &Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
 }
 
-// chosen is the tab that a verb is about (B36).
-func (e *Engine) chosen(req *action.Request) (page.Tab, *action.Refusal) {
+// chosen is the tab that a verb is about.
+func (e *Engine) chosen(req *Request) (page.Tab, *Refusal) {
 	select {
 	case <-e.lost:
 		return nil, lostRefusal(req.Verb)
@@ -80,19 +79,19 @@ func (e *Engine) chosen(req *action.Request) (page.Tab, *action.Refusal) {
 			return t, nil
 		}
 	}
-	return nil, &action.Refusal{Code: "invalid_request", Message: "missing or invalid string argument: tab", Verb: req.Verb}
+	return nil, &Refusal{Code: "invalid_request", Message: "missing or invalid string argument: tab", Verb: req.Verb}
 }
 
-func lostRefusal(verb action.Verb) *action.Refusal {
-	return &action.Refusal{Code: "surface_lost", Message: "the browser is lost", Verb: verb}
+func lostRefusal(verb Verb) *Refusal {
+	return &Refusal{Code: "surface_lost", Message: "the browser is lost", Verb: verb}
 }
 
-func (v *verb) owned() *action.Refusal {
-	return &action.Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
+func (v *verb) owned() *Refusal {
+	return &Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
 }
 
-// act carries out an action and answers with its envelope (B13).
-func (v *verb) act() (any, *action.Refusal) {
+// act carries out an action and answers with its envelope.
+func (v *verb) act() (any, *Refusal) {
 	v.abandon()
 	a := v.newAct()
 	defer v.outside()
@@ -103,14 +102,14 @@ func (v *verb) act() (any, *action.Refusal) {
 		}
 		a.perform()
 	})
-	defer a.keepUploads()
+	defer keepUploads(a)
 	if a.refused != nil {
 		a.tracer.add(stageResolve, stepFailure, meta{"refused": a.refused.Code})
 		a.record(nil)
 		return nil, a.refused
 	}
 	a.guarded(a.finish)
-	if a.res.State == action.Pending {
+	if a.res.State == Pending {
 		v.put(a)
 	} else {
 		a.report()
@@ -120,19 +119,19 @@ func (v *verb) act() (any, *action.Refusal) {
 }
 
 // front brings the tab to the front, where its page gets frames, and settles what
-// becomes of dialogs (B37).
+// becomes of dialogs.
 func (a *act) front() *fault {
 	policy := page.DialogDismiss
 	if a.req.AcceptDialog {
 		policy = page.DialogAccept
 	}
 	if err := a.gate(); err != nil {
-		return rawFault(err, action.StageResolve)
+		return rawFault(err, StageResolve)
 	}
 	a.tab.OnDialog(policy, a.req.DialogText)
 	if tabs := a.opt.Browser.Tabs(); len(tabs) > 0 && tabs[0].ID() != a.tab.ID() {
 		if err := a.opt.Browser.Activate(a.ctx, a.tab.ID()); err != nil {
-			return rawFault(err, action.StageResolve)
+			return rawFault(err, StageResolve)
 		}
 	}
 	return nil
@@ -153,17 +152,17 @@ func (v *verb) outside() {
 // undecided writes down that an action ended before anything was tried.
 func (a *act) undecided(f *fault) *fault {
 	a.resolved(f, stepFailure)
-	a.choose(f)
+	a.recovery.choose(f)
 	return f
 }
 
-// guarded turns a fault of the host into the end of the action (B91).
+// guarded turns a fault of the host into the end of the action.
 func (a *act) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.broke(fmt.Errorf("panic in %s: %v", a.req.Verb, p))
-			if !action.Final(a.res.State) {
-				a.tracer.add(stageRecover, stepFailure, meta{"code": action.Unknown, "detail": detailInternal})
+			if !Final(a.res.State) {
+				a.tracer.add(stageRecover, stepFailure, meta{"code": Unknown, "detail": detailInternal})
 				a.fail(a.broken())
 			}
 		}
@@ -187,14 +186,14 @@ func newID() string {
 
 // Pause stops every clock of the engine until the Resume that belongs to it, and
 // keeps anything new from being asked of the page: the run is paused, or waits for
-// its owner (B7). They may be nested.
+// its owner. They may be nested.
 func (e *Engine) Pause() { e.clock.pause() }
 
 // Resume ends a pause.
 func (e *Engine) Resume() { e.clock.resume() }
 
 // Released is told that the owner's control lease ended: no element id stands for
-// anything any more (B133), and nothing is claimed of a page that the owner worked.
+// anything any more, and nothing is claimed of a page that the owner worked.
 func (e *Engine) Released() {
 	e.opt.Identity.Forget()
 	e.touched.Store(true)
@@ -207,7 +206,7 @@ func (e *Engine) forgetTouched() {
 	}
 }
 
-// Close ends what waits for an expect (B53), once the verb that runs is over. The
+// Close ends what waits for an expect, once the verb that runs is over. The
 // engine is not used after it.
 func (e *Engine) Close() {
 	e.work.Lock()

@@ -1,13 +1,28 @@
-// Package engine works a page for a guest: it resolves who is meant, acts, proves
-// that the change which was asked for came about, recovers where a second try does
-// no harm, and writes down every step (sections 3 and 4, 5.5 to 5.7 of the browser
-// spec). It is the sole owner of an action's recovery state and of its budgets (B4,
-// B102).
+// Package engine works a page for a guest: it reads the request, resolves which
+// element is meant, acts, proves that the change which was asked for came about,
+// recovers where a second try does no harm, and writes down every step.
+//
+// Three layers share the package:
+//
+//   - The contract: [Parse] bounds and checks a guest's request, [Result] is what the
+//     guest is told, and three versioned tables lie in between: effects, failures and
+//     recoveries.
+//   - One look at a page ([Look], [Scene]): who is meant by a target and how sure that
+//     is, whether a predicate holds, what a snapshot shows, and which element an id
+//     stands for. The same observations always give the same answers.
+//   - [Engine], which acts. It alone decides about the recovery of an action and about
+//     its budgets.
+//
+// The first two are pure: no clock, no I/O, no goroutine.
 //
 // Invariant: an action that is not idempotent and has a side effect reaches the
-// browser at most once, whatever breaks (B96). act.dispatch is the only place that
-// sends anything to a page, and the only gate of it is act.mayDispatch.
+// browser at most once, whatever breaks. act.dispatch is the only place that sends
+// anything to a page, and act.mayDispatch is the only gate of it.
 //
-// Nothing that a page shows is believed for its own sake: success is the delta of
-// the action, seen to come about, in several fresh reads (B14, B55, B67).
+// Trust: a request is a stranger's, and so is everything that a page shows. Nothing a
+// page shows is believed for its own sake: an action succeeded when its delta was seen
+// to come about, in several fresh reads, and the page is asked once more before
+// anything is sent to it.
+//
+// See docs/spec/browser.md, "Actions".
 package engine

@@ -2,12 +2,11 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -24,25 +23,24 @@ var _ Tabs = page.Browser(nil)
 // of Do.
 type Secrets interface {
 	// Value is what a handle stands for, if it may be typed into the field: both
-	// origins are approved destinations and the field fits (B38). Else it is one of
+	// origins are approved destinations and the field fits. Else it is one of
 	// the sealed_* refusals.
-	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *action.Refusal)
+	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *Refusal)
 	// Login is what handles stand for, if all of them may be sent to the origin as a login
 	// by HTTP; else as Value.
-	Login(origin string, handles ...string) ([]string, *action.Refusal)
-	// Hide puts handles in the place of sealed values in a text (B39).
+	Login(origin string, handles ...string) ([]string, *Refusal)
+	// Hide puts handles in the place of sealed values in a text.
 	Hide(text string) string
 	// Submitted is told of the first side effect on a page that a sealed value was
-	// filled into (B41).
+	// filled into.
 	Submitted()
 }
 
 // Files are what uploads come from.
 type Files interface {
-	// Stage makes private copies for the browser (B31); release removes them, once their
-	// document or the surface has ended. It is
-	// called once.
-	Stage(ctx context.Context, files []action.File) (staged []StagedFile, release func(), refused *action.Refusal)
+	// Stage makes private copies for the browser; release removes them, once their
+	// document or the surface has ended. It is called once.
+	Stage(ctx context.Context, files []File) (staged []StagedFile, release func(), refused *Refusal)
 }
 
 // A StagedFile is a file that can be chosen in a page.
@@ -54,45 +52,43 @@ type StagedFile struct {
 
 // A Record is what the archive and the log are told of one verb.
 type Record struct {
-	Verb    action.Verb
+	Verb    Verb
 	Tab     string
 	URLHost string
-	Trace   action.Trace
-	Result  *action.Result // nil for verbs that are no actions
-	Amended bool           // the action was told before, and ended in another way since
+	Trace   Trace
+	Result  *Result // nil for verbs that are no actions
+	Amended bool    // the action was told before, and ended in another way since
 }
 
 // Options are what an engine is made of. Browser and Identity are needed; a nil
 // function or interface stands for an absent capability.
 type Options struct {
 	Browser  Tabs
-	Identity *observe.Identity
-	// Settings are the connection's, for requests that name none (B66).
-	Settings action.Settings
+	Identity *Identity
+	// Settings are the connection's, for requests that name none.
+	Settings Settings
 	// ReadTimeout of one look at a page; 0 is 1000 ms, clamped to [300..2000].
 	ReadTimeout time.Duration
-	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90]
-	// (B127).
+	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90].
 	Threshold float64
 	Secrets   Secrets
 	Files     Files
-	Declared  func(name string) *action.Declared
-	// Controlled reports that the owner holds the control lease (B222).
+	Declared  func(name string) *Declared
+	// Controlled reports that the owner holds the control lease.
 	Controlled func() bool
-	// Dialogs is what becomes of dialogs that open outside of actions (B37); nil
+	// Dialogs is what becomes of dialogs that open outside of actions; nil
 	// dismisses them, and keeps them for an owner who is in control.
 	Dialogs func() page.DialogPolicy
 	// AllowURL judges an address before it is asked for: nil, page.ErrScheme or
-	// page.ErrHost (B24). The driver judges every hop again.
+	// page.ErrHost. The driver judges every hop again.
 	AllowURL func(url string) error
 	// Keep makes a picture, and a finished download, something that a guest may hold.
-	Keep func(page.Picture) (any, *action.Refusal)
+	Keep func(page.Picture) (any, *Refusal)
 	// Download reports with false that it cannot be held now: it is handed over later.
 	Download func(page.Download) (told any, held bool)
-	// Signal is told of every finished action (B65), Trace of every verb (B156), both
-	// after its outcome is settled. Count raises a counter of B64. They return at
-	// once.
-	Signal func(action.Signal)
+	// Signal is told of every finished action, Trace of every verb, both after its
+	// outcome is settled. Count raises a counter of the host. They return at once.
+	Signal func(Signal)
 	Trace  func(Record)
 	Count  func(name string, labels ...string)
 	// Broke is told of faults of the host, for its log.
@@ -113,11 +109,11 @@ type Engine struct {
 	filled  map[string]map[page.Ref]sealed // by tab and node
 	known   map[string]bool                // tabs of the last reply
 	marks   map[string]page.Mark           // of the last reply, by tab
-	history map[string]*observe.History    // by tab
+	history map[string]*History            // by tab
 	calm    map[string]*calmness           // by tab
 	worked  map[string]page.Ref            // the control that was worked last, by tab
 	claims  []*claim                       // what was verified, the oldest first
-	open    *deferred                      // waits for its expect (B53)
+	open    *deferred                      // waits for its expect
 	pasts   []*past                        // the latest actions that were dispatched
 	late    map[string]lateDownload        // by the download's id
 	offers  map[string]bool                // downloads whose end was told, by id
@@ -135,6 +131,58 @@ func New(o Options) *Engine {
 	}
 	o.Threshold = min(max(o.Threshold, 0.3), 0.9)
 	return &Engine{opt: o, clock: newClock(), lost: o.Browser.Lost(), filled: map[string]map[page.Ref]sealed{},
-		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*observe.History{}, calm: map[string]*calmness{},
+		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*History{}, calm: map[string]*calmness{},
 		late: map[string]lateDownload{}, offers: map[string]bool{}}
+}
+
+// tabs are those that are open, and those that were closed since the last reply, with
+// the reason where the host had one: popups beyond what is allowed, pages that crashed.
+func (e *Engine) tabs(of page.Tab) []TabInfo {
+	out := []TabInfo{}
+	open := map[string]bool{}
+	marks := map[string]page.Mark{}
+	why := map[string]string{}
+	var popups []TabInfo
+	hear := func(t page.Tab) {
+		marks[t.ID()] = t.Mark() // first: what happens meanwhile is the next reply's too
+		for _, p := range t.Happened(e.marks[t.ID()]).Popups {
+			switch {
+			case p.Closed == "":
+			case p.Tab == "":
+				popups = append(popups, TabInfo{Closed: p.Closed})
+			default:
+				why[p.Tab] = p.Closed
+			}
+		}
+	}
+	for i, t := range e.opt.Browser.Tabs() {
+		open[t.ID()] = true
+		out = append(out, TabInfo{TabID: t.ID(), URLHost: t.Facts().Host, Active: i == 0})
+		hear(t)
+	}
+	if !open[of.ID()] {
+		hear(of)
+	}
+	var gone []string
+	for id := range e.known {
+		if !open[id] {
+			gone = append(gone, id)
+		}
+	}
+	for id := range why { // opened and closed since the last reply
+		if !open[id] && !e.known[id] {
+			gone = append(gone, id)
+		}
+	}
+	slices.Sort(gone)
+	for _, id := range gone {
+		reason := why[id]
+		if reason == "" {
+			reason = "closed"
+		}
+		out = append(out, TabInfo{TabID: id, Closed: reason})
+		delete(e.filled, id)
+	}
+	e.known, e.marks = open, marks
+	return append(out, popups...)
 }

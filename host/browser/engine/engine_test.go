@@ -9,9 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/engine"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
@@ -21,12 +19,12 @@ type bench struct {
 	*site
 	engine  *engine.Engine
 	mu      sync.Mutex // guards signals and records, which timers write too
-	signals []action.Signal
+	signals []engine.Signal
 	records []engine.Record
 	counts  map[string]int
 	owner   bool
 
-	identity *observe.Identity
+	identity *engine.Identity
 }
 
 // within runs a test on a site in time that does not pass by itself.
@@ -41,9 +39,9 @@ func within(t *testing.T, s func() *site, f func(b *bench)) {
 
 func newBench(t *testing.T, s *site, o engine.Options) *bench {
 	b := &bench{T: t, site: s, counts: map[string]int{}}
-	b.identity = observe.NewIdentity()
+	b.identity = engine.NewIdentity()
 	o.Browser, o.Identity = s, b.identity
-	o.Signal = func(s action.Signal) {
+	o.Signal = func(s engine.Signal) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.signals = append(b.signals, s)
@@ -66,78 +64,78 @@ func newBench(t *testing.T, s *site, o engine.Options) *bench {
 }
 
 // heard are the signals so far.
-func (b *bench) heard() []action.Signal {
+func (b *bench) heard() []engine.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.signals)
 }
 
 // request is one with the defaults of Parse.
-func request(v action.Verb, target *action.Target) *action.Request {
-	return &action.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
-		Type: action.TypeArgs{Clear: true}, Adjust: action.AdjustArgs{MaxAttempts: 3}, Scroll: action.ScrollArgs{Max: 10, Amount: 0.7},
-		Wait: action.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
+func request(v engine.Verb, target *engine.Target) *engine.Request {
+	return &engine.Request{Verb: v, Target: target, Deadline: 10 * time.Second, Actionable: 5 * time.Second, MaxRecovery: 3, MaxRetryDepth: 3,
+		Type: engine.TypeArgs{Clear: true}, Adjust: engine.AdjustArgs{MaxAttempts: 3}, Scroll: engine.ScrollArgs{Max: 10, Amount: 0.7},
+		Wait: engine.WaitArgs{Timeout: 10 * time.Second, Attempts: 1, Stability: 250 * time.Millisecond}}
 }
 
-func named(role, name string) *action.Target {
-	return &action.Target{Selector: &action.Selector{Selector: page.Selector{Role: role, Name: name}}}
+func named(role, name string) *engine.Target {
+	return &engine.Target{Selector: &engine.Selector{Selector: page.Selector{Role: role, Name: name}}}
 }
 
-func tested(id string) *action.Target {
-	return &action.Target{Selector: &action.Selector{Selector: page.Selector{TestID: id}}}
+func tested(id string) *engine.Target {
+	return &engine.Target{Selector: &engine.Selector{Selector: page.Selector{TestID: id}}}
 }
 
-func says(id, what string) *action.Predicate {
-	return &action.Predicate{Kind: "text", Op: "equals", Text: what, Target: tested(id)}
+func says(id, what string) *engine.Predicate {
+	return &engine.Predicate{Kind: "text", Op: "equals", Text: what, Target: tested(id)}
 }
 
 // click asks for a click on a button that is to bring about p.
-func click(name string, p *action.Predicate) *action.Request {
-	r := request(action.Click, named("button", name))
-	r.Click = action.ClickArgs{Button: "left", Count: 1, Position: page.Point{X: 0.5, Y: 0.5}}
+func click(name string, p *engine.Predicate) *engine.Request {
+	r := request(engine.Click, named("button", name))
+	r.Click = engine.ClickArgs{Button: "left", Count: 1, Position: page.Point{X: 0.5, Y: 0.5}}
 	r.Expect = p
 	return r
 }
 
 // act does an action that is not refused.
-func (b *bench) act(r *action.Request) *action.Result {
+func (b *bench) act(r *engine.Request) *engine.Result {
 	b.Helper()
 	reply, refused := b.engine.Do(context.Background(), r)
 	if refused != nil {
 		b.Fatalf("%s was refused: %v", r.Verb, refused)
 	}
-	res := reply.(*action.Result)
+	res := reply.(*engine.Result)
 	b.lawful(res)
 	return res
 }
 
-// lawful checks what holds for every result (B13, B43, B101, B104, B156 to B158).
-func (b *bench) lawful(r *action.Result) {
+// lawful checks what holds for every result.
+func (b *bench) lawful(r *engine.Result) {
 	b.Helper()
 	state := ""
 	for _, t := range r.Transitions {
-		if !action.CanMove(state, t.State, t.CycleID > 0) {
-			b.Errorf("B43: %s to %s in cycle %d", state, t.State, t.CycleID)
+		if !engine.CanMove(state, t.State, t.CycleID > 0) {
+			b.Errorf("%s to %s in cycle %d", state, t.State, t.CycleID)
 		}
 		state = t.State
 	}
-	if state != r.State || r.Success != (r.State == action.Verified) {
-		b.Errorf("B14: state %s, last transition %s, success %v", r.State, state, r.Success)
+	if state != r.State || r.Success != (r.State == engine.Verified) {
+		b.Errorf("state %s, last transition %s, success %v", r.State, state, r.Success)
 	}
 	if len(r.Trace.Steps) == 0 || r.Trace.Attempts < 1 || r.Trace.Attempts > 4 || r.Trace.ActionID != r.ActionID {
-		b.Errorf("B155: trace %+v", r.Trace)
+		b.Errorf("trace %+v", r.Trace)
 	}
 	for i, s := range r.Trace.Steps {
 		if raw, err := json.Marshal(s.Meta); s.Index != i || s.CycleID > 3 || err != nil || len(raw) > 2<<10 {
-			b.Errorf("B158, B159: step %d: %+v", i, s)
+			b.Errorf("step %d: %+v", i, s)
 		}
 	}
-	if r.State == action.Failed {
+	if r.State == engine.Failed {
 		if last := r.Trace.Steps[len(r.Trace.Steps)-1]; last.Stage != "recover" {
-			b.Errorf("B157: the last step of a failure is %s", last.Stage)
+			b.Errorf("the last step of a failure is %s", last.Stage)
 		}
 		if r.Terminal == nil || r.FailureCode == nil || r.FailureReason == nil || !r.Recovery.Terminal || r.Terminal.Strategies == nil {
-			b.Errorf("B89, B104: a failure without its parts: %+v", r)
+			b.Errorf("a failure without its parts: %+v", r)
 		}
 	}
 	if _, err := json.Marshal(r); err != nil {
@@ -146,9 +144,9 @@ func (b *bench) lawful(r *action.Result) {
 }
 
 // is checks the code and detail of a failure; "" is success.
-func (b *bench) is(r *action.Result, code action.Code, detail string) {
+func (b *bench) is(r *engine.Result, code engine.Code, detail string) {
 	b.Helper()
-	var gotCode action.Code
+	var gotCode engine.Code
 	var gotDetail string
 	if r.FailureCode != nil {
 		gotCode = *r.FailureCode
@@ -162,7 +160,7 @@ func (b *bench) is(r *action.Result, code action.Code, detail string) {
 	}
 }
 
-func (b *bench) expect(r *action.Request) *engine.ExpectReply {
+func (b *bench) expect(r *engine.Request) *engine.ExpectReply {
 	b.Helper()
 	reply, refused := b.engine.Do(context.Background(), r)
 	if refused != nil {
@@ -172,3 +170,61 @@ func (b *bench) expect(r *action.Request) *engine.ExpectReply {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// A pair is a browser with a page and, for a time, other tabs. It is its own first
+// tab, and remembers what became of the others.
+type pair struct {
+	*site
+	others []page.Tab
+	past   []page.Popup
+}
+
+func (p *pair) Tabs() []page.Tab { return append([]page.Tab{p}, p.others...) }
+func (p *pair) Mark() page.Mark  { return page.Mark(len(p.past)) }
+func (p *pair) Happened(since page.Mark) page.Happened {
+	return page.Happened{Popups: slices.Clone(p.past[since:])}
+}
+
+// An other is a tab in the background.
+type other struct {
+	*site
+	id string
+}
+
+func (o other) ID() string { return o.id }
+
+// The next reply lists what was closed since the last one, once, and why:
+// between two verbs as well.
+func TestClosedTabs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pair{site: newSite(button("Save"))}
+		e := engine.New(engine.Options{Browser: p, Identity: engine.NewIdentity()})
+		defer e.Close()
+		tabs := func() (out []string) {
+			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`))
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			got, refused := e.Do(context.Background(), r)
+			if refused != nil {
+				t.Fatal(refused)
+			}
+			for _, tab := range got.(*engine.Result).Tabs {
+				out = append(out, tab.TabID+" "+tab.Closed)
+			}
+			return out
+		}
+		check := func(when string, want ...string) {
+			t.Helper()
+			if got := tabs(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+		p.others = []page.Tab{other{p.site, "tab_2"}, other{p.site, "tab_3"}}
+		check("at first", "tab_1 ", "tab_2 ", "tab_3 ")
+		p.others = nil
+		p.past = append(p.past, page.Popup{Tab: "tab_2", Closed: "it crashed"}, page.Popup{Closed: "too many tabs"}, page.Popup{Tab: "tab_4"}, page.Popup{Tab: "tab_4", Closed: "it crashed"})
+		check("after a crash", "tab_1 ", "tab_2 it crashed", "tab_3 closed", "tab_4 it crashed", " too many tabs")
+		check("later", "tab_1 ")
+	})
+}

@@ -6,30 +6,28 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExpectReply is the answer of expect (B82).
+// ExpectReply is the answer of expect.
 type ExpectReply struct {
-	Success       bool              `json:"success"`
-	ActionID      string            `json:"action_id"`
-	ElementID     *string           `json:"element_id"`
-	ExpectedState ExpectedState     `json:"expected_state"`
-	ObservedState ObservedState     `json:"observed_state"`
-	Observed      Matches           `json:"observed"`
-	Predicates    []action.Observed `json:"predicates"`
-	Comparison    Comparison        `json:"comparison"`
-	Reason        string            `json:"reason"`
-	FailureCode   *action.Code      `json:"failure_code,omitempty"`
-	FailureReason string            `json:"failure_reason,omitempty"`
-	Detail        string            `json:"detail,omitempty"`
-	Retryable     *bool             `json:"retryable,omitempty"`
-	Confidence    *int              `json:"confidence,omitempty"`
-	action.Stability
-	Revision int64        `json:"snapshot_revision"`
-	Trace    action.Trace `json:"trace"`
+	Success       bool          `json:"success"`
+	ActionID      string        `json:"action_id"`
+	ElementID     *string       `json:"element_id"`
+	ExpectedState ExpectedState `json:"expected_state"`
+	ObservedState ObservedState `json:"observed_state"`
+	Observed      Matches       `json:"observed"`
+	Predicates    []Observed    `json:"predicates"`
+	Comparison    Comparison    `json:"comparison"`
+	Reason        string        `json:"reason"`
+	FailureCode   *Code         `json:"failure_code,omitempty"`
+	FailureReason string        `json:"failure_reason,omitempty"`
+	Detail        string        `json:"detail,omitempty"`
+	Retryable     *bool         `json:"retryable,omitempty"`
+	Confidence    *int          `json:"confidence,omitempty"`
+	Stability
+	Revision int64 `json:"snapshot_revision"`
+	Trace    Trace `json:"trace"`
 	// Downloads are those that were begun by the action that it is about, or came to
 	// their end since the last reply, and of which nothing final was told.
 	Downloads []any `json:"downloads,omitempty"`
@@ -50,13 +48,13 @@ type ObservedState struct {
 
 // Matches are what a target found.
 type Matches struct {
-	Matched       int             `json:"matched_count"`
-	Satisfied     bool            `json:"condition_satisfied"`
-	SelectedIndex *int            `json:"selected_index"`
-	Last          *action.Element `json:"last_matched_element"`
+	Matched       int      `json:"matched_count"`
+	Satisfied     bool     `json:"condition_satisfied"`
+	SelectedIndex *int     `json:"selected_index"`
+	Last          *Element `json:"last_matched_element"`
 }
 
-// Comparison says what was compared (B85).
+// Comparison says what was compared.
 type Comparison struct {
 	Basis   string `json:"basis"` // state, fingerprint, screen or none
 	Matched bool   `json:"matched"`
@@ -66,19 +64,19 @@ type Comparison struct {
 // An assertion is one expect while it runs.
 type assertion struct {
 	*verb
-	set     action.Settings
+	set     Settings
 	about   *deferred // the action that it decides, or nil
 	base    *past     // what it compares with, or nil
-	now     *observe.Look
-	verdict *observe.Verdict
+	now     *Look
+	verdict *Verdict
 	held    bool // in the latest look
 	self    page.Ref
-	target  *action.Target
+	target  *Target
 }
 
-// expect is the authoritative statement about an outcome (B82). It recovers nothing,
-// having nothing to do again (B87).
-func (v *verb) expect() (any, *action.Refusal) {
+// expect is the authoritative statement about an outcome. It recovers nothing,
+// having nothing to do again.
+func (v *verb) expect() (any, *Refusal) {
 	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID), base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
 	if x.about != nil {
 		v.tracer.id = x.about.act.res.ActionID
@@ -113,7 +111,7 @@ func refuses(err error) bool {
 
 // refuse ends a check that could not be made. What it was about stays undecided,
 // except with the surface.
-func (x *assertion) refuse(err error) *action.Refusal {
+func (x *assertion) refuse(err error) *Refusal {
 	x.tracer.add(stageVerify, stepFailure, meta{"cut": err.Error()})
 	x.record(nil)
 	if errors.Is(err, errLease) {
@@ -126,12 +124,12 @@ func (x *assertion) refuse(err error) *action.Refusal {
 }
 
 func (x *assertion) once() run {
-	return x.stabilise(x.set, func() (*observe.Look, bool, error) {
+	return x.stabilise(x.set, func() (*Look, bool, error) {
 		var refs []page.Ref
 		if x.self != "" {
 			refs = append(refs, x.self)
 		}
-		q := x.want([]*action.Target{x.target}, []*action.Predicate{x.req.Expect}, refs...)
+		q := x.want([]*Target{x.target}, []*Predicate{x.req.Expect}, refs...)
 		q.Again = true
 		l, err := x.lookFor(q)
 		if l == nil {
@@ -141,12 +139,12 @@ func (x *assertion) once() run {
 			return l, false, nil
 		}
 		x.now = l
-		s := observe.Scene{Now: l, Self: x.self, Target: x.target, Identity: x.opt.Identity}
+		s := Scene{Now: l, Self: x.self, Target: x.target, Identity: x.opt.Identity}
 		if x.base != nil {
 			s.Before, s.Happened = x.base.before, x.tab.Happened(x.base.mark)
 		}
 		x.verdict = s.Evaluate(x.req.Expect)
-		match := x.verdict.Truth == observe.True && !x.unanswered() && !x.working()
+		match := x.verdict.Truth == True && !x.unanswered() && !x.working()
 		x.held = match
 		return l, match, nil
 	})
@@ -162,7 +160,7 @@ func (x *assertion) unanswered() bool {
 	return x.base != nil && x.base.act != nil && x.verb.unanswered(x.base.mark, x.base.act.sentAt, x.set)
 }
 
-// decide ends the deferred action that the expect was about (B53).
+// decide ends the deferred action that the expect was about.
 func (x *assertion) decide(r run, reply *ExpectReply) {
 	a := x.about.act
 	x.about.stop()
@@ -175,10 +173,10 @@ func (x *assertion) decide(r run, reply *ExpectReply) {
 	if x.now != nil {
 		a.after = x.now
 	}
-	a.verdict, a.delta = x.verdict, x.req.Expect
+	a.proof.verdict, a.delta = x.verdict, x.req.Expect
 	var f *fault
 	if r.outcome != holds {
-		f = a.undecidedBy(r)
+		f = a.proof.undecidedBy(r)
 	}
 	x.settle(x.about, f)
 }
@@ -189,8 +187,8 @@ func (x *assertion) reply(r run) *ExpectReply {
 	for len(leaf.Of) > 0 {
 		leaf = &leaf.Of[0]
 	}
-	out := &ExpectReply{Success: r.outcome == holds, ActionID: x.tracer.id, Predicates: []action.Observed{}, Stability: stability(x.set, r),
-		ExpectedState: ExpectedState{leaf.Kind, wanted(leaf)}, ObservedState: ObservedState{Property: leaf.Kind, Value: json.RawMessage("null")},
+	out := &ExpectReply{Success: r.outcome == holds, ActionID: x.tracer.id, Predicates: []Observed{}, Stability: stability(x.set, r),
+		ExpectedState: ExpectedState{leaf.Kind, wantedState(leaf)}, ObservedState: ObservedState{Property: leaf.Kind, Value: json.RawMessage("null")},
 		Comparison: Comparison{Basis: basis(leaf.Kind), Matched: r.outcome == holds}}
 	if x.verdict != nil {
 		out.Predicates = x.verdict.Observed(nil)
@@ -226,22 +224,22 @@ func (x *assertion) reply(r run) *ExpectReply {
 	return out
 }
 
-// fail is the column "expect" of B75.
-func (x *assertion) fail(r run, leaf *action.Predicate, out *ExpectReply) {
-	code := action.ExpectMismatch
+// fail says why an expectation was not met.
+func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
+	code := ExpectMismatch
 	switch {
 	case r.outcome != mismatch, leaf.Kind == "visible", leaf.Kind == "exists":
-		code = action.Timeout
+		code = Timeout
 	case x.verdict.Absent():
-		code = action.ElementNotFound
+		code = ElementNotFound
 	}
-	f := action.Fault{Code: code, Stage: action.StageVerify}.Failure()
-	yes := true // it is a read (B87)
+	f := Fault{Code: code, Stage: StageVerify}.Failure()
+	yes := true // it is a read
 	out.FailureCode, out.FailureReason, out.Retryable = &f.Code, f.Reason, &yes
 }
 
 // element fills in what the target of the first part found.
-func (x *assertion) element(leaf *action.Predicate, out *ExpectReply) {
+func (x *assertion) element(leaf *Predicate, out *ExpectReply) {
 	t := leaf.Target
 	if t == nil {
 		t = x.target
@@ -249,7 +247,7 @@ func (x *assertion) element(leaf *action.Predicate, out *ExpectReply) {
 	if t == nil || x.now == nil {
 		return
 	}
-	found, _ := x.now.Resolve(x.opt.Identity, t, observe.Options{Hidden: true})
+	found, _ := x.now.Resolve(x.opt.Identity, t, ResolveOptions{Hidden: true})
 	if found == nil {
 		return
 	}
@@ -260,7 +258,7 @@ func (x *assertion) element(leaf *action.Predicate, out *ExpectReply) {
 	}
 }
 
-// basis is what a kind of predicate compares (B82, B85).
+// basis is what a kind of predicate compares.
 func basis(kind string) string {
 	switch kind {
 	case "fingerprint", "any_change":
@@ -273,9 +271,9 @@ func basis(kind string) string {
 	return "state"
 }
 
-// wanted is what a predicate asserts: what it wants equal, else all of it but its
+// wantedState is what a predicate asserts: what it wants equal, else all of it but its
 // target.
-func wanted(p *action.Predicate) json.RawMessage {
+func wantedState(p *Predicate) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(describe(p), &members) != nil {
 		return null
@@ -295,8 +293,8 @@ func wanted(p *action.Predicate) json.RawMessage {
 	return raw
 }
 
-// reasonOf is B83.
-func reasonOf(p *action.Predicate, out *ExpectReply) string {
+// reasonOf says in one word why an expectation ended as it did.
+func reasonOf(p *Predicate, out *ExpectReply) string {
 	switch {
 	case out.Success && p.Kind == "visible":
 		return "selector is visible"

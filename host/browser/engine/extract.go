@@ -6,12 +6,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExtractReply is the answer of extract (B32).
+// ExtractReply is the answer of extract.
 type ExtractReply struct {
 	Items     map[string]json.RawMessage `json:"items"`
 	Truncated bool                       `json:"truncated"`
@@ -28,7 +26,7 @@ const (
 var null = json.RawMessage("null")
 
 // extract returns data as it is read. It neither scrolls nor clicks.
-func (v *verb) extract() (any, *action.Refusal) {
+func (v *verb) extract() (any, *Refusal) {
 	items, got, refused := v.taken()
 	if refused != nil {
 		return nil, refused
@@ -52,7 +50,7 @@ const maxTaken = 4
 
 // taken are the items, and what the page gives of them. What is not on the page is not
 // asked of it; a page that draws anew meanwhile is asked again.
-func (v *verb) taken() (items []page.Item, got page.Extracted, refused *action.Refusal) {
+func (v *verb) taken() (items []page.Item, got page.Extracted, refused *Refusal) {
 	for n := 1; ; n++ {
 		if items, refused = v.items(); refused != nil {
 			return nil, got, refused
@@ -73,8 +71,8 @@ func (v *verb) taken() (items []page.Item, got page.Extracted, refused *action.R
 
 // items are the requests as the page understands them: targets became nodes. One
 // whose target is not there asks for a node that does not exist.
-func (v *verb) items() ([]page.Item, *action.Refusal) {
-	var targets []*action.Target
+func (v *verb) items() ([]page.Item, *Refusal) {
+	var targets []*Target
 	for i := range v.req.Extract {
 		targets = append(targets, v.req.Extract[i].Target)
 	}
@@ -83,7 +81,7 @@ func (v *verb) items() ([]page.Item, *action.Refusal) {
 	if err != nil {
 		return nil, v.unread(err)
 	}
-	l := observe.NewLook(o, q)
+	l := NewLook(o, q)
 	gone, err := v.reverted(l, "")
 	if err != nil {
 		return nil, v.unread(err)
@@ -103,8 +101,8 @@ func (v *verb) items() ([]page.Item, *action.Refusal) {
 }
 
 // refsOf are the nodes that an item is about: the best, or all that fit as well.
-func (v *verb) refsOf(l *observe.Look, want *action.ExtractItem) []page.Ref {
-	found, _ := l.Resolve(v.opt.Identity, want.Target, observe.Options{})
+func (v *verb) refsOf(l *Look, want *ExtractItem) []page.Ref {
+	found, _ := l.Resolve(v.opt.Identity, want.Target, ResolveOptions{})
 	if found == nil {
 		return []page.Ref{nowhere}
 	}
@@ -129,8 +127,8 @@ func (v *verb) refsOf(l *observe.Look, want *action.ExtractItem) []page.Ref {
 const nowhere page.Ref = "nowhere"
 
 // item is what the guest gets: one value, or a list of them. Fields that hold sealed
-// values say their handle (B39).
-func (v *verb) item(want action.ExtractItem, item page.Item, got []json.RawMessage) json.RawMessage {
+// values say their handle.
+func (v *verb) item(want ExtractItem, item page.Item, got []json.RawMessage) json.RawMessage {
 	for i, ref := range item.Refs {
 		if s, ok := v.filled[v.tab.ID()][ref]; ok && i < len(got) {
 			got[i], _ = json.Marshal(s.handle)
@@ -187,12 +185,12 @@ func halved(raw json.RawMessage) json.RawMessage {
 }
 
 // unselected refuses a verb whose CSS the browser does not read.
-func (v *verb) unselected() *action.Refusal {
-	return &action.Refusal{Code: "INVALID_SELECTOR", Message: "not a CSS selector", Verb: v.req.Verb}
+func (v *verb) unselected() *Refusal {
+	return &Refusal{Code: "INVALID_SELECTOR", Message: "not a CSS selector", Verb: v.req.Verb}
 }
 
 // unread refuses a reading verb that the page does not answer.
-func (v *verb) unread(err error) *action.Refusal {
+func (v *verb) unread(err error) *Refusal {
 	v.tracer.add(stageVerify, stepFailure, meta{"read": false})
 	v.record(nil)
 	select {
@@ -206,13 +204,15 @@ func (v *verb) unread(err error) *action.Refusal {
 	case errors.Is(err, page.ErrLost):
 		return lostRefusal(v.req.Verb)
 	case errors.Is(err, page.ErrTooLarge):
-		return &action.Refusal{Code: "result_too_large", Message: "the result is too large", Verb: v.req.Verb}
+		return &Refusal{Code: "result_too_large", Message: "the result is too large", Verb: v.req.Verb}
 	case errors.Is(err, page.ErrSelector):
 		return v.unselected()
+	case errors.Is(err, page.ErrUndrawn):
+		return &Refusal{Code: "surface_busy", Message: "the page has no size or was not drawn yet, so there is no picture of it; wait until it has loaded and try again", Verb: v.req.Verb}
 	case err == nil, v.ctx.Err() != nil, errors.Is(err, page.ErrHung), errors.Is(err, page.ErrGone), errors.Is(err, page.ErrDialog):
 		// A page that hangs, or leaves all the time, is no fault of the host.
-		return &action.Refusal{Code: "surface_busy", Message: "the page did not answer in time; try again later", Verb: v.req.Verb}
+		return &Refusal{Code: "surface_busy", Message: "the page did not answer in time; try again later", Verb: v.req.Verb}
 	}
 	v.broke(err)
-	return &action.Refusal{Code: "internal", Message: "the page could not be read", Verb: v.req.Verb}
+	return &Refusal{Code: "internal", Message: "the page could not be read", Verb: v.req.Verb}
 }

@@ -5,14 +5,12 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // typing is what a fill is to leave in its field.
 type typing struct {
-	text   string // never in a result or a trace (B40)
+	text   string // never in a result or a trace
 	handle string // of a sealed one
 	picker bool   // a field that takes its value whole
 	node   page.Ref
@@ -22,7 +20,7 @@ type typing struct {
 var pickers = []string{"date", "datetime-local", "month", "week", "time", "color", "range"}
 
 // fillFits settles the text that the field is to hold, once for a field: a second
-// pass has to leave the same (B51), and another field is another decision (B38).
+// pass has to leave the same, and another field is another decision.
 func fillFits(a *act, n *page.Node) *fault {
 	picker := n.Tag == "input" && slices.Contains(pickers, n.Type)
 	if n.ReadOnly || !n.Editable && !picker {
@@ -31,14 +29,14 @@ func fillFits(a *act, n *page.Node) *fault {
 	if t, ok := a.work.(typing); ok && t.node == n.Ref {
 		return nil
 	}
-	t := typing{text: observe.Typed(a.req, n), picker: picker, node: n.Ref}
+	t := typing{text: Typed(a.req, n), picker: picker, node: n.Ref}
 	if h := a.req.Type.Sealed; h != "" {
 		if picker { // what it makes of a text is seen
-			a.refused = &action.Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
+			a.refused = &Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
 			return nil
 		}
 		if a.opt.Secrets == nil {
-			a.refused = &action.Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
+			a.refused = &Refusal{Code: "sealed_handle_unknown", Message: "the run holds no sealed values", Verb: a.req.Verb}
 			return nil
 		}
 		t.text, a.refused = a.opt.Secrets.Value(h, origin(a.before.URL), n.Origin, *n)
@@ -46,7 +44,7 @@ func fillFits(a *act, n *page.Node) *fault {
 			return nil
 		}
 	}
-	if a.req.Verb != action.Clear && !a.req.Type.Clear && n.State.TextValue != nil {
+	if a.req.Verb != Clear && !a.req.Type.Clear && n.State.TextValue != nil {
 		t.text = *n.State.TextValue + t.text
 	}
 	a.work = t
@@ -71,7 +69,7 @@ func fillSend(a *act) (page.Delivery, error) {
 
 func fillTell(a *act) {
 	t, _ := a.work.(typing)
-	if a.req.Verb == action.Clear {
+	if a.req.Verb == Clear {
 		a.details["length"] = 0
 		return
 	}
@@ -87,4 +85,76 @@ func origin(address string) string {
 		return "null"
 	}
 	return u.Scheme + "://" + u.Host
+}
+
+// A sealed is what a field was filled with.
+type sealed struct {
+	handle   string
+	value    string
+	document string
+	// submitted: a side effect came after it on its page.
+	submitted bool
+}
+
+// altered follows a handle when the field holds something else than its value by
+// now: it says that much and nothing of either.
+const altered = " (altered)"
+
+// remember has a field read as its handle from now on. A ref is never used again,
+// so that of a document which is gone does no harm (page.Ref).
+func (e *Engine) remember(tab string, node page.Ref, s sealed) {
+	if e.filled[tab] == nil {
+		e.filled[tab] = map[page.Ref]sealed{}
+	}
+	e.filled[tab][node] = s
+}
+
+// conceal puts handles in the place of sealed values before anything else sees an
+// observation. Comparison with the handle then is comparison with the value, made
+// inside of the host.
+func (v *verb) conceal(o *page.Observation) {
+	filled := v.filled[v.tab.ID()]
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
+		if s, ok := filled[n.Ref]; ok {
+			hide(&n.State.TextValue, s)
+			hide(&n.State.RawValue, s)
+			n.Text, n.Name = masked(n.Text, s), masked(n.Name, s)
+			n.State.Value, n.Options, n.State.Selected = nil, nil, nil
+		}
+	}
+	if v.opt.Secrets != nil {
+		Mask(o, v.opt.Secrets.Hide) // what a page wrote elsewhere
+	}
+}
+
+func hide(text **string, s sealed) {
+	if *text == nil {
+		return
+	}
+	shown := s.handle
+	switch **text {
+	case s.value:
+	case "":
+		shown = ""
+	default:
+		shown += altered
+	}
+	*text = &shown
+}
+
+func masked(text string, s sealed) string {
+	if text == s.value {
+		return s.handle
+	}
+	return text
+}
+
+// covered are the fields of the tab that hold sealed values, for pictures.
+func (v *verb) covered() []page.Ref {
+	var refs []page.Ref
+	for ref := range v.filled[v.tab.ID()] {
+		refs = append(refs, ref)
+	}
+	return refs
 }

@@ -2,26 +2,25 @@ package engine
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// fail ends an action that cannot be recovered (B104).
+// fail ends an action that cannot be recovered.
 func (a *act) fail(f *fault) {
 	a.told()
-	a.note(f)
-	m := a.failure(f).Failure()
-	a.move(action.Failed)
+	a.recovery.note(f)
+	m := a.recovery.failure(f).Failure()
+	a.move(Failed)
 	a.res.FailureCode, a.res.FailureReason, a.res.Retryable = &m.Code, &m.Reason, &m.Retryable
 	if f.detail != "" {
 		a.res.Detail = &f.detail
 	}
-	s := &a.cycles.state
+	s := &a.recovery.state
 	s.Terminal = true
-	a.res.Terminal = &action.Terminal{Class: m.Class, Code: m.Code, Strategies: a.cycles.strategies, Attempts: s.Attempts, FinalState: action.Failed}
+	a.res.Terminal = &Terminal{Class: m.Class, Code: m.Code, Strategies: a.recovery.strategies, Attempts: s.Attempts, FinalState: Failed}
 	if a.res.Target != nil {
 		a.res.Terminal.Target = a.res.Target.Resolved
 	}
@@ -35,7 +34,7 @@ const maxNear = 1000
 // nearMisses names what may have been meant where nothing is what was asked for.
 func (a *act) nearMisses(f *fault) {
 	t := a.req.Target
-	if f.code != action.ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
+	if f.code != ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
 		return
 	}
 	if r := a.res.Target.Resolution; r != nil && len(r.Alternates) > 0 {
@@ -46,25 +45,25 @@ func (a *act) nearMisses(f *fault) {
 		return
 	}
 	if near := l.NearMisses(a.opt.Identity, t.Selector); len(near) > 0 {
-		a.res.Target.Resolution = &action.Resolution{Alternates: near}
+		a.res.Target.Resolution = &Resolution{Alternates: near}
 	}
 }
 
 // diagnose says what is known of why, once nothing more will be tried. Traffic and
-// logs are looked at only behind their gate (B61, B62).
+// logs are looked at only behind their gate.
 func (a *act) diagnose(f *fault) {
 	v := &a.res.Verification
-	if f.stage != action.StageVerify && !a.res.Dispatched {
+	if f.stage != StageVerify && !a.res.Dispatched {
 		return
 	}
 	v.Result = "inconclusive"
 	if v.Reason == "" || f.detail == detailNever {
 		v.Reason = reason(f)
 	}
-	v.Ambiguous = a.verdict != nil && a.verdict.Ambiguous()
-	e := action.Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
+	v.Ambiguous = a.proof.verdict != nil && a.proof.verdict.Ambiguous()
+	e := Evidence{Failed: true, Changed: a.changed(), Action: a.req.Verb, ActionType: a.res.ActionType}
 	switch {
-	case a.res.ActionType == action.LocalState:
+	case a.res.ActionType == LocalState:
 		v.Diagnostics = withheld("local_state")
 	case !v.Ambiguous:
 		v.Diagnostics = withheld("not_ambiguous")
@@ -72,19 +71,19 @@ func (a *act) diagnose(f *fault) {
 		d := a.inspect(a.tab, a.mark, a.res.ActionType)
 		v.Diagnostics, e.Requests, e.LogErrors = d, d.Requests, d.LogErrors
 	}
-	v.Classification = action.Classify(e)
+	v.Classification = Classify(e)
 }
 
 func withheld(why string) any { return map[string]string{"withheld": why} }
 
-// Diagnostics are what a page asked of its servers, as a hint (B62).
+// Diagnostics are what a page asked of its servers, as a hint.
 type Diagnostics struct {
 	Requests  []page.RequestSeen `json:"requests"`
 	LogErrors int                `json:"log_errors"`
 	Since     int64              `json:"since"`
 }
 
-// inspect looks at traffic and logs. The counter stays 0 for local_state (B64).
+// inspect looks at traffic and logs. The counter stays 0 for local_state.
 func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnostics {
 	e.count("network_inspections_total", "action_type", effect)
 	d := Diagnostics{Requests: tab.Requests(since), Since: int64(since)}
@@ -107,7 +106,7 @@ func reason(f *fault) string {
 }
 
 // changed reports whether the page differs from what it was before the dispatch; for
-// adjust, whether the value does (B88).
+// adjust, whether the value does.
 func (a *act) changed() bool {
 	if w, ok := a.work.(*adjusting); ok {
 		n := a.current()
@@ -118,7 +117,7 @@ func (a *act) changed() bool {
 
 // current is the target as it was seen last; nil when it was not.
 func (a *act) current() *page.Node {
-	for _, l := range []*observe.Look{a.after, a.before} {
+	for _, l := range []*Look{a.after, a.before} {
 		if l != nil {
 			if n := l.Node(a.node()); n != nil {
 				return n
@@ -141,9 +140,9 @@ func (a *act) revision() int64 {
 // finish fills in what the reply says beside the outcome.
 func (a *act) finish() {
 	a.told()
-	if a.res.State == action.Pending {
+	if a.res.State == Pending {
 		a.res.Verification.Result, a.res.Verification.Reason = "deferred", "no delta declared"
-		a.res.Verification.Classification = action.Classify(action.Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})
+		a.res.Verification.Classification = Classify(Evidence{Action: a.req.Verb, ActionType: a.res.ActionType})
 	}
 	if a.res.Intent == "" {
 		a.res.Intent = a.req.DefaultIntent("")
@@ -156,7 +155,7 @@ func (a *act) finish() {
 	a.res.Details = a.details
 	a.res.FingerprintBefore, a.res.FingerprintAfter = fingerprint(a.before), fingerprint(a.after)
 	a.res.SnapshotRevision = a.revision()
-	if s := a.cycles.state; s.Code != "" {
+	if s := a.recovery.state; s.Code != "" {
 		a.res.Recovery = &s
 	}
 	if a.res.Verification.Delta == nil {
@@ -179,23 +178,23 @@ func (a *act) went() page.Happened {
 	return a.tab.Happened(a.mark)
 }
 
-// tellHappened is what the tab went through (B36, B37).
+// tellHappened is what the tab went through.
 func (a *act) tellHappened() {
 	if a.dispatches == 0 {
 		return
 	}
 	h := a.went()
-	if a.req.Verb == action.Click || len(h.Popups) > 0 {
+	if a.req.Verb == Click || len(h.Popups) > 0 {
 		a.details["popups"] = append([]page.Popup{}, h.Popups...)
 	}
-	if a.req.Verb == action.Click {
+	if a.req.Verb == Click {
 		a.details["dialog"] = nil
 	}
 	if n := len(h.Dialogs); n > 0 {
 		d := h.Dialogs[n-1]
 		a.details["dialog"] = map[string]any{"type": d.Type, "message_length": d.Length, "answer": d.Answer}
 	}
-	if list := a.offered(a.tab, a.mark); a.req.Verb == action.Click || len(list) > 0 {
+	if list := a.offered(a.tab, a.mark); a.req.Verb == Click || len(list) > 0 {
 		a.details["downloads"] = list
 	}
 	if h.Dropped > 0 {
@@ -203,33 +202,33 @@ func (a *act) tellHappened() {
 	}
 }
 
-func fingerprint(l *observe.Look) *string {
+func fingerprint(l *Look) *string {
 	if l == nil || l.Fingerprint == "" {
 		return nil
 	}
 	return &l.Fingerprint
 }
 
-// report tells of a finished action (B65) and counts it (B64).
+// report tells of a finished action and counts it.
 func (a *act) report() {
 	result := "verified"
 	if a.res.FailureCode != nil {
 		result = "failed"
 	}
 	a.count("actions_total", "action", string(a.res.Action), "category", a.res.Category, "action_type", a.res.ActionType, "result", result)
-	if a.res.Success && a.cycles.state.Attempts == 0 {
+	if a.res.Success && a.recovery.state.Attempts == 0 {
 		a.count("first_pass_verified_total")
 	}
 	a.tell(a.res.Verification.Result)
 	a.record(a.res)
 }
 
-// tell tells of how an action ended (B65).
+// tell tells of how an action ended.
 func (a *act) tell(result string) {
 	if a.opt.Signal == nil {
 		return
 	}
-	s := action.Signal{
+	s := Signal{
 		ActionID: a.res.ActionID, Action: a.res.Action, Category: a.res.Category, ActionType: a.res.ActionType,
 		Transitions: a.res.Transitions, Verification: result, Attempts: a.tracer.trace(false).Attempts,
 		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
@@ -254,8 +253,8 @@ func (a *act) amend() {
 	}
 }
 
-// record hands the trace of a verb on, after its outcome is settled (B160).
-func (v *verb) record(r *action.Result) {
+// record hands the trace of a verb on, after its outcome is settled.
+func (v *verb) record(r *Result) {
 	if v.opt.Trace == nil {
 		return
 	}
@@ -264,4 +263,86 @@ func (v *verb) record(r *action.Result) {
 		rec.Trace.Outcome = stepSuccess
 	}
 	v.opt.Trace(rec)
+}
+
+// The stages and results of steps.
+const (
+	stageResolve   = "resolve"
+	stageExecute   = "execute"
+	stageVerify    = "verify"
+	stageStabilize = "stabilize"
+	stageRecover   = "recover"
+
+	stepSuccess = "success"
+	stepFailure = "failure"
+	stepRetry   = "retry"
+)
+
+const (
+	maxMeta  = 2 << 10 // bytes of JSON of one step's metadata
+	maxSteps = 400     // of one trace; what is left out is counted in the last one
+)
+
+// meta is what a step says beside its result: ids, codes, counts and timings, and
+// no text of the page or the guest.
+type meta = map[string]any
+
+// A tracer keeps the steps of one verb in memory; it changes nothing else.
+type tracer struct {
+	id       string
+	steps    []Step
+	attempts int // passes through execution
+	cycle    int
+	omitted  int
+}
+
+// add appends a step. A read that neither decided nor was the first of many is
+// left out once there are too many: the trace says how many were.
+func (t *tracer) add(stage, result string, m meta) {
+	if stage == stageVerify && result == stepRetry && len(t.steps) >= maxSteps {
+		t.omitted++
+		return
+	}
+	if t.omitted > 0 && stage == stageStabilize {
+		m["omitted"] = t.omitted
+	}
+	t.steps = append(t.steps, Step{Stage: stage, At: time.Now().UnixMilli(), Result: result,
+		Index: len(t.steps), CycleID: t.cycle, Meta: bounded(m)})
+}
+
+// trace is what was kept; outcome is settled by the caller.
+func (t *tracer) trace(success bool) Trace {
+	out := Trace{ActionID: t.id, Steps: t.steps, Outcome: stepFailure, Attempts: max(t.attempts, 1)}
+	if success {
+		out.Outcome = stepSuccess
+	}
+	return out
+}
+
+// bounded drops members until the metadata fits: extra first, then from the end of
+// the alphabet.
+func bounded(m meta) meta {
+	for len(m) > 0 && metaSize(m) > maxMeta {
+		if _, ok := m["extra"]; ok {
+			delete(m, "extra")
+			continue
+		}
+		keys := make([]string, 0, len(m))
+		for k := range m {
+			keys = append(keys, k)
+		}
+		delete(m, slices.Max(keys))
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func metaSize(m meta) int {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return maxMeta + 1
+	}
+	return len(b)
 }

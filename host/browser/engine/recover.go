@@ -5,214 +5,213 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// cycles is the recovery state of one action (B102): what was tried and what is
-// left.
-type cycles struct {
-	state      action.Recovery
-	strategies []string            // in the order tried
-	identical  map[string]bool     // what may not be done again (B98)
-	next       map[action.Code]int // place in the row of a code
-	last       *fault              // of the pass before
+// recovery is what recovers one action: what was tried and what is left.
+type recovery struct {
+	*act
+	state      Recovery
+	strategies []string        // in the order tried
+	identical  map[string]bool // what may not be done again
+	next       map[Code]int    // place in the row of a code
+	last       *fault          // of the pass before
 }
 
-func newCycles(r *action.Request) cycles {
-	return cycles{identical: map[string]bool{}, next: map[action.Code]int{}, strategies: []string{},
-		state: action.Recovery{MaxAttempts: r.MaxRecovery, MaxRetryDepth: r.MaxRetryDepth}}
+func newRecovery(a *act) recovery {
+	return recovery{act: a, identical: map[string]bool{}, next: map[Code]int{}, strategies: []string{},
+		state: Recovery{MaxAttempts: a.req.MaxRecovery, MaxRetryDepth: a.req.MaxRetryDepth}}
 }
 
-// failure is the fault as the failure map sees it (B88).
-func (a *act) failure(f *fault) action.Fault {
-	return action.Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: a.res.Dispatched, Again: a.again(),
-		Changed: a.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
+// failure is the fault as the failure map sees it.
+func (r *recovery) failure(f *fault) Fault {
+	return Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: r.res.Dispatched, Again: r.again(),
+		Changed: r.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
 }
 
-// note keeps the class of the latest failure (B103).
-func (a *act) note(f *fault) {
-	m := a.failure(f).Failure()
-	s := &a.cycles.state
+// note keeps the class of the latest failure.
+func (r *recovery) note(f *fault) {
+	m := r.failure(f).Failure()
+	s := &r.state
 	s.Class, s.Code, s.RetryAllowed = m.Class, m.Code, &m.Retryable
-	a.cycles.last = f
+	r.last = f
 }
 
-// choose decides what to do about a failure, if anything: the next strategy of its
-// row that is permitted, within the budgets and not the same again (B97 to B101).
-// The decision is a step of the trace, also when it is that there is none.
-func (a *act) choose(f *fault) (strategy string, permitted bool) {
-	a.note(f)
-	row := a.situation(f).Permitted()
+// choose decides what to do about a failure, if anything: the next strategy of its row
+// that is permitted, within the budgets and not the same again. The decision is a step
+// of the trace, also when it is that there is none.
+func (r *recovery) choose(f *fault) (strategy string, permitted bool) {
+	r.note(f)
+	row := r.situation(f).Permitted()
 	why := "none_permitted"
 	if f.detail == detailRestless { // further looks see more of the same
 		row = nil
 	}
 	if len(row) > 0 {
-		strategy, why = a.pick(f, row)
+		strategy, why = r.pick(f, row)
 	}
-	m := meta{"code": f.code, "class": a.cycles.state.Class}
+	m := meta{"code": f.code, "class": r.state.Class}
 	if f.detail != "" {
 		m["detail"] = f.detail
 	}
 	if strategy == "" {
 		m["reason"] = why
-		a.tracer.add(stageRecover, stepFailure, m)
+		r.tracer.add(stageRecover, stepFailure, m)
 		return "", false
 	}
-	a.cycles.begin(strategy, f.code, row)
-	a.tracer.cycle = a.cycles.state.Attempts
+	r.begin(strategy, f.code, row)
+	r.tracer.cycle = r.state.Attempts
 	m["strategy"] = strategy
-	a.tracer.add(stageRecover, stepRetry, m)
+	r.tracer.add(stageRecover, stepRetry, m)
 	return strategy, true
 }
 
-func (a *act) situation(f *fault) action.Situation {
-	s := action.Situation{Fault: a.failure(f), MoreModes: a.moreModes(), Alternates: a.alternates(f)}
-	if t := a.req.Target; t != nil {
-		s.ByID, s.Rebind = t.ElementID != "", a.req.Rebind
+func (r *recovery) situation(f *fault) Situation {
+	s := Situation{Fault: r.failure(f), MoreModes: r.moreModes(), Alternates: r.alternates(f)}
+	if t := r.req.Target; t != nil {
+		s.ByID, s.Rebind = t.ElementID != "", r.req.Rebind
 	}
 	return s
 }
 
-// exactly is the score from which a candidate is meant by name, and not in part
-// (B119): an obscured Save is no licence to press Save as.
+// exactly is the score from which a candidate is meant by name, and not in part:
+// an obscured Save is no licence to press Save as.
 const exactly = 0.9
 
 // alternates reports whether another candidate may be the one that is meant: for an
-// ambiguous target, one that new evidence set apart (B94).
-func (a *act) alternates(f *fault) bool {
-	if a.found == nil {
+// ambiguous target, one that new evidence set apart.
+func (r *recovery) alternates(f *fault) bool {
+	if r.found == nil {
 		return false
 	}
-	c := a.found.Candidates
-	return len(c) > 1 && c[1].Score >= exactly && (f.code != action.AmbiguousTarget || c[0].Score-c[1].Score > 0.05)
+	c := r.found.Candidates
+	return len(c) > 1 && c[1].Score >= exactly && (f.code != AmbiguousTarget || c[0].Score-c[1].Score > 0.05)
 }
 
 // pick is the strategy of a row that comes next, or why there is none.
-func (a *act) pick(f *fault, row []string) (strategy, why string) {
-	if why := a.spent(); why != "" {
+func (r *recovery) pick(f *fault, row []string) (strategy, why string) {
+	if why := r.spent(); why != "" {
 		return "", why
 	}
-	from := a.cycles.next[f.code]
+	from := r.next[f.code]
 	for i := range row {
 		s := row[(from+i)%len(row)]
-		if s == action.AlternateCandidate && !a.alternates(f) {
+		if s == AlternateCandidate && !r.alternates(f) {
 			continue
 		}
-		if a.resolves(s) && a.cycles.state.RetryDepth >= a.cycles.state.MaxRetryDepth {
+		if r.resolves(s) && r.state.RetryDepth >= r.state.MaxRetryDepth {
 			why = "max_retry_depth"
 			continue
 		}
-		if a.cycles.identical[a.fingerprint(s, f)] {
-			a.count("identical_retry_blocked_total")
+		if r.identical[r.fingerprint(s, f)] {
+			r.count("identical_retry_blocked_total")
 			why = "identical"
 			continue
 		}
-		a.cycles.identical[a.fingerprint(s, f)] = true
+		r.identical[r.fingerprint(s, f)] = true
 		return s, ""
 	}
 	return "", why
 }
 
 // spent says which limit keeps a cycle from being started; "" for none.
-func (a *act) spent() string {
+func (r *recovery) spent() string {
 	switch {
-	case a.cycles.state.Attempts >= a.cycles.state.MaxAttempts:
+	case r.state.Attempts >= r.state.MaxAttempts:
 		return "max_recovery_attempts"
-	case a.ctx.Err() != nil:
+	case r.ctx.Err() != nil:
 		return "deadline"
 	}
 	return ""
 }
 
 // resolves reports whether a strategy runs resolution, which retry_depth counts.
-func (a *act) resolves(strategy string) bool {
-	return !(strategy == action.RetryAdjustment && a.found != nil) && !(strategy == action.StateRefresh && a.res.Dispatched)
+func (r *recovery) resolves(strategy string) bool {
+	return !(strategy == RetryAdjustment && r.found != nil) && !(strategy == StateRefresh && r.res.Dispatched)
 }
 
-// fingerprint is what makes two cycles identical (B98).
-func (a *act) fingerprint(strategy string, f *fault) string {
+// fingerprint is what makes two cycles identical.
+func (r *recovery) fingerprint(strategy string, f *fault) string {
 	var node page.Ref
-	if a.found != nil {
-		node = a.found.Node.Ref
+	if r.found != nil {
+		node = r.found.Node.Ref
 	}
-	return fmt.Sprint(strategy, "|", f.code, "|", node, "|", a.mode(), "|", len(a.skip), "|", a.revision())
+	return fmt.Sprint(strategy, "|", f.code, "|", node, "|", r.mode(), "|", len(r.skip), "|", r.revision())
 }
 
-func (c *cycles) begin(strategy string, code action.Code, row []string) {
-	c.state.Attempts++
-	c.state.Strategy = strategy
-	c.strategies = append(c.strategies, strategy)
-	c.next[code] = slices.Index(row, strategy) + 1
+func (r *recovery) begin(strategy string, code Code, row []string) {
+	r.state.Attempts++
+	r.state.Strategy = strategy
+	r.strategies = append(r.strategies, strategy)
+	r.next[code] = slices.Index(row, strategy) + 1
 }
 
-// recover carries a strategy out (B94). What was dispatched and may not be again is
-// only looked at again (B96).
-func (a *act) recover(strategy string, f *fault) *fault {
-	if a.resolves(strategy) {
-		a.cycles.state.RetryDepth++
+// recover carries a strategy out. What was dispatched and may not be again is
+// only looked at again.
+func (r *recovery) recover(strategy string, f *fault) *fault {
+	if r.resolves(strategy) {
+		r.state.RetryDepth++
 	}
-	got := a.carry(strategy, f)
+	got := r.carry(strategy, f)
 	result := stepSuccess
 	if got != nil {
 		result = stepFailure
 	}
-	a.count("recovery_total", "class", a.cycles.state.Class, "strategy", strategy, "result", result)
+	r.count("recovery_total", "class", r.state.Class, "strategy", strategy, "result", result)
 	return got
 }
 
-func (a *act) carry(strategy string, f *fault) *fault {
+func (r *recovery) carry(strategy string, f *fault) *fault {
 	switch strategy {
-	case action.StateRefresh:
-		if err := a.settled(); err != nil {
+	case StateRefresh:
+		if err := r.settled(); err != nil {
 			return rawFault(err, f.stage)
 		}
-		if a.res.Dispatched {
-			return a.reverify()
+		if r.res.Dispatched {
+			return r.reverify()
 		}
-	case action.AlternateCandidate:
-		if a.found == nil {
+	case AlternateCandidate:
+		if r.found == nil {
 			return f
 		}
-		a.skip[a.found.Node.Ref] = true
-	case action.RetryAdjustment:
-		if !a.nextMode() {
+		r.skip[r.found.Node.Ref] = true
+	case RetryAdjustment:
+		if !r.nextMode() {
 			return f
 		}
-		if a.found != nil && a.res.Dispatched {
-			return a.adjustAgain()
+		if r.found != nil && r.res.Dispatched {
+			return r.adjustAgain()
 		}
 	}
-	if a.res.Dispatched && !a.mayDispatch() {
-		return a.reverify()
+	if r.res.Dispatched && !r.mayDispatch() {
+		return r.reverify()
 	}
-	return a.pass()
+	return r.pass()
 }
 
 // reverify decides the delta once more, without a dispatch.
-func (a *act) reverify() *fault {
-	if !a.move(action.Resolved) || !a.move(action.Pending) {
-		return a.broken()
+func (r *recovery) reverify() *fault {
+	if !r.move(Resolved) || !r.move(Pending) {
+		return r.broken()
 	}
-	return a.verify()
+	return r.proof.verify()
 }
 
-// maxLoading is how long a page is given to end its loading (B94).
+// maxLoading is how long a page is given to end its loading.
 const maxLoading = 2 * time.Second
 
 // settled waits until the page does not say that it is loading, and no longer than
 // maxLoading.
-func (a *act) settled() error {
-	for from := a.now(); ; {
-		l, err := a.look(nil, nil)
+func (r *recovery) settled() error {
+	for from := r.now(); ; {
+		l, err := r.look(nil, nil)
 		if err != nil {
 			return err
 		}
-		if l != nil && l.Loading == nil || a.now()-from >= maxLoading {
+		if l != nil && l.Loading == nil || r.now()-from >= maxLoading {
 			return nil
 		}
-		if err := a.sleep(a.set.Interval); err != nil {
+		if err := r.sleep(r.set.Interval); err != nil {
 			return err
 		}
 	}

@@ -7,17 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // waits are the pauses before each new try of the checks that stand before a
-// dispatch; the last one is repeated (B135).
+// dispatch; the last one is repeated.
 var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}
 
 // maxUnstable is after how many unequal frame pairs an element that never rests is
-// acted on all the same (B136).
+// acted on all the same.
 const maxUnstable = 10
 
 // inCycle is how long the checks are repeated inside of recovery, whose cycles are
@@ -29,15 +27,15 @@ const inCycle = 500 * time.Millisecond
 const settled = time.Second
 
 // resolve finds the target and waits until it can be acted on. Each try that fails
-// is a step; the last one's fault is the action's (B135, B138).
+// is a step; the last one's fault is the action's.
 func (a *act) resolve() *fault {
 	limit, from := a.req.Actionable, a.now()
-	if a.cycles.state.Attempts > 0 {
+	if a.recovery.state.Attempts > 0 {
 		limit = min(limit, inCycle)
 	}
-	if a.req.Verb != action.Navigate { // the way out of a page that does not come
+	if a.req.Verb != Navigate { // the way out of a page that does not come
 		if err := a.arrive(a.set); err != nil {
-			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+			return a.resolved(rawFault(err, StageResolve), stepFailure)
 		}
 		from = a.now()
 	}
@@ -50,7 +48,7 @@ func (a *act) resolve() *fault {
 			return nil
 		}
 		if err != nil {
-			f = rawFault(err, action.StageResolve)
+			f = rawFault(err, StageResolve)
 			return a.resolved(f, stepFailure)
 		}
 		if f == nil || a.refused != nil {
@@ -68,7 +66,7 @@ func (a *act) resolve() *fault {
 			if errors.Is(err, errDeadline) {
 				return a.resolved(f, stepFailure)
 			}
-			return a.resolved(rawFault(err, action.StageResolve), stepFailure)
+			return a.resolved(rawFault(err, StageResolve), stepFailure)
 		}
 	}
 }
@@ -77,18 +75,17 @@ func (a *act) resolve() *fault {
 // there, not answering, changing or not ready yet.
 func passes(f *fault) bool {
 	switch f.code {
-	case action.ElementNotFound, action.Timeout:
+	case ElementNotFound, Timeout:
 		return true
-	case action.StaleReference:
+	case StaleReference:
 		return f.detail == detailMoved
-	case action.ActionRejected:
+	case ActionRejected:
 		return !slices.Contains([]string{detailDialog, detailOwner, "low_confidence"}, f.detail)
 	}
 	return false
 }
 
-// detailMoved is of an element that changed between its resolution and the hit test
-// (B132).
+// detailMoved is of an element that changed between its resolution and the hit test.
 const detailMoved = "changed_before_dispatch"
 
 // resolved writes the step down and gives f back.
@@ -125,17 +122,17 @@ type try struct {
 func (t *try) once() (*fault, error) {
 	target, delta := t.req.Target, t.req.Expect
 	if t.forgotten() {
-		return &fault{code: action.StaleReference, stage: action.StageResolve}, nil
+		return &fault{code: StaleReference, stage: StageResolve}, nil
 	}
-	targets := []*action.Target{target, t.req.Scroll.Within}
-	if t.req.Verb == action.Press && target == nil {
+	targets := []*Target{target, t.req.Scroll.Within}
+	if t.req.Verb == Press && target == nil {
 		targets = append(targets, focusedNow)
 	}
-	q := t.want(targets, []*action.Predicate{delta}, t.refs()...)
+	q := t.want(targets, []*Predicate{delta}, t.proof.refs()...)
 	if t.dispatches == 0 {
 		q = t.withClaims(q)
 	}
-	if ref := t.worked[t.tab.ID()]; ref != "" && t.req.Verb == action.Press && target == nil {
+	if ref := t.worked[t.tab.ID()]; ref != "" && t.req.Verb == Press && target == nil {
 		q.Refs = append(q.Refs, ref)
 	}
 	l, err := t.lookFor(q)
@@ -147,21 +144,21 @@ func (t *try) once() (*fault, error) {
 			t.count("stale_reads_total")
 		}
 		if t.tab.Facts().Dialog != nil {
-			return rawFault(page.ErrDialog, action.StageResolve), nil
+			return rawFault(page.ErrDialog, StageResolve), nil
 		}
-		if t.req.Verb == action.Navigate { // the way out of a page that hangs
+		if t.req.Verb == Navigate { // the way out of a page that hangs
 			t.prepare(nil)
 			return nil, nil
 		}
-		return &fault{code: action.Timeout, stage: action.StageResolve}, nil
+		return &fault{code: Timeout, stage: StageResolve}, nil
 	}
-	t.seen(l)
+	t.proof.seen(l)
 	if target == nil {
 		t.prepare(t.focus(l))
 		return nil, nil
 	}
 	if f := t.find(l); f != nil {
-		if f.code == action.ElementNotFound && t.req.Verb == action.Scroll { // it may be made on the way (B30)
+		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be made on the way
 			t.prepare(nil)
 			return nil, nil
 		}
@@ -170,15 +167,15 @@ func (t *try) once() (*fault, error) {
 	if f := t.suits(); f != nil || t.refused != nil {
 		return f, nil
 	}
-	if !t.kind.hits && !t.opensChooser() {
+	if !t.kind.hits && !opensChooser(t.act) {
 		return nil, nil
 	}
 	return t.reach()
 }
 
 // focus is what keys without a target go to; nil for other verbs.
-func (t *try) focus(l *observe.Look) *page.Node {
-	if t.req.Verb != action.Press {
+func (t *try) focus(l *Look) *page.Node {
+	if t.req.Verb != Press {
 		return nil
 	}
 	if n := focused(l); n != nil {
@@ -188,7 +185,7 @@ func (t *try) focus(l *observe.Look) *page.Node {
 }
 
 // forgotten reports an element id that stands for nothing any more: the page is not
-// even looked at (B131).
+// even looked at.
 func (t *try) forgotten() bool {
 	id := ""
 	if t.req.Target != nil {
@@ -197,15 +194,15 @@ func (t *try) forgotten() bool {
 	return id != "" && !t.req.Rebind && !t.opt.Identity.Holds(id, t.tab.Facts().Document)
 }
 
-// find resolves the target in a look (section 5.2).
-func (a *act) find(l *observe.Look) *fault {
-	rebind := a.req.Rebind && a.cycles.state.Attempts > 0
-	found, miss := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
-		Hidden: a.req.Verb == action.Upload, Delegated: a.late && a.req.Verb == action.Click})
+// find resolves the target in a look.
+func (a *act) find(l *Look) *fault {
+	rebind := a.req.Rebind && a.recovery.state.Attempts > 0
+	found, miss := l.Resolve(a.opt.Identity, a.req.Target, ResolveOptions{Verb: a.req.Verb, Rebind: rebind, Skip: a.skip,
+		Hidden: a.req.Verb == Upload, Delegated: a.late && a.req.Verb == Click})
 	if miss != nil {
 		a.found = nil
 		a.res.Target.Resolved, a.res.Target.Resolution = nil, &miss.Resolution
-		return &fault{code: miss.Code, detail: miss.Detail, stage: action.StageResolve}
+		return &fault{code: miss.Code, detail: miss.Detail, stage: StageResolve}
 	}
 	a.found = found
 	a.res.Target.Resolved, a.res.Target.Resolution = &found.Element, &found.Resolution
@@ -219,11 +216,11 @@ func (a *act) find(l *observe.Look) *fault {
 }
 
 func (a *act) reject(detail string) *fault {
-	return &fault{code: action.ActionRejected, detail: detail, stage: action.StageResolve}
+	return &fault{code: ActionRejected, detail: detail, stage: StageResolve}
 }
 
 // suits settles the effect and the delta from what the element is, before anything
-// is dispatched (B47, B52).
+// is dispatched.
 func (t *try) suits() *fault {
 	n := t.found.State()
 	if t.kind.fits != nil {
@@ -241,7 +238,7 @@ func (a *act) prepare(n *page.Node) {
 	if n != nil && n.Labels != "" && a.before != nil {
 		label = a.before.Node(n.Labels)
 	}
-	a.res.ActionType, a.res.ActionTypeSource = action.Effect(a.req.Verb, a.declared, action.Handler(a.req, n, label))
+	a.res.ActionType, a.res.ActionTypeSource = Effect(a.req.Verb, a.declared, Handler(a.req, n, label))
 	a.told()
 	if a.dispatches == 0 {
 		a.settle(n)
@@ -259,8 +256,7 @@ func (a *act) prepare(n *page.Node) {
 // it: bars stay at the ends of the viewport, and sheets in its middle.
 var places = []page.Place{page.Middle, page.Start, page.End}
 
-// reach makes the checks of B134 and compares what was hit with what was chosen
-// (B132).
+// reach makes the checks before an input and compares what was hit with what was chosen.
 func (t *try) reach() (*fault, error) {
 	ref, scrolled := t.found.Node.Ref, false
 	r, err := t.check(ref)
@@ -282,7 +278,7 @@ func (t *try) reach() (*fault, error) {
 		return f, nil
 	}
 	if !same(t.found.Node, &r.Node, scrolled || r.Fault == "unstable") {
-		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}, nil
+		return &fault{code: StaleReference, detail: detailMoved, stage: StageResolve}, nil
 	}
 	t.ready, t.point = r, r.Point
 	return nil, nil
@@ -300,21 +296,21 @@ func (t *try) unready(err error) (*fault, error) {
 	if end := t.fatal(err); end != nil {
 		return nil, end
 	}
-	f := rawFault(err, action.StageResolve)
-	if f.code == action.StaleReference {
+	f := rawFault(err, StageResolve)
+	if f.code == StaleReference {
 		f.detail = detailMoved
 	}
 	return f, nil
 }
 
 // fault is the first check that failed; nil for an element that can be acted on,
-// or that does nothing worse than move (B136).
+// or that does nothing worse than move.
 func (t *try) fault(r page.Readiness) *fault {
 	switch r.Fault {
 	case "":
 		return nil
 	case "detached":
-		return &fault{code: action.StaleReference, detail: detailMoved, stage: action.StageResolve}
+		return &fault{code: StaleReference, detail: detailMoved, stage: StageResolve}
 	case "readonly":
 		if !t.kind.edits {
 			return nil
@@ -330,9 +326,8 @@ func (t *try) fault(r page.Readiness) *fault {
 	return t.reject(r.Fault)
 }
 
-// same compares an element as it was chosen with what the hit test found (B132):
-// what it is, what a click on it does by nature, and where it is unless it was
-// scrolled.
+// same compares an element as it was chosen with what the hit test found: what it is,
+// what a click on it does by nature, and where it is unless it was scrolled.
 func same(was, is *page.Node, scrolled bool) bool {
 	if was.Role != is.Role || was.Name != is.Name || was.Tag != is.Tag || was.OwnHear != is.OwnHear ||
 		was.Submits != is.Submits || was.Leaves != is.Leaves {
@@ -342,7 +337,7 @@ func same(was, is *page.Node, scrolled bool) bool {
 	return scrolled || math.Abs(a.X-b.X) <= 1 && math.Abs(a.Y-b.Y) <= 1
 }
 
-// clip cuts a page's word to what a trace may hold (B159).
+// clip cuts a page's word to what a trace may hold.
 func clip(s string) string {
 	if len(s) <= 80 {
 		return s
@@ -355,7 +350,7 @@ func clip(s string) string {
 }
 
 // selectorKind names the members of a target and none of their values.
-func selectorKind(t *action.Target) string {
+func selectorKind(t *Target) string {
 	if t.Selector == nil {
 		return "element_id"
 	}

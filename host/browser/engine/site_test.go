@@ -393,6 +393,9 @@ func (s *site) Screenshot(_ context.Context, shot page.Shot) (page.Picture, erro
 	if shot.Format == "png" {
 		return page.Picture{}, page.ErrTooLarge
 	}
+	if shot.Full {
+		return page.Picture{}, fmt.Errorf("%w: with 0 width", page.ErrUndrawn)
+	}
 	return page.Picture{MIME: "image/jpeg", Width: len(shot.Cover), Data: make([]byte, 1000)}, nil
 }
 

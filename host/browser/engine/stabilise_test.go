@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/sluicehost/sluice/host/browser/action"
 )
 
 // A script is a sequence of reads in time that passes only by sleeping and reading.
@@ -49,8 +47,8 @@ func (s *script) take() (reading, error) {
 	return got, nil
 }
 
-// model is B67 once more, written down as it stands in the specification.
-func model(set action.Settings, s *script) (out outcome, attempts int) {
+// model is the routine once more, written down as it stands in docs/spec/browser.md, "Stabilisation".
+func model(set Settings, s *script) (out outcome, attempts int) {
 	stable, fresh := 0, 0
 	var lastFresh *time.Duration
 	lastWasFresh := false
@@ -107,17 +105,17 @@ func model(set action.Settings, s *script) (out outcome, attempts int) {
 }
 
 // TestRoutineIsTheModel compares every sequence of up to six reads of seven sorts,
-// under several settings, with the model (B67, B70).
+// under several settings, with the model.
 func TestRoutineIsTheModel(t *testing.T) {
 	sorts := []scripted{
 		{match: true, took: 5 * time.Millisecond}, {took: 5 * time.Millisecond}, {stale: true, match: true, took: 5 * time.Millisecond},
 		{lost: true, took: time.Second}, {match: true, took: 450 * time.Millisecond}, {took: 450 * time.Millisecond}, {match: true, took: 700 * time.Millisecond},
 	}
-	settings := []action.Settings{
-		action.Settings{Window: 500 * time.Millisecond}.Clamped(true),
-		action.Settings{Window: 500 * time.Millisecond, Count: 1}.Clamped(false),
-		action.Settings{Window: 500 * time.Millisecond, Count: 5, MaxRecheck: 10, Interval: 200 * time.Millisecond}.Clamped(false),
-		action.Settings{Window: 500 * time.Millisecond, Count: 3, MaxRecheck: 1, Stale: 300 * time.Millisecond}.Clamped(false),
+	settings := []Settings{
+		Settings{Window: 500 * time.Millisecond}.Clamped(true),
+		Settings{Window: 500 * time.Millisecond, Count: 1}.Clamped(false),
+		Settings{Window: 500 * time.Millisecond, Count: 5, MaxRecheck: 10, Interval: 200 * time.Millisecond}.Clamped(false),
+		Settings{Window: 500 * time.Millisecond, Count: 3, MaxRecheck: 1, Stale: 300 * time.Millisecond}.Clamped(false),
 	}
 	compared := 0
 	var all func(prefix []scripted, left int)
@@ -145,30 +143,30 @@ func TestRoutineIsTheModel(t *testing.T) {
 	t.Logf("%d runs compared", compared)
 }
 
-// lawful checks what B68 and B74 say of every run.
-func lawful(t *testing.T, set action.Settings, r run, s *script) {
+// lawful checks what holds of every run.
+func lawful(t *testing.T, set Settings, r run, s *script) {
 	t.Helper()
 	switch {
 	case r.outcome == holds && r.stable < set.Count:
-		t.Fatalf("B68: success with %d matches", r.stable)
+		t.Fatalf("success with %d matches", r.stable)
 	case r.outcome != holds && s.at < set.Window:
-		t.Fatalf("B74: failed after %v", s.at)
+		t.Fatalf("failed after %v", s.at)
 	case r.outcome != holds && r.attempts < set.Count:
-		t.Fatalf("B74: failed after %d reads", r.attempts)
+		t.Fatalf("failed after %d reads", r.attempts)
 	case r.outcome == mismatch && r.fresh == 0:
-		t.Fatal("B73: a mismatch without evidence")
+		t.Fatal("a mismatch without evidence")
 	}
 }
 
 // TestOscillationFails: true, false, true, false … never holds, and fails only at the
-// end of the window (B71).
+// end of the window.
 func TestOscillationFails(t *testing.T) {
 	var reads []scripted
 	for i := range 40 {
 		reads = append(reads, scripted{match: i%2 == 0, took: time.Millisecond})
 	}
 	s := &script{reads: reads}
-	if r := stabilise(action.DefaultSettings, s, s.take); r.outcome != mismatch || s.at <= time.Second {
+	if r := stabilise(DefaultSettings, s, s.take); r.outcome != mismatch || s.at <= time.Second {
 		t.Errorf("got %v at %v", r.outcome, s.at)
 	}
 }
@@ -176,8 +174,8 @@ func TestOscillationFails(t *testing.T) {
 func TestCutIsNoMismatch(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		s := &script{reads: []scripted{{took: time.Millisecond}}, cutAt: n}
-		if r := stabilise(action.DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
-			t.Errorf("B68: %+v", r)
+		if r := stabilise(DefaultSettings, s, s.take); r.outcome != cut || !errors.Is(r.err, errDeadline) || r.attempts != n-1 {
+			t.Errorf("%+v", r)
 		}
 	}
 }

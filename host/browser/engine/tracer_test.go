@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestMetadataIsBounded(t *testing.T) { // B159
+func TestMetadataIsBounded(t *testing.T) {
 	tr := tracer{id: "act_1"}
 	tr.add(stageResolve, stepSuccess, meta{"code": "X", "extra": strings.Repeat("e", 3000)})
 	tr.add(stageResolve, stepSuccess, meta{"code": "X", "reason": strings.Repeat("r", 3000)})

@@ -1,219 +1,229 @@
 package engine
 
 import (
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
+// proof shows that the delta of one action came about, or why that is not known.
+type proof struct {
+	*act
+	verdict  *Verdict // on the delta, the latest
+	flips    int      // how often the delta held and then did not
+	streak   int      // looks in a row in which it held
+	waves    int      // what the verdict before counted
+	calmly   bool     // calmed has waited
+	restless []string // kinds in which the page changes by itself
+	rich     bool     // a richer look was tried
+}
+
 // seen keeps a look: the last one before the first dispatch is what everything after
 // it is compared with.
-func (a *act) seen(l *observe.Look) {
-	if a.dispatches == 0 {
-		a.before = l
+func (p *proof) seen(l *Look) {
+	if p.dispatches == 0 {
+		p.before = l
 		return
 	}
-	a.after = l
+	p.after = l
 }
 
 // scene is what the delta is judged in.
-func (a *act) scene(now *observe.Look) *observe.Scene {
-	s := &observe.Scene{Now: now, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
-	if a.dispatches > 0 {
-		s.Before, s.Happened, s.Restless = a.before, a.tab.Happened(a.mark), a.restless
+func (p *proof) scene(now *Look) *Scene {
+	s := &Scene{Now: now, Self: p.node(), Target: p.req.Target, Identity: p.opt.Identity}
+	if p.dispatches > 0 {
+		s.Before, s.Happened, s.Restless = p.before, p.tab.Happened(p.mark), p.restless
 	}
 	return s
 }
 
 // held is the verdict on the delta in the read that preceded the first dispatch.
-func (a *act) held() *observe.Verdict {
-	if a.before == nil { // a page that hung is left
+func (p *proof) held() *Verdict {
+	if p.before == nil { // a page that hung is left
 		return nil
 	}
-	s := observe.Scene{Now: a.before, Self: a.node(), Target: a.req.Target, Identity: a.opt.Identity}
-	return s.Evaluate(a.delta)
+	s := Scene{Now: p.before, Self: p.node(), Target: p.req.Target, Identity: p.opt.Identity}
+	return s.Evaluate(p.delta)
 }
 
-// judge says whether a look proves the delta: it holds, and it came about (B20).
-// What only has to hold, and may have held all along, is left to B21.
-func (a *act) judge(now *observe.Look) bool {
-	v := a.scene(now).Evaluate(a.delta)
-	var before *observe.Verdict
-	if a.dispatches > 0 {
-		before = a.held()
+// judge says whether a look proves the delta: it holds, and it came about. What only
+// has to hold, and may have held all along, is left to already.
+func (p *proof) judge(now *Look) bool {
+	v := p.scene(now).Evaluate(p.delta)
+	var before *Verdict
+	if p.dispatches > 0 {
+		before = p.held()
 	}
-	a.verdict, a.res.Verification.Observed = v, v.Observed(before)
-	holds := v.Truth == observe.True
+	p.verdict, p.res.Verification.Observed = v, v.Observed(before)
+	holds := v.Truth == True
 	switch {
-	case a.property != nil:
-		own := a.scene(now).Evaluate(a.property)
-		a.res.Verification.Observed = append(a.res.Verification.Observed, own.Observed(nil)...)
-		holds = holds && (own.Truth == observe.True || a.dispatches > 0 && v.Turned(before))
-	case a.dispatches > 0 && !a.kind.settles && !a.preexists():
+	case p.property != nil:
+		own := p.scene(now).Evaluate(p.property)
+		p.res.Verification.Observed = append(p.res.Verification.Observed, own.Observed(nil)...)
+		holds = holds && (own.Truth == True || p.dispatches > 0 && v.Turned(before))
+	case p.dispatches > 0 && !p.kind.settles && !p.preexists():
 		holds = v.Turned(before)
 	}
-	return holds && !a.unanswered()
+	return holds && !p.unanswered()
 }
 
 // working reports a page that is in the middle of something, as far as what the delta is
 // about shows: it may be different once that is over.
-func (a *act) working() bool {
-	return a.dispatches > 0 && a.verb.working(a.verdict, a.streak > 0, a.sentAt, a.set)
+func (p *proof) working() bool {
+	return p.dispatches > 0 && p.verb.working(p.verdict, p.streak > 0, p.sentAt, p.set)
 }
 
 // unanswered reports a delta that may be shown in advance of an answer.
-func (a *act) unanswered() bool {
-	return a.dispatches > 0 && a.verb.unanswered(a.mark, a.sentAt, a.set)
+func (p *proof) unanswered() bool {
+	return p.dispatches > 0 && p.verb.unanswered(p.mark, p.sentAt, p.set)
 }
 
 // preexists allows a delta that held before the action. Keys that go on in the
 // control that was worked last bring the focus back first, so where it was before
 // says nothing.
-func (a *act) preexists() bool {
-	return a.req.AllowPreexist || a.resume != "" && a.asks("focused", a.delta)
+func (p *proof) preexists() bool {
+	return p.req.AllowPreexist || p.resume != "" && p.asks("focused", p.delta)
 }
 
 // already settles what holds before anything was dispatched, or held by the time
-// that it would be dispatched again (B20, B21).
-func (a *act) already() (done bool, f *fault) {
-	if a.delta == nil || a.before == nil {
+// that it would be dispatched again.
+func (p *proof) already() (done bool, f *fault) {
+	if p.delta == nil || p.before == nil {
 		return false, nil
 	}
-	if a.dispatches > 0 { // a second pass: the first dispatch may have worked late
-		if a.after == nil || !a.judge(a.after) {
+	if p.dispatches > 0 { // a second pass: the first dispatch may have worked late
+		if p.after == nil || !p.judge(p.after) {
 			return false, nil
 		}
-		a.move(action.Pending)
-		return true, a.verify()
+		p.move(Pending)
+		return true, p.verify()
 	}
-	if !a.judge(a.before) {
+	if !p.judge(p.before) {
 		return false, nil
 	}
 	switch {
-	case a.kind.settles && (!a.req.Force || a.req.Verb == action.Check):
-		if r := a.stabilised(); r.outcome != holds {
-			return false, a.cut(r)
+	case p.kind.settles && (!p.req.Force || p.req.Verb == Check):
+		if r := p.stabilised(); r.outcome != holds {
+			return false, p.cut(r)
 		}
-		a.details["already_satisfied"] = true
-		a.move(action.Pending)
-		a.proved()
+		p.details["already_satisfied"] = true
+		p.move(Pending)
+		p.proved()
 		return true, nil
-	case a.kind.settles || a.preexists():
+	case p.kind.settles || p.preexists():
 		return false, nil
 	}
-	a.res.Verification.Reason = "the delta held before the action"
-	return true, &fault{code: action.VerificationFailed, detail: detailAlready, stage: action.StageVerify}
+	p.res.Verification.Reason = "the delta held before the action"
+	return true, &fault{code: VerificationFailed, detail: detailAlready, stage: StageVerify}
 }
 
 // verify decides the delta by the routine, and by richer evidence where that alone
-// does not (B57, B59). Without a delta it waits for an expect (B53).
-func (a *act) verify() *fault {
-	if a.delta == nil {
+// does not. Without a delta it waits for an expect.
+func (p *proof) verify() *fault {
+	if p.delta == nil {
 		return nil
 	}
-	r := a.stabilised()
-	if r.outcome == mismatch && !a.rich {
-		a.rich = true
-		richer, err := a.richer()
+	r := p.stabilised()
+	if r.outcome == mismatch && !p.rich {
+		p.rich = true
+		richer, err := p.richer()
 		if err != nil {
 			r = run{outcome: cut, err: err}
 		} else if richer {
-			r = a.stabilised()
+			r = p.stabilised()
 		}
 	}
-	return a.verified(r)
+	return p.verified(r)
 }
 
-// verified makes a run of the routine an outcome (B75, B77).
-func (a *act) verified(r run) *fault {
+// verified makes a run of the routine an outcome.
+func (p *proof) verified(r run) *fault {
 	if r.outcome == cut {
-		return a.cut(r)
+		return p.cut(r)
 	}
-	if f := refusedFault(a.tab.Happened(a.mark)); f != nil {
+	if f := refusedFault(p.tab.Happened(p.mark)); f != nil {
 		return f
 	}
 	if r.outcome == holds {
-		a.proved()
+		p.proved()
 		return nil
 	}
-	return a.undecidedBy(r)
+	return p.undecidedBy(r)
 }
 
 // undecidedBy is the fault of a run that did not come to hold.
-func (a *act) undecidedBy(r run) *fault {
+func (p *proof) undecidedBy(r run) *fault {
 	switch r.outcome {
 	case cut:
-		return a.cut(r)
+		return p.cut(r)
 	case unreadable:
-		return &fault{code: action.Timeout, stage: action.StageVerify}
+		return &fault{code: Timeout, stage: StageVerify}
 	}
-	return a.unproved()
+	return p.unproved()
 }
 
 // unproved is the fault of a delta that did not come about.
-func (a *act) unproved() *fault {
-	f := &fault{code: action.VerificationFailed, stage: action.StageVerify}
-	w, scrolls := a.work.(scrolling)
+func (p *proof) unproved() *fault {
+	f := &fault{code: VerificationFailed, stage: StageVerify}
+	w, scrolls := p.work.(scrolling)
 	switch {
-	case a.req.Verb == action.Adjust && a.origin == observe.Default:
-		f.code = action.ConvergenceFailed
-	case len(a.restless) > 0:
+	case p.req.Verb == Adjust && p.origin == OriginDefault:
+		f.code = ConvergenceFailed
+	case len(p.restless) > 0:
 		f.detail = detailRestless
 	case scrolls && w.unchanged:
 		f.detail = "scroll_no_change"
-	case a.verdict != nil && a.verdict.Absent():
+	case p.verdict != nil && p.verdict.Absent():
 		f.detail = detailAbsent
-	case a.req.Verb == action.Navigate && a.origin == observe.Default:
+	case p.req.Verb == Navigate && p.origin == OriginDefault:
 		f.detail = "navigation_no_change"
-	case a.verdict != nil && a.verdict.Truth == observe.Unreadable:
+	case p.verdict != nil && p.verdict.Truth == Unreadable:
 		f.detail = detailUnread
 	}
 	return f
 }
 
 // cut is the fault of a routine that could not go on; nil for one that could.
-func (a *act) cut(r run) *fault {
+func (p *proof) cut(r run) *fault {
 	if r.outcome != cut {
 		return nil
 	}
-	return rawFault(r.err, action.StageVerify)
+	return rawFault(r.err, StageVerify)
 }
 
-func (a *act) proved() {
-	a.yielded()
-	a.claimed()
-	a.move(action.Verified)
-	a.res.Success = true
-	a.res.Verification.Result = "verified"
-	a.res.Verification.Reason = "the delta was observed"
+func (p *proof) proved() {
+	p.yielded()
+	p.claimed()
+	p.move(Verified)
+	p.res.Success = true
+	p.res.Verification.Result = "verified"
+	p.res.Verification.Reason = "the delta was observed"
 }
 
 // stabilised runs the routine on the delta and writes it down.
-func (a *act) stabilised() run {
-	r := a.decided(a.set, wait{a.unanswered, a.working}, a.proof)
-	a.res.Verification.Stability = stability(a.set, r)
+func (p *proof) stabilised() run {
+	r := p.decided(p.set, wait{p.unanswered, p.working}, p.prove)
+	p.res.Verification.Stability = stability(p.set, r)
 	return r
 }
 
-// proof runs the routine on the delta once.
-func (a *act) proof() run {
-	return a.stabilise(a.set, func() (*observe.Look, bool, error) {
-		q := a.want([]*action.Target{a.req.Target}, []*action.Predicate{a.delta}, a.refs()...)
+// prove runs the routine on the delta once.
+func (p *proof) prove() run {
+	return p.stabilise(p.set, func() (*Look, bool, error) {
+		q := p.want([]*Target{p.req.Target}, []*Predicate{p.delta}, p.refs()...)
 		q.Again = true // the target was resolved in a look of its own
-		l, err := a.lookFor(q)
+		l, err := p.lookFor(q)
 		if l == nil {
 			return nil, false, err
 		}
-		if l.Age() > a.set.Stale {
+		if l.Age() > p.set.Stale {
 			return l, false, nil
 		}
-		a.seen(l)
-		match := a.judge(l)
-		if match && a.working() {
-			a.streak = 0
+		p.seen(l)
+		match := p.judge(l)
+		if match && p.working() {
+			p.streak = 0
 			return l, false, nil
 		}
-		return l, a.steady(match), nil
+		return l, p.steady(match), nil
 	})
 }
 
@@ -223,66 +233,66 @@ const wary = 3
 
 // steady passes a match on, unless it has gone away before and not stayed since. It
 // has also gone away if it did so between two looks that both saw it.
-func (a *act) steady(match bool) bool {
+func (p *proof) steady(match bool) bool {
 	waves := 0
-	if a.verdict != nil {
-		waves = a.verdict.Waves()
+	if p.verdict != nil {
+		waves = p.verdict.Waves()
 	}
-	waved := waves > a.waves
-	a.waves = waves
-	if !match || waved && a.streak > 0 {
-		if a.streak > 0 && a.dispatches > 0 {
-			a.flips++
+	waved := waves > p.waves
+	p.waves = waves
+	if !match || waved && p.streak > 0 {
+		if p.streak > 0 && p.dispatches > 0 {
+			p.flips++
 		}
-		a.streak = 0
+		p.streak = 0
 		return false
 	}
-	a.streak++
-	return a.flips == 0 || a.streak > wary
+	p.streak++
+	return p.flips == 0 || p.streak > wary
 }
 
 // refs are the nodes that a look has to hold beside what the targets describe.
-func (a *act) refs() []page.Ref {
-	if ref := a.node(); ref != "" {
+func (p *proof) refs() []page.Ref {
+	if ref := p.node(); ref != "" {
 		return []page.Ref{ref}
 	}
 	return nil
 }
 
 // richer looks for better evidence of the same delta: all of the page, then the
-// target once more (B59). true: the delta is evaluable there, and holds.
-func (a *act) richer() (bool, error) {
-	q := observe.Want(a.opt.Identity, []*action.Target{a.req.Target}, []*action.Predicate{a.delta})
-	q.All, q.Refs = true, append(q.Refs, a.refs()...)
-	o, err := a.read(q)
+// target once more. true: the delta is evaluable there, and holds.
+func (p *proof) richer() (bool, error) {
+	q := Want(p.opt.Identity, []*Target{p.req.Target}, []*Predicate{p.delta})
+	q.All, q.Refs = true, append(q.Refs, p.refs()...)
+	o, err := p.read(q)
 	if o == nil {
 		return false, err
 	}
-	l := observe.NewLook(o, q)
-	if l.Age() > a.set.Stale {
+	l := NewLook(o, q)
+	if l.Age() > p.set.Stale {
 		return false, nil
 	}
-	a.seen(l)
-	if a.judge(l) {
+	p.seen(l)
+	if p.judge(l) {
 		return true, nil
 	}
-	if a.req.Target == nil || l.Node(a.node()) != nil {
+	if p.req.Target == nil || l.Node(p.node()) != nil {
 		return false, nil
 	}
-	found, _ := l.Resolve(a.opt.Identity, a.req.Target, observe.Options{Rebind: true})
+	found, _ := l.Resolve(p.opt.Identity, p.req.Target, ResolveOptions{Rebind: true})
 	if found == nil {
 		return false, nil
 	}
-	was := a.found
-	if a.found = found; a.judge(l) {
+	was := p.found
+	if p.found = found; p.judge(l) {
 		return true, nil
 	}
-	a.found = was
+	p.found = was
 	return false, nil
 }
 
 // stabilise runs the routine over looks and writes its reads and its end down.
-func (v *verb) stabilise(s action.Settings, take func() (*observe.Look, bool, error)) run {
+func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
 	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
 		if err := v.arrive(s); err != nil {
 			return reading{}, err
@@ -319,8 +329,8 @@ func (o outcome) String() string {
 }
 
 // digests are of the page as it was seen last.
-func (a *act) digests() page.Digests {
-	for _, l := range []*observe.Look{a.after, a.before} {
+func (p *proof) digests() page.Digests {
+	for _, l := range []*Look{p.after, p.before} {
 		if l != nil {
 			return l.Digests
 		}

@@ -2,27 +2,130 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/sluicehost/sluice/host/browser/action"
-	"github.com/sluicehost/sluice/host/browser/observe"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// WaitReply is the answer of wait, but for ui_change (B152).
+// A Sight is what one look says of the condition of a wait.
+type Sight struct {
+	Met           bool
+	Matched       int
+	SelectedIndex *int // of the match that the condition is about; nil for none
+	// Found is the element that satisfies the condition, nil for none; Last the last
+	// match, whether it satisfies anything or not.
+	Found *Found
+	Last  *page.Node
+}
+
+// Awaits are the conditions that one look can decide; page_change and ui_change take
+// several (Turning, Settling).
+var Awaits = []string{"exists", "not_exists", "visible", "hidden", "clickable", "load", "navigation"}
+
+// Await says whether the condition of a wait is met in this look.
+func (s *Scene) Await(w *WaitArgs, t *Target) Sight {
+	switch w.For {
+	case "load":
+		return Sight{Met: s.Now.Loading == nil || s.Now.Loading.Signal != "document_loading"}
+	case "navigation":
+		return Sight{Met: len(s.Happened.Loaders) > 0}
+	}
+	if t == nil {
+		return Sight{}
+	}
+	list := s.candidates(t, w.For == "clickable")
+	sight := Sight{Matched: len(list)}
+	if len(list) > 0 {
+		sight.Last = list[len(list)-1].Node
+	}
+	if w.Index != nil {
+		if *w.Index < 0 || *w.Index >= len(list) {
+			sight.Met = w.For == "not_exists" || w.For == "hidden"
+			return sight
+		}
+		i := *w.Index
+		list, sight.SelectedIndex = list[i:i+1], &i
+	}
+	return s.decide(w.For, list, sight)
+}
+
+// candidates are all matches of a target in document order.
+func (s *Scene) candidates(t *Target, owner bool) []Candidate {
+	o := ResolveOptions{Owner: owner, Hidden: true}
+	if t.Selector == nil {
+		f, miss := s.Now.byID(s.Identity, t.ElementID, o)
+		if miss != nil {
+			return nil
+		}
+		return f.Candidates
+	}
+	m, miss := s.Now.matches(s.Identity, t.Selector, o)
+	if miss != nil {
+		return nil
+	}
+	if !m.separated {
+		slices.SortStableFunc(m.found, inDocument)
+	}
+	if i := t.Selector.Index; i != nil {
+		if *i < 0 || *i >= len(m.found) {
+			return nil
+		}
+		return m.found[*i : *i+1]
+	}
+	return m.found
+}
+
+// decide looks for a match that satisfies the condition. The absence of one is what
+// not_exists and hidden wait for.
+func (s *Scene) decide(condition string, list []Candidate, sight Sight) Sight {
+	satisfies := func(c Candidate) bool {
+		switch condition {
+		case "visible", "hidden":
+			return seen(c.Node)
+		case "clickable":
+			return seen(c.Node) && Executable(c.Node) && !c.Node.Disabled
+		}
+		return true
+	}
+	best := -1
+	for i, c := range list {
+		if satisfies(c) && (best < 0 || c.score > list[best].score) {
+			best = i
+		}
+	}
+	switch {
+	case condition == "not_exists" || condition == "hidden":
+		sight.Met = best < 0
+		return sight
+	case best < 0:
+		return sight
+	}
+	sight.Met = true
+	if sight.SelectedIndex == nil {
+		sight.SelectedIndex = &best
+	}
+	rest := slices.Delete(slices.Clone(list), best, best+1)
+	slices.SortStableFunc(rest, byRank)
+	sight.Found = s.Now.found(s.Identity, matched{found: append([]Candidate{list[best]}, rest...)})
+	sight.Last = sight.Found.Node
+	return sight
+}
+
+// WaitReply is the answer of wait, but for ui_change.
 type WaitReply struct {
-	Status     string             `json:"status"` // success or timeout
-	Matched    bool               `json:"matched"`
-	Element    *action.Element    `json:"element"`
-	Resolution *action.Resolution `json:"resolution,omitempty"`
-	Hint       *action.Hint       `json:"interaction_hint,omitempty"`
-	Metrics    Metrics            `json:"metrics"`
-	Requested  Requested          `json:"requested"`
-	Observed   Matches            `json:"observed"`
-	Error      *WaitError         `json:"error,omitempty"`
-	action.Stability
-	Fingerprint string       `json:"fingerprint,omitempty"` // of page_change: the last one
-	Revision    int64        `json:"snapshot_revision"`
-	Trace       action.Trace `json:"trace"`
+	Status     string      `json:"status"` // success or timeout
+	Matched    bool        `json:"matched"`
+	Element    *Element    `json:"element"`
+	Resolution *Resolution `json:"resolution,omitempty"`
+	Hint       *Hint       `json:"interaction_hint,omitempty"`
+	Metrics    Metrics     `json:"metrics"`
+	Requested  Requested   `json:"requested"`
+	Observed   Matches     `json:"observed"`
+	Error      *WaitError  `json:"error,omitempty"`
+	Stability
+	Fingerprint string `json:"fingerprint,omitempty"` // of page_change: the last one
+	Revision    int64  `json:"snapshot_revision"`
+	Trace       Trace  `json:"trace"`
 }
 
 // Metrics of a wait, in milliseconds and counts.
@@ -34,33 +137,33 @@ type Metrics struct {
 
 // Requested repeats what was waited for.
 type Requested struct {
-	Selector  *action.Selector `json:"selector"`
-	ElementID string           `json:"element_id,omitempty"`
-	Condition string           `json:"condition"`
-	Match     *int             `json:"match"`
+	Selector  *Selector `json:"selector"`
+	ElementID string    `json:"element_id,omitempty"`
+	Condition string    `json:"condition"`
+	Match     *int      `json:"match"`
 }
 
 // WaitError is why a wait came to nothing.
 type WaitError struct {
-	Code    action.Code `json:"code"`
-	Message string      `json:"message"`
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
 }
 
 // A waiting is one wait while it runs.
 type waiting struct {
 	*verb
-	set     action.Settings
+	set     Settings
 	base    *past
 	mark    page.Mark
-	sight   observe.Sight
-	now     *observe.Look
-	turning observe.Turning
+	sight   Sight
+	now     *Look
+	turning Turning
 	polls   int
 }
 
 // wait synchronises: its success says that a condition was met, and nothing about
-// the outcome of an action (B147).
-func (v *verb) wait() (any, *action.Refusal) {
+// the outcome of an action.
+func (v *verb) wait() (any, *Refusal) {
 	if v.req.Wait.For == "ui_change" {
 		return v.uiChange()
 	}
@@ -96,7 +199,7 @@ func (v *verb) wait() (any, *action.Refusal) {
 }
 
 // baseline is what a change is measured from: the latest action that no wait has
-// consumed, else now (B153).
+// consumed, else now.
 func (w *waiting) baseline() {
 	if p := w.unconsumed(); p != nil {
 		w.base, w.mark = p, p.mark
@@ -109,8 +212,8 @@ func (w *waiting) baseline() {
 }
 
 func (w *waiting) once() run {
-	return w.stabilise(w.set, func() (*observe.Look, bool, error) {
-		l, err := w.look([]*action.Target{w.req.Target}, nil)
+	return w.stabilise(w.set, func() (*Look, bool, error) {
+		l, err := w.look([]*Target{w.req.Target}, nil)
 		if l == nil {
 			return nil, false, err
 		}
@@ -121,15 +224,15 @@ func (w *waiting) once() run {
 		if w.req.Wait.For == "page_change" {
 			return l, w.changed(l), nil
 		}
-		s := observe.Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
+		s := Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
 		w.sight = s.Await(&w.req.Wait, w.req.Target)
 		return l, w.sight.Met, nil
 	})
 }
 
 // changed compares fingerprints; without one to compare with the first one is it.
-// Two reads that follow each other have to differ from it (B148).
-func (w *waiting) changed(l *observe.Look) bool {
+// Two reads that follow each other have to differ from it.
+func (w *waiting) changed(l *Look) bool {
 	if w.turning.Previous == "" {
 		w.turning.Previous = l.Fingerprint
 	}
@@ -159,9 +262,9 @@ func (w *waiting) reply(r run, attempts int) *WaitReply {
 	if out.Matched {
 		out.Status = "success"
 	} else {
-		code := action.ElementNotFound
+		code := ElementNotFound
 		if r.outcome != mismatch {
-			code = action.Timeout
+			code = Timeout
 		}
 		out.Error = &WaitError{code, fmt.Sprintf("%s was not met in %d ms, observed %d match(es)", w.req.Wait.For, out.Metrics.Latency, w.sight.Matched)}
 	}

@@ -6,5 +6,5 @@
 //
 // Everything that comes out of it was written by the page: names, texts, roles,
 // addresses and numbers are a stranger's, cut to the bounds that are stated here
-// and nothing else. That an element says it is a button proves nothing (B14).
+// and nothing else. That an element says it is a button proves nothing.
 package page

@@ -26,7 +26,7 @@ func (b Box) Empty() bool { return b.W <= 0 || b.H <= 0 }
 // Center is the middle of the box.
 func (b Box) Center() Point { return Point{b.X + b.W/2, b.Y + b.H/2} }
 
-// A Node is an element as the page shows it: the extraction layer of B107. Texts
+// A Node is an element as the page shows it: what one look extracts of it. Texts
 // are trimmed, have their white space collapsed and are cut to 512 bytes, but for
 // the values in State, which are cut to 64 KiB.
 type Node struct {
@@ -57,10 +57,9 @@ type Node struct {
 	InView  bool `json:"in_view,omitempty"` // at least half of the box is in the viewport
 	Hovered bool `json:"hovered,omitempty"`
 
-	// What makes it executable (B137). Native is a control, link, summary or
-	// editable content; Listens an own or inherited pointer or key listener below
-	// body; Cursor cursor:pointer; Tabbable a tabindex; Labels the control that it
-	// labels.
+	// What makes it executable. Native is a control, link, summary or editable content;
+	// Listens an own or inherited pointer or key listener below body; Cursor
+	// cursor:pointer; Tabbable a tabindex; Labels the control that it labels.
 	Native  bool `json:"native,omitempty"`
 	Listens bool `json:"listens,omitempty"`
 	OwnHear bool `json:"own_hear,omitempty"` // the listener is its own
@@ -70,7 +69,7 @@ type Node struct {
 	Tabbable  bool `json:"tabbable,omitempty"`
 	Labels    Ref  `json:"labels,omitempty"`
 
-	// What a click on it does by its own nature (B49).
+	// What a click on it does by its own nature.
 	Submits  bool   `json:"submits,omitempty"`  // submit or image input, button of a form, formaction
 	Leaves   bool   `json:"leaves,omitempty"`   // a link to another document
 	Fragment bool   `json:"fragment,omitempty"` // a link inside of this one
@@ -99,7 +98,7 @@ type Node struct {
 	// Order is its place in document order across frames, counting every element.
 	Order int `json:"order"`
 	// Ordinal counts the actionable elements before it in document order across
-	// frames (B129): those with Native, Tabbable, an interactive role or Labels.
+	// frames: those with Native, Tabbable, an interactive role or Labels.
 	// Listeners and cursors do not count, since they are not asked of all.
 	Ordinal int `json:"ordinal"`
 	// Waves counts how often it said something else and then the same again between
@@ -112,7 +111,7 @@ type Node struct {
 }
 
 // State is what an element exposes; a nil member could not be read and asserts
-// nothing (B116).
+// nothing.
 type State struct {
 	Checked   *bool    `json:"checked,omitempty"`
 	Mixed     bool     `json:"mixed,omitempty"` // of a tick with three states: neither
@@ -151,7 +150,7 @@ type Query struct {
 	Selectors []Selector `json:"selectors,omitempty"`
 	// Refs are in the observation if their nodes are still in their documents.
 	Refs []Ref `json:"refs,omitempty"`
-	// All wants all that a snapshot shows by default (B106), inside or near the
+	// All wants all that a snapshot shows by default, inside or near the
 	// viewport first, at most Limit.
 	All   bool `json:"all,omitempty"`
 	Limit int  `json:"limit,omitempty"` // of nodes; 0 is 2000
@@ -167,7 +166,7 @@ type Query struct {
 	Patient bool `json:"patient,omitempty"`
 }
 
-// A Selector describes elements (B16). An empty member says nothing.
+// A Selector describes elements. An empty member says nothing.
 type Selector struct {
 	TestID      string `json:"test_id,omitempty"`
 	ID          string `json:"id,omitempty"`
@@ -180,7 +179,7 @@ type Selector struct {
 	Query       string `json:"query,omitempty"`
 }
 
-// Digests stand for what a page says; equal ones mean nothing changed (B113).
+// Digests stand for what a page says; equal ones mean nothing changed.
 type Digests struct {
 	Hierarchy string `json:"hierarchy"`
 	Text      string `json:"text"`
@@ -188,18 +187,19 @@ type Digests struct {
 }
 
 // An Observation is one fresh look at a tab, made by one call in the page per
-// renderer process, in an isolated world (B117).
+// renderer process, in an isolated world.
 type Observation struct {
 	// CapturedAt is by the page's clock, Arrived by the host's; the page's clock is
-	// believed only for an age that is not negative (B72).
+	// believed only for an age that is not negative.
 	CapturedAt time.Time
 	Arrived    time.Time
 
 	Document string // changes with every new document of the main frame
-	// Revision never decreases within a surface and rises with what B112 names.
+	// Revision never decreases within a surface and rises when its structure, its text
+	// or its state changes.
 	Revision    int64
 	Digests     Digests
-	Fingerprint string // B114
+	Fingerprint string // of the path, the structure and the text
 	URL         string // of the main frame, as committed; the host's knowledge, not the page's
 	Title       string
 	Viewport    Viewport
@@ -212,7 +212,7 @@ type Observation struct {
 	Truncated bool
 }
 
-// Age is how old the observation was when it arrived (B72).
+// Age is how old the observation was when it arrived.
 func (o *Observation) Age() time.Duration { return max(0, o.Arrived.Sub(o.CapturedAt)) }
 
 // A Subframe is a document inside of the tab.
@@ -224,7 +224,7 @@ type Subframe struct {
 	ElementID string `json:"element_id,omitempty"`
 }
 
-// Loading says what shows that the page is busy (B115).
+// Loading says what shows that the page is busy.
 type Loading struct {
 	Signal string `json:"signal"` // progress_indicator, aria_busy, document_loading or requests_in_flight
 	Source string `json:"source"`

@@ -7,18 +7,18 @@ import (
 )
 
 // A Tab is one page of a browser. Its methods may be called from any goroutine;
-// those that act are called one at a time by whoever holds the surface (B6). Each
+// those that act are called one at a time by whoever holds the surface. Each
 // ends with its context. The error is one of error.go, wrapped or not: callers
-// branch on it with errors.Is and never on its text (B91).
+// branch on it with errors.Is and never on its text.
 type Tab interface {
 	ID() string // tab_1, tab_2, … in the order of their opening
 	// Facts is what the host knows without asking the page.
 	Facts() Facts
 	// Read looks at the page once.
 	Read(ctx context.Context, q Query) (*Observation, error)
-	// Ready makes the checks of B134 on one node, in their order, with one hit test
+	// Ready makes the checks before an input on one node, in their order, with one hit test
 	// at the point of it (fractions of its box), and begins to count the trusted
-	// events that arrive there (B139).
+	// events that arrive there.
 	Ready(ctx context.Context, node Ref, at Point) (Readiness, error)
 	// ScrollTo brings a node into the viewport at once: to its middle, or to the end of
 	// it that is named, since something may lie over the others. Of a node that is larger
@@ -30,16 +30,16 @@ type Tab interface {
 	// Drag presses at the first point, moves along the others and releases.
 	Drag(ctx context.Context, path []Point) (Delivery, error)
 	// Fill focuses the node, selects what is in it and puts text in its place, in
-	// one step and without key events (B26).
+	// one step and without key events.
 	Fill(ctx context.Context, node Ref, text string) (Delivery, error)
-	// Enter is Fill for a secret: all of it, into that node, and nowhere else (B38).
+	// Enter is Fill for a secret: all of it, into that node, and nowhere else.
 	// ErrKind when that is not possible.
 	Enter(ctx context.Context, node Ref, secret string) (Delivery, error)
 	// Keys focuses the node, if there is one, and sends text as keys, one after the
 	// other; clear empties it first.
 	Keys(ctx context.Context, node Ref, text string, clear bool) (Delivery, error)
 	// Press focuses the node, if there is one, and presses a chord such as Control+A
-	// count times. ErrKey for one that is unknown or not allowed (B27).
+	// count times. ErrKey for one that is unknown or not allowed.
 	Press(ctx context.Context, node Ref, chord string, count int) (Delivery, error)
 	// Set changes a control through its native setter, with the focus, then
 	// sends input and change.
@@ -58,7 +58,7 @@ type Tab interface {
 
 	// Navigate loads an address; History goes back, forward or reloads. They return
 	// when until (commit, dom or load) is reached. ErrScheme and ErrHost for what
-	// may not be loaded, before anything is sent, or once it was taken back (B24).
+	// may not be loaded, before anything is sent, or once it was taken back.
 	Navigate(ctx context.Context, url, until string) (Navigation, error)
 	History(ctx context.Context, direction, until string) (Navigation, error)
 
@@ -76,12 +76,12 @@ type Tab interface {
 	// answered with text, or with what they propose where it is nil.
 	OnDialog(policy DialogPolicy, text *string)
 
-	// Extract runs the fixed functions of B32 and returns what they say, by name.
+	// Extract runs the fixed extraction functions and returns what they say, by name.
 	Extract(ctx context.Context, items []Item) (Extracted, error)
 	Screenshot(ctx context.Context, s Shot) (Picture, error)
 	// Console are the newest lines of the page's console, at most n, each cut to 1 KiB.
 	Console(n int) []ConsoleLine
-	// Requests that were begun after the mark, at most 100 (B62).
+	// Requests that were begun after the mark, at most 100.
 	Requests(since Mark) []RequestSeen
 
 	// Focus brings the tab to the front, where it gets frames.
@@ -115,19 +115,19 @@ type Facts struct {
 	Leaving bool
 }
 
-// Readiness is the outcome of the checks that stand before a dispatch (B134).
+// Readiness is the outcome of the checks that stand before a dispatch.
 type Readiness struct {
 	// Fault is "" when the node can be acted on, else the first check that failed:
 	// detached, not_visible, zero_size, disabled, readonly, unstable,
 	// outside_viewport or obscured.
 	Fault string
 	// Else is, for unstable, the first of the checks after it that failed too; "" when
-	// all of them passed (B136). Point and Owner are filled in then.
+	// all of them passed. Point and Owner are filled in then.
 	Else string
 	// By is the role, or tag, of what covers it.
 	By    string
 	Point Point // where to act
-	Node  Node  // as it is now, for the comparison of B132
+	Node  Node  // as it is now, to compare it with the node that was chosen
 	Owner Ref   // the element that was hit
 }
 
@@ -138,7 +138,7 @@ type Click struct {
 	Count     int
 	Hold      time.Duration // between press and release, of a single click
 	Modifiers []string      // Alt, Control, Meta, Shift
-	Aimed     bool          // at the node that Ready looked at last, and nothing else may be hit (B132)
+	Aimed     bool          // at the node that Ready looked at last, and nothing else may be hit
 }
 
 // A Setting is what Set gives a control; exactly one member is set. Indices may be
@@ -157,7 +157,7 @@ type Setting struct {
 type Delivery struct {
 	// Sent: something reached the browser; the page may have acted on it.
 	Sent bool
-	// Trusted events that arrived at the node since Ready (B139); -1 is unknown.
+	// Trusted events that arrived at the node since Ready; -1 is unknown.
 	Trusted int
 	// Turned: another node would have been hit by a click that was aimed, and the page
 	// got nothing of it but the way of the pointer.
@@ -238,7 +238,7 @@ type Download struct {
 	Failed string // canceled, too_large or too_many; "" did not
 }
 
-// An Item is one thing to extract (B32).
+// An Item is one thing to extract.
 type Item struct {
 	Name      string   `json:"name"`
 	Take      string   `json:"take"` // text, attribute, value, table, links or jsonld
@@ -278,7 +278,7 @@ type ConsoleLine struct {
 	At    time.Time `json:"at"`
 }
 
-// A RequestSeen is a request of the page, as a hint (B62).
+// A RequestSeen is a request of the page, as a hint.
 type RequestSeen struct {
 	Endpoint string `json:"endpoint"` // lower-case path, no query, no trailing slash
 	Method   string `json:"method"`

@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
-// B224 to B231: what a message becomes. Points are pixels of a picture of half the
-// size.
+// What a message becomes. Points are pixels of a picture of half the size.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -73,7 +72,7 @@ func TestInput(t *testing.T) {
 	})
 }
 
-// B225: what is no message is refused, does nothing, and the session stays.
+// What is no message is refused, does nothing, and the session stays.
 func TestInvalid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -115,8 +114,8 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// B225, B226: at most 200 a second, in order, moves coalesced; a page that hangs
-// costs two seconds each, drops moves first, and the owner is told.
+// At most 200 a second, in order, moves coalesced; a page that hangs costs two seconds
+// each, drops moves first, and the owner is told.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -170,7 +169,7 @@ func TestFlood(t *testing.T) {
 	})
 }
 
-// B227: lists and pickers of the browser's own are drawn by the dashboard and set
+// Lists and pickers of the browser's own are drawn by the dashboard and set
 // through the control's setter.
 func TestPopups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestPopups(t *testing.T) {
 	})
 }
 
-// B228: a file for the page's chooser: received in pieces, given once, erased.
+// A file for the page's chooser: received in pieces, given once, erased.
 func TestFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -279,7 +278,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// B229: dialogs are shown with the page's host; the state says when they are gone.
+// Dialogs are shown with the page's host; the state says when they are gone.
 func TestDialogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -302,7 +301,7 @@ func TestDialogs(t *testing.T) {
 	})
 }
 
-// B228: who looks is told of files that a page offers, once in a second of each kind,
+// Who looks is told of files that a page offers, once in a second of each kind,
 // however many it offers.
 func TestNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -327,7 +326,7 @@ func TestNotices(t *testing.T) {
 	})
 }
 
-// B233: without seeing the picture: elements by role and name.
+// Without seeing the picture: elements by role and name.
 func TestElements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

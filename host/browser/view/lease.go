@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How long control lasts (B221). That its connection dropped ends it after
-// ResumeLife, with the session.
+// How long control lasts. That its connection dropped ends it after ResumeLife, with
+// the session.
 const (
 	LeaseIdle = 10 * time.Minute
 	LeaseLife = 60 * time.Minute
@@ -75,8 +75,8 @@ func (r *Run) taken(ctx context.Context, s *session, screen page.Screen) {
 		r.lease.until = time.Now().Add(LeaseLife)
 		r.lease.idle = time.AfterFunc(LeaseIdle, func() { r.endLease(s) })
 		r.lease.life = time.AfterFunc(LeaseLife, func() { r.endLease(s) })
-		if r.stage != nil {
-			r.stage.look()
+		if r.broadcast != nil {
+			r.broadcast.look()
 		}
 	}
 	r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *Run) bar(s *session) {
 }
 
 // released gives the page back as it was: its viewport, then what the surface
-// has of it (B223, B232). The caller holds acting.
+// has of it. The caller holds acting.
 func (r *Run) released(screen page.Screen, guest *page.Viewport) {
 	if screen != nil && guest != nil && screen.Viewport() != *guest {
 		r.resize(screen, *guest)
@@ -158,8 +158,8 @@ func (r *Run) released(screen page.Screen, guest *page.Viewport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free()
-	if r.stage != nil {
-		r.stage.look()
+	if r.broadcast != nil {
+		r.broadcast.look()
 	}
 }
 
@@ -186,7 +186,7 @@ func (r *Run) Settled(ctx context.Context) error {
 	}
 }
 
-// resize sets the page's viewport and has the picture follow (B224).
+// resize sets the page's viewport and has the picture follow.
 func (r *Run) resize(screen page.Screen, v page.Viewport) {
 	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 	defer cancel()
@@ -196,7 +196,7 @@ func (r *Run) resize(screen page.Screen, v page.Viewport) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stage != nil {
-		r.stage.again()
+	if r.broadcast != nil {
+		r.broadcast.again()
 	}
 }

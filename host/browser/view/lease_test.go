@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
-// B221, B222: one has control; it is taken when the guest's verb is over; others
-// wait until it is free.
+// One has control; it is taken when the guest's verb is over; others wait until it is
+// free.
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -47,7 +47,7 @@ func TestLease(t *testing.T) {
 		for s := a.heard(t, "state"); s["lease"] != "free"; s = a.heard(t, "state") {
 		}
 		if v := r.screen.Viewport(); v.Width != 800 || v.Mobile {
-			t.Errorf("the guest's viewport is %+v (B232)", v)
+			t.Errorf("the guest's viewport is %+v", v)
 		}
 		if taken, released := r.surface.leases(); taken != 1 || released != 1 {
 			t.Errorf("%d, %d", taken, released)
@@ -58,7 +58,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// B221: it ends after ten minutes without input, after an hour in all, and half a
+// It ends after ten minutes without input, after an hour in all, and half a
 // minute after the connection is gone.
 func TestLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestLeaseEnds(t *testing.T) {
 	})
 }
 
-// B222: a lease that never came, because the interaction was over before the
-// guest's verb was, is given back.
+// A lease that never came, because the interaction was over before the guest's verb
+// was, is given back.
 func TestLeaseGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -122,7 +122,7 @@ func TestLeaseGivenUp(t *testing.T) {
 	})
 }
 
-// B223: once a lease has ended nothing of its owner reaches the page, however much
+// Once a lease has ended nothing of its owner reaches the page, however much
 // was on its way; Settled waits for that.
 func TestNoInputAfterRelease(t *testing.T) {
 	r := newRoom(t)

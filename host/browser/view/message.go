@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -15,7 +17,7 @@ const (
 	maxComposition = 4 << 10
 	maxKey         = 32
 	maxName        = 255
-	// MaxUpload is how large a file of the owner's may be (B228).
+	// MaxUpload is how large a file of the owner's may be.
 	MaxUpload = 25 << 20
 )
 
@@ -62,7 +64,7 @@ type wire struct {
 	Seq       *uint32         `json:"seq"`
 }
 
-// parse reads a message; false is invalid_input (B225).
+// parse reads a message; false is invalid_input.
 func parse(raw []byte) (message, bool) {
 	var w wire
 	if len(raw) == 0 || len(raw) > MaxMessage || !utf8.Valid(raw) || json.Unmarshal(raw, &w) != nil {
@@ -76,7 +78,7 @@ func parse(raw []byte) (message, bool) {
 	return m, check(&w, &m)
 }
 
-// checks are the types that there are, in the order of B224.
+// checks are the types of messages that there are.
 var checks = map[string]func(*wire, *message) bool{
 	"ack":     func(w *wire, m *message) bool { return w.Seq != nil && set(&m.seq, *w.Seq) },
 	"bye":     nothing,
@@ -205,7 +207,7 @@ func viewport(w *wire, m *message) bool {
 
 func side(f float64) bool { return f == math.Trunc(f) && f >= 240 && f <= 3840 }
 
-// Viewport makes the one of a request to mint; nil when it is none (B224).
+// Viewport makes the one of a request to mint; nil when it is none.
 func Viewport(width, height, scale float64, mobile bool) *page.Viewport {
 	var m message
 	if scale == 0 {
@@ -256,3 +258,24 @@ func element(w *wire, m *message) bool {
 	}
 	return w.Action != "type" || bounded(w.Text, maxText) && set(&m.text, *w.Text)
 }
+
+// clean is a text of the page's as it is shown to the owner: without controls and
+// marks that reorder it, of at most so many bytes.
+func clean(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// toValid is text as JSON takes it.
+func toValid(s string) string { return strings.ToValidUTF8(s, "") }

@@ -30,7 +30,7 @@ func shade(t *testing.T, frame []byte, x, y int) uint8 {
 
 func near(a, b uint8) bool { return max(a, b)-min(a, b) < 6 }
 
-// B215: the header of a picture, byte by byte.
+// The header of a picture, byte by byte.
 func TestHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -45,8 +45,8 @@ func TestHeader(t *testing.T) {
 	})
 }
 
-// B216, B218: whoever comes sees a picture though the page is still; the newest
-// frame wins, and none is sent before the one before it was acknowledged.
+// Whoever comes sees a picture though the page is still; the newest frame wins, and
+// none is sent before the one before it was acknowledged.
 func TestNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -74,8 +74,8 @@ func TestNewestWins(t *testing.T) {
 	})
 }
 
-// B217, B219: the rates, the qualities, and the still after a rest, which does not
-// ask for the next one.
+// The rates, the qualities, and the still after a rest, which does not ask for the next
+// one.
 func TestRates(t *testing.T) {
 	for mode, want := range map[string]struct {
 		rate float64
@@ -131,7 +131,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// B218: the cast runs while somebody looks, at what they need, and not longer.
+// The cast runs while somebody looks, at what they need, and not longer.
 func TestCastLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -166,7 +166,7 @@ func TestCastLife(t *testing.T) {
 		if c := casting(); c != (page.Cast{}) {
 			t.Errorf("%+v", c)
 		}
-		// B233: who wants no motion gets stills.
+		// Who wants no motion gets stills.
 		m := r.mint(view.Mint{Mode: view.ModeControl})
 		still := r.dial("o1", "run_1", object{"type": "auth", "token": m.Token, "stills": true})
 		still.heard(t, "hello")
@@ -182,8 +182,8 @@ func TestCastLife(t *testing.T) {
 	})
 }
 
-// B220: those who only watch do not see what is secret, in any picture, and get
-// none when the host cannot tell where it is.
+// Those who only watch do not see what is secret, in any picture, and get none when the
+// host cannot tell where it is.
 func TestCovered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -257,7 +257,7 @@ func TestCoveredWhenSlow(t *testing.T) {
 	})
 }
 
-// B220: whoever only watches may say nothing but ack and bye.
+// Whoever only watches may say nothing but ack and bye.
 func TestWatchersOnlyWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -285,8 +285,8 @@ func TestWatchersOnlyWatch(t *testing.T) {
 	})
 }
 
-// P7, B216: a viewer that acknowledges nothing costs nothing: ten minutes of
-// frames, memory flat within 2 MB.
+// A viewer that acknowledges nothing costs nothing: ten minutes of frames, memory flat
+// within 2 MB.
 func TestStalledViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)

@@ -30,7 +30,7 @@ func (c *contested) Taken(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held {
-		c.t.Error("B221: two have control")
+		c.t.Error("two have control")
 	}
 	c.held = true
 	return c.surface.Taken(ctx)
@@ -63,7 +63,7 @@ func (c *contested) verb() {
 	}
 	c.acted++
 	if c.held {
-		c.t.Error("B222: control began within a verb")
+		c.t.Error("control began within a verb")
 	}
 }
 
@@ -75,14 +75,14 @@ type guarded struct {
 
 func (g *guarded) Input(ctx context.Context, in page.Input) error {
 	if !g.c.isHeld() {
-		g.c.t.Error("B223: input without control")
+		g.c.t.Error("input without control")
 	}
 	return g.screen.Input(ctx, in)
 }
 
-// B221, B222, B223: three viewers of two owners take, use, give back and drop control
-// while the connector works, each as fast as it can: never do two have it, never
-// does a verb run beside it, and no input comes without it.
+// Three viewers of two owners take, use, give back and drop control while the connector
+// works, each as fast as it can: never do two have it, never does a verb run beside it,
+// and no input comes without it.
 func TestLeaseRaces(t *testing.T) {
 	r := &room{t: t, views: view.New(), screen: newScreen(), surface: &surface{}}
 	defer r.views.Close()

@@ -21,7 +21,7 @@ type Run struct {
 
 	mu          sync.Mutex // guards what follows
 	screen      page.Screen
-	stage       *stage // while there are viewers
+	broadcast   *broadcast // while there are viewers
 	interaction pending
 	assistances map[string]bool // open, with operate_attachment
 	viewers     map[*viewer]bool
@@ -51,11 +51,11 @@ func (r *Run) Down(reason string) {
 	r.screen = nil
 	uploads := r.uploads
 	r.uploads = nil
-	stage := r.stage
-	r.stage = nil
+	casting := r.broadcast
+	r.broadcast = nil
 	r.mu.Unlock()
-	if stage != nil {
-		stage.close()
+	if casting != nil {
+		casting.close()
 	}
 	r.views.endAll(r, func(*session) bool { return true }, CloseDone, reason)
 	for _, u := range uploads {
@@ -64,7 +64,7 @@ func (r *Run) Down(reason string) {
 }
 
 // Asked says that an interaction was opened, Answered that it is over, for
-// whatever reason: its sessions end, and its lease (B214, B221).
+// whatever reason: its sessions end, and its lease.
 func (r *Run) Asked(id, kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *Run) End() {
 }
 
 // Notice tells those who look of something that happened beside the picture, by
-// a code such as download_denied, with a name of at most 255 bytes (B228). Of one code
+// a code such as download_denied, with a name of at most 255 bytes. Of one code
 // it tells once in a second: a page may offer files by the hundred.
 func (r *Run) Notice(code, name string) {
 	r.mu.Lock()
@@ -133,8 +133,7 @@ func (r *Run) Notice(code, name string) {
 
 const noticeEvery = time.Second
 
-// about is what a view is to be about: the conditions of B208, the refusals of
-// B209.
+// about is what a view is to be about: the conditions under which it may be opened, else a refusal.
 func (r *Run) about(q Mint) (interaction, assistance string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,30 +195,30 @@ func (r *Run) enter(w *viewer) bool {
 		return false
 	}
 	r.viewers[w] = true
-	if r.stage == nil {
-		r.stage = newStage(r, r.screen)
-		r.stage.start(&r.views.work)
+	if r.broadcast == nil {
+		r.broadcast = newBroadcast(r, r.screen)
+		r.broadcast.start(&r.views.work)
 	}
-	r.stage.look()
+	r.broadcast.look()
 	return true
 }
 
-// leave ends it; with the last one the picture stops, and is forgotten (B218).
+// leave ends it; with the last one the picture stops, and is forgotten.
 func (r *Run) leave(w *viewer) {
 	r.mu.Lock()
 	delete(r.viewers, w)
-	stage := r.stage
+	casting := r.broadcast
 	if len(r.viewers) == 0 {
-		r.stage = nil
+		r.broadcast = nil
 	} else {
-		if stage != nil {
-			stage.look()
+		if casting != nil {
+			casting.look()
 		}
-		stage = nil
+		casting = nil
 	}
 	r.mu.Unlock()
-	if stage != nil {
-		stage.close()
+	if casting != nil {
+		casting.close()
 	}
 }
 

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -30,7 +32,7 @@ type session struct {
 }
 
 // A subject is what a session is about: of those with an equal one the newest
-// lives (B211).
+// lives.
 type subject struct{ owner, run, mode, interaction, assistance string }
 
 func (s *session) subject() subject {
@@ -43,9 +45,8 @@ type replay struct {
 	key string
 }
 
-// Mint makes a view (B208), or repeats the answer of a request with the same key.
-// The error is a *Refusal. That the run exists, and that the owner may, is the
-// caller's business.
+// Mint makes a view, or repeats the answer of a request with the same key. The error is
+// a *Refusal. That the run exists, and that the owner may, is the caller's business.
 func (v *Views) Mint(q Mint) (Minted, error) {
 	if q.Mode != ModeView && q.Mode != ModeControl || q.Owner == "" {
 		return Minted{}, refuse(CodeRequest, "The mode of a view is view or control.")
@@ -120,7 +121,7 @@ func (v *Views) lapsed(s *session, code int, reason string) {
 	}
 }
 
-// Revoke ends a view of the owner's (A232). It reports false for one that does not
+// Revoke ends a view of the owner's. It reports false for one that does not
 // exist, or is another's.
 func (v *Views) Revoke(owner, run, viewID string) bool {
 	s := v.find(owner, run, viewID)
@@ -199,7 +200,7 @@ func (v *Views) endAll(r *Run, which func(*session) bool, code int, reason strin
 	}
 }
 
-// facts are what events say of a session: no token and nothing of the page (B214).
+// facts are what events say of a session: no token and nothing of the page.
 func (s *session) facts() map[string]any {
 	data := map[string]any{"view_id": s.id, "mode": s.mode}
 	if s.interaction != "" {
@@ -211,8 +212,8 @@ func (s *session) facts() map[string]any {
 	return data
 }
 
-// Failed records that a dashboard could not reach a view (B214). It reports false
-// for a view that the owner did not mint.
+// Failed records that a dashboard could not reach a view. It reports false for a view
+// that the owner did not mint.
 func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	s := v.find(owner, run, viewID)
 	if s == nil {
@@ -229,4 +230,119 @@ func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	}
 	s.run.event("run.stream_reach_failed", "failed", data)
 	return true
+}
+
+// firstMessage is how long a connection may stay silent before it has shown a
+// token.
+const firstMessage = 10 * time.Second
+
+// An opening is the first message of a connection: a token, or the secret of a
+// connection that dropped. Stills asks for pictures that do not move.
+type opening struct {
+	Type          string `json:"type"`
+	Token         string `json:"token"`
+	Resume        string `json:"resume"`
+	InteractionID string `json:"interaction_id"`
+	Stills        bool   `json:"stills"`
+}
+
+// Connect serves one connection of an owner's until it ends, or ctx does. owner
+// and run are those of the request that was upgraded. It closes conn.
+func (v *Views) Connect(ctx context.Context, owner, run string, conn Conn) {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		conn.Close(CloseGoing, ReasonStopping)
+		return
+	}
+	v.viewers.Add(1)
+	v.mu.Unlock()
+	defer v.viewers.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { conn.Close(CloseGoing, ReasonStopping) })()
+
+	late := time.AfterFunc(firstMessage, func() { conn.Close(CloseInvalidToken, ReasonInvalidToken) })
+	binary, raw, err := conn.Read()
+	late.Stop()
+	var o opening
+	if err != nil || binary || len(raw) > 4<<10 || json.Unmarshal(raw, &o) != nil || o.Type != "auth" {
+		conn.Close(CloseInvalidToken, ReasonInvalidToken)
+		return
+	}
+	w, resume, code, reason := v.redeem(ctx, owner, run, o, conn)
+	if w == nil {
+		conn.Close(code, reason)
+		return
+	}
+	w.serve(resume)
+	v.left(w)
+}
+
+// redeem turns a token, or a resume secret, into a viewer, once.
+func (v *Views) redeem(ctx context.Context, owner, run string, o opening, conn Conn) (w *viewer, resume string, code int, reason string) {
+	v.mu.Lock()
+	s := v.tokens[digestOf(o.Token)]
+	if o.Token == "" {
+		s = v.resumes[digestOf(o.Resume)]
+	}
+	code, reason = v.checkOpening(s, owner, run, o)
+	if code != 0 {
+		v.mu.Unlock()
+		return nil, "", code, reason
+	}
+	before := s.viewer
+	if before == nil && !s.run.room() {
+		v.mu.Unlock()
+		return nil, "", CloseBusy, ReasonCrowded
+	}
+	first := !s.redeemed
+	s.redeemed = true
+	s.lapse.Stop()
+	delete(v.tokens, s.token)
+	delete(v.resumes, s.resume)
+	resume = newResume()
+	s.resume = digestOf(resume)
+	v.resumes[s.resume] = s
+	w = newViewer(ctx, s, conn, o.Stills)
+	s.viewer = w
+	v.mu.Unlock()
+	if before != nil {
+		v.work.Go(func() { before.close(CloseDone, ReasonReplaced) })
+	}
+	if first {
+		s.run.event("run.stream_session_opened", "opened", s.facts())
+	}
+	return w, resume, 0, ""
+}
+
+// checkOpening checks the first message in an order in which nothing is told to a stranger.
+func (v *Views) checkOpening(s *session, owner, run string, o opening) (code int, reason string) {
+	switch {
+	case s == nil || s.owner != owner || s.over && s.reason != ReasonExpired:
+		return CloseInvalidToken, ReasonInvalidToken
+	case s.run.id != run, o.InteractionID != "" && o.InteractionID != s.interaction:
+		return CloseForbidden, ReasonForeign
+	case s.over || !s.redeemed && !time.Now().Before(s.expires):
+		return CloseExpired, ReasonExpired
+	}
+	return 0, ""
+}
+
+// left is the end of a connection: its session waits for another one.
+func (v *Views) left(w *viewer) {
+	s := w.session
+	v.mu.Lock()
+	mine := s.viewer == w
+	bye := w.saidBye()
+	if mine {
+		s.viewer = nil
+		if !bye {
+			s.lapse = time.AfterFunc(ResumeLife, func() { v.lapsed(s, CloseExpired, ReasonExpired) })
+		}
+	}
+	v.mu.Unlock()
+	if mine && bye {
+		v.end(s, CloseDone, ReasonBye)
+	}
 }

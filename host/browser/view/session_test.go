@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/view"
 )
 
-// B208, B209: what a view needs, and how it is refused.
+// What a view needs, and how it is refused.
 func TestMintRefusals(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(*room)
@@ -55,8 +55,8 @@ func TestMintRefusals(t *testing.T) {
 	r.mint(view.Mint{Mode: view.ModeView}) // nothing needs to be pending
 }
 
-// B210, B212: a token opens one connection, for its owner session and run, within
-// a minute; what it opens nothing with says nothing.
+// A token opens one connection, for its owner session and run, within a minute; what it
+// opens nothing with says nothing.
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -99,7 +99,7 @@ func TestTokens(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		silent.ended(t, view.CloseInvalidToken, view.ReasonInvalidToken)
 
-		// B214: events name no token.
+		// Events name no token.
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i, d := range r.data {
@@ -112,7 +112,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// B211: a repeated request gets the same token until it was used; another one
+// A repeated request gets the same token until it was used; another one
 // supersedes.
 func TestIdempotency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
-// B210: of many that show one token at one time, one gets in.
+// Of many that show one token at one time, one gets in.
 func TestRedeemRace(t *testing.T) {
 	r := newRoom(t)
 	defer r.views.Close()
@@ -181,8 +181,8 @@ func TestRedeemRace(t *testing.T) {
 	}
 }
 
-// B213: a dropped connection comes back with its secret, which works once, within
-// 30 s; a second connection closes the first.
+// A dropped connection comes back with its secret, which works once, within 30 s; a
+// second connection closes the first.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom(t)
@@ -219,7 +219,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// B214, A232: sessions end with what they are about, or when they are revoked.
+// Sessions end with what they are about, or when they are revoked.
 func TestEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end    func(*room, string)
@@ -265,7 +265,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// B214: what a dashboard could not reach is recorded in words of ours.
+// What a dashboard could not reach is recorded in words of ours.
 func TestReachFailed(t *testing.T) {
 	r := newRoom(t)
 	m := r.mint(view.Mint{})

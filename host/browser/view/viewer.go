@@ -11,7 +11,7 @@ import (
 // Bounds of one connection.
 const (
 	maxTexts  = 64  // messages that wait for it; more is too slow
-	perSecond = 200 // messages that it may send (B225)
+	perSecond = 200 // messages that it may send
 )
 
 // An outgoing message is JSON text; its members are the host's, its texts cleaned.
@@ -28,7 +28,7 @@ type viewer struct {
 	stills  bool          // no motion is wanted
 	wake    chan struct{} // there is something to write
 	inbox   inbox
-	hands   hands
+	hands   controls
 
 	mu      sync.Mutex // guards what follows; taken after Run.mu and stage.mu
 	hello   bool       // was sent; pictures come after it
@@ -101,7 +101,7 @@ func (w *viewer) saidBye() bool {
 }
 
 // send queues a message; what is refused in one way is said once while it waits. A
-// connection that takes none is closed: nothing piles up (B216).
+// connection that takes none is closed: nothing piles up.
 func (w *viewer) send(m outgoing) {
 	w.mu.Lock()
 	full := len(w.texts) >= maxTexts
@@ -175,7 +175,7 @@ func (w *viewer) due() []outgoing {
 // picture is the one to send now, or how long to wait for it.
 func (w *viewer) picture() (*picture, time.Duration) {
 	w.run.mu.Lock()
-	stage := w.run.stage
+	stage := w.run.broadcast
 	every := watchRate
 	if w.run.lease.state == leaseHeld && w.run.lease.holder == w.session {
 		every = controlRate
@@ -206,7 +206,7 @@ func (w *viewer) bytes(p *picture) []byte {
 		return p.message
 	}
 	w.run.mu.Lock()
-	stage := w.run.stage
+	stage := w.run.broadcast
 	w.run.mu.Unlock()
 	var b []byte
 	if stage != nil {
@@ -248,12 +248,12 @@ func (r *Run) standing(s *session) outgoing {
 	if held == "yours" {
 		m["lease_until"] = r.lease.until.UnixMilli()
 	}
-	if r.stage == nil {
+	if r.broadcast == nil {
 		return m
 	}
-	r.stage.mu.Lock()
-	defer r.stage.mu.Unlock()
-	f := r.stage.facts
+	r.broadcast.mu.Lock()
+	defer r.broadcast.mu.Unlock()
+	f := r.broadcast.facts
 	m["host"], m["title"], m["choosing"] = clean(f.Host, 255), f.title, f.choosing
 	m["viewport"] = map[string]any{"width": f.viewport.Width, "height": f.viewport.Height, "mobile": f.viewport.Mobile}
 	if d := f.Dialog; d != nil {
@@ -261,3 +261,78 @@ func (r *Run) standing(s *session) outgoing {
 	}
 	return m
 }
+
+// typePiece begins a binary message with a piece of a file.
+const typePiece = 0x02
+
+// read takes messages until the connection ends. One that says too much is not
+// read faster than it may speak; nothing of it is lost.
+func (w *viewer) read() {
+	window, count := time.Now(), 0
+	for w.ctx.Err() == nil {
+		binary, raw, err := w.conn.Read()
+		if err != nil {
+			return
+		}
+		if len(raw) > MaxMessage {
+			w.close(CloseTooBig, "")
+			return
+		}
+		if now := time.Now(); now.Sub(window) >= time.Second {
+			window, count = now, 0
+		}
+		if count++; count > perSecond {
+			w.pause(time.Second - time.Since(window))
+		}
+		if !w.heard(binary, raw) {
+			return
+		}
+	}
+}
+
+func (w *viewer) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.ctx.Done():
+	case <-t.C:
+	}
+}
+
+// heard takes one message; false ends the connection.
+func (w *viewer) heard(binary bool, raw []byte) bool {
+	if binary {
+		w.piece(raw)
+		return true
+	}
+	m, ok := parse(raw)
+	switch {
+	case ok && m.kind == "ack":
+		w.ack(m.seq)
+	case ok && m.kind == "bye":
+		w.mu.Lock()
+		w.bye = true
+		w.mu.Unlock()
+		return false
+	case w.session.mode != ModeControl:
+		w.refuse("not_controlling")
+	case !ok:
+		w.refuse("invalid_input")
+	case m.kind == "take":
+		if !w.run.take(w.session) {
+			w.refuse("not_controlling")
+		}
+	case !w.run.holds(w.session):
+		w.refuse("not_controlling")
+	case m.kind == "release":
+		w.run.endLease(w.session)
+	case m.kind == "file_choose":
+		w.announce(m)
+	case !w.inbox.put(m):
+		w.refuse("page_busy")
+	}
+	return true
+}
+
+// refuse answers a message that was ignored.
+func (w *viewer) refuse(code string) { w.send(outgoing{"type": "error", "code": code}) }

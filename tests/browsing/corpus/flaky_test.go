@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/driver"
+	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/tests/campaign"
 	"github.com/sluicehost/sluice/tests/playwright"
 )
@@ -39,7 +39,7 @@ func TestFlaky(t *testing.T) {
 		if os.Getenv("SLUICE_CYCLES") != "" {
 			t.Run("playwright", func(t *testing.T) {
 				t.Parallel()
-				binary, err := driver.Find(t.Context(), "", false)
+				binary, err := chromium.Find(t.Context(), "", false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,0 +1,209 @@
+package chromium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// spawned bounds what the tab does of its own accord.
+const spawned = 10 * time.Second
+
+// A call that is underway can be ended from elsewhere: by a dialog that nobody answers, by
+// the end of the page.
+type underway struct {
+	end     context.CancelCauseFunc
+	dialogs bool // a dialog for the owner ends it
+}
+
+// errWorld: the document that a call was for is not there any more.
+var errWorld = errors.New("the document is gone")
+
+// call does something that waits for the browser. It ends with ctx, when the page is
+// lost, and when a dialog opens that is kept for the owner; before anything is done
+// when one is open already. The errors are those of page.
+func (t *Tab) call(ctx context.Context, do func(context.Context) error) error {
+	return t.race(ctx, true, do)
+}
+
+func (t *Tab) race(ctx context.Context, dialogs bool, do func(context.Context) error) error {
+	inner, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r := &underway{end: end, dialogs: dialogs}
+	t.mu.Lock()
+	switch {
+	case t.gone != nil:
+		defer t.mu.Unlock()
+		return t.gone
+	case dialogs && t.dialogs.open != nil && t.dialogs.kept:
+		defer t.mu.Unlock()
+		return page.ErrDialog
+	}
+	t.calls[r] = struct{}{}
+	t.mu.Unlock()
+	err := do(inner)
+	t.mu.Lock()
+	delete(t.calls, r)
+	t.mu.Unlock()
+	return t.explain(ctx, inner, err)
+}
+
+// steady does what depends on how the browser counts pixels, one at a time. For a
+// picture the browser changes the scale of the page and afterwards puts back the size
+// that it had at first: input would hit another place meanwhile, and a size that was
+// just given would be lost.
+func (t *Tab) steady(ctx context.Context, do func(context.Context) error) error {
+	select {
+	case t.pixels <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-t.pixels }()
+	return do(ctx)
+}
+
+// endCalls ends all calls, or those that a dialog stands in the way of. mu is held.
+func (t *Tab) endCalls(cause error) {
+	for r := range t.calls {
+		if r.dialogs || !errors.Is(cause, page.ErrDialog) {
+			r.end(cause)
+		}
+	}
+}
+
+// explain says in the terms of page why a call failed.
+func (t *Tab) explain(ctx, inner context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if known(err) {
+		return err
+	}
+	if cause := context.Cause(inner); ctx.Err() == nil && known(cause) {
+		return cause
+	}
+	if t.isLost() {
+		return fmt.Errorf("%w: %w", page.ErrLost, err)
+	}
+	if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w: %w", page.ErrHung, ctx.Err())
+		}
+		return ctx.Err()
+	}
+	if errors.Is(err, errWorld) || worldGone(err) {
+		return fmt.Errorf("%w: %w", page.ErrGone, err)
+	}
+	if errors.Is(err, chromedp.ErrTargetDetached) {
+		return fmt.Errorf("%w: %w", page.ErrLost, err)
+	}
+	return err
+}
+
+// isLost reports whether the page or its browser is known to be gone.
+func (t *Tab) isLost() bool {
+	t.mu.Lock()
+	gone := t.gone
+	t.mu.Unlock()
+	if gone != nil || t.ctx.Err() != nil {
+		return true
+	}
+	select {
+	case <-chromedp.FromContext(t.ctx).Browser.LostConnection:
+		return true
+	default:
+		return false
+	}
+}
+
+var errorsOfPages = []error{
+	page.ErrGone, page.ErrHung, page.ErrLost, page.ErrDialog, page.ErrNoDialog, page.ErrScheme, page.ErrHost,
+	page.ErrCertificate, page.ErrNavigation, page.ErrUndrawn, page.ErrKey, page.ErrSelector, page.ErrTooLarge, page.ErrKind,
+}
+
+func known(err error) bool {
+	for _, e := range errorsOfPages {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// worldGone reports whether the browser says that a document went away under a call.
+func worldGone(err error) bool {
+	e, ok := errors.AsType[*cdproto.Error](err)
+	if !ok {
+		return false
+	}
+	for _, s := range []string{"Cannot find context", "context was destroyed", "navigated or closed", "Cannot find default execution context", "uniqueContextId not found", "Could not find node", "No node with given id", "Not attached to an active page", "Frame with the given"} {
+		if strings.Contains(e.Message, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// spawn does something of the tab's own accord: never in a handler of events, where a
+// command would wait for itself.
+func (t *Tab) spawn(do func(context.Context)) {
+	t.work.run(func() {
+		ctx, cancel := context.WithTimeout(t.ctx, spawned)
+		defer cancel()
+		do(ctx)
+	})
+}
+
+// until waits for something that the events of the tab bring about. is is called
+// with mu held.
+func (t *Tab) until(ctx context.Context, is func() bool) error {
+	for {
+		t.mu.Lock()
+		ok, changed, gone := is(), t.changed, t.gone
+		t.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case gone != nil:
+			return gone
+		}
+		select {
+		case <-changed:
+		case <-t.ctx.Done():
+			return page.ErrLost
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// background is what a tab does of its own accord. Whoever closes the tab waits for it;
+// later errands are not begun.
+type background struct {
+	mu    sync.Mutex // guards over
+	over  bool
+	under sync.WaitGroup
+}
+
+func (e *background) run(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.over {
+		e.under.Go(do)
+	}
+}
+
+func (e *background) wait() {
+	e.mu.Lock()
+	e.over = true
+	e.mu.Unlock()
+	e.under.Wait()
+}

@@ -1,0 +1,185 @@
+package chromium
+
+import (
+	"bytes"
+	"context"
+	"image/jpeg"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// framesWaiting is how many frames may wait to be acknowledged. The browser sends no
+// third one before it has the answer to the first.
+const framesWaiting = 8
+
+// activeLook is how often it is looked which tab is the active one.
+const activeLook = 250 * time.Millisecond
+
+// castStop is how long the end of a cast may take.
+const castStop = time.Second
+
+// pictured passes a frame on to whoever watches.
+func (dp *display) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame) {
+	dp.tab.mu.Lock()
+	sink := dp.sink
+	dp.tab.mu.Unlock()
+	if sink != nil {
+		sink(s, ev)
+	}
+}
+
+// Cast sends pictures until ctx ends; the newest one wins. sent is called from this
+// goroutine, and every frame is acknowledged at once, whatever becomes of it.
+// It follows the active tab.
+func (s *Screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) error {
+	for {
+		t, err := s.tab()
+		if err != nil {
+			return err
+		}
+		if err := s.castTab(ctx, t, c, sent); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// castTab casts one tab until it is not the active one any more, or has another size.
+func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(page.Frame)) error {
+	frames := make(chan *cdpage.EventScreencastFrame, framesWaiting)
+	t.mu.Lock()
+	v := t.display.viewport
+	t.display.sink = func(of *chromedp.Target, ev *cdpage.EventScreencastFrame) { // subscribed before it starts
+		if of == t.session {
+			select {
+			case frames <- ev:
+			default: // too many without an acknowledgement: the browser does not do that
+			}
+		}
+	}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.display.sink = nil
+		t.mu.Unlock()
+		// Before the next one starts, which this would stop otherwise.
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), castStop)
+		defer cancel()
+		_ = t.race(stop, false, func(ctx context.Context) error {
+			_, err := cdp.Call(ctx, t.session, cdpage.StopScreencast, cdp.Empty{})
+			return err
+		})
+	}()
+	if err := t.startCast(ctx, c, v); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	look := time.NewTicker(activeLook)
+	defer look.Stop()
+	for {
+		t.mu.Lock()
+		changed, gone, same := t.changed, t.gone, t.display.viewport == v
+		t.mu.Unlock()
+		if now, err := s.tab(); err != nil || now != t || !same {
+			return err
+		}
+		if gone != nil {
+			return gone
+		}
+		select {
+		case ev := <-frames:
+			if err := s.passOn(ctx, t, ev, frames, v, sent); err != nil && ctx.Err() == nil {
+				return t.explain(ctx, ctx, err)
+			}
+		case <-changed:
+		case <-look.C: // another tab may be the active one
+		case <-s.browser.lost:
+			return page.ErrLost
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) error {
+	w, h := c.Width, c.Height
+	if w <= 0 {
+		w = int(float64(v.Width) * max(v.Scale, 1))
+	}
+	if h <= 0 {
+		h = int(float64(v.Height) * max(v.Scale, 1))
+	}
+	return dp.tab.race(ctx, false, func(ctx context.Context) error {
+		_, err := cdp.Call(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
+			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w), MaxHeight: int64(h),
+			EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
+		})
+		return err
+	})
+}
+
+// passOn acknowledges a frame and those that came meanwhile, and sends the newest.
+func (s *Screen) passOn(ctx context.Context, t *Tab, ev *cdpage.EventScreencastFrame, more <-chan *cdpage.EventScreencastFrame, v page.Viewport, sent func(page.Frame)) error {
+	for {
+		ack := cdpage.ScreencastFrameAckParams{SessionID: ev.SessionID}
+		if err := s.browser.wire.tell(ctx, t.session.SessionID, cdpage.ScreencastFrameAck.Method, ack); err != nil {
+			return err
+		}
+		select {
+		case ev = <-more:
+			continue
+		default:
+		}
+		f := page.Frame{At: time.Now(), Viewport: v, Data: ev.Data}
+		if m := ev.Metadata; m != nil {
+			f.Viewport.Width, f.Viewport.Height = int(m.DeviceWidth), int(m.DeviceHeight)
+			if at := m.Timestamp.Float64(); at > 0 {
+				f.At = time.UnixMicro(int64(at * 1e6))
+			}
+		}
+		if scale(&f) == nil {
+			sent(f)
+		}
+		return nil
+	}
+}
+
+// Still is a picture of now.
+func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
+	t, err := s.tab()
+	if err != nil {
+		return page.Frame{}, err
+	}
+	var f page.Frame
+	take := func(ctx context.Context) error {
+		at := time.Now()
+		got, err := cdp.Call(ctx, t.session, cdpage.CaptureScreenshot, cdpage.CaptureScreenshotParams{
+			Format: cdpage.CaptureScreenshotFormatJpeg, Quality: new(int64(min(max(quality, 1), 100))), OptimizeForSpeed: new(true),
+		})
+		if err != nil {
+			return err
+		}
+		f = page.Frame{At: at, Viewport: s.Viewport(), Data: got.Data}
+		return scale(&f)
+	}
+	err = t.race(ctx, false, func(ctx context.Context) error { return t.steady(ctx, take) })
+	return f, err
+}
+
+// scale finds out how many pixels of a picture a CSS pixel is.
+func scale(f *page.Frame) error {
+	c, err := jpeg.DecodeConfig(bytes.NewReader(f.Data))
+	if err == nil && f.Viewport.Width > 0 {
+		f.Scale = float64(c.Width) / float64(f.Viewport.Width)
+	}
+	return err
+}

@@ -1,0 +1,273 @@
+package chromium
+
+import (
+	"context"
+	"maps"
+	"mime"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	cdpnetwork "github.com/chromedp/cdproto/network"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+const (
+	// downloadsKept is how many downloads a browser follows at once; what is more is
+	// ended.
+	downloadsKept = 100
+	// downloadBytes is how large a file may be.
+	downloadBytes = 100 << 20
+	// weighEvery is how often the files of downloads under way are looked at: the
+	// browser tells of progress twice a second, and a fast server sends much meanwhile.
+	weighEvery = 50 * time.Millisecond
+	// typesKept is how many documents a tab remembers the media type of.
+	typesKept = 20
+)
+
+// Why a download failed, as page.Download says it.
+const (
+	failedCanceled = "canceled"
+	failedLarge    = "too_large"
+	failedMany     = "too_many"
+)
+
+// A download is one that is under way; its tab's mu guards the record.
+type download struct {
+	tab    *Tab
+	url    string
+	record *page.Download
+}
+
+// downloadBegan notes a file that a page offers. The browser gives it a name of its
+// own; what the page called it is only told. One that no tab is known to have asked
+// for, as when the page that did is gone already, is the active tab's.
+func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
+	t := b.tabOf(cdp.FrameID(ev.FrameID))
+	if t == nil {
+		b.unwant(ev.GUID)
+		return
+	}
+	d := page.Download{ID: cutText(ev.GUID, 64), Name: fileName(ev.SuggestedFilename), Host: hostOf(ev.URL), Denied: t.options.Downloads == ""}
+	if !d.Denied && !b.mayDownload(t, ev.GUID) {
+		d.Failed = failedMany
+		b.mu.Lock()
+		b.enough = true
+		b.mu.Unlock()
+		b.unwant(ev.GUID)
+	}
+	t.mu.Lock()
+	e := t.history.add(event{download: &d})
+	t.traffic.arrived() // what was awaited is a file
+	now := d
+	t.wake()
+	t.poke()
+	t.mu.Unlock()
+	t.offered(now)
+	if now.Failed != "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.downloads == nil {
+		b.downloads = make(map[string]*download)
+	}
+	if len(b.downloads) < downloadsKept {
+		b.downloads[ev.GUID] = &download{tab: t, url: ev.URL, record: e.download}
+		nudge(b.wake) // for weighing
+	}
+}
+
+// weighing is when files are looked at next; never without any.
+func (b *Browser) weighing() <-chan time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.downloads) == 0 || !b.saving {
+		return nil
+	}
+	return time.After(weighEvery)
+}
+
+// weigh ends the downloads whose files are too large already.
+func (b *Browser) weigh() {
+	b.mu.Lock()
+	all := maps.Clone(b.downloads)
+	b.mu.Unlock()
+	for guid, d := range all {
+		if d.tab.options.Downloads == "" || !safeGUID(guid) {
+			continue
+		}
+		file, err := os.Lstat(filepath.Join(d.tab.options.Downloads, guid+".crdownload"))
+		if err == nil && file.Size() > downloadBytes {
+			b.downloadWent(&browser.EventDownloadProgress{GUID: guid, ReceivedBytes: float64(file.Size()), State: browser.DownloadProgressStateInProgress})
+		}
+	}
+}
+
+// offered tells whoever wants to know of a file that is not under way. No lock is
+// held.
+func (n *traffic) offered(d page.Download) {
+	if n.tab.options.Offered != nil && (d.Denied || d.Failed != "" || d.Done) {
+		n.tab.options.Offered(d)
+	}
+}
+
+// mayDownload reports whether one more file may be saved and can be followed.
+func (b *Browser) mayDownload(t *Tab, guid string) bool {
+	b.mu.Lock()
+	full := len(b.downloads) >= downloadsKept
+	b.mu.Unlock()
+	return !full && safeGUID(guid) && (t.options.MayDownload == nil || t.options.MayDownload())
+}
+
+// tabOf is the tab of a frame, else the active one; nil without any.
+func (b *Browser) tabOf(frame cdp.FrameID) *Tab {
+	b.mu.Lock()
+	tabs, active := slices.Clone(b.tabs), b.active
+	b.mu.Unlock()
+	for _, t := range tabs {
+		t.mu.Lock()
+		ours := t.frames.all[frame] != nil
+		t.mu.Unlock()
+		if ours {
+			return t
+		}
+	}
+	return active
+}
+
+// unwant has a download ended.
+func (b *Browser) unwant(guid string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.unwanted = append(b.unwanted, guid)
+	nudge(b.wake)
+}
+
+// cancelDownload ends a download; the browser removes what there is of it. Where no
+// more are to be saved, it denies all that follow: small ones are saved before they
+// could be ended.
+func (b *Browser) cancelDownload(ctx context.Context, guid string) {
+	b.mu.Lock()
+	deny := b.enough && b.saving
+	b.mu.Unlock()
+	if deny {
+		_ = b.permitDownloads(ctx, false)
+	}
+	_, _ = cdp.Call(ctx, b.cdp, browser.CancelDownload, browser.CancelDownloadParams{GUID: guid})
+}
+
+// Renew lets files be saved again where there were more than may be, as for the next
+// run of a connection.
+func (b *Browser) Renew(ctx context.Context) error {
+	b.mu.Lock()
+	b.enough = false
+	saving := b.saving
+	b.mu.Unlock()
+	if saving {
+		return nil
+	}
+	return b.permitDownloads(ctx, true)
+}
+
+// downloadWent notes how a download goes on, and ends it when it is too large.
+func (b *Browser) downloadWent(ev *browser.EventDownloadProgress) {
+	b.mu.Lock()
+	d := b.downloads[ev.GUID]
+	if d != nil && ev.State != browser.DownloadProgressStateInProgress {
+		delete(b.downloads, ev.GUID)
+	}
+	b.mu.Unlock()
+	if d == nil {
+		return
+	}
+	t := d.tab
+	t.mu.Lock()
+	ended := t.downloadWent(d, ev)
+	now := *d.record
+	t.mu.Unlock()
+	if ended {
+		t.offered(now)
+	}
+}
+
+// downloadWent notes it; ended holds when it is over by that. The tab's mu is held.
+func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (ended bool) {
+	r := d.record
+	r.Bytes = int64(ev.ReceivedBytes)
+	switch over := max(ev.ReceivedBytes, ev.TotalBytes) > downloadBytes; {
+	case r.Denied:
+	case over && r.Failed == "":
+		r.Failed = failedLarge
+		if ev.State == browser.DownloadProgressStateInProgress {
+			n.tab.browser.unwant(ev.GUID)
+		}
+		ended = true
+	case r.Failed != "":
+	case ev.State == browser.DownloadProgressStateCompleted:
+		r.MIME = n.typeOf(d.url)
+		r.Done, r.Path = true, filepath.Join(n.tab.options.Downloads, ev.GUID)
+		ended = true
+	case ev.State == browser.DownloadProgressStateCanceled:
+		r.Failed = failedCanceled
+		ended = true
+	}
+	if ended {
+		n.tab.history.add(event{download: r})
+	}
+	n.tab.wake()
+	return ended
+}
+
+// A typed address is a document and the media type that its server said it has.
+type typed struct{ url, mime string }
+
+// typedAs notes the media type of a document, which may become a download. The tab's
+// mu is held.
+func (n *traffic) typedAs(r *cdpnetwork.Response) {
+	kind, _, err := mime.ParseMediaType(r.MimeType)
+	if err != nil || len(kind) > 127 {
+		return
+	}
+	if len(n.types) >= typesKept {
+		n.types = n.types[1:]
+	}
+	n.types = append(n.types, typed{r.URL, kind})
+}
+
+// typeOf is what the server of an address said, "" if that was not heard. The tab's
+// mu is held.
+func (n *traffic) typeOf(url string) string {
+	for _, t := range slices.Backward(n.types) {
+		if t.url == url {
+			return t.mime
+		}
+	}
+	return ""
+}
+
+// fileName is the last element of what a page calls a file, at most 255 bytes.
+func fileName(s string) string {
+	s = path.Base(strings.ReplaceAll(s, `\`, "/"))
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return -1
+		}
+		return r
+	}, s)
+	if s == "." || s == ".." || s == "/" || s == "" {
+		s = "download"
+	}
+	return cutText(s, 255)
+}
+
+// safeGUID reports whether the browser's name for a download can be one of a file.
+func safeGUID(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
+}

@@ -1,0 +1,334 @@
+package chromium
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sluicehost/sluice/host/patience"
+)
+
+// A Binary is a browser that can be started: the real executable, not a script
+// that starts one.
+type Binary struct {
+	Path    string // absolute, of an executable without links
+	Product string // Chromium, Google Chrome, …
+	Version string // 148.0.7778.167
+	Major   int
+	// Shell is true for the headless shell, which ignores one of the flags that keep it
+	// to its gate and so must not run outside of a network namespace.
+	Shell bool
+}
+
+// names are looked for on PATH, in this order.
+var names = []string{"chromium", "google-chrome", "chromium-headless-shell"}
+
+// install is how an owner gets a browser.
+const install = "install one with `apt-get install chromium` (or chromium-headless-shell) on Debian and Ubuntu, " +
+	"`dnf install chromium` on Fedora, `apk add chromium` on Alpine"
+
+// Find is the browser to use: the configured one if there is a configured path,
+// which is final, else the first on PATH that works. namespace says that
+// browsers get a network namespace of their own, without which the headless shell
+// is passed over. It starts no browser: each candidate is asked for its
+// version, at most 5 s on an idle machine, without rights of this host's root.
+//
+// ErrMissing says what was tried and how to install one; ErrUnsafe that there is
+// only what must not be used; ErrSlow that there is one which does not answer.
+func Find(ctx context.Context, configured string, namespace bool) (Binary, error) {
+	if configured != "" {
+		bin, err := examine(ctx, configured)
+		if errors.Is(err, ErrSlow) {
+			return Binary{}, err
+		}
+		if err != nil {
+			return Binary{}, fmt.Errorf("%w: the configured %s: %w; name another with browser.path or SLUICE_BROWSER, or none and %s", ErrMissing, configured, err, install)
+		}
+		return bin, bin.safe(namespace)
+	}
+	var tried []string
+	var unsafe, slow error
+	for _, name := range names {
+		bin, err := examine(ctx, name)
+		if err == nil {
+			if err = bin.safe(namespace); err == nil {
+				return bin, nil
+			}
+			unsafe = err
+		}
+		if errors.Is(err, ErrSlow) {
+			slow = errors.Join(slow, err)
+		}
+		if ctx.Err() != nil {
+			return Binary{}, ctx.Err()
+		}
+		tried = append(tried, fmt.Sprintf("%s (%v)", name, err))
+	}
+	if slow != nil { // one that is slow is not missing
+		return Binary{}, slow
+	}
+	if unsafe != nil {
+		return Binary{}, unsafe
+	}
+	return Binary{}, fmt.Errorf("%w: tried %s; %s", ErrMissing, strings.Join(tried, ", "), install+", or set browser.path")
+}
+
+// safe refuses what leaks where nothing but its flags holds it.
+func (b Binary) safe(namespace bool) error {
+	if b.Shell && !namespace {
+		return fmt.Errorf("%w: %s ignores the WebRTC policy and leaks packets; it is used only where this host may make "+
+			"network namespaces: run the host as root, or install chromium", ErrUnsafe, filepath.Base(b.Path))
+	}
+	return nil
+}
+
+// examine is the browser that a name or path stands for.
+func examine(ctx context.Context, name string) (Binary, error) {
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return Binary{}, errors.New("not on PATH")
+	}
+	if err != nil {
+		return Binary{}, reason(err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Binary{}, err
+	}
+	if path, err = follow(path); err != nil {
+		return Binary{}, err
+	}
+	product, version, major, err := askVersion(ctx, path)
+	if err != nil {
+		return Binary{}, err
+	}
+	return Binary{Path: path, Product: product, Version: version, Major: major, Shell: isShell(path)}, nil
+}
+
+// isShell knows the headless shell by the names that its packages give it.
+func isShell(path string) bool {
+	base := strings.ReplaceAll(filepath.Base(path), "_", "-")
+	return strings.Contains(base, "headless-shell")
+}
+
+// reason drops the path that an error repeats.
+func reason(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var e *exec.Error
+	if errors.As(err, &e) {
+		return reason(e.Err)
+	}
+	return err
+}
+
+// How much of a wrapper is read, and how many lie inside of one another.
+const (
+	scriptBytes = 64 << 10
+	scriptDepth = 4
+)
+
+var errWrapper = errors.New("is a script whose browser cannot be made out: set browser.path to the executable that it starts")
+
+// follow is the executable behind a path: links are resolved and wrapper scripts
+// are read, not run, for what they hand over to. A wrapper would swallow the
+// kill, and add keys and extensions.
+func follow(path string) (string, error) {
+	for range scriptDepth {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", reason(err)
+		}
+		head, err := readHead(real)
+		if err != nil {
+			return "", reason(err)
+		}
+		if !bytes.HasPrefix(head, []byte("#!")) {
+			return real, executable(real)
+		}
+		if path = handsOver(real, head); path == "" {
+			return "", errWrapper
+		}
+	}
+	return "", errWrapper
+}
+
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path) // #nosec G304 -- the operator's browser
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, scriptBytes))
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return reason(err)
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return errors.New("is not an executable file")
+	}
+	return nil
+}
+
+var (
+	assigns = regexp.MustCompile(`^\s*(?:export\s+|readonly\s+)?([A-Za-z_][A-Za-z0-9_]*)=(\S*)\s*$`)
+	hands   = regexp.MustCompile(`^\s*(?:[^#]*[;&|]\s*)?exec\s+(.*)$`)
+	refers  = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+)
+
+// handsOver is what a script ends in, by its last exec of a file that exists; "" is
+// none. It understands plain assignments, and takes a variable that it does not
+// know, in front of a slash, for the script's own directory: that is how vendors
+// write them.
+func handsOver(script string, text []byte) string {
+	known := map[string]string{}
+	found := ""
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, scriptBytes)
+	for lines.Scan() {
+		line := lines.Text()
+		if m := assigns.FindStringSubmatch(line); m != nil {
+			if v, ok := expand(unquote(m[2]), known, ""); ok {
+				known[m[1]] = v
+			}
+			continue
+		}
+		m := hands.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		target, ok := expand(program(m[1]), known, filepath.Dir(script))
+		if ok && filepath.IsAbs(target) && target != script && executable(target) == nil && !debugger(target) {
+			found = target
+		}
+	}
+	return found
+}
+
+// program is the first word of a command line that is not an option of exec.
+func program(line string) string {
+	words := strings.Fields(line)
+	for i := 0; i < len(words); i++ {
+		switch {
+		case words[i] == "-a": // takes a name
+			i++
+		case strings.HasPrefix(words[i], "-"):
+		default:
+			return unquote(words[i])
+		}
+	}
+	return ""
+}
+
+func unquote(word string) string { return strings.Trim(word, `"'`) }
+
+// expand puts in the values of variables. An unknown one is here, if that is given
+// and it is all that stands before the first slash; otherwise nothing is known.
+func expand(word string, known map[string]string, here string) (string, bool) {
+	if strings.ContainsAny(word, "`(*?") {
+		return "", false
+	}
+	ok := true
+	out := refers.ReplaceAllStringFunc(word, func(ref string) string {
+		v, is := known[strings.Trim(ref, "${}")]
+		switch {
+		case is:
+			return v
+		case here != "" && strings.HasPrefix(word, ref+"/"):
+			return here
+		}
+		ok = false
+		return ""
+	})
+	return out, ok && !strings.Contains(out, "$")
+}
+
+// debugger knows what wrappers exec when they are asked to.
+func debugger(path string) bool {
+	base := filepath.Base(path)
+	return base == "gdb" || base == "valgrind" || base == "man" || base == "env" || base == "sh" || base == "bash"
+}
+
+const (
+	// versionLimit is how long an idle machine may take to ask a browser what it is.
+	versionLimit = 5 * time.Second
+	// versionAgain is how long to wait for what the machine is short of.
+	versionAgain = 200 * time.Millisecond
+)
+
+// banner is what a Chromium prints for --version. Product names are letters and
+// spaces: "Chromium 148.0.7778.167 built on Debian", "Google Chrome 150.0.7000.1".
+var banner = regexp.MustCompile(`^([A-Za-z][A-Za-z ]{0,60}[A-Za-z]) (([0-9]{1,5})(?:\.[0-9]{1,9}){1,3})\b`)
+
+// askVersion runs an executable with --version, which starts no browser, under no
+// rights of this host's root and with the environment that a browser has. ErrSlow says
+// that it did not answer in the time that the machine's load allows, or could not be
+// run for want of processes or memory.
+func askVersion(ctx context.Context, path string) (product, version string, major int, err error) {
+	ctx, cancel := patience.Within(ctx, versionLimit)
+	defer cancel()
+	for {
+		product, version, major, err = askOnce(ctx, path)
+		if !scarce(err) || ctx.Err() != nil {
+			return product, version, major, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(versionAgain):
+		}
+	}
+}
+
+// scarce reports an error that goes away when others have ended.
+func scarce(err error) bool {
+	for _, short := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, short) {
+			return true
+		}
+	}
+	return false
+}
+
+func askOnce(ctx context.Context, path string) (product, version string, major int, err error) {
+	cmd := exec.CommandContext(ctx, path, "--version") // #nosec G204 -- the operator's browser
+	cmd.Env = environment("/nonexistent", "/nonexistent")
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second
+	harmless(cmd)
+	var out tail
+	cmd.Stdout, cmd.Stderr = &out, &out
+	runtime.LockOSThread() // the process ends with the thread that started it
+	err = cmd.Run()
+	runtime.UnlockOSThread()
+	if ctx.Err() != nil {
+		return "", "", 0, fmt.Errorf("%w: %s does not answer --version: %w", ErrSlow, path, context.Cause(ctx))
+	}
+	if scarce(err) {
+		return "", "", 0, fmt.Errorf("%w: %s does not run: %w", ErrSlow, path, err)
+	}
+	m := banner.FindStringSubmatch(strings.TrimSpace(out.String()))
+	switch {
+	case err != nil:
+		return "", "", 0, fmt.Errorf("does not run: %w: %s", reason(err), out.line())
+	case m == nil || strings.EqualFold(m[1], "snap"):
+		return "", "", 0, fmt.Errorf("is not a Chromium: it says %q to --version", out.line())
+	}
+	major, err = strconv.Atoi(m[3])
+	return m[1], m[2], major, err
+}

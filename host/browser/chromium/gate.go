@@ -1,0 +1,374 @@
+package chromium
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// How a browser is kept to its gate.
+const (
+	ModeNamespace = "namespace" // it has a network of its own, and in it nothing but the gate
+	ModeFlags     = "flags"     // it shares the machine's, and obeys its flags
+)
+
+var (
+	// ErrMode: this machine does not let the host make network namespaces.
+	ErrMode = errors.New("network namespaces are not available")
+	// ErrNamespace: the process that was to be attached is in no namespace of its own.
+	ErrNamespace = errors.New("the process has no network of its own")
+	// ErrClosed: the gate was closed.
+	ErrGateClosed = errors.New("egress is closed")
+)
+
+// GateOptions of a Gate. The zero value is what a host uses.
+type GateOptions struct {
+	Table    *network.Table   // nil: as for network.Options
+	Resolver network.Resolver // nil: as for network.Options
+	Mode     string           // "": ModeNamespace where it is available, else ModeFlags
+	Limits   GateLimits       // zero: DefaultLimits
+	// AnyServerName leaves what is in tunnels unread: require_sni off.
+	AnyServerName bool
+}
+
+// A Gate is the way out of one browser process. It denies everything until a
+// policy is bound to it. Safe for concurrent use.
+type Gate struct {
+	o       GateOptions
+	server  *http.Server
+	tunnels chan struct{} // one for each that is open
+	now     atomic.Pointer[bound]
+	count   counters
+	serving sync.WaitGroup // listeners and requests
+
+	mu       sync.Mutex // guards what follows
+	open     int        // connections from the browser that are no tunnels
+	listener net.Listener
+	closed   bool
+	err      error
+
+	url  string // set once
+	dead chan struct{}
+}
+
+// OpenGate returns a gate. In ModeFlags it listens at once, in ModeNamespace from
+// Attach on.
+func OpenGate(o GateOptions) (*Gate, error) {
+	if o.Limits == (GateLimits{}) {
+		o.Limits = DefaultGateLimits()
+	}
+	if o.Table == nil {
+		o.Table = &network.Table{Own: network.OwnAddresses()}
+	}
+	if o.Mode == "" {
+		o.Mode = EgressMode()
+	}
+	g := &Gate{o: o, tunnels: make(chan struct{}, o.Limits.Tunnels), url: insideURL, dead: make(chan struct{})}
+	g.server = &http.Server{
+		Handler: g, ReadHeaderTimeout: o.Limits.Headers, IdleTimeout: o.Limits.Idle, MaxHeaderBytes: o.Limits.HeaderBytes,
+		DisableGeneralOptionsHandler: true, ConnState: g.connection, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	g.now.Store(g.bind(GateBinding{}))
+	switch o.Mode {
+	case ModeNamespace:
+		if err := canUnshare(); err != nil {
+			return nil, errors.Join(ErrMode, err)
+		}
+	case ModeFlags:
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		g.url = "http://" + l.Addr().String()
+		return g, g.serve(l)
+	default:
+		return nil, errors.New("unknown egress mode " + o.Mode)
+	}
+	return g, nil
+}
+
+// EgressMode is the mode that Open chooses on this machine.
+func EgressMode() string {
+	if canUnshare() == nil {
+		return ModeNamespace
+	}
+	return ModeFlags
+}
+
+// Mode is ModeNamespace or ModeFlags.
+func (g *Gate) Mode() string { return g.o.Mode }
+
+// ProxyURL is what the browser is given as --proxy-server.
+func (g *Gate) ProxyURL() string { return g.url }
+
+// Wrap prepares a command that was not started yet: in ModeNamespace it gets a
+// network of its own, with nothing up, from its first instruction on.
+func (g *Gate) Wrap(cmd *exec.Cmd) error {
+	if g.o.Mode == ModeNamespace {
+		ownNetwork(cmd)
+	}
+	return nil
+}
+
+// Attach opens the gate inside of the namespace of a process that was started
+// from a wrapped command and has not been waited for. Until then the browser
+// reaches nothing at all. A later process takes the place of an earlier one. In
+// ModeFlags it does nothing. ErrNamespace: the process would have gone around
+// the gate; it is to be killed.
+func (g *Gate) Attach(pid int) error {
+	if g.o.Mode != ModeNamespace {
+		return nil
+	}
+	l, err := listenInside(pid)
+	if err != nil {
+		return err
+	}
+	return g.serve(l)
+}
+
+// serve accepts on l, in place of what it accepted on before.
+func (g *Gate) serve(l net.Listener) error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return errors.Join(ErrGateClosed, l.Close())
+	}
+	before := g.listener
+	g.listener = l
+	g.serving.Go(func() { g.accept(l) })
+	g.mu.Unlock()
+	if before != nil {
+		_ = before.Close() // of a process that is gone
+	}
+	return nil
+}
+
+func (g *Gate) accept(l net.Listener) {
+	err := g.server.Serve(l)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.listener == l {
+		g.die(err)
+	}
+}
+
+// die is called with mu held.
+func (g *Gate) die(err error) {
+	if g.err == nil {
+		g.err = err
+		close(g.dead)
+	}
+}
+
+// Dead is closed when nothing is accepted any more: the gate was closed, or its
+// listener failed, which leaves the browser without a network.
+func (g *Gate) Dead() <-chan struct{} { return g.dead }
+
+// Err is why the gate is dead: ErrClosed, or what failed; nil while it is not.
+func (g *Gate) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// Bind puts the gate under the policy of a run, with counts of its own. What was
+// under the one before ends.
+func (g *Gate) Bind(b GateBinding) { g.swap(g.bind(b)) }
+
+// Unbind has the gate deny everything.
+func (g *Gate) Unbind() { g.swap(g.bind(GateBinding{})) }
+
+func (g *Gate) swap(next *bound) {
+	g.mu.Lock()
+	closed := g.closed
+	before := next
+	if !closed {
+		before = g.now.Swap(next)
+	}
+	g.mu.Unlock()
+	before.close()
+}
+
+// Close ends every connection and waits for all that the gate started.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		g.serving.Wait()
+		return nil
+	}
+	g.closed = true
+	g.die(ErrGateClosed)
+	last := g.now.Load()
+	g.mu.Unlock()
+	err := g.server.Close()
+	last.close()
+	g.serving.Wait()
+	return err
+}
+
+// connection keeps the connections that are no tunnels to their number.
+func (g *Gate) connection(c net.Conn, s http.ConnState) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		if g.open++; g.open > g.o.Limits.Connections {
+			_ = c.Close() // too many
+		}
+	case http.StateHijacked, http.StateClosed:
+		g.open--
+	}
+}
+
+// ServeHTTP implements http.Handler; it is for the gate's own listeners.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.serving.Add(1)
+	g.mu.Unlock()
+	defer g.serving.Done()
+	b := g.now.Load()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(b.life, cancel)()
+	r = r.WithContext(ctx)
+	if r.ContentLength != 0 { // also of a body that nobody wants
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.o.Limits.Idle)) // the read says if it is not to be
+	}
+	switch {
+	case r.ProtoMajor != 1:
+		malformed(w)
+	case r.Method == http.MethodConnect:
+		g.connect(b, w, r)
+	default:
+		g.forward(b, w, r)
+	}
+}
+
+// A GateBinding is a run as its gate sees it.
+type GateBinding struct {
+	Policy *network.Policy // of the connection; nil allows nothing
+	// Bytes may pass in both directions; 0 is network.run_bytes. Passed counts
+	// them, with those of the run's own requests if it is theirs too; nil: a count of
+	// the browser's alone.
+	Bytes  int64
+	Passed *atomic.Int64
+	// Denied is told of denials, merged; nil for nobody. It is called from one
+	// goroutine at a time, not after Unbind, Bind or Close has returned, and must not
+	// call the gate.
+	Denied func(Denial)
+}
+
+// A bound is a binding at work. Nothing of it is shared with the next one, not
+// even an idle connection.
+type bound struct {
+	policy    *network.Policy
+	dialer    *network.Dialer
+	transport *http.Transport
+	life      context.Context
+	end       context.CancelFunc
+	most      int64         // bytes
+	passed    *atomic.Int64 // of them
+	denials   *denials
+}
+
+func (g *Gate) bind(of GateBinding) *bound {
+	if of.Policy == nil {
+		of.Policy = network.NewPolicy()
+	}
+	if of.Bytes == 0 {
+		of.Bytes = network.DefaultLimits().RunBytes
+	}
+	b := &bound{policy: of.Policy, denials: &denials{told: of.Denied, left: mostLines}}
+	b.dialer = network.NewDialer(network.Options{Policy: of.Policy, Table: g.o.Table, Resolver: g.o.Resolver, Limits: g.o.Limits.reaching()})
+	b.most, b.passed = of.Bytes, of.Passed
+	if b.passed == nil {
+		b.passed = new(atomic.Int64)
+	}
+	b.life, b.end = context.WithCancel(context.Background())
+	b.transport = &http.Transport{
+		Proxy: nil, DialContext: b.plain, DisableCompression: true, Protocols: onlyHTTP1(),
+		ResponseHeaderTimeout: g.o.Limits.Idle, MaxResponseHeaderBytes: int64(g.o.Limits.HeaderBytes),
+		MaxIdleConns: 64, MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
+	}
+	return b
+}
+
+func onlyHTTP1() *http.Protocols {
+	p := &http.Protocols{}
+	p.SetHTTP1(true)
+	return p
+}
+
+// plain connects for requests of http.
+func (b *bound) plain(ctx context.Context, _, address string) (net.Conn, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	return b.dialer.Dial(ctx, host, uint16(port), "http")
+}
+
+// take counts bytes that are to pass, and reports whether they may.
+func (b *bound) take(n int) bool { return b.passed.Add(int64(n)) <= b.most }
+
+// spent reports whether nothing may pass any more.
+func (b *bound) spent() bool { return b.passed.Load() >= b.most }
+
+// close ends what is under the binding, and tells what was denied.
+func (b *bound) close() {
+	b.end()
+	b.dialer.Close()
+	b.transport.CloseIdleConnections()
+	b.denials.close()
+}
+
+// verdictOf is the denial that an error is, "" for another failure.
+func verdictOf(err error) string {
+	var e *network.Error
+	if errors.As(err, &e) && e.Step != "" {
+		return e.Code
+	}
+	return ""
+}
+
+// GateLimits bound what a browser can do to the host through its gate.
+type GateLimits struct {
+	Tunnels     int           // open at once
+	Connections int           // from the browser, beside tunnels
+	Idle        time.Duration // in which something passes a tunnel, or a request
+	Dial        time.Duration // connecting, and then what a tunnel begins with
+	Headers     time.Duration // of a request
+	HeaderBytes int           // of a request, and of an answer
+}
+
+// DefaultGateLimits returns the defaults.
+func DefaultGateLimits() GateLimits {
+	return GateLimits{Tunnels: 256, Connections: 256, Idle: time.Minute, Dial: 10 * time.Second, Headers: 10 * time.Second, HeaderBytes: 256 << 10}
+}
+
+// reaching are the limits of who connects. Tunnels and plain connections are
+// counted here, so none ever waits there.
+func (l GateLimits) reaching() network.Limits {
+	n := network.DefaultLimits()
+	n.Dial, n.Connections = l.Dial, 2*(l.Tunnels+l.Connections)
+	return n
+}

@@ -1,0 +1,291 @@
+package chromium
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is whom a candidate is asked for its version as.
+const nobody = 65534
+
+func harmless(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+}
+
+// confine makes a command an unprivileged process group that ends with this
+// process. uid 0 stays who it is, which Start allows to hosts only that are not root.
+func confine(cmd *exec.Cmd, uid, gid int) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} // #nosec G115 -- Start checked the range
+	}
+}
+
+// live starts the command, in a view where something is hidden from it, and stays
+// with it.
+func (g *group) live(cmd *exec.Cmd, hidden map[string][]string, started chan<- error) {
+	if len(hidden) == 0 {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		g.stay(cmd, started)
+		return
+	}
+	aside(func() {
+		if err := view(hidden); err != nil {
+			started <- err
+			return
+		}
+		g.stay(cmd, started)
+	})
+}
+
+// stay is on one thread as long as the process lives.
+func (g *group) stay(cmd *exec.Cmd, started chan<- error) {
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	g.pid = cmd.Process.Pid
+	started <- nil
+	for errors.Is(unix.Waitid(unix.P_PID, g.pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	close(g.exited)
+	g.kill()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state, _ = cmd.Process.Wait()
+	close(g.reaped)
+}
+
+// kill ends the whole group at once, if its number is still its own.
+func (g *group) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !gone(g.reaped) {
+		_ = unix.Kill(-g.pid, unix.SIGKILL)
+	}
+}
+
+// An osProcess is a running process, as /proc shows it. Its command line is its own
+// to write, its numbers are not.
+type osProcess struct {
+	pid, parent, group int
+	uid                int // real
+	zombie             bool
+	// line is the command line, its arguments parted by blanks: a process that
+	// renames itself, as the browser's do, leaves no other mark between them.
+	line string
+}
+
+// processes are those of this machine that can be seen now.
+func processes() []osProcess {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var all []osProcess
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := look(pid); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// look reads one process; false is none.
+func look(pid int) (osProcess, bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return osProcess{}, false
+	}
+	p := osProcess{pid: pid, uid: -1}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields := strings.Fields(value)
+		if len(fields) == 0 {
+			continue
+		}
+		switch name {
+		case "State":
+			p.zombie = fields[0] == "Z" || fields[0] == "X"
+		case "PPid":
+			p.parent = number(fields[0])
+		case "Uid":
+			p.uid = number(fields[0])
+		}
+	}
+	p.group, _ = unix.Getpgid(pid)
+	if line, err := os.ReadFile(dir + "/cmdline"); err == nil {
+		p.line = " " + string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})) + " "
+	}
+	return p, true
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// says reports whether the command line has an argument, or one of a path that is
+// below it.
+func (p osProcess) says(arg string) bool {
+	for rest := p.line; ; {
+		_, after, found := strings.Cut(rest, " "+arg)
+		if !found {
+			return false
+		}
+		if after[0] == ' ' || after[0] == '/' {
+			return true
+		}
+		rest = after
+	}
+}
+
+// below are the processes that descend from one, itself not among them.
+func below(all []osProcess, ancestor int) []osProcess {
+	under := map[int]bool{ancestor: true}
+	var out []osProcess
+	for grew := true; grew; {
+		grew = false
+		for _, p := range all {
+			if under[p.parent] && !under[p.pid] {
+				under[p.pid], grew = true, true
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+const (
+	sweepLimit = 2 * time.Second
+	sweepPause = 5 * time.Millisecond
+)
+
+// Leftovers ends the browsers that an earlier host left behind: every process whose
+// command line names a directory of its data below root and that does not descend from this
+// process. The caller holds the host's data directory, so that no other live
+// host owns them. It reports how many it ended, and how many withstood.
+func Leftovers(root string) (ended, left int) {
+	return sweep(func(p osProcess, all []osProcess) bool {
+		return p.keeps(root) && !descends(all, p, os.Getpid())
+	})
+}
+
+// strays ends what a browser left when its main process was gone: processes of its
+// uid, if it had one of its own, or with its directories on their command line.
+func strays(profile, home string, uid int) (left int) {
+	own := uid != 0 && uid != os.Geteuid()
+	_, left = sweep(func(p osProcess, _ []osProcess) bool {
+		return own && p.uid == uid || p.keeps(profile) || p.keeps(home)
+	})
+	return left
+}
+
+// sweep kills what is meant until nothing is, in three looks of which the last two
+// may not find anything: a process may fork as it is killed.
+func sweep(meant func(osProcess, []osProcess) bool) (ended, left int) {
+	seen := map[int]bool{}
+	deadline := time.Now().Add(sweepLimit)
+	for quiet := 0; ; time.Sleep(sweepPause) {
+		left = 0
+		all := processes()
+		for _, p := range all {
+			if p.pid == os.Getpid() || !seen[p.pid] && !meant(p, all) {
+				continue
+			}
+			if p.zombie {
+				reap(p)
+				continue
+			}
+			left++ // also what was killed and is not gone yet
+			if !seen[p.pid] && end(p) {
+				seen[p.pid] = true
+			}
+		}
+		if left == 0 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		if quiet == 2 || !time.Now().Before(deadline) {
+			return len(seen), left
+		}
+	}
+}
+
+// keeps reports whether a process keeps its data at or below a directory: a browser
+// its profile, its crash handler what it has to tell.
+func (p osProcess) keeps(dir string) bool {
+	dir = strings.TrimSuffix(dir, "/")
+	return dir != "" && (p.says("--user-data-dir="+dir) || p.says("--database="+dir))
+}
+
+func descends(all []osProcess, p osProcess, ancestor int) bool {
+	parents := make(map[int]int, len(all))
+	for _, q := range all {
+		parents[q.pid] = q.parent
+	}
+	for pid, steps := p.parent, 0; pid > 1 && steps < len(all); steps++ {
+		if pid == ancestor {
+			return true
+		}
+		pid = parents[pid]
+	}
+	return p.parent == ancestor
+}
+
+// end kills a process, and not another one that has got its number since.
+func end(p osProcess) bool {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if now, ok := look(p.pid); !ok || now.uid != p.uid || now.line != p.line {
+		return false
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}
+
+// reap waits for an orphan that fell to this process, as happens to the first
+// process of a container.
+func reap(p osProcess) {
+	if p.parent == os.Getpid() {
+		_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+	}
+}
+
+func ownedBy(info os.FileInfo, uid, gid int) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == uid && int(s.Gid) == gid
+}
+
+// sharedMemoryEnough is how large /dev/shm must be for a browser to use it.
+const sharedMemoryEnough = 512 << 20
+
+func smallSharedMemory() bool {
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &fs); err != nil {
+		return true
+	}
+	return int64(fs.Blocks)*fs.Bsize < sharedMemoryEnough // #nosec G115 -- a size
+}

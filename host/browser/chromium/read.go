@@ -1,0 +1,393 @@
+package chromium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+const (
+	// nodesLimit is how many nodes an observation has when the query does not say.
+	nodesLimit = 2000
+	// lookBudget bounds the walk and the closer look in each document, in ms;
+	// patientBudget is that of a look by which nothing is decided.
+	lookBudget    = 200
+	patientBudget = 1000
+)
+
+// looks is what reads of a tab have in common. The tab's mu guards it.
+type looks struct {
+	tab      *Tab
+	revision int64
+	document string
+	digests  page.Digests
+	watched  *world // whose events are counted
+}
+
+// A glance is what the function read returns of one document.
+type glance struct {
+	At       float64       `json:"at"` // ms since 1970, by the page's clock
+	Error    string        `json:"error"`
+	Digests  page.Digests  `json:"digests"`
+	Title    string        `json:"title"`
+	Loading  *page.Loading `json:"loading"`
+	Viewport page.Viewport `json:"viewport"`
+	Scroll   page.Point    `json:"scroll"`
+	Count    int           `json:"count"`
+	Ordinals int           `json:"ordinals"`
+	Frames   []hole        `json:"frames"`
+	Nodes    []page.Node   `json:"nodes"`
+	Cut      bool          `json:"truncated"`
+	Fresh    bool          `json:"fresh"`   // some element was not there when listeners were asked for
+	Shadows  []int         `json:"shadows"` // open shadow trees, when listeners are asked for
+
+	world *world
+}
+
+// A hole is an element that frames a document; one that is not Open could not be
+// looked into from there.
+type hole struct {
+	N       int      `json:"n"`
+	Name    string   `json:"name"` // attributes of the element that frames it
+	ID      string   `json:"id"`
+	Open    bool     `json:"open"`
+	Order   int      `json:"order"`
+	Ordinal int      `json:"ordinal"`
+	Visible bool     `json:"visible"`
+	Box     page.Box `json:"box"`
+	Clip    page.Box `json:"clip"`
+	X       float64  `json:"x"` // of the document's corner
+	Y       float64  `json:"y"`
+	S       float64  `json:"s"` // its scale
+}
+
+type question struct {
+	Selectors  []page.Selector `json:"selectors"`
+	Refs       []int           `json:"refs"`
+	All        bool            `json:"all"`
+	Limit      int             `json:"limit"`
+	Attributes []string        `json:"attributes"`
+	Budget     int             `json:"budget"`
+	Again      bool            `json:"again"` // what is looked at is watched until the next look
+	Asked      bool            `json:"asked"` // listeners are asked for beside it
+}
+
+// Read looks at the page once: one call in each document that cannot be seen into
+// from another, all at the same time.
+func (lk *looks) Read(ctx context.Context, q page.Query) (*page.Observation, error) {
+	if q.Limit <= 0 || q.Limit > nodesLimit {
+		q.Limit = nodesLimit
+	}
+	var o *page.Observation
+	err := lk.tab.call(ctx, func(ctx context.Context) error {
+		for {
+			var err error
+			if o, err = lk.read(ctx, q); !errors.Is(err, errWorld) {
+				return err
+			}
+			if ctx.Err() != nil { // it goes from document to document
+				return ctx.Err()
+			}
+		}
+	})
+	return o, err
+}
+
+func (lk *looks) read(ctx context.Context, q page.Query) (*page.Observation, error) {
+	lk.tab.frames.attachAway()
+	main, err := lk.tab.frames.mainWorld(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := lk.tab.frames.own(ctx); err != nil {
+		return nil, err
+	}
+	glances, err := lk.glances(ctx, main, q)
+	if err != nil {
+		return nil, err
+	}
+	return lk.observation(main, glances, q)
+}
+
+// glances looks into all documents that are not seen into from another. Those that
+// go away meanwhile are left out, but for the main one.
+func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*world]*glance, error) {
+	worlds := lk.lookedInto()
+	found := make([]*glance, len(worlds))
+	failed := make([]error, len(worlds))
+	var all sync.WaitGroup
+	for i, w := range worlds {
+		all.Go(func() { found[i], failed[i] = lk.glance(ctx, w, q) })
+	}
+	all.Wait()
+	glances := make(map[*world]*glance)
+	for i, w := range worlds {
+		switch {
+		case failed[i] == nil:
+			glances[w] = found[i]
+		case w == main, errors.Is(failed[i], page.ErrSelector):
+			return nil, failed[i]
+		}
+	}
+	if glances[main] == nil {
+		return nil, errWorld
+	}
+	return glances, nil
+}
+
+// lookedInto are the worlds to read: that of the main document, and those of frames
+// that the world around them cannot see into.
+func (lk *looks) lookedInto() []*world {
+	lk.tab.mu.Lock()
+	defer lk.tab.mu.Unlock()
+	var list []*world
+	for id, f := range lk.tab.frames.all {
+		if f.world != nil && (id == lk.tab.frames.main || (!f.owner.open && f.owner.world != nil)) {
+			list = append(list, f.world)
+		}
+	}
+	return list
+}
+
+func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
+	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget, Again: q.Again}
+	if q.Patient {
+		ask.Budget = patientBudget
+	}
+	for _, r := range q.Refs {
+		if of, n, err := lk.tab.frames.worldOf(r); err == nil && of == w {
+			ask.Refs = append(ask.Refs, n)
+		}
+	}
+	ask.Selectors = append([]page.Selector{}, ask.Selectors...) // [] and not null
+	ask.Refs = append([]int{}, ask.Refs...)
+	ask.Attributes = append([]string{}, ask.Attributes...)
+	if q.Again && w.wasAsked() {
+		if g, err := w.glance(ctx, ask); err != nil || !g.Fresh || !lk.listeners(ctx, w) {
+			return g, err
+		}
+	}
+	ask.Asked = true
+	g, err := lk.glanceAsking(ctx, w, ask)
+	if err == nil && lk.shadowed(ctx, w, g.Shadows) && lk.listeners(ctx, w) {
+		return w.glance(ctx, ask)
+	}
+	return g, err
+}
+
+// glanceAsking looks into a document and asks which of its elements listen.
+func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*glance, error) {
+	if !w.quickToTell() {
+		lk.listeners(ctx, w)
+		return w.glance(ctx, ask)
+	}
+	// Seldom is anything new to be told of, so the look does not wait for that. One
+	// that came too early is taken again.
+	news := make(chan bool, 1)
+	go func() { news <- lk.listeners(ctx, w) }()
+	g, err := w.glance(ctx, ask)
+	if <-news && err == nil {
+		return w.glance(ctx, ask)
+	}
+	return g, err
+}
+
+// glance looks into the document once.
+func (w *world) glance(ctx context.Context, ask question) (*glance, error) {
+	g := &glance{world: w}
+	if err := w.call(ctx, g, "read", ask); err != nil {
+		return nil, err
+	}
+	if g.Error == "selector" {
+		return nil, page.ErrSelector
+	}
+	return g, nil
+}
+
+// observation puts the documents together: boxes into the viewport of the tab, nodes
+// into the order of the whole.
+func (lk *looks) observation(main *world, glances map[*world]*glance, q page.Query) (*page.Observation, error) {
+	lk.tab.mu.Lock()
+	defer lk.tab.mu.Unlock()
+	if lk.tab.frames.all[lk.tab.frames.main] == nil || lk.tab.frames.all[lk.tab.frames.main].world != main {
+		return nil, errWorld
+	}
+	g := glances[main]
+	o := &page.Observation{
+		CapturedAt: millis(g.At), Arrived: time.Now(), Document: lk.tab.loads.document(), URL: lk.tab.loads.url, Title: g.Title,
+		Viewport: g.Viewport, Scroll: g.Scroll,
+	}
+	m := merge{tab: lk.tab, glances: glances, o: o, view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
+	m.document(g, placed{scale: 1, clip: m.view, visible: true})
+	if len(m.nodes) > q.Limit {
+		m.nodes, o.Truncated = m.nodes[:q.Limit], true
+	}
+	o.Nodes = m.nodes
+	o.Digests = page.Digests{Hierarchy: strings.Join(m.hierarchy, "."), Text: strings.Join(m.text, "."), State: strings.Join(m.state, ".")}
+	if o.Loading == nil && lk.tab.traffic.busy() {
+		o.Loading = &page.Loading{Signal: "requests_in_flight", Source: "network"}
+	}
+	o.Revision = lk.revise(o.Document, o.Digests)
+	o.Fingerprint = fingerprint(o.URL, o.Digests)
+	return o, nil
+}
+
+// revise raises the revision when the page says something else than before.
+// Reads compare what it says each time, so nothing in the page has to watch for
+// changes. mu is held.
+func (lk *looks) revise(document string, d page.Digests) int64 {
+	if lk.revision == 0 || lk.document != document || lk.digests != d {
+		lk.revision++
+		lk.document, lk.digests = document, d
+	}
+	return lk.revision
+}
+
+// fingerprint is a digest of the path, the structure and the text.
+func fingerprint(address string, d page.Digests) string {
+	path := address
+	if u, err := url.Parse(address); err == nil {
+		path = u.Path
+	}
+	return "fp_" + sum(path, d.Hierarchy, d.Text)
+}
+
+func millis(ms float64) time.Time {
+	if math.IsNaN(ms) || math.Abs(ms) > 1e14 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(ms * 1000))
+}
+
+// A merge is an observation in the making. The tab's mu is held.
+type merge struct {
+	tab     *Tab
+	glances map[*world]*glance
+	o       *page.Observation
+	view    page.Box
+	nodes   []page.Node
+	order   int // of what came before, elements and those that act
+	ordinal int
+
+	hierarchy, text, state []string
+	depth                  int
+}
+
+// placed is where a document is.
+type placed struct {
+	x, y, scale float64
+	clip        page.Box
+	visible     bool
+}
+
+// document takes in a document and those inside of it, each in its frame's place.
+func (m *merge) document(g *glance, at placed) {
+	if m.depth++; m.depth > frameLimit {
+		return
+	}
+	defer func() { m.depth-- }()
+	delete(m.glances, g.world)
+	m.hierarchy, m.text, m.state = append(m.hierarchy, g.Digests.Hierarchy), append(m.text, g.Digests.Text), append(m.state, g.Digests.State)
+	m.o.Truncated = m.o.Truncated || g.Cut
+	if m.o.Loading == nil && g.Loading != nil && (g.world.frame.id == m.tab.frames.main || g.Loading.Signal != "document_loading") {
+		m.o.Loading = g.Loading
+	}
+	order, ordinal := m.order, m.ordinal // of this document's first element
+	rest := g.Nodes
+	for _, h := range g.Frames {
+		f := m.framed(g.world, h.N)
+		if f == nil {
+			continue
+		}
+		m.o.Frames = append(m.o.Frames, page.Subframe{ID: f.name, Origin: f.origin, Name: cutText(h.Name, 255), ElementID: cutText(h.ID, 255)})
+		inner := m.glances[f.world]
+		if h.Open || f.world == nil || inner == nil {
+			continue
+		}
+		n := slices.IndexFunc(rest, func(n page.Node) bool { return n.Order > h.Order })
+		if n < 0 {
+			n = len(rest)
+		}
+		m.take(g, rest[:n], at, order, ordinal)
+		rest = rest[n:]
+		m.order, m.ordinal = order+h.Order+1, ordinal+h.Ordinal
+		m.document(inner, within(at, h))
+		order, ordinal = m.order-h.Order-1, m.ordinal-h.Ordinal
+	}
+	m.take(g, rest, at, order, ordinal)
+	m.order, m.ordinal = order+g.Count, ordinal+g.Ordinals
+}
+
+// within is the place of a document inside of a frame.
+func within(at placed, h hole) placed {
+	clip := page.Box{X: at.x + at.scale*h.Clip.X, Y: at.y + at.scale*h.Clip.Y, W: at.scale * h.Clip.W, H: at.scale * h.Clip.H}
+	return placed{
+		x: at.x + at.scale*h.X, y: at.y + at.scale*h.Y, scale: at.scale * h.S,
+		clip: meet(at.clip, clip), visible: at.visible && h.Visible && !h.Box.Empty(),
+	}
+}
+
+// framed is the frame whose owner is an element of a world; nil is not known.
+func (m *merge) framed(w *world, n int) *frame {
+	for _, f := range m.tab.frames.all {
+		if f.owner.world == w && f.owner.number == n {
+			return f
+		}
+	}
+	return nil
+}
+
+func (m *merge) take(g *glance, nodes []page.Node, at placed, order, ordinal int) {
+	for _, n := range nodes {
+		f := g.world.frame
+		if inner, err := strconv.Atoi(n.Frame); err == nil {
+			if known := m.framed(g.world, inner); known != nil {
+				f = known
+			}
+		}
+		n.Frame, n.Origin = f.name, f.origin
+		if f.id == m.tab.frames.main {
+			n.Frame = ""
+		}
+		n.Order += order
+		n.Ordinal += ordinal
+		g.world.refs(&n)
+		if g.world.frame.id != m.tab.frames.main {
+			n.Bounds = page.Box{X: at.x + at.scale*n.Bounds.X, Y: at.y + at.scale*n.Bounds.Y, W: at.scale * n.Bounds.W, H: at.scale * n.Bounds.H}
+			n.Visible = n.Visible && at.visible
+			in := meet(n.Bounds, at.clip)
+			n.InView = n.Visible && n.InView && !in.Empty() && 2*in.W*in.H >= n.Bounds.W*n.Bounds.H
+		}
+		m.nodes = append(m.nodes, n)
+	}
+}
+
+// refs makes references of the numbers that a node came with.
+func (w *world) refs(n *page.Node) {
+	for _, r := range []*page.Ref{&n.Ref, &n.Up, &n.Labels} {
+		w.ref(r)
+	}
+	for i := range n.Options {
+		w.ref(&n.Options[i].Ref)
+	}
+}
+
+func (w *world) ref(r *page.Ref) {
+	if *r != "" {
+		*r = page.Ref(fmt.Sprintf("%s.%s", w.key, *r))
+	}
+}
+
+func meet(a, b page.Box) page.Box {
+	x, y := max(a.X, b.X), max(a.Y, b.Y)
+	return page.Box{X: x, Y: y, W: min(a.X+a.W, b.X+b.W) - x, H: min(a.Y+a.H, b.Y+b.H) - y}
+}

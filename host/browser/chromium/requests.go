@@ -1,0 +1,284 @@
+package chromium
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	cdpnetwork "github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+const (
+	requestsKept  = 300
+	requestsShown = 100
+	// deniedHeader is what the proxy's own answer says.
+	deniedHeader = "Sluice-Egress"
+)
+
+// traffic is what the page asked the network for, as a hint and never as proof. The
+// tab's mu guards it.
+type traffic struct {
+	tab    *Tab
+	seen   []*seen
+	flying map[cdpnetwork.RequestID]*seen
+	types  []typed   // of documents, the newest last
+	spoke  page.Mark // the last mark before a message of a socket
+	login  *login    // nil: servers that ask get no answer
+}
+
+type seen struct {
+	after  page.Mark
+	ends   bool   // it is of a kind that does
+	script bool   // asked for by a script
+	write  bool   // and may change something
+	main   bool   // the next document of the main frame
+	tells  bool   // it may tell its server something new
+	asked  string // the sum of the whole address, of one that asks
+	// answered is when the answer began; zero is not yet.
+	answered time.Time
+	page.RequestSeen
+}
+
+func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*seen) }
+
+// sent notes a request, and stops a navigation to where the page may not go, on each
+// hop of it. mu is held.
+func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
+	main := ev.Type == cdpnetwork.ResourceTypeDocument && s == n.tab.session && ev.FrameID == n.tab.frames.main
+	if main {
+		ld := n.tab.loads.of(ev.LoaderID)
+		ld.asked = ev.Request.URL
+		if ev.RedirectResponse != nil {
+			ld.redirects++
+		}
+		if external(ev.Request.URL) && ev.RedirectResponse == nil {
+			return // another program's, which the browser drops
+		}
+		if err := n.tab.check(ev.Request.URL); err != nil {
+			n.tab.refuse(ld, err)
+			ours := n.tab.loads.asked
+			n.tab.undo(func(ctx context.Context) {
+				if ours { // and nobody has a page to go on with
+					n.tab.reset(ctx)
+					return
+				}
+				_, _ = cdp.Call(ctx, n.tab.session, cdpage.StopLoading, cdp.Empty{})
+			})
+		}
+	}
+	u, err := url.Parse(ev.Request.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		return
+	}
+	path := cutText(strings.ToLower(strings.TrimRight(u.Path, "/")), 512)
+	if path == "" {
+		path = "/"
+	}
+	r := &seen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r.asked, r.tells = n.tells(ev)
+	if len(n.seen) >= requestsKept {
+		n.seen = n.seen[1:]
+	}
+	n.seen = append(n.seen, r)
+	if len(n.flying) < 4*requestsKept {
+		n.flying[ev.RequestID] = r
+	}
+}
+
+// failed notes why a document of the main frame did not come: the proxy denied it, or
+// the server's certificate is not accepted (8.3). mu is held.
+func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
+	ld := n.tab.loads.all[cdp.LoaderID(ev.RequestID)]
+	if ld == nil || ev.Type != cdpnetwork.ResourceTypeDocument {
+		return
+	}
+	if err := n.failure(ld, ev.ErrorText); err != nil {
+		n.tab.refuse(ld, err)
+	}
+}
+
+// failure is page.ErrHost or page.ErrCertificate for a load that failed for one of
+// them, else nil. mu is held.
+func (n *traffic) failure(ld *load, text string) error {
+	if unaccepted(text) {
+		return page.ErrCertificate
+	}
+	if n.tab.options.Refused == nil || !slices.ContainsFunc(cutOff, func(s string) bool { return strings.Contains(text, s) }) {
+		return nil
+	}
+	return n.tab.options.Refused(ld.asked)
+}
+
+// cutOff is how a browser names what the proxy does to a connection that it denies.
+var cutOff = []string{"ERR_TUNNEL_CONNECTION_FAILED", "ERR_CONNECTION_CLOSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"}
+
+// unaccepted reports an error of the server's certificate, or of its TLS.
+func unaccepted(text string) bool {
+	return strings.Contains(text, "ERR_CERT_") || strings.Contains(text, "ERR_SSL_")
+}
+
+// received notes an answer. mu is held.
+func (n *traffic) received(ev *cdpnetwork.EventResponseReceived) {
+	status := int(ev.Response.Status)
+	if ev.Type == cdpnetwork.ResourceTypeDocument {
+		n.typedAs(ev.Response)
+	}
+	if ev.Type == cdpnetwork.ResourceTypeDocument && ev.FrameID == n.tab.frames.main {
+		ld := n.tab.loads.of(ev.LoaderID)
+		ld.status = status
+		if denied(ev.Response) {
+			ld.blocked = true // and taken back when it is committed
+		}
+	}
+	if r := n.flying[ev.RequestID]; r != nil {
+		r.Status, r.Verdict, r.answered = status, statusVerdict(status), time.Now()
+	}
+}
+
+// finished notes the end of a request. mu is held.
+func (n *traffic) finished(id cdpnetwork.RequestID, failed bool) {
+	if r := n.flying[id]; r != nil && failed {
+		r.Verdict = "retryable" // whatever its status
+	}
+	delete(n.flying, id)
+}
+
+// ends reports whether requests of a kind come to an end: those that a page waits for
+// do, and a stream of events does not.
+func ends(kind cdpnetwork.ResourceType) bool {
+	switch kind {
+	case cdpnetwork.ResourceTypeDocument, cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeXHR, cdpnetwork.ResourceTypeFetch:
+		return true
+	}
+	return false
+}
+
+// tells reports whether a request may tell its server something that it was not told
+// before. Style sheets, scripts and fonts do not, nor does one that asks the same once
+// more. asked is what the next one is compared with.
+func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, tells bool) {
+	switch ev.Type {
+	case cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeFont, cdpnetwork.ResourceTypeMedia,
+		cdpnetwork.ResourceTypeManifest, cdpnetwork.ResourceTypePreflight, cdpnetwork.ResourceTypeTextTrack:
+		return "", false
+	}
+	if ev.Request.Method != "GET" && ev.Request.Method != "HEAD" {
+		return "", true
+	}
+	asked = sum(ev.Request.URL)
+	return asked, !slices.ContainsFunc(n.seen, func(s *seen) bool { return s.asked == asked })
+}
+
+// told counts what went to servers since a mark. mu is held.
+func (n *traffic) told(since page.Mark) (count int) {
+	for _, r := range n.seen {
+		if r.tells && r.after >= since {
+			count++
+		}
+	}
+	if n.spoke >= since {
+		count++
+	}
+	return count
+}
+
+// scripted reports whether a request is one that a page's script made and waits for.
+func scripted(ev *cdpnetwork.EventRequestWillBeSent) bool {
+	return ev.Type == cdpnetwork.ResourceTypeXHR || ev.Type == cdpnetwork.ResourceTypeFetch
+}
+
+// writes reports whether a request is a script's and of a method that changes things.
+func writes(ev *cdpnetwork.EventRequestWillBeSent) bool {
+	return scripted(ev) && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, ev.Request.Method)
+}
+
+// pending counts requests of scripts since a mark that are not answered: those that may
+// change something, and those that ask for something new. mu is held.
+func (n *traffic) pending(since page.Mark) (writing, asking int) {
+	for _, r := range n.flying {
+		streams := !r.answered.IsZero() && time.Since(r.answered) > streaming
+		switch {
+		case r.after < since || streams:
+		case r.write:
+			writing++
+		case r.script && r.tells:
+			asking++
+		}
+	}
+	return writing, asking
+}
+
+// streaming is how long the rest of an answer may take, for it not to be one that has
+// no end.
+const streaming = time.Second
+
+// leaving reports whether a document of the main frame is awaited. mu is held.
+func (n *traffic) leaving() bool {
+	for _, r := range n.flying {
+		if r.main {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived notes that no document is awaited: one is there, or none will come. mu is
+// held.
+func (n *traffic) arrived() {
+	for _, r := range n.flying {
+		r.main = false
+	}
+}
+
+// busy reports whether something is awaited. mu is held.
+func (n *traffic) busy() bool {
+	for _, r := range n.flying {
+		if r.ends {
+			return true
+		}
+	}
+	return false
+}
+
+// statusVerdict is what a status says about trying again.
+func statusVerdict(status int) string {
+	switch {
+	case status >= 500:
+		return "retryable"
+	case status >= 400:
+		return "failure"
+	}
+	return "success"
+}
+
+func denied(r *cdpnetwork.Response) bool {
+	for name, value := range r.Headers {
+		if s, ok := value.(string); ok && strings.EqualFold(name, deniedHeader) && s == "denied" {
+			return true
+		}
+	}
+	return false
+}
+
+// Requests are those that were begun after the mark, the newest 100.
+func (n *traffic) Requests(since page.Mark) []page.RequestSeen {
+	n.tab.mu.Lock()
+	defer n.tab.mu.Unlock()
+	var list []page.RequestSeen
+	for _, r := range n.seen {
+		if r.after >= since {
+			list = append(list, r.RequestSeen)
+		}
+	}
+	if k := len(list); k > requestsShown {
+		list = list[k-requestsShown:]
+	}
+	return list
+}

@@ -1,0 +1,180 @@
+package chromium
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inspect looks at the renderers below a browser's main process, from outside; the
+// worst of them counts. false is none there, or none whose filter is in place yet: a
+// fresh one sets it up before it runs anything of a page.
+func inspect(browser int) (worst sandbox, found bool) {
+	for _, p := range below(processes(), browser) {
+		if p.zombie || !p.says("--type=renderer") {
+			continue
+		}
+		s := renderer(p.pid, browser)
+		if !found {
+			worst, found = s, true
+			continue
+		}
+		worst = sandbox{worse(worst.User, s.User), worse(worst.Network, s.Network), worse(worst.PID, s.PID), worse(worst.Seccomp, s.Seccomp)}
+	}
+	return worst, found
+}
+
+func worse(a, b wall) wall {
+	switch {
+	case a == wallMissing || b == wallMissing:
+		return wallMissing
+	case a == wallUnknown || b == wallUnknown:
+		return wallUnknown
+	}
+	return wallStands
+}
+
+// renderer is what holds one process apart from its browser. Namespaces are told by their links, which only
+// a host with rights over it may read; user and pid namespaces show elsewhere too.
+func renderer(pid, browser int) sandbox {
+	dir, whole := "/proc/"+strconv.Itoa(pid), "/proc/"+strconv.Itoa(browser)
+	s := sandbox{User: apart(dir, whole, "user"), Network: apart(dir, whole, "net"), PID: apart(dir, whole, "pid"), Seccomp: wallMissing}
+	if s.User == wallUnknown {
+		s.User = mapped(dir, whole)
+	}
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return s
+	}
+	for line := range strings.Lines(string(status)) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 2:
+		case fields[0] == "Seccomp:" && fields[1] == "2":
+			s.Seccomp = wallStands
+		case fields[0] == "NSpid:" && s.PID == wallUnknown && len(fields) > 2:
+			s.PID = wallStands
+		}
+	}
+	return s
+}
+
+// apart compares a namespace with the browser's.
+func apart(dir, whole, name string) wall {
+	theirs, err := os.Readlink(dir + "/ns/" + name)
+	if err != nil {
+		return wallUnknown
+	}
+	ours, err := os.Readlink(whole + "/ns/" + name)
+	switch {
+	case err != nil:
+		return wallUnknown
+	case theirs == ours:
+		return wallMissing
+	}
+	return wallStands
+}
+
+// mapped tells a user namespace by its table of uids.
+func mapped(dir, whole string) wall {
+	theirs, err := os.ReadFile(dir + "/uid_map")
+	if err != nil {
+		return wallUnknown
+	}
+	ours, err := os.ReadFile(whole + "/uid_map")
+	switch {
+	case err != nil:
+		return wallUnknown
+	case string(theirs) == string(ours):
+		return wallMissing
+	}
+	return wallStands
+}
+
+// viewFlags of what is mounted in a view.
+const viewFlags = unix.MS_NOSUID | unix.MS_NODEV
+
+// aside runs do on a thread that belongs to it alone and ends with it. It is never
+// the main thread, which cannot end.
+func aside(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		defer runtime.UnlockOSThread()
+		done := make(chan struct{})
+		go func() { // while this goroutine keeps the main thread
+			defer close(done)
+			aside(do)
+		}()
+		<-done
+		return
+	}
+	do() // never unlocked: the thread ends with the goroutine
+}
+
+// view gives this thread, and what it starts, a file system of its own, in which the
+// directories above some can be passed by everybody and have nothing else in them. It
+// ends with the last process that has it, and the rest of the machine does not see it.
+func view(hidden map[string][]string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	unix.Umask(0) // of this thread alone
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return os.NewSyscallError("mount", err)
+	}
+	for closed, dirs := range hidden {
+		if err := cover(closed, dirs); err != nil {
+			return fmt.Errorf("open a way through %s: %w", closed, err)
+		}
+	}
+	return nil
+}
+
+// cover lays an empty directory over a closed one and brings some of what is below
+// back to where it was.
+func cover(closed string, dirs []string) error {
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	var open []*os.File
+	defer func() {
+		for _, f := range open {
+			_ = f.Close()
+		}
+	}()
+	for _, dir := range dirs {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return os.NewSyscallError("open", err)
+		}
+		open = append(open, os.NewFile(uintptr(fd), dir)) // #nosec G115 -- a descriptor
+	}
+	if err := unix.Mount("sluice", closed, "tmpfs", viewFlags|unix.MS_NOEXEC, "mode=0711,size=64k,nr_inodes=256"); err != nil {
+		return os.NewSyscallError("mount", err)
+	}
+	for i, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o711); err != nil { // #nosec G301 -- what this is for
+			return err
+		}
+		from := fmt.Sprintf("/proc/thread-self/fd/%d", open[i].Fd())
+		if err := unix.Mount(from, dir, "", unix.MS_BIND, ""); err != nil {
+			return os.NewSyscallError("mount", err)
+		}
+	}
+	return nil
+}
+
+// canView tries whether this process may make views.
+func canView() error {
+	tried := make(chan error, 1)
+	go aside(func() { tried <- view(nil) })
+	if err := <-tried; err != nil {
+		return errors.Join(errors.New("this process may not mount over it"), err)
+	}
+	return nil
+}

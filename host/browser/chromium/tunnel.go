@@ -1,0 +1,376 @@
+package chromium
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/host/network"
+)
+
+// connect serves CONNECT. The server is connected to before the browser is told of it,
+// and gets its first byte once what the tunnel begins with was read.
+func (g *Gate) connect(b *bound, w http.ResponseWriter, r *http.Request) {
+	to, ok := authority(r.RequestURI)
+	if !ok || r.ContentLength != 0 {
+		malformed(w)
+		return
+	}
+	w.Header().Set("Connection", "close") // unless it becomes a tunnel
+	if b.spent() {
+		g.refuse(b, w, to, VerdictBytes)
+		return
+	}
+	select {
+	case g.tunnels <- struct{}{}:
+		defer func() { <-g.tunnels }()
+	default:
+		g.refuse(b, w, to, VerdictTunnels)
+		return
+	}
+	server, err := b.dialer.Dial(r.Context(), to.host, to.port, schemes(to.port)...)
+	if err != nil {
+		if v := verdictOf(err); v != "" {
+			g.refuse(b, w, to, v)
+			return
+		}
+		g.count.allowed.Add(1)
+		unreachable(w)
+		return
+	}
+	defer server.Close()
+	g.count.allowed.Add(1)
+	browser, early, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer browser.Close()
+	began := make([]byte, early.Reader.Buffered())
+	if _, err := io.ReadFull(early, began); err != nil {
+		return
+	}
+	t := &tunnel{gate: g, bound: b, to: to, browser: browser, server: server, early: began}
+	t.run()
+}
+
+// schemes are those that a tunnel to a port may be for, the likelier one first:
+// the browser has a tunnel for https, wss and ws.
+func schemes(port uint16) []string {
+	if port == 80 {
+		return []string{"http", "https"}
+	}
+	return []string{"https", "http"}
+}
+
+// authority reads HOST:PORT in its only form.
+func authority(s string) (place, bool) {
+	host, text, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsAny(s, "/?#@\\") {
+		return place{}, false
+	}
+	if strings.HasPrefix(s, "[") {
+		host = "[" + host + "]"
+	}
+	port, ok := portOf(text)
+	if !ok {
+		return place{}, false
+	}
+	host, err = network.CanonicalHost(host)
+	if err != nil {
+		host = ""
+	}
+	return place{host, port}, true
+}
+
+// A tunnel is one that may be.
+type tunnel struct {
+	gate            *Gate
+	bound           *bound
+	to              place
+	browser, server net.Conn
+	early           []byte // what the browser sent before it was told to
+
+	once sync.Once
+	idle *time.Timer
+}
+
+// end cuts both sides off.
+func (t *tunnel) end() {
+	t.once.Do(func() {
+		_ = t.browser.Close()
+		_ = t.server.Close()
+	})
+}
+
+// run returns when the tunnel is over.
+func (t *tunnel) run() {
+	limits := t.gate.o.Limits
+	defer t.end()
+	defer context.AfterFunc(t.bound.life, t.end)()
+	t.idle = time.AfterFunc(limits.Dial, t.end)
+	defer t.idle.Stop()
+	if _, err := io.WriteString(t.browser, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	first := t.early
+	ready := true
+	if !t.gate.o.AnyServerName {
+		first, ready = t.begin()
+	}
+	if !ready || !t.pass(len(first)) {
+		return
+	}
+	if _, err := t.server.Write(first); err != nil {
+		return
+	}
+	t.relay()
+}
+
+// begin reads what the tunnel begins with, and, for a WebSocket, waits for the
+// server's consent. first is still to be sent.
+func (t *tunnel) begin() (first []byte, ok bool) {
+	_, noTLS := t.bound.policy.Match("https", t.to.host, t.to.port)
+	_, noPlain := t.bound.policy.Match("http", t.to.host, t.to.port)
+	o := &preamble{from: t.browser, seen: t.early}
+	denial := o.read(t.to, noTLS == "", noPlain == "")
+	switch {
+	case denial != "":
+		t.gate.denied(t.bound, t.to.host, t.to.port, denial)
+		return nil, false
+	case o.err != nil:
+		return nil, false
+	case o.secure:
+		return o.seen, true
+	}
+	return nil, t.upgrade(o.seen)
+}
+
+// upgrade sends the request for a WebSocket and passes the answer on. Unless the
+// server consents, the answer is all that passes: what a browser sends after it
+// would be a request that nobody judged.
+func (t *tunnel) upgrade(request []byte) bool {
+	if _, err := t.server.Write(request); err != nil || !t.pass(len(request)) {
+		return false
+	}
+	const consent = "HTTP/1.1 101 "
+	status := make([]byte, len(consent))
+	if _, err := io.ReadFull(t.server, status); err != nil {
+		return false
+	}
+	if _, err := t.browser.Write(status); err != nil || !t.pass(len(status)) {
+		return false
+	}
+	if string(status) == consent {
+		return true
+	}
+	t.copy(t.browser, t.server)
+	return false
+}
+
+// relay passes both directions on until both have ended, half by half.
+func (t *tunnel) relay() {
+	var up sync.WaitGroup
+	up.Go(func() { t.copy(t.server, t.browser) })
+	t.copy(t.browser, t.server)
+	up.Wait()
+}
+
+// copy passes one direction on, and its end. A failure ends both.
+func (t *tunnel) copy(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if !t.pass(n) {
+				t.gate.denied(t.bound, t.to.host, t.to.port, VerdictBytes)
+				t.end()
+				return
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				t.end()
+				return
+			}
+		}
+		if err == io.EOF {
+			if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				return
+			}
+		}
+		if err != nil {
+			t.end()
+			return
+		}
+	}
+}
+
+// pass counts bytes and puts off the end of an idle tunnel.
+func (t *tunnel) pass(n int) bool {
+	t.idle.Reset(t.gate.o.Limits.Idle)
+	return t.bound.take(n)
+}
+
+// mostPreamble is how long a ClientHello or the request for a WebSocket may be.
+const mostPreamble = 64 << 10
+
+var errPreamble = errors.New("a tunnel begins with too much")
+
+// An preamble reads what a tunnel begins with and keeps it.
+type preamble struct {
+	from   io.Reader
+	seen   []byte
+	at     int   // of seen
+	secure bool  // it is TLS
+	err    error // of from
+}
+
+// Read implements io.Reader: what was seen, then more.
+func (o *preamble) Read(p []byte) (int, error) {
+	if o.at < len(o.seen) {
+		n := copy(p, o.seen[o.at:])
+		o.at += n
+		return n, nil
+	}
+	if len(o.seen) >= mostPreamble {
+		return 0, errPreamble
+	}
+	n, err := o.from.Read(p)
+	o.seen = append(o.seen, p[:n]...)
+	o.at += n
+	if err != nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// read returns the verdict if the tunnel may not go on: it is neither TLS for its
+// host nor a WebSocket to it, or the policy has the host by the other scheme.
+// What fails for another reason is in err.
+func (o *preamble) read(to place, mayTLS, mayPlain bool) (verdict string) {
+	var first [1]byte
+	if _, err := io.ReadFull(o, first[:]); err != nil {
+		return ""
+	}
+	o.at = 0
+	const handshake = 22 // a record of TLS
+	o.secure = first[0] == handshake
+	switch {
+	case o.secure && !mayTLS, !o.secure && !mayPlain:
+		return "scheme_denied"
+	case o.secure:
+		return o.serverName(to.host)
+	}
+	return o.webSocket(to)
+}
+
+// serverName holds the name in a ClientHello against the host, in however many
+// pieces it comes. An address has no name; with one it is another host. Of an
+// encrypted ClientHello only the outer name is seen, so only a server that
+// presents itself as the host can be reached with it.
+func (o *preamble) serverName(host string) string {
+	var hello *tls.ClientHelloInfo
+	read := errors.New("read")
+	_ = tls.Server(readOnly{o}, &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			hello = h
+			return nil, read
+		},
+	}).Handshake() // it fails in any case
+	switch {
+	case hello == nil && o.err != nil:
+		return ""
+	case hello == nil:
+		return VerdictServerName // unread is not allowed
+	}
+	want := host
+	if _, err := netip.ParseAddr(host); err == nil {
+		want = ""
+	}
+	if got := hello.ServerName; got != want {
+		if canonical, err := network.CanonicalHost(got); err != nil || canonical != want {
+			return VerdictServerName
+		}
+	}
+	return ""
+}
+
+// webSocket reads the head of the only request that passes unencrypted: one for
+// a WebSocket, to the host of the tunnel, in a form that all servers read alike.
+func (o *preamble) webSocket(to place) string {
+	end := -1
+	for piece := make([]byte, 4096); end < 0; end = bytes.Index(o.seen, []byte("\r\n\r\n")) {
+		if o.at = len(o.seen); !looksPlain(o.seen) {
+			return VerdictProtocol
+		}
+		if _, err := o.Read(piece); err == errPreamble {
+			return VerdictProtocol
+		} else if err != nil {
+			return ""
+		}
+	}
+	lines := textproto.NewReader(bufio.NewReader(bytes.NewReader(o.seen)))
+	request, err := lines.ReadLine()
+	if err != nil || end+4 != len(o.seen) || !looksPlain(o.seen) {
+		return VerdictProtocol
+	}
+	h, err := lines.ReadMIMEHeader()
+	parts := strings.Split(request, " ")
+	switch {
+	case err != nil, len(parts) != 3, parts[0] != http.MethodGet, !strings.HasPrefix(parts[1], "/"), parts[2] != "HTTP/1.1",
+		len(h["Host"]) != 1, !strings.EqualFold(strings.Join(h["Upgrade"], ","), "websocket"),
+		h["Content-Length"] != nil, h["Transfer-Encoding"] != nil:
+		return VerdictProtocol
+	}
+	if !sameHost(h["Host"][0], to) {
+		return VerdictServerName
+	}
+	return ""
+}
+
+// looksPlain reports whether a head begins as a request does, has no line end
+// but CR LF, and no line that goes on in the next one.
+func looksPlain(head []byte) bool {
+	const begins = http.MethodGet + " "
+	n := min(len(head), len(begins))
+	return string(head[:n]) == begins[:n] &&
+		bytes.Count(head, []byte("\n")) == bytes.Count(head, []byte("\r\n")) &&
+		bytes.Count(bytes.TrimSuffix(head, []byte("\r")), []byte("\r")) == bytes.Count(head, []byte("\r\n")) &&
+		bytes.IndexByte(head, 0) < 0 && !bytes.Contains(head, []byte("\n ")) && !bytes.Contains(head, []byte("\n\t"))
+}
+
+// sameHost reports whether a Host header names the place, in letters that every
+// server reads.
+func sameHost(header string, to place) bool {
+	if strings.ContainsFunc(header, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return false
+	}
+	named, ok := authority(header)
+	if !ok {
+		named, ok = authority(header + ":" + strconv.Itoa(80))
+	}
+	return ok && named == to
+}
+
+// readOnly is a connection to which nothing is ever written.
+type readOnly struct{ r io.Reader }
+
+func (c readOnly) Read(p []byte) (int, error)       { return c.r.Read(p) }
+func (c readOnly) Write(p []byte) (int, error)      { return len(p), nil }
+func (c readOnly) Close() error                     { return nil }
+func (c readOnly) LocalAddr() net.Addr              { return nil }
+func (c readOnly) RemoteAddr() net.Addr             { return nil }
+func (c readOnly) SetDeadline(time.Time) error      { return nil }
+func (c readOnly) SetReadDeadline(time.Time) error  { return nil }
+func (c readOnly) SetWriteDeadline(time.Time) error { return nil }

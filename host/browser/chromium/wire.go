@@ -1,0 +1,166 @@
+package chromium
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/browser"
+	jsonv2 "github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// A wire is the way to a browser: the two pipes that it inherits, and a count of
+// what came over them that the library does not know.
+type wire struct {
+	*chromedp.PipeConn
+	files       []*os.File // the browser's ends, until it has them
+	undecodable atomic.Int64
+
+	mu    sync.Mutex // guards known
+	known map[cdproto.MethodType]bool
+}
+
+// newWire gives the command the browser's ends, as its descriptors 3 and 4.
+func newWire(cmd *exec.Cmd) (*wire, error) {
+	commandsR, commandsW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	answersR, answersW, err := os.Pipe()
+	if err != nil {
+		_, _ = commandsR.Close(), commandsW.Close()
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{commandsR, answersW}
+	return &wire{
+		PipeConn: chromedp.NewPipeConn(&bounded{ReadCloser: answersR}, commandsW),
+		files:    cmd.ExtraFiles,
+		known:    map[cdproto.MethodType]bool{},
+	}, nil
+}
+
+// handed closes the browser's ends here: it has its own by now, or never will.
+func (w *wire) handed() {
+	for _, f := range w.files {
+		_ = f.Close()
+	}
+	w.files = nil
+}
+
+// Read is the transport's, and counts.
+func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
+	err := w.PipeConn.Read(ctx, m)
+	if err == nil && m.Method != "" && !w.knows(m) {
+		w.undecodable.Add(1)
+	}
+	return err
+}
+
+// superseded are events that browsers still send beside those that took their place,
+// and that the library has left out: nobody here misses them.
+var superseded = map[cdproto.MethodType]bool{
+	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true, // Page.frameRequestedNavigation
+	"Page.downloadWillBegin": true, "Page.downloadProgress": true, // those of the Browser domain
+}
+
+// knows reports whether the library has an event of this name, or has left it out.
+// What it knows and cannot read, it complains about: see complain.
+func (w *wire) knows(m *cdproto.Message) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known, seen := w.known[m.Method]
+	if !seen && len(w.known) < 4096 {
+		_, err := cdproto.UnmarshalMessage(&cdproto.Message{Method: m.Method, Params: []byte("{}")}, chromedp.DefaultUnmarshalOptions)
+		known = err == nil || superseded[m.Method]
+		w.known[m.Method] = known
+	}
+	return known
+}
+
+// complain is what the library calls with its troubles.
+func (w *wire) complain(format string, args ...any) {
+	if strings.Contains(format, "could not unmarshal event") {
+		w.undecodable.Add(1)
+	}
+}
+
+// quit asks the browser to end by itself. The library keeps this command for its
+// own way of closing, which can hang. The answer has a number that nobody waits for.
+func (w *wire) quit(ctx context.Context) error {
+	return w.Write(ctx, &cdproto.Message{ID: math.MaxInt32, Method: browser.CommandClose, Params: []byte("{}")})
+}
+
+// messageBytes is how long a message may be; pictures of 25 Mpx fit.
+const messageBytes = 128 << 20
+
+var errMessage = errors.New("the browser sent a message that is too long")
+
+// bounded ends a stream of messages, each closed by a zero byte, at one that is too
+// long.
+type bounded struct {
+	io.ReadCloser
+	since int // bytes since the last zero byte
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if i := bytes.LastIndexByte(p[:n], 0); i >= 0 {
+		b.since = n - i - 1
+	} else {
+		b.since += n
+	}
+	if b.since > messageBytes {
+		return 0, errMessage
+	}
+	return n, err
+}
+
+// attached gives the library the wire to a browser that it did not start. So all of
+// its tabs are equal: none takes the browser with it.
+type attached struct{ wire *wire }
+
+// Attaches is [chromedp.Attacher].
+func (attached) Attaches() bool { return true }
+
+// Allocate is [chromedp.Allocator].
+func (a attached) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
+	return chromedp.NewBrowserTransport(ctx, a.wire, opts...)
+}
+
+// Wait is [chromedp.Allocator]; there is nothing to wait for.
+func (attached) Wait() {}
+
+// told counts the commands whose answers nobody waits for, above all numbers that
+// the library gives.
+var told atomic.Int64
+
+const toldFrom = 1 << 30
+
+// tell sends a command and leaves its answer to nobody. A command that is sent after
+// it returned comes after it. The library has only calls that wait, and a pointer's
+// move is answered a frame late.
+func (w *wire) tell(ctx context.Context, session target.SessionID, method string, params any) error {
+	buf, err := jsonv2.Marshal(params, chromedp.DefaultMarshalOptions)
+	if err != nil {
+		return err
+	}
+	m := &cdproto.Message{ID: toldFrom + told.Add(1)%(toldFrom/2), SessionID: session, Method: cdproto.MethodType(method), Params: buf}
+	written := make(chan error, 1)
+	go func() { written <- w.Write(ctx, m) }() // which blocks while a stopped browser's pipe is full
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

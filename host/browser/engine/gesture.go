@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// dragSteps are the moves of a drag. Pages that sort, and the browser's own drag and
+// drop, want more than one to begin, and one more over the end.
+const dragSteps = 8
+
+// dragSend presses on the target, moves and releases.
+func dragSend(a *act) (page.Delivery, error) {
+	from, to, err := dragEnds(a)
+	if err != nil || a.blocked != "" {
+		return page.Delivery{Trusted: -1}, err
+	}
+	path := []page.Point{from}
+	for i := 1; i <= dragSteps; i++ {
+		part := float64(i) / dragSteps
+		path = append(path, page.Point{X: from.X + (to.X-from.X)*part, Y: from.Y + (to.Y-from.Y)*part})
+	}
+	a.point = from
+	a.details["dropped_at"] = to
+	return a.delivered(a.tab.Drag(a.ctx, append(path, to)))
+}
+
+// dragEnds is where a drag begins and where it ends, looked at just before it: both have
+// to be in sight at once, and where the end is not, it is scrolled to.
+func dragEnds(a *act) (from, to page.Point, err error) {
+	by := a.req.Drag.By
+	for scrolled := false; ; scrolled = true {
+		var end *page.Node
+		if by == nil {
+			if end, err = dropPlace(a); err != nil || a.blocked != "" {
+				return from, to, err
+			}
+		}
+		r, err := a.tab.Ready(a.ctx, a.found.Node.Ref, a.aim())
+		if a.blocked = r.Fault; err != nil || r.Fault != "" {
+			return from, to, err
+		}
+		switch {
+		case by != nil:
+			return r.Point, page.Point{X: r.Point.X + by.X, Y: r.Point.Y + by.Y}, nil
+		case end.InView:
+			return r.Point, end.Bounds.Center(), nil
+		case scrolled:
+			a.blocked = "drop_outside_viewport"
+			return from, to, nil
+		}
+		if err := a.tab.ScrollTo(a.ctx, end.Ref, page.Middle, page.Center); err != nil {
+			return from, to, err
+		}
+	}
+}
+
+// dropPlace is the element that the target is dropped on; a.blocked says why there is
+// none.
+func dropPlace(a *act) (*page.Node, error) {
+	for from := a.now(); ; {
+		l, err := a.look([]*Target{a.req.Target, a.req.Drag.To}, nil, a.node())
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
+			if miss == nil {
+				return found.Node, nil
+			}
+			a.blocked = "no_drop_target"
+			return nil, nil
+		}
+		if a.now()-from > maxOpening { // a page that does not answer
+			a.blocked = "drop_unread"
+			return nil, nil
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// scrolling is how far a scroll came.
+type scrolling struct {
+	steps     int
+	unchanged bool // the last step moved nothing
+}
+
+// scrollSend brings the target into view, or moves the page one step.
+func scrollSend(a *act) (page.Delivery, error) {
+	w, _ := a.work.(scrolling)
+	defer func() { a.work = w }()
+	if a.req.Target == nil {
+		dx, dy := direction(a.req.Scroll)
+		moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), dx, dy)
+		w.steps++
+		w.unchanged = err == nil && moved == page.Point{}
+		d.Trusted = -1
+		return d, err
+	}
+	all := page.Delivery{Trusted: -1}
+	for a.found == nil && w.steps < max(a.req.Scroll.Max, 1) {
+		more, err := scrollOn(a, &w, &all)
+		if err != nil || !more {
+			return all, err
+		}
+	}
+	if a.found == nil {
+		return all, nil
+	}
+	err := a.tab.ScrollTo(a.ctx, a.node(), page.Middle, page.Center)
+	w.steps++
+	all.Sent = all.Sent || err == nil || !unsent(err)
+	return all, err
+}
+
+// scrollOn moves what may hold the target, and looks for it there: rows that are
+// made when they come into view have no element before. false: the end is reached.
+func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
+	_, dy := direction(a.req.Scroll)
+	if dy == 0 {
+		dy = amount(a.req.Scroll)
+	}
+	before := a.proof.digests()
+	moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), 0, dy)
+	w.steps++
+	all.Sent = all.Sent || d.Sent
+	if err != nil {
+		return false, err
+	}
+	came := a.now()
+	for tries := 0; tries < 3 || waitForGrowth(a, moved, came, before); tries++ { // a row may need a moment to be made
+		l, err := a.look([]*Target{a.req.Target, a.req.Scroll.Within}, []*Predicate{a.delta})
+		if err != nil {
+			return false, err
+		}
+		if l != nil {
+			a.proof.seen(l)
+			if a.find(l) == nil {
+				return true, nil
+			}
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return false, err
+		}
+	}
+	w.unchanged = moved == page.Point{} && before == a.proof.digests()
+	return !w.unchanged, nil
+}
+
+// maxGrowing is how long a list that is scrolled to its end is given to grow.
+const maxGrowing = 3 * time.Second
+
+// waitForGrowth reports whether a list that did not move may still become longer: it asks its
+// server once its end is seen. One that did is scrolled on.
+func waitForGrowth(a *act, moved page.Point, came time.Duration, before page.Digests) bool {
+	return moved == page.Point{} && before == a.proof.digests() && a.now()-came < maxGrowing
+}
+
+// scrollBox is the element that is scrolled; "" is the page.
+func scrollBox(a *act) page.Ref {
+	if a.req.Scroll.Within == nil || a.before == nil {
+		return ""
+	}
+	if f, _ := a.before.Resolve(a.opt.Identity, a.req.Scroll.Within, ResolveOptions{}); f != nil {
+		return f.Node.Ref
+	}
+	return ""
+}
+
+func amount(s ScrollArgs) float64 {
+	if s.Amount == 0 {
+		return 0.7
+	}
+	return s.Amount
+}
+
+func direction(s ScrollArgs) (dx, dy float64) {
+	switch s.Direction {
+	case "up":
+		return 0, -amount(s)
+	case "down":
+		return 0, amount(s)
+	case "left":
+		return -amount(s), 0
+	case "right":
+		return amount(s), 0
+	}
+	return 0, 0
+}
+
+func scrollTell(a *act) {
+	w, _ := a.work.(scrolling)
+	a.details["scrolls_performed"] = w.steps
+	a.details["in_viewport"] = a.res.Success && a.req.Target != nil
+	if n := a.current(); n != nil {
+		a.details["in_viewport"] = n.InView
+	}
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"container/list"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxResolved is the size of the table of resolved elements.
+const maxResolved = 256
+
+// An Identity hands out the element ids of one surface and remembers what they stand
+// for. An id is good while it is of the latest snapshot or among the 256 elements
+// that were resolved last. Its methods may be called from any goroutine.
+type Identity struct {
+	mu       sync.Mutex // guards all below
+	last     uint64
+	snapshot map[string]record
+	resolved map[string]*list.Element // of record, the most recently used in front
+	order    *list.List
+}
+
+// A record is one element of one document at one place.
+type record struct {
+	id       string
+	document string
+	ref      page.Ref
+	role     string
+	name     string
+	stable   string
+	ordinal  int
+	selector Selector
+}
+
+// NewIdentity is one that knows nothing.
+func NewIdentity() *Identity {
+	return &Identity{resolved: map[string]*list.Element{}, order: list.New()}
+}
+
+// Holds reports whether an id may still stand for an element of document; where it
+// does not the answer is STALE_REFERENCE without a look at the page.
+func (d *Identity) Holds(elementID, document string) bool {
+	r, ok := d.record(elementID)
+	return ok && r.document == document
+}
+
+// Ref is the node that an id stands for.
+func (d *Identity) Ref(elementID string) (page.Ref, bool) {
+	r, ok := d.record(elementID)
+	return r.ref, ok
+}
+
+// Forget makes every id stale.
+func (d *Identity) Forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.snapshot = nil
+	d.resolved = map[string]*list.Element{}
+	d.order.Init()
+}
+
+func (d *Identity) record(elementID string) (record, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e, ok := d.resolved[elementID]; ok {
+		d.order.MoveToFront(e)
+		return e.Value.(record), true
+	}
+	r, ok := d.snapshot[elementID]
+	return r, ok
+}
+
+// keep puts an element into the table of the resolved ones and returns its id.
+func (d *Identity) keep(l *Look, n *page.Node) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.named(recordOf(l, n))
+	if e, ok := d.resolved[r.id]; ok {
+		d.order.MoveToFront(e)
+		return r.id
+	}
+	d.resolved[r.id] = d.order.PushFront(r)
+	for d.order.Len() > maxResolved {
+		oldest := d.order.Back()
+		delete(d.resolved, d.order.Remove(oldest).(record).id)
+	}
+	return r.id
+}
+
+// renew replaces the ids of the snapshot before by those of these nodes, in order.
+func (d *Identity) renew(l *Look, nodes []*page.Node) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fresh, ids := make(map[string]record, len(nodes)), make([]string, len(nodes))
+	known := d.known()
+	for i, n := range nodes {
+		r := recordOf(l, n)
+		r = d.namedFrom(known, r)
+		fresh[r.id], ids[i] = r, r.id
+	}
+	d.snapshot = fresh
+	return ids
+}
+
+// known are the ids by what they stand for.
+func (d *Identity) known() map[record]string {
+	known := make(map[record]string, len(d.snapshot)+len(d.resolved))
+	for id, r := range d.snapshot {
+		known[r.key()] = id
+	}
+	for id, e := range d.resolved {
+		known[e.Value.(record).key()] = id
+	}
+	return known
+}
+
+// named gives r the id that the very same element has, or a new one: an element that
+// changed in any of its parts is another one.
+func (d *Identity) named(r record) record {
+	for id, e := range d.resolved {
+		if e.Value.(record).key() == r.key() {
+			r.id = id
+			return r
+		}
+	}
+	for id, s := range d.snapshot {
+		if s.key() == r.key() {
+			r.id = id
+			return r
+		}
+	}
+	return d.namedFrom(nil, r)
+}
+
+func (d *Identity) namedFrom(known map[record]string, r record) record {
+	if id, ok := known[r.key()]; ok {
+		r.id = id
+		return r
+	}
+	d.last++
+	r.id = "el_" + strconv.FormatUint(d.last, 36)
+	return r
+}
+
+// key is what identity compares.
+func (r record) key() record {
+	r.id, r.selector = "", Selector{}
+	return r
+}
+
+func recordOf(l *Look, n *page.Node) record {
+	return record{
+		document: l.Document, ref: n.Ref, role: n.Role, name: n.Name, stable: StableID(n), ordinal: n.Ordinal,
+		selector: selectorOf(n),
+	}
+}
+
+// same reports whether n is the element that r stands for.
+func (r record) same(l *Look, n *page.Node) bool { return recordOf(l, n).key() == r.key() }
+
+// alike reports whether n could stand in for r: same role, name and stable id.
+func (r record) alike(n *page.Node) bool {
+	return n.Role == r.role && n.Name == r.name && StableID(n) == r.stable
+}
+
+// StableID is what a developer called the element: its test attribute, its name, or an
+// id that does not look generated; "" for none. It is never made of text or position.
+func StableID(n *page.Node) string {
+	switch {
+	case n.TestID != "":
+		return n.TestID
+	case n.NameAtt != "":
+		return n.NameAtt
+	case n.ID != "" && !generated(n.ID):
+		return n.ID
+	}
+	return ""
+}
+
+// Ids that a program made up: long numbers, and the prefixes of frameworks.
+var (
+	longNumber = regexp.MustCompile(`[0-9]{5}`)
+	framework  = regexp.MustCompile(`^(?i:ember|ext-gen|yui_|react-|radix-|headlessui-|mui-|mat-|cdk-|ng-|__next|gwt-|isc_|chakra-|rc_|downshift-|aria-|j_id|ctl00|:?r[0-9a-z]*:|«r[0-9a-z]*»)`)
+	hashPart   = regexp.MustCompile(`[0-9a-zA-Z]+`)
+	hexOnly    = regexp.MustCompile(`^[0-9a-fA-F]+$`)
+)
+
+func generated(id string) bool {
+	if longNumber.MatchString(id) || framework.MatchString(id) {
+		return true
+	}
+	for _, part := range hashPart.FindAllString(id, -1) {
+		if hashLike(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// hashLike reports a run that no person would type: eight or more hexadecimal
+// digits, or ten or more letters, with digits and letters changing at least four
+// times.
+func hashLike(part string) bool {
+	digits, turns := 0, 0
+	for i := range len(part) {
+		if isDigit(part[i]) {
+			digits++
+		}
+		if i > 0 && isDigit(part[i]) != isDigit(part[i-1]) {
+			turns++
+		}
+	}
+	if digits == 0 || digits == len(part) {
+		return false
+	}
+	return len(part) >= 8 && hexOnly.MatchString(part) && turns >= 2 || len(part) >= 10 && turns >= 4
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// selectorOf describes n so that it can be found again, best description first.
+func selectorOf(n *page.Node) Selector {
+	s := page.Selector{}
+	switch {
+	case n.TestID != "":
+		s.TestID = n.TestID
+	case n.NameAtt != "":
+		s.CSS = n.Tag + `[name="` + cssQuote(n.NameAtt) + `"]`
+	case n.ID != "" && !generated(n.ID):
+		s.ID = n.ID
+	case n.Role != "" && n.Name != "":
+		s.Role, s.Name = n.Role, n.Name
+	case n.Label != "":
+		s.Label = n.Label
+	case n.Text != "":
+		s.Text = n.Text
+	case n.Role != "":
+		s.Role = n.Role
+	default:
+		s.CSS = n.Tag
+	}
+	return Selector{Selector: s}
+}
+
+// cssQuote escapes text for a string of CSS in double quotes.
+func cssQuote(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			b.WriteString(`\` + string("0123456789abcdef"[r>>4&15]) + string("0123456789abcdef"[r&15]) + " ")
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// Mask replaces what hide knows in all that a page wrote, before anything is decided
+// by it. Whether a predicate holds, and which element a target means, would
+// otherwise tell a guest a sealed value letter by letter once a page shows it. hide is
+// for texts; the scheme and host of an address stay, since others judge by them.
+func Mask(o *page.Observation, hide func(string) string) {
+	h := masker(hide)
+	h.texts(&o.Title)
+	h.address(&o.URL)
+	o.Frames = slices.Clone(o.Frames)
+	for i := range o.Frames {
+		h.texts(&o.Frames[i].Name, &o.Frames[i].ElementID)
+	}
+	for i := range o.Nodes {
+		h.node(&o.Nodes[i])
+	}
+	h.pieces(o.Nodes)
+}
+
+type masker func(string) string
+
+func (h masker) texts(texts ...*string) {
+	for _, t := range texts {
+		if *t != "" {
+			*t = h(*t)
+		}
+	}
+}
+
+// address hides what follows the host.
+func (h masker) address(url *string) {
+	from := 0
+	if _, rest, ok := strings.Cut(*url, "://"); ok {
+		from = len(*url) - len(rest)
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+			from += i
+		} else {
+			return
+		}
+	}
+	*url = (*url)[:from] + h((*url)[from:])
+}
+
+func (h masker) node(n *page.Node) {
+	h.texts(&n.ID, &n.TestID, &n.NameAtt, &n.Role, &n.Name, &n.AriaLabel, &n.Label, &n.Placeholder, &n.Description, &n.Text)
+	h.address(&n.URL)
+	n.Classes, n.Files = h.list(n.Classes), h.list(n.Files)
+	n.Options = slices.Clone(n.Options)
+	for i := range n.Options {
+		h.texts(&n.Options[i].ID, &n.Options[i].Label)
+	}
+	n.Attributes = maps.Clone(n.Attributes)
+	for name, value := range n.Attributes {
+		n.Attributes[name] = h(value)
+	}
+	n.State.RawValue, n.State.TextValue = h.value(n.State.RawValue), h.value(n.State.TextValue)
+	if s := n.State.Selected; s != nil {
+		o := *s
+		h.texts(&o.ID, &o.Label)
+		n.State.Selected = &o
+	}
+}
+
+func (h masker) list(texts []string) []string {
+	texts = slices.Clone(texts)
+	for i := range texts {
+		h.texts(&texts[i])
+	}
+	return texts
+}
+
+func (h masker) value(text *string) *string {
+	if text == nil {
+		return nil
+	}
+	v := *text
+	h.texts(&v)
+	return &v
+}
+
+// mostPieces bounds how many values are looked for in one list of texts.
+const mostPieces = 64
+
+// shortRun is how long a value may be, in bytes, that is looked for as a whole only:
+// a code that is shown one character a box.
+const shortRun = 16
+
+// Pieces finds values that a page spreads over several texts, one character an element
+// at the worst, and returns by index what stands for each text that has a part of one.
+// White space does not count.
+func Pieces(texts []string, hide func(string) string) map[int]string {
+	found := map[int]string{}
+	var all strings.Builder
+	starts := make([]int, 0, len(texts)+1)
+	squeezed := make([]string, len(texts))
+	for i, t := range texts {
+		squeezed[i] = Squeezed(t)
+		starts = append(starts, all.Len())
+		all.WriteString(squeezed[i])
+	}
+	starts = append(starts, all.Len())
+	s := all.String()
+	for range mostPieces {
+		from, to, handle := spread(s, hide)
+		if handle == "" {
+			break
+		}
+		first := slices.IndexFunc(starts[1:], func(end int) bool { return end > from })
+		for i := first; i < len(texts) && starts[i] < to && starts[first+1] < to; i++ { // one text is none that is spread
+			if starts[i+1] > from {
+				found[i] = handle
+			}
+		}
+		s = s[:from] + strings.Repeat("\x00", to-from) + s[to:]
+	}
+	shortPieces(squeezed, hide, found)
+	return found
+}
+
+// spread is where the first value lies in a text, and its handle; "" for none.
+func spread(s string, hide func(string) string) (from, to int, handle string) {
+	has := func(part string) bool { return hide(part) != part }
+	if !has(s) {
+		return 0, 0, ""
+	}
+	low, high := 0, len(s) // the shortest beginning that has one
+	for low < high {
+		if mid := (low + high) / 2; has(s[:mid]) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	to = low
+	low, high = 0, to-1 // and the shortest end of that
+	for low < high {
+		if mid := (low + high + 1) / 2; has(s[mid:to]) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low, to, hide(s[low:to])
+}
+
+// shortPieces looks for values that are short, in texts of one or two characters that
+// follow each other.
+func shortPieces(texts []string, hide func(string) string, found map[int]string) {
+	isShort := func(t string) bool { return utf8.RuneCountInString(t) <= 2 }
+	for i, t := range texts {
+		if t == "" || !isShort(t) {
+			continue
+		}
+		run := ""
+		for j := i; j < len(texts) && found[j] == "" && isShort(texts[j]) && len(run)+len(texts[j]) <= shortRun; j++ {
+			run += texts[j]
+			if handle := hide(run); j > i && handle != run {
+				for k := i; k <= j; k++ {
+					found[k] = handle
+				}
+				break
+			}
+		}
+	}
+}
+
+// Squeezed is a text without its white space.
+func Squeezed(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsSpace(c) || c == '\u200b' || c == '\u00ad' {
+			return -1
+		}
+		return c
+	}, text)
+}
+
+// pieces hides what is spread over the nodes of an observation: over the texts of
+// elements without others, over names, and over fields that stand beside each other.
+func (h masker) pieces(nodes []page.Node) {
+	around := map[page.Ref]bool{}
+	for i := range nodes {
+		around[nodes[i].Up] = true
+	}
+	for _, of := range []func(*page.Node) *string{
+		func(n *page.Node) *string {
+			if around[n.Ref] {
+				return nil
+			}
+			return &n.Text
+		},
+		func(n *page.Node) *string { return &n.Name },
+		func(n *page.Node) *string { return n.State.RawValue },
+		func(n *page.Node) *string { return n.State.TextValue },
+	} {
+		var texts []*string
+		var values []string
+		for i := range nodes {
+			if t := of(&nodes[i]); t != nil && *t != "" {
+				texts, values = append(texts, t), append(values, *t)
+			}
+		}
+		for i, handle := range Pieces(values, h) {
+			*texts[i] = handle
+		}
+	}
+	for i := range nodes { // and what the elements around them say
+		for _, t := range []*string{&nodes[i].Text, &nodes[i].Name} {
+			if s := Squeezed(*t); s != *t && h(s) != s {
+				*t = h(s)
+			}
+		}
+	}
+}

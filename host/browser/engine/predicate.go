@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// The four sources of verification.
+const (
+	FromElement    = "element_property"
+	FromValue      = "value_update"
+	FromNavigation = "navigation"
+	FromDiff       = "ui_state_diff"
+)
+
+// predicateSources are the kinds of predicates with their source.
+var predicateSources = map[string]string{
+	"text": FromElement, "value": FromValue, "text_value": FromValue,
+	"checked": FromElement, "expanded": FromElement, "enabled": FromElement, "focused": FromElement, "selected": FromElement,
+	"visible": FromElement, "exists": FromElement, "in_viewport": FromElement, "hovered": FromElement, "scrolled": FromElement,
+	"count": FromElement, "attribute": FromElement, "files": FromValue,
+	"url": FromNavigation, "title": FromNavigation, "navigation": FromNavigation,
+	"fingerprint": FromDiff, "any_change": FromDiff, "download": FromDiff, "tab": FromDiff,
+}
+
+// SourceOf is the verification source of a kind of predicate, or "".
+func SourceOf(kind string) string { return predicateSources[kind] }
+
+// Compare reports whether a text satisfies Op and Text. White space is collapsed, and
+// case counts for matches alone, which sees the text as it is: style sheets write in
+// capitals what the page does not. Addresses are compared as they are written.
+func (p *Predicate) Compare(have string) bool {
+	if p.Op == "matches" {
+		re := p.expression(p.Text)
+		return re != nil && re.MatchString(have)
+	}
+	want := p.Text
+	if p.Kind != "url" && p.Kind != "attribute" {
+		have, want = plain(have), plain(want)
+	}
+	switch p.Op {
+	case "equals":
+		return have == want
+	case "contains":
+		return strings.Contains(have, want)
+	case "prefix":
+		return strings.HasPrefix(have, want)
+	}
+	return false
+}
+
+// Named reports whether a file name satisfies NameMatches; an empty one takes all.
+func (p *Predicate) Named(name string) bool {
+	if p.NameMatches == "" {
+		return true
+	}
+	re := p.expression(p.NameMatches)
+	return re != nil && re.MatchString(name)
+}
+
+// expression is the compiled form, made by Parse; one that was not parsed is compiled
+// here, and nil if it is no expression.
+func (p *Predicate) expression(text string) *regexp.Regexp {
+	if p.re != nil {
+		return p.re
+	}
+	re, err := compile(text)
+	if err != nil {
+		return nil
+	}
+	return re
+}
+
+func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// Bounds of an expression. RE2 takes linear time in the text; what is left to
+// bound is how large a program a short text makes, as ((a{99}){99}) does.
+const (
+	maxExpression = 512
+	maxProgram    = 2000 // instructions
+)
+
+var errExpression = errors.New("expression is too large")
+
+// compile is the only way to an expression of a guest's.
+func compile(text string) (*regexp.Regexp, error) {
+	if len(text) > maxExpression {
+		return nil, errExpression
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if expressionSize(tree) > maxProgram {
+		return nil, errExpression
+	}
+	return regexp.Compile(text)
+}
+
+// expressionSize is about how many instructions an expression makes; it is computed before
+// any are.
+func expressionSize(e *syntax.Regexp) int {
+	n := 1 + len(e.Rune)/2
+	for _, sub := range e.Sub {
+		n += expressionSize(sub)
+		if n > maxProgram {
+			return n
+		}
+	}
+	if e.Op == syntax.OpRepeat {
+		n *= max(e.Max, e.Min, 1) + 1
+	}
+	return min(n, maxProgram+1)
+}

@@ -1,0 +1,322 @@
+package engine
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A Verb is a thing to do, as guests write it.
+type Verb string
+
+// The verbs. Fill is Type under another name.
+const (
+	Open       Verb = "open"
+	Navigate   Verb = "navigate"
+	Click      Verb = "click"
+	Type       Verb = "type"
+	Fill       Verb = "fill"
+	Clear      Verb = "clear"
+	Press      Verb = "press"
+	Select     Verb = "select"
+	Check      Verb = "check"
+	Adjust     Verb = "adjust"
+	Scroll     Verb = "scroll"
+	Hover      Verb = "hover"
+	Drag       Verb = "drag"
+	Upload     Verb = "upload"
+	Wait       Verb = "wait"
+	Expect     Verb = "expect"
+	Extract    Verb = "extract"
+	Snapshot   Verb = "snapshot"
+	Screenshot Verb = "screenshot"
+	Cookies    Verb = "cookies"
+	Mark       Verb = "mark"
+	Close      Verb = "close"
+)
+
+// A Request is one call, checked: every default is filled in and every number
+// clamped. The members of one verb are in the member of its name.
+type Request struct {
+	Verb Verb
+
+	Target *Target
+	Intent string
+	Expect *Predicate // nil: the verb's default, or deferred
+	Verify Settings
+	// Deadline covers all of the verb; Actionable the checks before a dispatch.
+	Deadline      time.Duration
+	Actionable    time.Duration
+	Idempotent    *bool
+	Declared      string
+	Tab           string
+	Rebind        bool
+	Force         bool
+	AllowPreexist bool
+	AcceptDialog  bool
+	DialogText    *string // for prompts; nil: what they propose
+	MaxRecovery   int     // 0 to 3
+	MaxRetryDepth int
+	Navigate      NavigateArgs
+	Click         ClickArgs
+	Drag          DragArgs
+	Type          TypeArgs
+	Press         PressArgs
+	Select        SelectArgs
+	Check         bool
+	Adjust        AdjustArgs
+	Scroll        ScrollArgs
+	Upload        []File
+	Wait          WaitArgs
+	ExpectArgs    ExpectArgs
+	Extract       []ExtractItem
+	Snapshot      SnapshotArgs
+	Screenshot    ScreenshotArgs
+	Cookies       CookiesArgs
+	Mark          MarkArgs
+	Open          OpenArgs
+}
+
+// A Target is an element, by the id of an earlier reply or by description; exactly
+// one of ElementID and Selector is set.
+type Target struct {
+	ElementID string    `json:"element_id,omitempty"`
+	Selector  *Selector `json:"selector,omitempty"`
+}
+
+// A Selector describes an element, and refines the description.
+type Selector struct {
+	page.Selector
+	Exact    *bool   `json:"exact,omitempty"` // nil: true for structured members, false for query
+	Contains string  `json:"contains,omitempty"`
+	Index    *int    `json:"index,omitempty"`
+	Within   *Target `json:"within,omitempty"`
+	Near     *Target `json:"near,omitempty"`
+	Frame    string  `json:"frame,omitempty"` // name or id of one
+}
+
+// Settings are those of a stabilisation, clamped.
+type Settings struct {
+	Window     time.Duration
+	Count      int
+	MaxRecheck int
+	Interval   time.Duration
+	Stale      time.Duration
+}
+
+// A Predicate is a condition on what a page shows, of depth at most 3 and with at most
+// 16 leaves. Kind is "all", "any" or "not" for those of Of.
+type Predicate struct {
+	Kind   string
+	Of     []Predicate
+	Target *Target
+
+	Op    string // equals, contains, matches, prefix, eq, gte or lte
+	Text  string // value, of text, attribute, url and title
+	Count int
+	// What is to be equal: exactly one is set where the kind has "equals".
+	Bool      *bool
+	String    *string
+	Number    *float64
+	Option    *page.Option
+	Tolerance float64
+
+	// Formatted: a text that is written in another way counts as equal, as of a field that
+	// formats what was typed.
+	Formatted bool
+
+	Attribute    string
+	Names        []string
+	SameDocument *bool
+	ChangedFrom  string
+	Kinds        []string
+	NameMatches  string
+
+	re *regexp.Regexp // of Text or NameMatches, made by Parse
+}
+
+// NavigateArgs: either URL or History.
+type NavigateArgs struct {
+	URL, History, Until string
+	Auth                *HTTPAuth // of a URL: for when its server asks for a login
+}
+
+// HTTPAuth answers a server that asks for a login by HTTP.
+type HTTPAuth struct{ Username, Password Value }
+
+// A Value is given as it is, or as a handle.
+type Value struct{ Plain, Sealed string }
+
+// ClickArgs of click.
+type ClickArgs struct {
+	Button    string
+	Count     int
+	Modifiers []string
+	Position  page.Point    // fractions of the box
+	Hold      time.Duration // between press and release
+}
+
+// DragArgs of drag: exactly one is set.
+type DragArgs struct {
+	To *Target     // the middle of which the target is dropped on
+	By *page.Point // CSS pixels from where it is
+}
+
+// TypeArgs of type, fill and clear. Sealed is a handle; Plain may be empty.
+type TypeArgs struct {
+	Plain  string
+	Sealed string
+	Keys   bool // mode keys
+	Clear  bool
+}
+
+// PressArgs of press.
+type PressArgs struct {
+	Chords []string // of keys, split at white space
+	Count  int
+}
+
+// SelectArgs: exactly one is set. Many is for a control of several choices: all of
+// them, and no other, are to be chosen; an empty list chooses none.
+type SelectArgs struct {
+	ID, Label *string
+	Index     *int
+	Many      []SelectArgs // nil: one
+}
+
+// AdjustArgs of adjust.
+type AdjustArgs struct {
+	Value       float64
+	Tolerance   float64
+	MaxAttempts int
+	Modes       []string // semantic, gesture, coordinate
+	WidenTo     *float64
+}
+
+// ScrollArgs of scroll; without a target Direction is set.
+type ScrollArgs struct {
+	Within    *Target
+	Direction string
+	Amount    float64
+	Max       int
+}
+
+// A File is one to upload: a path among the guest's mounts, or a stream handle.
+type File struct {
+	Path   string
+	Handle uint32
+	Name   string
+}
+
+// WaitArgs of wait.
+type WaitArgs struct {
+	For         string
+	Index       *int
+	Timeout     time.Duration
+	Attempts    int
+	Backoff     time.Duration
+	Change      string
+	Stability   time.Duration
+	Since       *int64
+	Fingerprint string
+}
+
+// ExpectArgs of expect; Timeout 0 is one run.
+type ExpectArgs struct {
+	ActionID string
+	Timeout  time.Duration
+}
+
+// An ExtractItem is one thing to read.
+type ExtractItem struct {
+	Name      string
+	Take      string
+	Target    *Target
+	Attribute string
+	All       bool
+	Columns   []string
+}
+
+// SnapshotArgs of snapshot.
+type SnapshotArgs struct {
+	Query    string
+	Exact    bool
+	Within   *Target
+	Limit    int
+	Include  []string
+	LogLines int
+	ActionID string
+}
+
+// ScreenshotArgs of screenshot.
+type ScreenshotArgs struct {
+	Format  string
+	Quality int
+	Full    bool
+}
+
+// CookiesArgs of cookies.
+type CookiesArgs struct{ Hosts, Names []string }
+
+// MarkArgs of mark.
+type MarkArgs struct {
+	Phase string
+	Done  bool
+}
+
+// OpenArgs of open.
+type OpenArgs struct {
+	Profile    string
+	Persistent bool
+	URL        string
+	Viewport   page.Viewport
+	Trace      bool
+	Establish  bool
+	Session    *Session
+}
+
+// A Session says how to find out whether somebody is signed in.
+type Session struct {
+	ProbeURL string
+	Expect   *Predicate // nil: no probe
+	Timeout  time.Duration
+	LoginURL string
+	Message  string
+	Owner    time.Duration
+}
+
+// DefaultSettings are those of a stabilisation for which nothing was set.
+var DefaultSettings = Settings{Window: time.Second, Count: 2, MaxRecheck: 3, Interval: 100 * time.Millisecond, Stale: 500 * time.Millisecond}
+
+// Clamped moves every setting to the nearest bound; one that is 0 becomes the default.
+// Proof after an action needs two matches at least.
+func (s Settings) Clamped(proof bool) Settings {
+	least := 1
+	if proof {
+		least = 2
+	}
+	d := DefaultSettings
+	return Settings{
+		Window:     clamp(or(s.Window, d.Window), 500*time.Millisecond, 1500*time.Millisecond),
+		Count:      clamp(or(s.Count, d.Count), least, 5),
+		MaxRecheck: clamp(or(s.MaxRecheck, d.MaxRecheck), 1, 10),
+		Interval:   clamp(or(s.Interval, d.Interval), 100*time.Millisecond, 200*time.Millisecond),
+		Stale:      clamp(or(s.Stale, d.Stale), 300*time.Millisecond, 800*time.Millisecond),
+	}
+}
+
+// Info are the settings as results echo them.
+func (s Settings) Info() SettingsInfo {
+	return SettingsInfo{s.Window.Milliseconds(), s.Count, s.MaxRecheck, s.Interval.Milliseconds(), s.Stale.Milliseconds()}
+}
+
+func clamp[T ~int | ~int64 | ~float64](v, least, most T) T { return min(max(v, least), most) }
+
+func or[T comparable](v, instead T) T {
+	var zero T
+	if v == zero {
+		return instead
+	}
+	return v
+}

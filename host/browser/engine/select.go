@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// A choice is an option to select, and what was selected before.
+type choice struct {
+	option   page.Option
+	index    int
+	previous *page.Option
+	native   bool
+	closed   bool  // a control that shows its options when it is opened
+	many     []int // the places of several; nil: one
+}
+
+// selectFits finds the option. A control without options is none; an option that is not
+// there yet may come.
+func selectFits(a *act, n *page.Node) *fault {
+	if a.req.Select.Many != nil {
+		return selectSeveral(a, n)
+	}
+	if n.Multiple && n.Tag == "select" {
+		return &fault{code: SemanticMismatch, stage: StageResolve}
+	}
+	c := choice{native: n.Tag == "select", previous: n.State.Selected}
+	if was, ok := a.work.(choice); ok {
+		c.previous = was.previous
+	}
+	if len(n.Options) == 0 {
+		if c.native || !n.Popup && n.Role != "combobox" {
+			return &fault{code: SemanticMismatch, stage: StageResolve}
+		}
+		c.closed, c.option = true, askedOption(a)
+		a.work = c
+		return nil
+	}
+	i := optionIn(a, n)
+	if i < 0 {
+		return &fault{code: ElementNotFound, detail: "no_such_option", stage: StageResolve}
+	}
+	if c.option, c.index = n.Options[i], i; c.option.Disabled {
+		return a.reject("disabled")
+	}
+	a.work = c
+	return nil
+}
+
+// selectSeveral finds the options of a control of many.
+func selectSeveral(a *act, n *page.Node) *fault {
+	if !n.Multiple || n.Tag != "select" && n.Role != "listbox" {
+		return &fault{code: SemanticMismatch, detail: "one_choice", stage: StageResolve}
+	}
+	c := choice{native: n.Tag == "select", many: []int{}}
+	for _, want := range a.req.Select.Many {
+		o := Choice(want, n)
+		if o == nil {
+			return &fault{code: ElementNotFound, detail: "no_such_option", stage: StageResolve}
+		}
+		if o.Disabled {
+			return a.reject("disabled")
+		}
+		c.many = append(c.many, slices.IndexFunc(n.Options, func(other page.Option) bool { return other == *o }))
+	}
+	a.work = c
+	return nil
+}
+
+// optionIn is the place of the one that is asked for, or -1.
+func optionIn(a *act, n *page.Node) int {
+	chosen := Choice(a.req.Select, n)
+	for i := range n.Options {
+		if chosen == &n.Options[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// askedOption is what the request says of the option.
+func askedOption(a *act) page.Option {
+	var o page.Option
+	if a.req.Select.ID != nil {
+		o.ID = *a.req.Select.ID
+	}
+	if a.req.Select.Label != nil {
+		o.Label = *a.req.Select.Label
+	}
+	return o
+}
+
+// selectSend sets a native control, and clicks the option of another one.
+func selectSend(a *act) (page.Delivery, error) {
+	c, _ := a.work.(choice)
+	if c.many != nil && !c.native {
+		return toggleOptions(a)
+	}
+	if c.many != nil {
+		return a.tab.Set(a.ctx, a.node(), page.Setting{Indices: c.many})
+	}
+	if c.native {
+		return a.tab.Set(a.ctx, a.node(), page.Setting{Index: &c.index})
+	}
+	if c.closed {
+		d, err := a.tab.Click(a.ctx, page.Click{At: a.point, Button: "left", Count: 1})
+		if err != nil {
+			return d, err
+		}
+		if c, err = openOptions(a); err != nil {
+			return d, err
+		}
+	}
+	d, err := clickOption(a, c.option.Ref, nil)
+	d.Sent = d.Sent || c.closed
+	return d, err
+}
+
+// clickOption clicks an option where it can be seen.
+func clickOption(a *act, ref page.Ref, modifiers []string) (page.Delivery, error) {
+	r, err := a.tab.Ready(a.ctx, ref, page.Center)
+	if err == nil && r.Fault == "outside_viewport" {
+		if err = a.tab.ScrollTo(a.ctx, ref, page.Middle, page.Center); err == nil {
+			r, err = a.tab.Ready(a.ctx, ref, page.Center)
+		}
+	}
+	if err != nil || r.Fault != "" {
+		a.blocked = r.Fault
+		return page.Delivery{Trusted: -1}, err
+	}
+	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Modifiers: modifiers})
+}
+
+// toggleOptions clicks the options of a page's own list until those that are wanted are
+// chosen, and no other. A list in which a click takes the others away wants Control.
+func toggleOptions(a *act) (page.Delivery, error) {
+	all := page.Delivery{Trusted: -1}
+	var modifiers []string
+	n, err := readOptions(a, nil)
+	for clicks := 0; err == nil && n != nil && clicks <= 2*len(n.Options); clicks++ {
+		i := slices.IndexFunc(n.Options, func(o page.Option) bool { return o.Selected != wantsOption(a, &o, n) })
+		if i < 0 {
+			break
+		}
+		d, failed := clickOption(a, n.Options[i].Ref, modifiers)
+		all.Sent = all.Sent || d.Sent
+		if failed != nil || a.blocked != "" {
+			return all, failed
+		}
+		was := n
+		if n, err = readOptions(a, was); n != nil && differences(was.Options, n.Options) > 1 {
+			modifiers = []string{"Control"}
+		}
+	}
+	return all, err
+}
+
+// readOptions is the list as it is, once it is otherwise than it was; nil if it does not
+// become so.
+func readOptions(a *act, was *page.Node) (*page.Node, error) {
+	for from := a.now(); a.now()-from <= maxOpening; {
+		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
+		if err != nil {
+			return nil, err
+		}
+		if l != nil {
+			if n := l.Node(a.node()); n != nil && (was == nil || differences(was.Options, n.Options) > 0) {
+				return n, nil
+			}
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// wantsOption reports whether an option is one of several that are asked for.
+func wantsOption(a *act, o *page.Option, n *page.Node) bool {
+	return slices.ContainsFunc(a.req.Select.Many, func(s SelectArgs) bool {
+		chosen := Choice(s, n)
+		return chosen != nil && *chosen == *o
+	})
+}
+
+// differences are how many options are chosen in one list and not in the other.
+func differences(was, is []page.Option) (n int) {
+	for i := range is {
+		if i < len(was) && was[i].Selected != is[i].Selected {
+			n++
+		}
+	}
+	return n
+}
+
+// maxOpening is how long a control is given to show its options.
+const maxOpening = time.Second
+
+// openOptions waits for the options of a control that was just opened.
+func openOptions(a *act) (choice, error) {
+	c, _ := a.work.(choice)
+	for from := a.now(); ; {
+		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
+		if err != nil {
+			return c, err
+		}
+		if l != nil {
+			if n := l.Node(a.node()); n != nil {
+				if i := optionIn(a, n); i >= 0 {
+					c.option, c.index, c.closed = n.Options[i], i, true
+					a.work = c
+					return c, nil
+				}
+			}
+		}
+		if a.now()-from > maxOpening {
+			return c, page.ErrKind
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return c, err
+		}
+	}
+}
+
+func selectTell(a *act) {
+	c, _ := a.work.(choice)
+	if c.many != nil {
+		tellSeveral(a)
+		return
+	}
+	a.details["previous"] = optionInfo(c.previous)
+	a.details["selected"] = optionInfo(nil)
+	if n := a.current(); n != nil {
+		a.details["selected"] = optionInfo(n.State.Selected)
+	}
+}
+
+// tellSeveral is what is chosen of several.
+func tellSeveral(a *act) {
+	chosen := []any{}
+	if n := a.current(); n != nil {
+		for i := range n.Options {
+			if n.Options[i].Selected {
+				chosen = append(chosen, optionInfo(&n.Options[i]))
+			}
+		}
+	}
+	a.details["selected"] = chosen
+}
+
+func optionInfo(o *page.Option) any {
+	if o == nil {
+		return nil
+	}
+	return map[string]string{"id": o.ID, "label": o.Label}
+}

@@ -1,0 +1,230 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/browser/engine"
+	"github.com/sluicehost/sluice/host/browser/fleet"
+)
+
+// establishment is the making of a session at a site, which the owner may have to sign
+// in for, and the watch over it. The session's mu guards it.
+type establishment struct {
+	s *Session
+	// unsettled holds from when a session is being made until there is one.
+	unsettled bool
+	watchdog  *fleet.Watchdog      // while a session is made
+	pauses    map[string]time.Time // why it stands still; zero: until that is over
+}
+
+// pause says why the watchdog stands still, or that it is no reason any more.
+// most bounds it, unless it is 0. The caller holds mu.
+func (e *establishment) pause(reason string, on bool, most time.Duration) {
+	if !on {
+		delete(e.pauses, reason)
+		if e.watchdog != nil {
+			e.watchdog.Resume(reason)
+		}
+		return
+	}
+	var until time.Time
+	if most > 0 {
+		until = time.Now().Add(most)
+	}
+	e.pauses[reason] = until
+	if e.watchdog != nil {
+		e.watchdog.Pause(reason, most)
+	}
+}
+
+// guard starts the watchdog of a session that is being made.
+func (e *establishment) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	e.watchdog = fleet.NewWatchdog(e.s.host.o.Watchdog, trip)
+	for reason, until := range e.pauses {
+		left := time.Duration(0)
+		if !until.IsZero() {
+			if left = time.Until(until); left <= 0 {
+				continue
+			}
+		}
+		e.watchdog.Pause(reason, left)
+	}
+	return e.watchdog
+}
+
+// unguard ends the watchdog.
+func (e *establishment) unguard() {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	if e.watchdog != nil {
+		e.watchdog.Stop()
+	}
+	e.watchdog = nil
+}
+
+// Assisted tells of assistance that is open, or with nil that it is over. While a
+// connector says that it goes on by itself, the watchdog waits with it, as long as
+// its own timeout and one deadline more.
+func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	on := a != nil && a.ProgressPosture == abi.PostureRunning && a.ResponseObligation == abi.ObligationNone
+	var most time.Duration
+	if on && a.TimeoutSeconds != nil && *a.TimeoutSeconds > 0 && *a.TimeoutSeconds < 1e9 {
+		most = time.Duration(*a.TimeoutSeconds*float64(time.Second)) + s.host.o.Watchdog
+	}
+	s.establishment.pause("assistance:"+id, on, most)
+}
+
+// flow is the session flow that a request asks for.
+func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
+	want := r.Open.Session
+	if want == nil || want.Expect == nil {
+		return fleet.Flow{}
+	}
+	f := fleet.Flow{
+		Message: want.Message, Timeout: want.Owner,
+		Mark: func(phase string) {
+			e.checkpoint(phase)
+			e.s.tracing.checkpointed(o, phase)
+		},
+		Probe: func(ctx context.Context) (bool, error) { return e.probeSession(ctx, o, want) },
+		Login: func(ctx context.Context) {
+			if want.LoginURL != "" {
+				_, err := e.s.load(ctx, o, want.LoginURL)
+				e.s.note("the page to sign in at was not loaded", err)
+			}
+		},
+	}
+	if f.Message == "" {
+		f.Message = e.s.name() + " session expired. Open the browser and sign in again, then continue."
+	}
+	if e.s.o.Interactive {
+		f.Ask = e.askOwner
+	}
+	return f
+}
+
+// probeSession loads the address of the probe and checks its condition with the
+// routine of stabilisation, within its time. A page that cannot be loaded is not live.
+func (e *establishment) probeSession(ctx context.Context, o *opened, want *engine.Session) (bool, error) {
+	limit, stop := context.WithTimeout(ctx, want.Timeout)
+	defer stop()
+	if want.ProbeURL != "" {
+		if _, err := e.s.load(limit, o, want.ProbeURL); err != nil {
+			e.s.note("the page of the session's probe was not loaded", err)
+		}
+	}
+	left := time.Until(deadlineOf(limit))
+	if left <= 0 || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	q := &engine.Request{Verb: engine.Expect, Expect: want.Expect, Verify: e.s.settings().Clamped(false), Deadline: left, ExpectArgs: engine.ExpectArgs{Timeout: left}}
+	result, refused := o.engine.Do(ctx, q)
+	if refused != nil {
+		return false, refused
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return succeeded(result)
+}
+
+func deadlineOf(ctx context.Context) time.Time {
+	at, _ := ctx.Deadline()
+	return at
+}
+
+// succeeded reads the success of a reply.
+func succeeded(result any) (bool, error) {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return false, err
+	}
+	var of struct {
+		Success bool `json:"success"`
+	}
+	err = json.Unmarshal(text, &of)
+	return of.Success, err
+}
+
+// askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
+// the run goes.
+func (e *establishment) askOwner(ctx context.Context, message string, timeout time.Duration) (string, error) {
+	<-e.s.page // given back before the owner is asked
+	defer func() { e.s.page <- struct{}{} }()
+	e.s.mu.Lock()
+	e.pause("ask", true, 0)
+	e.s.mu.Unlock()
+	defer func() {
+		e.s.mu.Lock()
+		e.pause("ask", false, 0)
+		e.s.mu.Unlock()
+	}()
+	id, _, err := e.s.back.Ask(ctx, message, timeout)
+	if errors.Is(err, ErrNotInteractive) {
+		return "", fleet.ErrNobody
+	}
+	if err != nil {
+		return "", err
+	}
+	return id, e.untilReleased(ctx)
+}
+
+// leaseEnds is how long the owner's lease may outlast the question it was for.
+const leaseEnds = 30 * time.Second
+
+// untilReleased waits for the end of the owner's lease.
+func (e *establishment) untilReleased(ctx context.Context) error {
+	for end := time.Now().Add(leaseEnds); e.s.owner.Load() && time.Now().Before(end); {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (e *establishment) checkpoint(phase string) {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	if e.watchdog != nil {
+		e.watchdog.Mark(phase)
+	}
+}
+
+// unestablished ends collection where there is no session; every other error
+// passes through.
+func (e *establishment) unestablished(err error) error {
+	var r *engine.Refusal
+	if errors.As(err, &r) && r.Code == "session_not_live" {
+		e.s.back.End(Failure{Code: r.Code, Message: e.s.name() + ": " + r.Message, Hint: "manual_action_required"})
+	}
+	return err
+}
+
+// tripped ends collection because nothing was heard for too long.
+func (e *establishment) tripped(silent time.Duration, last string) error {
+	name := e.s.o.Connector
+	if name == "" {
+		name = e.s.o.Connection
+	}
+	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
+	e.s.back.End(Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.submitted.Load()})
+	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
+}
+
+// settled says whether a session that the run needs has come about.
+func (e *establishment) settled(is bool) {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	e.unsettled = !is
+}

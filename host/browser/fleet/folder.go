@@ -1,0 +1,236 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/sluicehost/sluice/host/browser/engine"
+)
+
+// MaxName is how long the name of a profile may be, in bytes.
+const MaxName = 64
+
+// CheckName refuses what is no name of a profile; nil when it is one.
+func CheckName(name string) *engine.Refusal {
+	for i := range len(name) {
+		if c := name[i]; !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return badName()
+		}
+	}
+	if name == "" || len(name) > MaxName {
+		return badName()
+	}
+	return nil
+}
+
+func badName() *engine.Refusal {
+	return &engine.Refusal{Code: "profile_name_invalid", Verb: engine.Open, Message: "profile name required, must be [A-Za-z0-9_-]+"}
+}
+
+// Name is the first of the names that is one: of the request, of the owner's setting,
+// of the manifest, and the id of the connection. It is not rewritten to fit.
+func Name(request, setting, manifest, connection string) string {
+	for _, name := range []string{request, setting, manifest} {
+		if name != "" {
+			return name
+		}
+	}
+	return connection
+}
+
+// isElement reports whether a text is the name of one entry of a directory that
+// is none of ours, which begin with a dot.
+func isElement(s string) bool {
+	return s != "" && s[0] != '.' && filepath.IsLocal(s) && !strings.ContainsAny(s, "/\\\x00") && len(s) <= 200
+}
+
+// temporary holds the directories of profiles that end with their browser.
+const temporary = ".temporary"
+
+// Folders are the directories of profiles below one root:
+//
+//	<connection>/<name>        a profile, mode 0700, of the connection's uid
+//	<connection>/.copy-<name>  what it was when it opened last, where that is cheap
+//	<connection>/.lock-<name>  its lock, which the browser cannot reach
+//	<connection>/.uid          the uid of the connection
+//	.temporary/<random>        a profile that is removed with its browser
+//
+// Every path is resolved below the root. The directories above a profile can be
+// passed by everybody and listed by the host alone, since the browser has a uid of
+// its own.
+type folders struct {
+	path string
+	root *os.Root
+	// chown gives a directory to a uid; nothing when the host is not root.
+	chown bool
+	// naming is held from the look at a connection's names to the making of one.
+	naming sync.Mutex
+}
+
+func openFolders(path string) (*folders, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o711); err != nil { // #nosec G301 -- browsers of other uids pass through it
+		return nil, fmt.Errorf("make the directory of profiles: %w", err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of profiles: %w", err)
+	}
+	f := &folders{path: path, root: root, chown: os.Geteuid() == 0}
+	if err := errors.Join(f.passable(), root.Chmod(".", 0o711), f.parent(temporary)); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return f, nil
+}
+
+// passable lets browsers of other uids pass through the directory above, which is
+// the host's data directory: they can still list nothing of it, and what lies in
+// it is private by itself.
+func (f *folders) passable() error {
+	above := filepath.Dir(f.path)
+	fi, err := os.Stat(above)
+	if err != nil || !f.chown || fi.Mode().Perm()&0o011 == 0o011 {
+		return err
+	}
+	return os.Chmod(above, fi.Mode().Perm()|0o011) // #nosec G302 -- as it says
+}
+
+// parent makes a directory above profiles. One that is there is kept, if it is a
+// directory.
+func (f *folders) parent(name string) error {
+	err := f.root.Mkdir(name, 0o711)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make a directory of profiles: %w", err)
+	}
+	fi, err := f.root.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case !fi.IsDir():
+		return fmt.Errorf("make a directory of profiles: %w", fs.ErrExist)
+	}
+	return f.root.Chmod(name, 0o711) // whatever the umask was
+}
+
+// connection makes the directory of a connection.
+func (f *folders) connection(id string) error {
+	if !isElement(id) {
+		return fmt.Errorf("make a directory of profiles: %w", fs.ErrInvalid)
+	}
+	return f.parent(id)
+}
+
+// persistent makes the directory of a profile and returns its path. The caller
+// holds its lock. Another name of the connection that differs in case only is
+// refused.
+func (f *folders) persistent(connection, name string, uid int) (string, error) {
+	if r := CheckName(name); r != nil {
+		return "", r
+	}
+	f.naming.Lock()
+	defer f.naming.Unlock()
+	if err := f.sameFolded(connection, name); err != nil {
+		return "", err
+	}
+	return f.private(filepath.Join(connection, name), uid)
+}
+
+// sameFolded refuses a name of which another spelling exists. A connection without
+// a directory has none.
+func (f *folders) sameFolded(connection, name string) error {
+	if !isElement(connection) {
+		return fmt.Errorf("look for profiles: %w", fs.ErrInvalid)
+	}
+	entries, err := fs.ReadDir(f.root.FS(), connection)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look for profiles: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != name && strings.EqualFold(e.Name(), name) {
+			r := badName()
+			r.Message = "a profile whose name differs in case only exists already"
+			return r
+		}
+	}
+	return nil
+}
+
+// private makes a directory for one uid alone. One that is there keeps its owner: the
+// driver gives it, and what is in it, to whom the browser runs as.
+func (f *folders) private(name string, uid int) (string, error) {
+	made := f.root.Mkdir(name, 0o700)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return "", fmt.Errorf("make a profile: %w", made)
+	}
+	fi, err := f.root.Lstat(name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("make a profile: %w", err)
+	case !fi.IsDir():
+		return "", fmt.Errorf("make a profile: it is no directory")
+	}
+	if err := f.root.Chmod(name, 0o700); err != nil {
+		return "", fmt.Errorf("make a profile private: %w", err)
+	}
+	if made == nil && f.chown && uid != 0 {
+		if err := f.root.Lchown(name, uid, uid); err != nil {
+			return "", fmt.Errorf("give a profile to its uid: %w", err)
+		}
+	}
+	return filepath.Join(f.path, name), nil
+}
+
+// temporary makes a directory that nobody else knows; remove takes it away.
+func (f *folders) temporary(uid int) (path string, remove func() error, err error) {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // it cannot fail
+	name := filepath.Join(temporary, hex.EncodeToString(b[:]))
+	path, err = f.private(name, uid)
+	if err != nil {
+		return "", nil, err
+	}
+	return path, func() error { return f.root.RemoveAll(name) }, nil
+}
+
+// sweep removes the temporary directories of an earlier host.
+func (f *folders) sweep() error {
+	entries, err := fs.ReadDir(f.root.FS(), temporary)
+	for _, e := range entries {
+		err = errors.Join(err, f.root.RemoveAll(filepath.Join(temporary, e.Name())))
+	}
+	return err
+}
+
+// singletons are the files by which a browser knows that it is open already. They
+// outlive one that was killed.
+var singletons = []string{"SingletonLock", "SingletonCookie", "SingletonSocket"}
+
+// unlatch removes them, and nothing else. The caller holds the lock.
+func (f *folders) unlatch(connection, name string) error {
+	for _, file := range singletons {
+		if err := f.root.Remove(filepath.Join(connection, name, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what an ended browser left: %w", err)
+		}
+	}
+	return nil
+}
+
+// erase removes all profiles of a connection.
+func (f *folders) erase(connection string) error {
+	if !isElement(connection) {
+		return nil // it cannot have any
+	}
+	return f.root.RemoveAll(connection)
+}
+
+var errInUse = &engine.Refusal{Code: "profile_in_use", Verb: engine.Open, Message: "the profile is in use; try again once the run that has it is over"}

@@ -1,0 +1,19 @@
+//go:build unix
+
+package fleet
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock locks a file against other processes, and against other files of this
+// one that are open at the same path. It reports false when somebody has it.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor fits
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

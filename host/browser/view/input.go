@@ -1,0 +1,235 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/host/browser/page"
+)
+
+// maxWaiting are the messages that wait for a page that is slow.
+const maxWaiting = 256
+
+// An inbox holds what a viewer asked for, in order, until it is applied. A move
+// behind a move takes its place.
+type inbox struct {
+	wake chan struct{}
+
+	mu   sync.Mutex // guards list
+	list []message
+}
+
+func (b *inbox) init() { b.wake = make(chan struct{}, 1) }
+
+// put adds a message; when the inbox is full moves go first. It reports false when
+// there was no room.
+func (b *inbox) put(m message) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.list); n > 0 && m.move && b.list[n-1].move && same(b.list[n-1], m) {
+		b.list[n-1] = m
+		return true
+	}
+	if len(b.list) >= maxWaiting {
+		kept := b.list[:0]
+		for _, o := range b.list {
+			if !o.move {
+				kept = append(kept, o)
+			}
+		}
+		b.list = kept
+	}
+	if len(b.list) >= maxWaiting {
+		return false
+	}
+	b.list = append(b.list, m)
+	signal(b.wake)
+	return true
+}
+
+// same reports whether two moves are of the same pointer.
+func same(a, b message) bool { return a.kind == b.kind && a.input.TouchID == b.input.TouchID }
+
+func (b *inbox) take() (message, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) == 0 {
+		b.list = nil
+		return message{}, false
+	}
+	m := b.list[0]
+	b.list = b.list[1:]
+	return m, true
+}
+
+// stepLimit bounds one thing that an owner does.
+const stepLimit = 2 * time.Second
+
+// seen is what a viewer's points refer to: the picture that it was sent last.
+type seen struct {
+	scale    float64
+	viewport page.Viewport
+}
+
+// at is a point of the picture in CSS pixels, inside of the viewport.
+func (s seen) at(p page.Point) page.Point {
+	if s.scale > 0 {
+		p.X, p.Y = p.X/s.scale, p.Y/s.scale
+	}
+	p.X = min(max(p.X, 0), float64(max(0, s.viewport.Width-1)))
+	p.Y = min(max(p.Y, 0), float64(max(0, s.viewport.Height-1)))
+	return p
+}
+
+// apply does what the viewer asks for, in order.
+func (w *viewer) apply() {
+	for {
+		m, ok := w.inbox.take()
+		if !ok {
+			select {
+			case <-w.ctx.Done():
+				return
+			case <-w.inbox.wake:
+			}
+			continue
+		}
+		if w.ctx.Err() != nil {
+			return
+		}
+		w.applyOne(m)
+	}
+}
+
+// applyOne does one thing, if the lease is still held: it cannot end before the
+// thing is done.
+func (w *viewer) applyOne(m message) {
+	w.run.acting.Lock()
+	defer w.run.acting.Unlock()
+	w.run.mu.Lock()
+	screen := w.run.screen
+	held := w.run.lease.state == leaseHeld && w.run.lease.holder == w.session
+	if held {
+		w.run.lease.idle.Reset(LeaseIdle)
+	}
+	w.run.mu.Unlock()
+	if !held || screen == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, stepLimit)
+	defer cancel()
+	w.fail(ctx, w.do(ctx, screen, m))
+}
+
+// fail tells the owner why nothing came of it.
+func (w *viewer) fail(ctx context.Context, err error) {
+	switch {
+	case err == nil, w.ctx.Err() != nil, errors.Is(err, page.ErrDialog), errors.Is(err, page.ErrLost):
+		// A dialog and a loss are told in words of their own.
+	case errors.Is(err, page.ErrHung), ctx.Err() != nil:
+		w.refuse("page_busy")
+	case errors.Is(err, page.ErrKey), errors.Is(err, page.ErrKind):
+		w.refuse("invalid_input")
+	case errors.Is(err, page.ErrGone), errors.Is(err, page.ErrNoDialog):
+		w.refuse("gone")
+	default:
+		w.refuse("not_done")
+	}
+}
+
+// do checks the lease before anything else, then hands the message on.
+func (w *viewer) do(ctx context.Context, screen page.Screen, m message) error {
+	in := m.input
+	switch m.kind {
+	case "mouse", "touch":
+		return w.hands.point(ctx, w, screen, in)
+	case "scroll":
+		in.At = w.seen().at(in.At)
+		return screen.Input(ctx, in)
+	case "keyboard":
+		if !typed(in) {
+			return nil
+		}
+		return screen.Input(ctx, in)
+	case "text", "paste", "composition":
+		return screen.Input(ctx, in)
+	case "viewport":
+		if screen.Viewport() != m.view { // a connection that came back says it again
+			w.run.resize(screen, m.view)
+		}
+		return nil
+	case "select_choice", "picker":
+		return w.hands.choose(ctx, screen, m)
+	case "dialog":
+		return screen.Answer(ctx, m.accept, m.text)
+	case "file_choose":
+		return w.hands.give(ctx, w, screen, m)
+	case "nav":
+		return screen.Navigate(ctx, m.do)
+	case "copy":
+		return w.copied(ctx, screen)
+	case "elements":
+		return w.hands.list(ctx, w, screen)
+	case "element":
+		return w.hands.element(ctx, w, screen, m)
+	}
+	return nil
+}
+
+func (w *viewer) seen() seen {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks
+}
+
+// copied gives the owner what is selected.
+func (w *viewer) copied(ctx context.Context, screen page.Screen) error {
+	s, err := screen.Selection(ctx)
+	if err != nil {
+		return err
+	}
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	w.send(outgoing{"type": "copy", "text": toValid(s)})
+	return nil
+}
+
+const (
+	alt     = 1
+	control = 2
+	meta    = 4
+	shift   = 8
+)
+
+// named are the keys with a name that go to the page.
+var named = []string{"Enter", "Tab", "Escape", "Backspace", "Delete", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown",
+	"Home", "End", "PageUp", "PageDown", "Shift", "Control", "Alt", "Meta"}
+
+// chords are the letters that go to it with Control or Meta. What opens a tool or
+// a window of the browser, or its clipboard, does not.
+const chords = "abiyz"
+
+// typed reports whether a key goes to the page at all.
+func typed(in page.Input) bool {
+	if slices.Contains(named, in.Key) {
+		return in.Modifiers&alt == 0 || in.Key != "ArrowLeft" && in.Key != "ArrowRight" && in.Key != "Home"
+	}
+	r, n := utf8.DecodeRuneInString(in.Key)
+	if n != len(in.Key) || !unicode.IsPrint(r) {
+		return false
+	}
+	if in.Modifiers&(control|meta) == 0 || in.Modifiers&(control|alt) == control|alt { // AltGr types
+		return true
+	}
+	letter := unicode.ToLower(r)
+	if in.Modifiers&alt != 0 || in.Modifiers&shift != 0 && letter != 'z' {
+		return false
+	}
+	return letter < unicode.MaxASCII && strings.ContainsRune(chords, letter)
+}
