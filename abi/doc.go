@@ -7,5 +7,5 @@
 // globals that change. Everything it decodes is taken to be hostile: it is
 // bounded before it is kept and never trusted for an allocation.
 //
-// The text form is docs/spec/abi.md and docs/spec/runtime.md.
+// The text form is docs/spec/abi.md and docs/spec/runs.md.
 package abi

@@ -344,9 +344,17 @@ func session(t *testing.T, start abi.Start, manifest *abi.Manifest) *abi.Protoco
 // declares every function that a guest may import.
 func TestSpecificationAndCode(t *testing.T) {
 	pages := readDocs(t)
-	frozen, err := os.ReadFile("../abi/subtype.go")
+	var frozen []byte
+	files, err := filepath.Glob("../abi/*.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frozen = append(frozen, text...)
 	}
 	subtypes := map[string]bool{}
 	for _, m := range regexp.MustCompile(`Subtype += "([a-z_0-9]+)"`).FindAllStringSubmatch(string(frozen), -1) {
@@ -382,7 +390,7 @@ func TestSpecificationAndCode(t *testing.T) {
 			t.Errorf("%s is not %d in docs/spec/sluice.h", e, e)
 		}
 	}
-	wasi, err := os.ReadFile("../host/sandbox/module_wasi.go")
+	wasi, err := os.ReadFile("../host/sandbox/module_imports.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // Answer submits what an owner says to a question, and returns once the end of the
 // question is durable. The checks are made here and nowhere else, in the order of
-// docs/spec/runtime.md, "Submitting a response". Data belongs to the desk, which wipes it whatever
+// docs/spec/protocol.md, "Answering". Data belongs to the desk, which wipes it whatever
 // becomes of it.
 //
 // A *run.Refusal says why it was not taken: invalid_request with details.field,

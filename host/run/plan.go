@@ -59,7 +59,7 @@ type Input struct {
 }
 
 // A Plan is a start that passed every check but the lock
-// (docs/spec/runtime.md, "Pre-start checks").
+// (docs/spec/runs.md, "Checks before a start").
 type Plan struct {
 	Input
 	manifest  *abi.Manifest

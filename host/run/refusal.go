@@ -10,7 +10,7 @@ import (
 )
 
 // A Refusal says why a run was not started, by one of the codes of
-// docs/spec/runtime.md, "Pre-start checks". No guest ran.
+// docs/spec/runs.md, "Checks before a start". No guest ran.
 type Refusal struct {
 	Code    string
 	Message string

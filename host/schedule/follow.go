@@ -254,7 +254,7 @@ func retryWait(attempt int) time.Duration {
 }
 
 // retryable says whether another attempt may help; the first case that matches wins
-// (docs/spec/runtime.md, "Retries").
+// (docs/spec/runs.md, "Retries").
 func (r result) retryable() bool {
 	switch {
 	case r.Status != abi.Failed: // 1

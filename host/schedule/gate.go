@@ -20,7 +20,7 @@ type verdict struct {
 	conn    Connection
 }
 
-// The gates of a due time, in order (docs/spec/runtime.md, "Gates"). The first that refuses decides.
+// The gates of a due time, in order (docs/spec/runs.md, "Gates"). The first that refuses decides.
 const (
 	gateConsumed = 1 + iota
 	gateGrant

@@ -2,7 +2,7 @@
 // scope of one run, and checks records against it. It is pure and trusts
 // neither side: scopes of callers and of stored grants pass the same reader.
 //
-// See docs/spec/runtime.md.
+// See docs/spec/runs.md.
 package scope
 
 import (

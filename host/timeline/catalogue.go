@@ -34,7 +34,7 @@ type Entry struct {
 	Snapshot           Effect // in values
 }
 
-// Catalogue returns every event type, in the order of docs/spec/run-api.md.
+// Catalogue returns every event type, in the order of docs/spec/api.md.
 func Catalogue() []Entry { return slices.Clone(catalogue) }
 
 // Lookup returns the row of a type. A type that is not in the catalogue, which

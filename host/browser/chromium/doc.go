@@ -19,5 +19,5 @@
 // server and nothing that one of them wrote: what comes out of a browser is bounded,
 // copied and checked here, or passed on as a stranger's.
 //
-// See docs/spec/browser.md, "Egress".
+// See docs/spec/browser.md, "Egress of the browser".
 package chromium

@@ -24,5 +24,5 @@
 // to come about, in several fresh reads, and the page is asked once more before
 // anything is sent to it.
 //
-// See docs/spec/browser.md, "Actions".
+// See docs/spec/browser.md, "How an action runs".
 package engine

@@ -12,5 +12,5 @@
 // read. A browser's own word that it is well counts for nothing beside its process, its
 // pipe and a probe.
 //
-// See docs/spec/browser.md, "Surface life".
+// See docs/spec/browser.md, "Life of a surface".
 package fleet

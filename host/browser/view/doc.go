@@ -8,5 +8,5 @@
 // page, its title, its dialogs, the names of its elements, is a stranger's and leaves
 // as text with bounds. No token, picture or input is logged or kept.
 //
-// See docs/spec/browser.md, "Live view and take-over".
+// See docs/spec/browser.md, "Live view".
 package view
