@@ -28,9 +28,9 @@ const below = "below"
 
 var rooms = map[string]room{
 	"":                      {imports: []string{"host/cli"}},
-	"abi":                   {},
+	"abi":                   {imports: []string{below}},
 	"abi/strictjson":        {}, // and whoever may import abi
-	"guest-sdk":             {imports: []string{"abi"}},
+	"guest-sdk":             {imports: []string{below, "abi"}},
 	"guest-sdk/encode":      {imports: []string{"abi/strictjson"}},
 	"guest-sdk/guesthttp":   {imports: []string{"abi", "guest-sdk"}},
 	"guest-sdk/guesttest":   {imports: []string{"abi", "guest-sdk", "host/scope"}},
