@@ -22,6 +22,7 @@ type Given struct {
 	Secrets        map[string]string `json:"secrets,omitempty"`
 	Accepted       bool              `json:"accepted,omitempty"` // the owner looked at what this version asks for and who signed it
 	NotInteractive bool              `json:"notInteractive,omitempty"`
+	TimeOuts       bool              `json:"timeOuts,omitempty"` // an answer may be timeout, to try what the connector makes of it
 	Strict         bool              `json:"strict,omitempty"` // all records are checked against the schemas of the manifest
 	Record         bool              `json:"record,omitempty"` // keep what the connector asks for and gets; Recording has it
 }
@@ -31,7 +32,7 @@ func (g *Given) Empty() bool {
 	b := g.Bindings
 	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets)+len(b.Destinations)+len(b.PlainAcknowledged) == 0 &&
 		b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
-		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.Strict && !g.Record
+		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.TimeOuts && !g.Strict && !g.Record
 }
 
 // A Recording is what a run with Given.Record asked of servers and got, secrets

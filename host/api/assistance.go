@@ -202,7 +202,7 @@ func (q *interactionAnswer) answer(run store.RunID) (host.Answer, error) {
 		}
 	}
 	status, isText := text(q.Status)
-	if !isText || status != abi.AnswerSuccess && status != abi.AnswerCancelled {
+	if !isText || status != abi.AnswerSuccess && status != abi.AnswerCancelled && status != abi.AnswerTimeout {
 		return out, bad("invalid_status", "status", "success or cancelled")
 	}
 	out.InteractionID, out.Status = id, status

@@ -67,10 +67,11 @@ func (a *API) recording(c *fiber.Ctx) error {
 // timelinePage is how many stored events are handed over at once.
 const timelinePage = 500
 
-// storedEvents are events of a run as they are stored.
-type storedEvents struct {
-	Events []store.Event `json:"events"`
-	More   bool          `json:"more"`
+// storedEvents are events of a run as they are stored: E is store.Event, or for the
+// description, which sees no MarshalJSON, any object.
+type storedEvents[E any] struct {
+	Events []E  `json:"events"`
+	More   bool `json:"more"`
 }
 
 func (a *API) timeline(c *fiber.Ctx) error {
@@ -83,7 +84,7 @@ func (a *API) timeline(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	out := storedEvents{}
+	out := storedEvents[store.Event]{}
 	if out.Events, err = a.Store.Events(web.Context(c), r.ID, uint64(from), timelinePage); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (a *API) runRoutes() []route {
 		{Route: web.Route{Method: "GET", Path: one + "/recording", Scope: access.RunsRead, Whole: true, Handle: a.recording},
 			see: "api.md#running-what-is-not-stored", summary: "What a run that was started with given.record asked of servers and got, once", answer: host.Recording{}},
 		{Route: web.Route{Method: "GET", Path: one + "/timeline", Owner: true, Handle: a.timeline},
-			see: "api.md#the-stored-timeline", summary: "The events of a run as they are stored", answer: storedEvents{},
+			see: "api.md#the-stored-timeline", summary: "The events of a run as they are stored", answer: storedEvents[map[string]json.RawMessage]{},
 			query: []parameter{{name: "from", typ: "integer", text: "The first sequence."}}},
 		{Route: web.Route{Method: "POST", Path: one + "/cancel", Scope: access.RunsCancel, Keyed: true, Handle: a.cancelRun},
 			see: "api.md#cancel-pause-resume", summary: "Cancel a run", body: cancelRun{}, answer: runStatus{}},

@@ -97,6 +97,12 @@ func TestViews(t *testing.T) {
 	own, header := session(t, c.base)
 	with := func(more ...option) []option { return append(more, own...) }
 
+	// The events as they are stored are for the owner alone.
+	c.do("GET", "/v1/runs/"+run+"/timeline", nil).want(403, "forbidden")
+	if events := browser.do("GET", "/v1/runs/"+run+"/timeline?from=0", nil, own...).want(200); events.member("more") != false {
+		t.Errorf("%s", events.body)
+	}
+
 	// Who may: a key and a request without the page's token may not.
 	c.do("POST", at, object{"mode": "view"}).want(403, "forbidden")
 	browser.do("POST", at, object{"mode": "view"}, append(own, func(r *http.Request) { r.Header.Del("X-Sluice-CSRF") })...).want(403, "forbidden")

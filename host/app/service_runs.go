@@ -61,6 +61,9 @@ func (s *Service) start(ctx context.Context, q host.StartRun, b branch) (store.R
 			s.leave(w)
 			return controller.Job{}, err
 		}
+		if q.Given != nil && q.Given.TimeOuts {
+			s.desk.AllowTimeOuts(p.run.ID)
+		}
 		w.loaded = nil // not to be kept for as long as the run lasts
 		recorder, over := request.Record, s.correlations.add(sc, p.run.ID)
 		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {

@@ -153,7 +153,7 @@ func questionFrom(a client.Assistance) *run.Question {
 	return q
 }
 
-// give asks the owner and hands the answer over. A timeout is left to the run.
+// give asks the owner and hands the answer over.
 func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
 	if q.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -163,9 +163,6 @@ func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q
 	a, err := owner.Ask(ctx, q)
 	if err != nil {
 		return a, err
-	}
-	if a.Status == abi.AnswerTimeout {
-		return a, nil
 	}
 	data := a.Data
 	if a.Status != abi.AnswerSuccess {

@@ -266,6 +266,7 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	n := client.NewRun{WorkflowID: connector, Given: &host.Given{
 		Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState, Bindings: merged(host.Bindings{}, q.Approved),
 		Secrets: q.Secrets, Accepted: q.Accepted, NotInteractive: f.noInteractive || q.Owner == nil && c.own, Record: t.file != nil, Replay: t.text,
+		TimeOuts: slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) }),
 	}}
 	l := q.Connector
 	if f.manifest != "" {

@@ -27,7 +27,7 @@ import (
 func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
 	defer wipe(a.Data)
 	id, interactionID := a.RunID, a.InteractionID
-	if err := run.CheckAnswer(a); err != nil {
+	if err := run.CheckAnswer(a, d.timeOuts(a.RunID)); err != nil {
 		return err
 	}
 	if err := d.checkRun(ctx, id, interactionID); err != nil {
@@ -193,7 +193,7 @@ func (d *Desk) expect(id store.RunID) (arrival <-chan struct{}, leave func()) {
 func (d *Desk) tidy(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 {
+	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 && !s.timeOuts {
 		if s.arrival != nil {
 			close(s.arrival) // others look again, and make a seat of their own
 		}

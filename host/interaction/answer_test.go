@@ -91,6 +91,10 @@ func TestChecksInOrder(t *testing.T) {
 			}
 		})
 	}
+	d.AllowTimeOuts("run_idle")
+	if err := d.Answer(t.Context(), host.Answer{RunID: "run_idle", InteractionID: "login", Status: "timeout"}); code(err) != "no_pending_interaction" {
+		t.Errorf("%v: its owner may let questions time out", err)
+	}
 	if d.Waiting() != 1 {
 		t.Error("a refusal closed the question")
 	}

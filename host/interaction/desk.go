@@ -61,6 +61,7 @@ type seat struct {
 	// Invariant: no more than a run may ask (limits.interactions_per_run).
 	answered map[string]struct{}
 	live     map[string]run.LiveAssistance
+	timeOuts bool          // an owner may answer with timeout
 	arrival  chan struct{} // closed when a question arrives; nil when nobody waits for one
 }
 
@@ -92,6 +93,21 @@ func (d *Desk) at(id store.RunID) *seat {
 		d.runs[id] = s
 	}
 	return s
+}
+
+// AllowTimeOuts lets the owner of a run answer with timeout, to try what its connector
+// makes of it.
+func (d *Desk) AllowTimeOuts(id store.RunID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.at(id).timeOuts = true
+}
+
+func (d *Desk) timeOuts(id store.RunID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	return s != nil && s.timeOuts
 }
 
 // Ask implements run.Owner. The key that opens the answer is made here and does

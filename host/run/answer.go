@@ -27,7 +27,7 @@ func badAnswer(field, message string) error {
 // CheckAnswer makes the checks of an answer that need no question: its size and its
 // status. The error is a *Refusal that echoes nothing of what it was given:
 // invalid_request with details.field, or invalid_status.
-func CheckAnswer(a host.Answer) error {
+func CheckAnswer(a host.Answer, timeOuts bool) error {
 	interactionID, status, data := a.InteractionID, a.Status, a.Data
 	if strings.TrimSpace(interactionID) == "" || len(interactionID) > 2*maxName {
 		return badAnswer("interactionId", "the id of a question is missing, or none")
@@ -42,7 +42,7 @@ func CheckAnswer(a host.Answer) error {
 	if total > maxFiles {
 		return badAnswer("data", "an answer has at most 64 KiB, and 512 KiB of files")
 	}
-	if status != abi.AnswerSuccess && status != abi.AnswerCancelled {
+	if status != abi.AnswerSuccess && status != abi.AnswerCancelled && (status != abi.AnswerTimeout || !timeOuts) {
 		return &Refusal{Code: "invalid_status", Message: "status: want success or cancelled"}
 	}
 	return nil
