@@ -23,8 +23,8 @@ type Given struct {
 	Accepted       bool              `json:"accepted,omitempty"` // the owner looked at what this version asks for and who signed it
 	NotInteractive bool              `json:"notInteractive,omitempty"`
 	TimeOuts       bool              `json:"timeOuts,omitempty"` // an answer may be timeout, to try what the connector makes of it
-	Strict         bool              `json:"strict,omitempty"` // all records are checked against the schemas of the manifest
-	Record         bool              `json:"record,omitempty"` // keep what the connector asks for and gets; Recording has it
+	Strict         bool              `json:"strict,omitempty"`   // all records are checked against the schemas of the manifest
+	Record         bool              `json:"record,omitempty"`   // keep what the connector asks for and gets; Recording has it
 }
 
 // Empty reports whether a run is given nothing.

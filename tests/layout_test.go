@@ -74,6 +74,7 @@ var rooms = map[string]room{
 	"host/webhook":          {imports: []string{"abi", "store", "host/timeline"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/export":           {imports: []string{"abi", "store"}},
 	"host/web":              {imports: []string{"abi", "store", "host", "host/access"}, owns: []string{"github.com/gofiber/fiber/v2", "github.com/valyala/fasthttp", "github.com/fasthttp/websocket", "github.com/go-json-experiment/json"}},
+	"host/hosttest":         {imports: []string{"store", "host"}},
 	"host/api": {imports: []string{"abi", "store",
 		"host/access", "host", "host/export", "host/api/stream", "host/timeline", "host/web", "host/webhook"},
 		owns: []string{"github.com/gofiber/fiber/v2", "go.yaml.in/yaml/v3"}},

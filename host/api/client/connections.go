@@ -86,8 +86,9 @@ func (c *Client) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Sec
 	return out.Data, err
 }
 
-// SetSecret stores a value (A190). The value stays the caller's.
+// SetSecret implements host.Secrets.
 func (c *Client) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
+	defer clear(value)
 	body := map[string]string{"value": string(value)}
 	return c.call(ctx, http.MethodPut, at("connections", string(id), "secrets", name), nil, body, nil)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -28,13 +29,26 @@ func (e *Error) Detail() string {
 	return e.Code
 }
 
+// Is makes what the host does not know store.ErrNotFound, as the application has it.
+func (e *Error) Is(target error) bool {
+	return target == store.ErrNotFound && e.Status == http.StatusNotFound
+}
+
+// As makes what the host refused a *host.Refusal, as the application has it.
+func (e *Error) As(target any) bool {
+	r, ok := target.(**host.Refusal)
+	if ok {
+		*r = &host.Refusal{Code: e.Code, Message: e.Message, Details: e.Details}
+	}
+	return ok
+}
+
 // IsNotFound reports whether the host knows no such thing, or does not say.
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// errorOf reads an answer that is no success.
 // Absent is store.ErrNotFound for what the host does not know.
 func Absent(err error) error {
 	if IsNotFound(err) {
@@ -43,6 +57,7 @@ func Absent(err error) error {
 	return err
 }
 
+// errorOf reads an answer that is no success.
 func errorOf(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxError))
