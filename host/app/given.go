@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
@@ -119,7 +120,14 @@ func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) err
 }
 
 // Recording implements host.Runs.
-func (s *Service) Recording(_ context.Context, id store.RunID) (host.Recording, error) {
+func (s *Service) Recording(ctx context.Context, id store.RunID) (host.Recording, error) {
+	rec, err := s.host.Store.Run(ctx, id)
+	if err == nil && rec.Status != "active" { // its end is stored a moment before the recording is there
+		_, err = s.runs.Wait(ctx, id)
+	}
+	if err != nil && !errors.Is(err, controller.ErrNotActive) {
+		return host.Recording{}, err
+	}
 	r := &s.recordings
 	r.mu.Lock()
 	defer r.mu.Unlock()
