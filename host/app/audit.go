@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
@@ -31,11 +32,11 @@ func OpenAudit(store string) (*audit.Log, error) {
 }
 
 // Audit writes events down (S137). For a store in memory it does nothing.
-func (h *Host) Audit(events ...audit.Event) error {
-	if h.DataDir == "" {
+func (d *directory) Audit(events ...audit.Event) error {
+	if d.DataDir == "" {
 		return nil
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
@@ -44,11 +45,11 @@ func (h *Host) Audit(events ...audit.Event) error {
 
 // audited has an effect and writes it down; an effect that could not be written
 // down is not had.
-func (h *Host) audited(e audit.Event, effect func() error) error {
-	if h.DataDir == "" {
+func (d *directory) audited(e audit.Event, effect func() error) error {
+	if d.DataDir == "" {
 		return effect()
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
@@ -93,50 +94,50 @@ func (s *Secrets) Rotate(to vault.Place) error {
 }
 
 // Requests is the request log beside the store, nil in memory.
-func (h *Host) Requests() *audit.Requests { return h.requests }
+func (d *directory) Requests() *audit.Requests { return d.requests }
 
 // openLogs makes ready what the host itself writes down; nothing is on the disk
 // before there is something to write.
-func (h *Host) openLogs() error {
-	if h.DataDir == "" {
+func (d *directory) openLogs() error {
+	if d.DataDir == "" {
 		return nil
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
-	h.refusals, h.requests = audit.NewLimited(l), audit.OpenRequests(h.DataDir)
+	d.refusals, d.requests = audit.NewLimited(l), audit.OpenRequests(d.DataDir)
 	return nil
 }
 
-func (h *Host) closeLogs() error {
-	if h.requests == nil {
+func (d *directory) closeLogs() error {
+	if d.requests == nil {
 		return nil
 	}
-	return errors.Join(h.refusals.Close(), h.requests.Close())
+	return errors.Join(d.refusals.Close(), d.requests.Close())
 }
 
 // A tracer writes down the requests of one run (S78), and those among them that
 // were refused by policy (S8).
 type tracer struct {
-	host       *Host
+	dir        *directory
 	connection store.ConnectionID
 	run        store.RunID // set before the run begins
 }
 
 func (t *tracer) hop(n network.Hop) {
-	log := t.host.Options.Log
+	log := t.dir.Options.Log
 	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
 		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
-	if t.host.requests == nil {
+	if t.dir.requests == nil {
 		return
 	}
-	err := t.host.requests.Add(audit.Request{
+	err := t.dir.requests.Add(audit.Request{
 		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
 		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
 	})
 	if strings.HasSuffix(n.Refused, "_denied") {
-		err = errors.Join(err, t.host.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
+		err = errors.Join(err, t.dir.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
 	}
 	if err != nil {
 		log.Error("request_not_logged", "run", t.run, "error", err)
@@ -181,4 +182,11 @@ func (s ownSession) Close(ctx context.Context) error {
 		err = errors.Join(err, s.requests.Flush())
 	}
 	return err
+}
+
+// by adds to an event who caused it: the principal of the context.
+func by(ctx context.Context, e audit.Event) audit.Event {
+	who := host.Who(ctx)
+	e.Actor, e.RequestID, e.Address = who.ID, who.RequestID, who.Address
+	return e
 }

@@ -7,16 +7,27 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/backup"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/drivers"
 )
+
+// archiver makes backups of the data directory, one at a time.
+type archiver struct {
+	*directory
+	backing sync.Mutex // held while a backup is made
+}
+
+// backups implements host.Backups.
+type backups struct{ archiver *archiver }
+
+var _ host.Backups = (*backups)(nil)
 
 var (
 	// ErrNoBackup: a store in memory has nothing to back up.
@@ -49,27 +60,27 @@ type BackupResult struct {
 // store, modules, sealed secrets (S134). What opens the secrets is not in it.
 // It counts after it was restored once, which is part of it (S135). The store may
 // be in use meanwhile: the backup is everything as of one commit.
-func (h *Host) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
-	if h.DataDir == "" {
+func (ar *archiver) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
+	if ar.DataDir == "" {
 		return BackupResult{}, ErrNoBackup
 	}
-	if !h.backing.TryLock() {
+	if !ar.backing.TryLock() {
 		return BackupResult{}, ErrBackupBusy
 	}
-	defer h.backing.Unlock()
-	if h.ID == "" { // of a host that was opened for the store alone
-		if err := h.identify(); err != nil {
+	defer ar.backing.Unlock()
+	if ar.ID == "" { // of a host that was opened for the store alone
+		if err := ar.identify(); err != nil {
 			return BackupResult{}, err
 		}
 	}
-	dir := backup.Dir(h.DataDir)
+	dir := backup.Dir(ar.DataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return BackupResult{}, fmt.Errorf("make place for backups: %w", err)
 	}
 	if err := backup.Sweep(dir); err != nil {
 		return BackupResult{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
 	}
-	to, fresh, err := h.recipients(o)
+	to, fresh, err := ar.recipients(o)
 	if err != nil {
 		return BackupResult{}, err
 	}
@@ -78,21 +89,21 @@ func (h *Host) Backup(ctx context.Context, o BackupOptions) (BackupResult, error
 	if err != nil {
 		return BackupResult{}, err
 	}
-	r, err := h.writeBackup(ctx, path, to, o.NoDrill, now)
+	r, err := ar.writeBackup(ctx, path, to, o.NoDrill, now)
 	r.Recipient = fresh
 	if err != nil {
 		return r, err
 	}
-	if err := backup.Note(h.DataDir, r.Entry); err != nil {
+	if err := backup.Note(ar.DataDir, r.Entry); err != nil {
 		return r, err
 	}
-	return r, h.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
+	return r, ar.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
 }
 
 // recipients settles who can open the backup; nobody in particular if it is
 // plain.
-func (h *Host) recipients(o BackupOptions) (to backup.Recipients, fresh string, err error) {
-	kept, err := backup.ReadRecipients(h.DataDir)
+func (ar *archiver) recipients(o BackupOptions) (to backup.Recipients, fresh string, err error) {
+	kept, err := backup.ReadRecipients(ar.DataDir)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,37 +116,37 @@ func (h *Host) recipients(o BackupOptions) (to backup.Recipients, fresh string, 
 		case len(given) > 0 || o.NewIdentity != "":
 			return nil, "", fmt.Errorf("%w: it is for recipients or --plain, not both", ErrBackupChoice)
 		case len(kept) > 0:
-			return nil, "", fmt.Errorf("%w: backups of %s are for the recipients in backup.recipients there; move that file away if they shall be plain", ErrBackupChoice, h.DataDir)
+			return nil, "", fmt.Errorf("%w: backups of %s are for the recipients in backup.recipients there; move that file away if they shall be plain", ErrBackupChoice, ar.DataDir)
 		}
 		return nil, "", nil
 	}
 	if o.NewIdentity != "" {
-		if err := h.outside(o.NewIdentity); err != nil {
+		if err := ar.outside(o.NewIdentity); err != nil {
 			return nil, "", err
 		}
-		if fresh, err = backup.NewIdentity(h.DataDir, o.NewIdentity); err != nil {
+		if fresh, err = backup.NewIdentity(ar.DataDir, o.NewIdentity); err != nil {
 			return nil, "", err
 		}
-		if kept, err = backup.ReadRecipients(h.DataDir); err != nil {
+		if kept, err = backup.ReadRecipients(ar.DataDir); err != nil {
 			return nil, "", err
 		}
 	}
 	if to = append(kept, given...); len(to) == 0 {
 		return nil, "", fmt.Errorf("%w: a backup is encrypted to somebody: let --new-identity FILE make a key, give one of age-keygen's with --to age1…, or list some in %s",
-			backup.ErrRecipient, filepath.Join(h.DataDir, "backup.recipients"))
+			backup.ErrRecipient, filepath.Join(ar.DataDir, "backup.recipients"))
 	}
 	return to, fresh, nil
 }
 
 // outside refuses to keep what opens the backups beside what is backed up.
-func (h *Host) outside(path string) error {
+func (ar *archiver) outside(path string) error {
 	abs, err := filepath.Abs(path)
 	if err == nil {
 		if real, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
 			abs = filepath.Join(real, filepath.Base(abs))
 		}
 	}
-	data, err2 := filepath.EvalSymlinks(h.DataDir)
+	data, err2 := filepath.EvalSymlinks(ar.DataDir)
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
@@ -160,8 +171,8 @@ func (o BackupOptions) path(dir string, now time.Time) (string, error) {
 	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext), nil
 }
 
-func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r BackupResult, err error) {
-	plan, done, err := h.plan(ctx, now)
+func (ar *archiver) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r BackupResult, err error) {
+	plan, done, err := ar.plan(ctx, now)
 	if err != nil {
 		return r, err
 	}
@@ -169,9 +180,9 @@ func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipient
 	if free, known := freeSpace(filepath.Dir(path)); known && free < uint64(plan.Size()) {
 		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path, plan.Size()/abi.MiB)
 	}
-	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(h.DataDir, 0) }}
+	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(ar.DataDir, 0) }}
 	if !noDrill {
-		order.Drill = func(ctx context.Context, archive io.Reader) error { return h.drill(ctx, archive, plan.Digest()) }
+		order.Drill = func(ctx context.Context, archive io.Reader) error { return ar.drill(ctx, archive, plan.Digest()) }
 	}
 	w, err := backup.Create(ctx, plan, order)
 	if err != nil {
@@ -187,14 +198,14 @@ func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipient
 }
 
 // plan pins what is backed up until done is called.
-func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
-	image, secrets, err := h.instant(ctx)
+func (ar *archiver) plan(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
+	image, secrets, err := ar.instant(ctx)
 	if err != nil {
 		return nil, nil, notBackedUp(err)
 	}
 	p, err = backup.Prepare(ctx, backup.Source{
-		Image: image, Secrets: secrets, Modules: filepath.Join(h.DataDir, "modules"),
-		Version: ThisVersion().Version, Installation: h.ID, Now: now,
+		Image: image, Secrets: secrets, Modules: filepath.Join(ar.DataDir, "modules"),
+		Version: ThisVersion().Version, Installation: ar.ID, Now: now,
 	})
 	if err != nil {
 		image.Close()
@@ -205,12 +216,12 @@ func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done fu
 
 // instant takes store and secrets as of one instant: no secret changes while the
 // store is pinned. A module is kept before the store names it, and stays.
-func (h *Host) instant(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
-	s, ok := h.Store.(store.Imager)
+func (ar *archiver) instant(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
+	s, ok := ar.Store.(store.Imager)
 	if !ok {
 		return nil, nil, ErrNoBackup
 	}
-	v, err := vault.Open(h.DataDir)
+	v, err := vault.Open(ar.DataDir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,8 +254,8 @@ func notBackedUp(err error) error {
 
 // drill restores an archive, which must be the one of the digest, and throws it
 // away (S135).
-func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) error {
-	dir, err := os.MkdirTemp(backup.Dir(h.DataDir), ".tmp-drill-")
+func (ar *archiver) drill(ctx context.Context, archive io.Reader, digest string) error {
+	dir, err := os.MkdirTemp(backup.Dir(ar.DataDir), ".tmp-drill-")
 	if err != nil {
 		return err
 	}
@@ -255,87 +266,24 @@ func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) erro
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// RestoreResult is what was restored.
-type RestoreResult struct {
-	backup.Summary
-	DataDir string `json:"data_dir"`
-	ID      string `json:"new_installation_id"`
-}
-
-// Restore makes the data directory of a store, which must be absent or empty,
-// of a backup (S136). identity is a file; it may be "" for a backup in plain
-// text.
-func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
-	restrictUmask()
-	dir, err := DataDir(url)
-	if err == nil && dir == "" {
-		err = ErrNoBackup
-	}
-	if err != nil {
-		return r, err
-	}
-	var ids backup.Identities
-	if identity != "" {
-		if ids, err = backup.ReadIdentities(identity); err != nil {
-			return r, err
+// Backup implements host.Backups.
+func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
+	for path, name := range map[string]string{q.Out: "out", q.NewIdentity: "newIdentity"} {
+		if path != "" && !filepath.IsAbs(path) {
+			return host.Backup{}, invalid(name, "absolute path", "want an absolute path")
 		}
 	}
-	r.DataDir = dir
-	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
-		h := &Host{DataDir: dir}
-		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
-			return err
-		}
-		err := h.identify() // a new one: two copies must not both believe to be the one
-		if r.ID = h.ID; err != nil {
-			return err
-		}
-		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
-	})
-	return r, err
-}
-
-// Backups lists the backups made of a store, oldest first.
-func Backups(url string) ([]backup.Entry, error) {
-	dir, err := DataDir(url)
-	if err == nil && dir == "" {
-		err = ErrNoBackup
+	r, err := bs.archiver.Backup(ctx, BackupOptions{To: q.To, NewIdentity: q.NewIdentity, Plain: q.Plain, Out: q.Out, NoDrill: q.NoDrill})
+	switch {
+	case errors.Is(err, ErrBackupBusy):
+		return host.Backup{}, host.Refuse("conflict", "%v", err)
+	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
+		return host.Backup{}, host.Refuse("validation_error", "%v", err)
+	case err != nil:
+		return host.Backup{}, asked(err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return backup.List(dir)
-}
-
-// unpackOpener is how the process that unpacks opens a store. No time passes in it:
-// what expired since the backup was made would be swept, and be missing.
-var unpackOpener = backup.Opener{
-	Open: func(dir string) (backup.Store, error) {
-		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
-		if err != nil {
-			return nil, err
-		}
-		if limit := store.MemoryLimit(s); limit > 0 {
-			debug.SetMemoryLimit(limit)
-		}
-		if d := store.Damage(s); d != nil {
-			return nil, errors.Join(d, s.Close())
-		}
-		copied, ok := s.(backup.Store)
-		if !ok {
-			return nil, errors.Join(ErrNoBackup, s.Close())
-		}
-		return copied, nil
-	},
-	Room: roomFor,
-}
-
-// roomFor refuses to write so many bytes to a directory where runs could not be
-// started any more then.
-func roomFor(dir string, bytes int64) error {
-	free, known := freeSpace(dir)
-	if need := uint64(bytes) + spaceStart; known && free < need {
-		return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and try again", store.ErrNoSpace, free/abi.MiB, dir, need/abi.MiB)
-	}
-	return nil
+	return host.Backup{
+		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,
+		Streams: r.Streams, Modules: r.Modules, Secrets: r.Secrets, Recipient: r.Recipient,
+	}, nil
 }

@@ -80,7 +80,7 @@ type Lease struct {
 func TraceWanted() bool { return os.Getenv("SLUICE_TRACE") == "1" || os.Getenv("PDPP_TRACE") == "1" }
 
 // NoBrowser says why this host lends no browser, "" when it does.
-func (h *Host) NoBrowser(ctx context.Context) string {
+func (h *bindings) NoBrowser(ctx context.Context) string {
 	if h.Options.Browsers == nil {
 		return "this host was opened without browsers"
 	}
@@ -88,7 +88,7 @@ func (h *Host) NoBrowser(ctx context.Context) string {
 }
 
 // browserInfo is what the system page says (A230).
-func (h *Host) browserInfo(ctx context.Context) host.BrowserInfo {
+func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 	if h.Options.Browsers == nil {
 		return host.BrowserInfo{Problem: h.NoBrowser(ctx)}
 	}
@@ -152,7 +152,7 @@ func (f BrowserFacts) untried() string {
 // noBrowser says why a run of a connector is offered no browser, "" where it is, or
 // where it is not asked for: looking for one takes a moment. A replay has no pages to
 // show (A82).
-func (h *Host) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) string {
+func (h *bindings) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) string {
 	if _, asked := m.Bindings[abi.BindingBrowser]; !asked {
 		return ""
 	}
@@ -163,7 +163,7 @@ func (h *Host) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) stri
 }
 
 // browser is the browser of one run, nil when it has none or cannot use it.
-func (h *Host) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
+func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
 	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
@@ -209,7 +209,7 @@ func unused(lent ...binding.Binding) error {
 }
 
 // forgetProfiles removes what a connection's browsers kept (B185, A185).
-func (h *Host) forgetProfiles(ctx context.Context, id store.ConnectionID) error {
+func (h *bindings) forgetProfiles(ctx context.Context, id store.ConnectionID) error {
 	if h.Options.Browsers == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -14,11 +15,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// temporaries makes the connections that live for one run of a conformance connector, and
+// deletes them.
+type temporaries struct {
+	*directory
+	modules *modules
+
+	mu        sync.Mutex                      // guards what follows
+	temporary map[store.ConnectionID]struct{} // of runs that are not over
+	leftovers bool                            // some could not be deleted
+}
+
 // ofConformance makes the connection that a run of a conformance connector has
 // to itself (A242): a grant of scope null, nothing approved, and the run's inputs
 // as settings. Asking needs no approval beyond the desk.
-func (s *Service) ofConformance(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
-	l, err := s.host.loadListed(listed, nil)
+func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
+	l, err := ts.modules.loadListed(listed, nil)
 	if err != nil {
 		return workflow{}, err
 	}
@@ -28,16 +40,16 @@ func (s *Service) ofConformance(ctx context.Context, listed store.Connector, inp
 	}
 	now := time.Now()
 	w := workflow{connection: temporaryID(l.Manifest.Name()), loaded: l, temporary: true}
-	s.mu.Lock()
-	s.temporary[w.connection] = struct{}{}
-	s.mu.Unlock()
-	err = s.host.Store.PutConnection(ctx, store.Connection{
+	ts.mu.Lock()
+	ts.temporary[w.connection] = struct{}{}
+	ts.mu.Unlock()
+	err = ts.Store.PutConnection(ctx, store.Connection{
 		ID: w.connection, ConnectorID: l.Connector.ID, DisplayName: l.Connector.DisplayName, Enabled: true, Temporary: true, Settings: settings,
 		Grant:  &store.Grant{AccessMode: "continuous", Status: "active"},
 		Digest: l.Connector.Digest, Manifest: l.Manifest.Raw, CreatedAt: now, UpdatedAt: now,
 	})
 	if err != nil {
-		s.leave(w)
+		ts.leave(w)
 		return workflow{}, fmt.Errorf("make connection %s: %w", w.connection, err)
 	}
 	return w, nil
@@ -49,36 +61,36 @@ func temporaryID(name string) store.ConnectionID {
 
 // leave deletes the connection of a run that is over, with all that was
 // collected into it.
-func (s *Service) leave(w workflow) {
+func (ts *temporaries) leave(w workflow) {
 	if !w.temporary {
 		return
 	}
-	err := s.host.Store.DeleteConnection(context.Background(), w.connection, true)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.temporary, w.connection)
+	err := ts.Store.DeleteConnection(context.Background(), w.connection, true)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.temporary, w.connection)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		s.leftovers = true // its run was not closed, or the store is: later
+		ts.leftovers = true // its run was not closed, or the store is: later
 	}
 }
 
 // deleteLeftovers deletes temporary connections of runs that nobody performs:
 // after a crash, or when one could not be deleted at its end.
-func (s *Service) deleteLeftovers(ctx context.Context) error {
-	all, err := s.host.Store.Connections(ctx)
+func (ts *temporaries) deleteLeftovers(ctx context.Context) error {
+	all, err := ts.Store.Connections(ctx)
 	if err != nil {
 		return fmt.Errorf("list connections: %w", err)
 	}
 	for _, c := range all {
-		if !c.Temporary || s.inUse(c.ID) {
+		if !c.Temporary || ts.inUse(c.ID) {
 			continue
 		}
 		var active *store.ActiveError
-		switch err := s.host.Store.DeleteConnection(ctx, c.ID, true); {
+		switch err := ts.Store.DeleteConnection(ctx, c.ID, true); {
 		case errors.As(err, &active):
-			s.mu.Lock()
-			s.leftovers = true
-			s.mu.Unlock()
+			ts.mu.Lock()
+			ts.leftovers = true
+			ts.mu.Unlock()
 		case errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrNotFound):
 		case err != nil:
 			return fmt.Errorf("delete connection %s: %w", c.ID, err)
@@ -87,10 +99,10 @@ func (s *Service) deleteLeftovers(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) inUse(id store.ConnectionID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.temporary[id]
+func (ts *temporaries) inUse(id store.ConnectionID) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	_, ok := ts.temporary[id]
 	return ok
 }
 

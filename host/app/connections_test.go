@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -513,7 +513,7 @@ func TestServerOfTheOwner(t *testing.T) {
 
 // A217, R202.
 func TestStateAndAttention(t *testing.T) {
-	s, h := connected(t)
+	s, _ := connected(t)
 	for _, stream := range []store.Stream{"mail", ""} {
 		if err := s.ResetState(host.As(t.Context(), somebody), "mail", "gra_own", stream); err != nil {
 			t.Fatal(err)
@@ -524,7 +524,7 @@ func TestStateAndAttention(t *testing.T) {
 	if err := s.DismissAttention(host.As(t.Context(), somebody), "mail"); err != nil {
 		t.Errorf("nothing to dismiss: %v", err)
 	}
-	h.SetAttention(marks{"mail": true})
+	app.SetAttention(s, marks{"mail": true})
 	c, err := s.Connection(t.Context(), "mail")
 	if err != nil || !c.NeedsAttention || c.Revision != 1 {
 		t.Errorf("%+v, %v", c, err)

@@ -20,24 +20,33 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-var _ host.Connectors = (*Service)(nil)
+// connectors implements host.Connectors.
+type connectors struct {
+	*directory
+	modules    *modules
+	publishers *publishers
+	installer  *installer
+	overviews  *overviews
+}
+
+var _ host.Connectors = (*connectors)(nil)
 
 // InstallConnector implements host.Connectors (A169, A170, A179). The module
 // is hashed before anything else looks at it. Nothing of it is run, and nothing
 // is granted.
-func (s *Service) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
+func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
 	who := host.Who(ctx)
-	l, signed, err := s.submitted(q)
+	l, signed, err := cs.submitted(q)
 	if err != nil {
 		return host.Connector{}, false, asked(err)
 	}
-	old, listed, err := s.host.connector(ctx, string(l.Connector.ID), false)
+	old, listed, err := cs.modules.connector(ctx, string(l.Connector.ID), false)
 	if err != nil {
 		return host.Connector{}, false, err
 	}
 	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
 	if same && signed == nil {
-		c, err := s.Connector(ctx, string(old.ID))
+		c, err := cs.Connector(ctx, string(old.ID))
 		return c, false, err
 	}
 	if !same && !q.Force && conflicts(old, listed, l) {
@@ -48,13 +57,13 @@ func (s *Service) InstallConnector(ctx context.Context, q host.InstallConnector)
 	if q.Digest != "" {
 		l.Connector.Source = "digest"
 	}
-	done, err := s.host.Install(ctx, l, InstallOptions{
-		Signature: signed, RequireSignature: s.host.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
+	done, err := cs.installer.Install(ctx, l, InstallOptions{
+		Signature: signed, RequireSignature: cs.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
 	})
 	if err != nil {
 		return host.Connector{}, false, installRefusal(err)
 	}
-	c, err := s.Connector(ctx, string(done.Connector.ID))
+	c, err := cs.Connector(ctx, string(done.Connector.ID))
 	return c, !same, err
 }
 
@@ -82,11 +91,11 @@ func installRefusal(err error) error {
 }
 
 // submitted loads what is to be installed or looked at.
-func (s *Service) submitted(q host.InstallConnector) (*Loaded, *signature.Signature, error) {
+func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Signature, error) {
 	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
 		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
-	wasm, err := s.bytesOf(q)
+	wasm, err := cs.bytesOf(q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +103,7 @@ func (s *Service) submitted(q host.InstallConnector) (*Loaded, *signature.Signat
 		return nil, nil, host.Refuse("pack_integrity_failure", "the module is not the one that was expected: its digest is another").
 			With("digest", "sha256:"+hex.EncodeToString(sum[:]))
 	}
-	l, err := s.host.LoadBytes(wasm, q.Manifest)
+	l, err := cs.modules.LoadBytes(wasm, q.Manifest)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +126,7 @@ func (s *Service) submitted(q host.InstallConnector) (*Loaded, *signature.Signat
 
 // bytesOf are the bytes of a module: those that came, or those that the store
 // holds under a digest (A170).
-func (s *Service) bytesOf(q host.InstallConnector) ([]byte, error) {
+func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
 	switch {
 	case (q.Module == nil) == (q.Digest == ""):
 		return nil, invalid("module", "one_of", "give either the module or its digest")
@@ -127,10 +136,10 @@ func (s *Service) bytesOf(q host.InstallConnector) ([]byte, error) {
 		return nil, invalid("digest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
 	d := store.Digest(q.Digest)
-	if _, err := os.Lstat(s.host.modulePath(d)); s.host.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(cs.modules.modulePath(d)); cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("module")
 	}
-	return s.host.openModule(store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
+	return cs.modules.openModule(store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
 }
 
 // isDigest: it names a file of the modules and nothing else.
@@ -147,8 +156,8 @@ func sameJSON(a, b []byte) bool {
 }
 
 // InspectConnector implements host.Connectors (A172). It stores nothing.
-func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
-	l, signed, err := s.submitted(q)
+func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
+	l, signed, err := cs.submitted(q)
 	if err != nil {
 		return host.Inspection{}, asked(err)
 	}
@@ -159,19 +168,19 @@ func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector)
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())
 	}
-	t, err := s.host.trust(ctx, l, InstallOptions{Signature: signed})
+	t, err := cs.publishers.trust(ctx, l, InstallOptions{Signature: signed})
 	if err != nil {
 		return host.Inspection{}, installRefusal(err)
 	}
 	if t.signer != nil {
 		out.Signature = host.Signature{Status: "verified", Signer: t.signer.Key}
 	}
-	if pin, ok, err := s.host.Pinned(ctx, l.Connector.ID); err != nil {
+	if pin, ok, err := cs.publishers.Pinned(ctx, l.Connector.ID); err != nil {
 		return host.Inspection{}, err
 	} else if ok {
 		out.Pinned = pin.Signer.Key
 	}
-	why, err := s.host.suspicious(ctx, l.Connector)
+	why, err := cs.installer.suspicious(ctx, l.Connector)
 	if err != nil {
 		return host.Inspection{}, err
 	}
@@ -193,8 +202,8 @@ func words(wants []grant.Want) []string {
 }
 
 // Connectors implements host.Connectors (A173).
-func (s *Service) Connectors(ctx context.Context) ([]host.Connector, error) {
-	v, err := s.view(ctx)
+func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) {
+	v, err := cs.overviews.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +219,8 @@ func (s *Service) Connectors(ctx context.Context) ([]host.Connector, error) {
 }
 
 // Connector implements host.Connectors (A174): by name or id.
-func (s *Service) Connector(ctx context.Context, name string) (host.Connector, error) {
-	v, err := s.view(ctx)
+func (cs *connectors) Connector(ctx context.Context, name string) (host.Connector, error) {
+	v, err := cs.overviews.take(ctx)
 	if err != nil {
 		return host.Connector{}, err
 	}
@@ -224,8 +233,8 @@ func (s *Service) Connector(ctx context.Context, name string) (host.Connector, e
 
 // UninstallConnector implements host.Connectors (A177). Its module stays
 // until space is needed: it can be installed again by its digest.
-func (s *Service) UninstallConnector(ctx context.Context, name, version string) error {
-	v, err := s.view(ctx)
+func (cs *connectors) UninstallConnector(ctx context.Context, name, version string) error {
+	v, err := cs.overviews.take(ctx)
 	if err != nil {
 		return err
 	}
@@ -242,7 +251,7 @@ func (s *Service) UninstallConnector(ctx context.Context, name, version string) 
 	if len(using) > 0 {
 		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
 	}
-	return asked(s.host.uninstall(ctx, k))
+	return asked(cs.installer.uninstall(ctx, k))
 }
 
 // requestedBy is what a manifest asks for, by sort (A178).

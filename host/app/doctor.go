@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -47,7 +48,7 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	c := &checkup{}
 	restrictUmask()
 	c.versions()
-	h := &Host{Options: o.settled(), Epoch: randomID("boot_")}
+	h := newHost(newDirectory(o.settled()))
 	url, err := h.locate()
 	if err != nil {
 		c.add("store", StateBad, "name a store with --store badger:DIR", "%v", err)
@@ -267,7 +268,7 @@ func (c *checkup) browser(ctx context.Context, h *Host) {
 			return
 		}
 		defer os.RemoveAll(temp)
-		b = newBrowsers(&Host{temp: temp, Options: h.Options})
+		b = newBrowsers(&directory{temp: temp, Options: h.Options})
 		defer b.Close(ctx)
 	}
 	b.Facts(ctx).findings(c)
@@ -313,4 +314,28 @@ func (c *checkup) limits(o Options) {
 	}
 	c.add("bounds", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
 		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active, o.Budgets.OwnerWait, o.Budgets.Total)
+}
+
+// weaknesses are what the cheap part of a check-up finds.
+func (sy *system) weaknesses() []host.Warning {
+	c := &checkup{}
+	c.versions()
+	c.directory(sy.DataDir)
+	c.modes(sy.DataDir)
+	c.vault(sy.DataDir)
+	if d := damageOf(sy.Store); d != nil {
+		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
+	}
+	out := []host.Warning{}
+	for _, f := range c.findings {
+		if f.State == StateOK {
+			continue
+		}
+		text := f.Detail
+		if f.Remedy != "" {
+			text += "; " + f.Remedy
+		}
+		out = append(out, host.Warning{Code: f.Check, Message: abi.Cut(abi.Clean(text), 1000)})
+	}
+	return out
 }

@@ -14,42 +14,49 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// forks starts runs that branch off an earlier one.
+type forks struct {
+	*directory
+	runs        *runs
+	connections *connectionStore
+}
+
 // ForkRun implements host.Runs: it starts a branch of a run that is over,
 // from the cursors as of an event of it (A79). A *host.Refusal says conflict
 // with details.runStatus, events_expired, validation_error for a fromSeq that
 // the run does not have (A77), replay_unavailable with details.reason
 // checkpoint_pruned or module_missing, or why the start was refused.
-func (s *Service) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
-	src, err := s.forkable(ctx, q)
+func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	src, err := fs.forkable(ctx, q)
 	if err != nil {
 		return store.Run{}, asked(err)
 	}
 	start := q.Start
-	if start.WorkflowID, err = s.workflowOf(ctx, src); err != nil {
+	if start.WorkflowID, err = fs.workflowOf(ctx, src); err != nil {
 		return store.Run{}, err
 	}
-	b, err := s.branchOf(ctx, src, q.FromSeq)
+	b, err := fs.branchOf(ctx, src, q.FromSeq)
 	if err != nil {
 		return store.Run{}, err
 	}
-	moved, err := s.movedOn(ctx, src, b)
+	moved, err := fs.movedOn(ctx, src, b)
 	if err != nil {
 		return store.Run{}, err
 	}
 	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards (A80)
 	start.Trigger = ""
 	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
-	return s.start(ctx, start, b)
+	return fs.runs.start(ctx, start, b)
 }
 
 // forkable is the source of a branch: a run that is over, with this event.
-func (s *Service) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
-	src, err := s.host.Store.Run(ctx, q.Source)
+func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	src, err := fs.Store.Run(ctx, q.Source)
 	switch {
 	case err != nil:
 		return src, err
 	case src.Status == "active":
-		status, err := s.statusOf(ctx, src)
+		status, err := fs.statusOf(ctx, src)
 		if err != nil {
 			return src, err
 		}
@@ -57,19 +64,19 @@ func (s *Service) forkable(ctx context.Context, q host.ForkRun) (store.Run, erro
 	case src.Pruned:
 		return src, host.Refuse("events_expired", "the timeline of this run was deleted")
 	}
-	head, err := s.host.Store.RunHead(ctx, src.ID)
+	head, err := fs.Store.RunHead(ctx, src.ID)
 	if err != nil {
 		return src, fmt.Errorf("read timeline of %s: %w", src.ID, err)
 	}
 	if q.FromSeq >= head.Next {
 		return src, host.Refuse("validation_error", "fromSeq: the run has no such event").With("fields", []map[string]string{{"path": "fromSeq", "rule": "exists"}})
 	}
-	return src, s.stillInstalled(ctx, src.Digest)
+	return src, fs.stillInstalled(ctx, src.Digest)
 }
 
 // statusOf is the status of an active run (A69).
-func (s *Service) statusOf(ctx context.Context, r store.Run) (string, error) {
-	live, here := s.runs.Live(r.ID)
+func (fs *forks) statusOf(ctx context.Context, r store.Run) (string, error) {
+	live, here := fs.runs.controller.Live(r.ID)
 	switch {
 	case here && live.Paused:
 		return "paused", nil
@@ -78,7 +85,7 @@ func (s *Service) statusOf(ctx context.Context, r store.Run) (string, error) {
 	case r.Phase != "waiting":
 		return "running", nil
 	}
-	open, err := s.host.Store.Pending(ctx, r.ID)
+	open, err := fs.Store.Pending(ctx, r.ID)
 	if err != nil {
 		return "", fmt.Errorf("list open questions of %s: %w", r.ID, err)
 	}
@@ -93,8 +100,8 @@ func unavailable(reason, message string) error {
 }
 
 // stillInstalled is A83.
-func (s *Service) stillInstalled(ctx context.Context, d store.Digest) error {
-	all, err := s.host.Store.Connectors(ctx)
+func (fs *forks) stillInstalled(ctx context.Context, d store.Digest) error {
+	all, err := fs.Store.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
 	}
@@ -106,15 +113,15 @@ func (s *Service) stillInstalled(ctx context.Context, d store.Digest) error {
 
 // workflowOf is what a branch runs: the source's connection, or the connector of
 // a run whose connection was its own.
-func (s *Service) workflowOf(ctx context.Context, src store.Run) (string, error) {
-	c, err := s.named(ctx, string(src.ConnectionID))
+func (fs *forks) workflowOf(ctx context.Context, src store.Run) (string, error) {
+	c, err := fs.connections.lasting(ctx, src.ConnectionID)
 	switch {
 	case err == nil && c.Grant != nil && c.Grant.ID != src.GrantID, err == nil && c.Grant == nil && src.GrantID != "":
 		return "", unavailable("checkpoint_pruned", "the run kept its cursors under another grant")
 	case err == nil || !errors.Is(err, store.ErrNotFound):
 		return string(src.ConnectionID), err
 	}
-	all, err := s.host.Store.Connectors(ctx)
+	all, err := fs.Store.Connectors(ctx)
 	if err != nil {
 		return "", fmt.Errorf("list connectors: %w", err)
 	}
@@ -136,9 +143,9 @@ type fact struct {
 // branchOf is the state that a branch begins with: per stream the last cursor
 // that the source committed before fromSeq, else the one that it started with
 // (A79). Those are known by the runs that committed them.
-func (s *Service) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
+func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
 	b := branch{from: map[string]store.RunID{}}
-	begun, err := s.begun(ctx, src.ID)
+	begun, err := fs.begun(ctx, src.ID)
 	if err != nil {
 		return b, err
 	}
@@ -148,20 +155,20 @@ func (s *Service) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (
 	for stream, id := range begun.StateFrom {
 		b.from[string(stream)] = id
 	}
-	own, err := s.committed(ctx, src.ID, fromSeq)
+	own, err := fs.committed(ctx, src.ID, fromSeq)
 	if err != nil {
 		return b, err
 	}
 	for stream := range own {
 		b.from[string(stream)] = src.ID
 	}
-	current, err := s.currentStates(ctx, src)
+	current, err := fs.currentStates(ctx, src)
 	if err != nil {
 		return b, err
 	}
 	cursors := map[string]json.RawMessage{}
 	for stream, id := range b.from {
-		if cursors[stream], err = s.cursorOf(ctx, store.Stream(stream), id, current, own, src.ID); err != nil {
+		if cursors[stream], err = fs.cursorOf(ctx, store.Stream(stream), id, current, own, src.ID); err != nil {
 			return b, err
 		}
 	}
@@ -170,9 +177,9 @@ func (s *Service) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (
 }
 
 // begun reads run.started. A run that never did began with nothing.
-func (s *Service) begun(ctx context.Context, id store.RunID) (fact, error) {
+func (fs *forks) begun(ctx context.Context, id store.RunID) (fact, error) {
 	var f fact
-	events, err := s.host.Store.Events(ctx, id, 0, 1)
+	events, err := fs.Store.Events(ctx, id, 0, 1)
 	if err != nil {
 		return f, fmt.Errorf("read timeline of %s: %w", id, err)
 	}
@@ -188,10 +195,10 @@ func (s *Service) begun(ctx context.Context, id store.RunID) (fact, error) {
 // committed are the cursors that a run committed before an event, as its
 // timeline shows them. It reads backwards: cursors are committed at a run's end,
 // after everything that its guest did.
-func (s *Service) committed(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
+func (fs *forks) committed(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
 	out := map[store.Stream]json.RawMessage{}
 	for before > 0 {
-		events, err := s.host.Store.EventsBefore(ctx, id, before, 200)
+		events, err := fs.Store.EventsBefore(ctx, id, before, 200)
 		if err != nil {
 			return nil, fmt.Errorf("read timeline of %s: %w", id, err)
 		}
@@ -218,8 +225,8 @@ func (s *Service) committed(ctx context.Context, id store.RunID, before uint64) 
 }
 
 // currentStates are the cursors of the namespace that the source committed to.
-func (s *Service) currentStates(ctx context.Context, src store.Run) (map[store.Stream]store.State, error) {
-	states, err := s.host.Store.States(ctx, src.ConnectionID, src.GrantID)
+func (fs *forks) currentStates(ctx context.Context, src store.Run) (map[store.Stream]store.State, error) {
+	states, err := fs.Store.States(ctx, src.ConnectionID, src.GrantID)
 	if err != nil {
 		return nil, fmt.Errorf("load state of %s: %w", src.ConnectionID, err)
 	}
@@ -233,7 +240,7 @@ func (s *Service) currentStates(ctx context.Context, src store.Run) (map[store.S
 // cursorOf is the cursor that a run committed for a stream. The store has it
 // while it is the newest (A103); else the timeline of that run does, unless it
 // was deleted or the cursor was too large to be shown.
-func (s *Service) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
+func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
 	own map[store.Stream]json.RawMessage, src store.RunID) (json.RawMessage, error) {
 	if c, ok := current[stream]; ok && c.RunID == by {
 		return c.Cursor, nil
@@ -241,7 +248,7 @@ func (s *Service) cursorOf(ctx context.Context, stream store.Stream, by store.Ru
 	all := own
 	if by != src {
 		var err error
-		if all, err = s.allCommitted(ctx, by); err != nil {
+		if all, err = fs.allCommitted(ctx, by); err != nil {
 			return nil, err
 		}
 	}
@@ -252,15 +259,15 @@ func (s *Service) cursorOf(ctx context.Context, stream store.Stream, by store.Ru
 	return cursor, nil
 }
 
-func (s *Service) allCommitted(ctx context.Context, id store.RunID) (map[store.Stream]json.RawMessage, error) {
-	head, err := s.host.Store.RunHead(ctx, id)
+func (fs *forks) allCommitted(ctx context.Context, id store.RunID) (map[store.Stream]json.RawMessage, error) {
+	head, err := fs.Store.RunHead(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read timeline of %s: %w", id, err)
 	}
-	return s.committed(ctx, id, head.Next)
+	return fs.committed(ctx, id, head.Next)
 }
 
 // cut reports whether a timeline shows something in the place of a value (R179).
@@ -274,8 +281,8 @@ func cut(cursor json.RawMessage) bool {
 
 // movedOn reports whether a cursor of the connection is not where the branch
 // starts from (A80).
-func (s *Service) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
-	current, err := s.currentStates(ctx, src)
+func (fs *forks) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
+	current, err := fs.currentStates(ctx, src)
 	if err != nil {
 		return false, err
 	}

@@ -11,37 +11,8 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
-
-// ofGiven is a run of a module that need not be installed, or of an installed one
-// whose connection is made if there is none.
-func (s *Service) ofGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
-	w.making = true
-	switch {
-	case len(g.Module) > 0:
-		w.loaded, err = s.host.LoadBytes(g.Module, g.Manifest)
-	default:
-		w.loaded, err = s.host.installed(ctx, name, "")
-		if err == nil && len(g.Manifest) > 0 {
-			w.loaded, err = s.host.loadListed(w.loaded.Connector, g.Manifest)
-		}
-	}
-	if err != nil {
-		return w, err
-	}
-	if len(g.Signature) > 0 {
-		if w.loaded.Signature, err = signature.Parse(g.Signature); err != nil {
-			return w, host.Refuse(CodeSignatureInvalid, "this is no signature of minisign")
-		}
-	}
-	if g.Strict {
-		w.loaded.strict()
-	}
-	w.connection = store.ConnectionID(g.Connection)
-	return w, nil
-}
 
 // strict has all records checked against the manifest, whether or not it asks hosts to.
 func (l *Loaded) strict() {
@@ -54,12 +25,12 @@ func (l *Loaded) strict() {
 }
 
 // give adds to a request what its owner gave for this run.
-func (s *Service) give(r *RunRequest, g *host.Given) error {
+func (rs *runs) add(r *RunRequest, g *host.Given) error {
 	if g == nil {
 		return nil
 	}
 	var err error
-	if r.Approved, err = s.host.approval(r.Connector.Manifest, g.Bindings); err != nil {
+	if r.Approved, err = rs.bindings.approval(r.Connector.Manifest, g.Bindings); err != nil {
 		return err
 	}
 	r.Config, r.Secrets, r.Accepted, r.ResetState = g.Settings, g.Secrets, g.Accepted, g.ResetState
@@ -119,8 +90,8 @@ func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) err
 }
 
 // Recording implements host.Runs.
-func (s *Service) Recording(_ context.Context, id store.RunID) (host.Recording, error) {
-	r := &s.recordings
+func (rs *runs) Recording(_ context.Context, id store.RunID) (host.Recording, error) {
+	r := &rs.recordings
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out, ok := r.of[id]

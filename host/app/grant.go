@@ -18,6 +18,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// grantStore gives connections what their owner approves, takes it back, and writes both
+// down. What is taken back ends the connection's run.
+type grantStore struct {
+	*directory
+	connections *connectionStore
+	publishers  *publishers
+	active      *active
+}
+
 // Terms bound a grant (§2.2).
 type Terms struct {
 	Scope     json.RawMessage // nil: everything declared
@@ -41,31 +50,31 @@ type GrantRequest struct {
 
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
-func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
-	if err := h.room(); err != nil {
+func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
+	if err := gs.room(); err != nil {
 		return store.Connection{}, err
 	}
 	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
-	if err := h.vouched(ctx, who); err != nil {
+	if err := gs.publishers.vouched(ctx, who); err != nil {
 		return store.Connection{}, err
 	}
-	c, err := h.connection(ctx, who)
+	c, err := gs.connections.find(ctx, who)
 	if err != nil {
 		return c, err
 	}
 	now := time.Now()
 	if q.Terms != nil {
-		if err := q.Terms.check(ctx, h.Store, c.ID, q.Connector.Manifest, now); err != nil {
+		if err := q.Terms.check(ctx, gs.Store, c.ID, q.Connector.Manifest, now); err != nil {
 			return c, err
 		}
 	}
 	if _, err := policyOf(q.Approved.Hosts); err != nil {
 		return c, err
 	}
-	if c, err = h.made(ctx, who); err != nil {
+	if c, err = gs.connections.made(ctx, who); err != nil {
 		return c, err
 	}
-	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
+	return gs.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
 			c.Grant = q.Terms.grant()
 			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), host.Who(ctx).ID, now
@@ -78,20 +87,10 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	})
 }
 
-// change changes a connection as one step: what another takes back meanwhile is
-// not given back by it. It counts the revision.
-func (h *Host) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
-	return h.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
-		c.UpdatedAt = time.Now()
-		c.Revision++
-		return change(c)
-	})
-}
-
 // give changes what a connection is given for a module, and writes that down.
-func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
-	err = h.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
-		c, err = h.change(ctx, id, change)
+func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
+	err = gs.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
+		c, err = gs.connections.change(ctx, id, change)
 		return err
 	})
 	return c, err
@@ -99,16 +98,16 @@ func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, 
 
 // takeBack changes what a connection was given and ends its run. It is had also
 // where it cannot be written down.
-func (h *Host) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
-	c, err := h.change(ctx, id, func(c *store.Connection) error {
+func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
 		return change(c)
 	})
 	if err != nil {
 		return c, err
 	}
-	h.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
-	if err := h.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
+	gs.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
+	if err := gs.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
 		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
 	}
 	return c, nil
@@ -183,9 +182,9 @@ func union(have, more []string) []string {
 
 // Revoke takes back everything an owner gave a connection, and ends its run
 // (R8). What it collected stays, and so do its cursors and secrets.
-func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	h.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
-	return h.takeBack(ctx, id, func(c *store.Connection) error {
+func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	gs.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
+	return gs.takeBack(ctx, id, func(c *store.Connection) error {
 		takeAll(c)
 		return nil
 	})
@@ -200,8 +199,8 @@ func takeAll(c *store.Connection) {
 
 // Narrow takes back single approvals, and ends the connection's run. What is
 // not approved is ErrNotApproved.
-func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
-	return h.takeBack(ctx, id, func(c *store.Connection) error {
+func (gs *grantStore) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
+	return gs.takeBack(ctx, id, func(c *store.Connection) error {
 		var missing []string
 		for _, name := range mounts {
 			n := len(c.Approved.Mounts)
@@ -284,7 +283,7 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 
 // pin makes this version of the connector the connection's. One that asks for
 // more is refused unless the owner accepted that.
-func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
+func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
 	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a grant that cannot be used refuses the start before anything else does
 	}
@@ -296,9 +295,9 @@ func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted 
 		return nil
 	}
 	if accepted {
-		return h.give(ctx, c.ID, l.Connector.Digest, adopt)
+		return gs.give(ctx, c.ID, l.Connector.Digest, adopt)
 	}
-	return h.change(ctx, c.ID, adopt)
+	return gs.connections.change(ctx, c.ID, adopt)
 }
 
 func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {

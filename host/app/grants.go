@@ -13,9 +13,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// grants implements host.Grants.
+type grants struct {
+	*directory
+	connections *connectionStore
+	grants      *grantStore
+	overviews   *overviews
+	bindings    *bindings
+	schedules   *schedules
+}
+
+var _ host.Grants = (*grants)(nil)
+
 // Requested implements host.Connections (A186).
-func (s *Service) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
-	v, err := s.view(ctx)
+func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
+	v, err := gs.overviews.take(ctx)
 	if err != nil {
 		return host.Requested{}, err
 	}
@@ -64,7 +76,7 @@ func (v *survey) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	given := func(w grant.Want) bool {
 		switch w.Kind {
 		case grant.Stream:
-			return usable && grants(c.Grant, m, w.Name)
+			return usable && grantsStream(c.Grant, m, w.Name)
 		case grant.Host:
 			return len(missingHosts(policy, []string{w.Name})) == 0
 		case grant.Servers:
@@ -94,8 +106,8 @@ func (v *survey) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	return out
 }
 
-// grants reports whether a usable grant has a stream.
-func grants(g *store.Grant, m *abi.Manifest, stream string) bool {
+// grantsStream reports whether a usable grant has a stream.
+func grantsStream(g *store.Grant, m *abi.Manifest, stream string) bool {
 	if g == nil || len(g.Scope) == 0 {
 		return m.Stream(stream).Availability != abi.UnsupportedInMode
 	}
@@ -114,12 +126,12 @@ func grants(g *store.Grant, m *abi.Manifest, stream string) bool {
 
 // GrantConnection implements host.Connections (A187, A195). It says as well
 // that the installed version of the connector is the one that was looked at.
-func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
+func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
 	who := host.Who(ctx)
-	if err := s.host.room(); err != nil {
+	if err := gs.room(); err != nil {
 		return host.Grant{}, asked(err)
 	}
-	_, k, m, err := s.configured(ctx, id)
+	_, k, m, err := gs.overviews.configured(ctx, id)
 	if err != nil {
 		return host.Grant{}, asked(err)
 	}
@@ -139,10 +151,10 @@ func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 		return host.Grant{}, err
 	}
 	terms := Terms{Scope: g.Scope, Narrow: q.Narrow}
-	if err := terms.check(ctx, s.host.Store, id, m, now); err != nil {
+	if err := terms.check(ctx, gs.Store, id, m, now); err != nil {
 		return host.Grant{}, asked(err)
 	}
-	c, err := s.host.give(ctx, id, k.Digest, func(c *store.Connection) error {
+	c, err := gs.grants.give(ctx, id, k.Digest, func(c *store.Connection) error {
 		if c.Grant != nil {
 			g.ID = c.Grant.ID // the namespace of its state
 		}
@@ -150,7 +162,7 @@ func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 		return nil
 	})
 	if err == nil {
-		err = s.schedules.Restarted(ctx, id) // R205
+		err = gs.schedules.clock.Restarted(ctx, id) // R205
 	}
 	if err != nil {
 		return host.Grant{}, asked(err)
@@ -162,9 +174,8 @@ func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 var errOtherGrant = errors.New("another grant took its place")
 
 // RevokeGrant implements host.Connections (A188, R8).
-func (s *Service) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
-	h := s.host
-	c, err := h.lasting(ctx, id)
+func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
+	c, err := gs.connections.lasting(ctx, id)
 	if err != nil {
 		return asked(err)
 	}
@@ -174,8 +185,8 @@ func (s *Service) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 	if gone(c.Grant) {
 		return nil
 	}
-	h.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
-	_, err = h.takeBack(ctx, id, func(c *store.Connection) error {
+	gs.grants.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
+	_, err = gs.grants.takeBack(ctx, id, func(c *store.Connection) error {
 		if gone(c.Grant) {
 			return errOtherGrant
 		}
@@ -186,4 +197,46 @@ func (s *Service) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 		return nil
 	}
 	return asked(err)
+}
+
+// errNarrower: an approval takes something back.
+var errNarrower = errors.New("takes something back")
+
+// ApproveBindings implements host.Connections (A189): what is named takes the
+// place of what was approved. Where that takes something back, the connection's
+// run ends (R8).
+func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
+	_, k, m, err := gs.overviews.configured(ctx, id)
+	if err != nil {
+		return host.Bindings{}, asked(err)
+	}
+	approved, err := gs.bindings.approval(m, q)
+	if err != nil {
+		return host.Bindings{}, err
+	}
+	if q.Browser != nil {
+		if err := gs.overviews.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
+			return host.Bindings{}, err
+		}
+	}
+	replace := func(narrower bool) func(c *store.Connection) error {
+		return func(c *store.Connection) error {
+			if !narrower && narrows(c.Approved, approved) {
+				return errNarrower
+			}
+			c.Approved = approved
+			if q.Browser != nil && q.Browser.Profile != "" {
+				c.ProfileName = q.Browser.Profile
+			}
+			return nil
+		}
+	}
+	c, err := gs.grants.give(ctx, id, k.Digest, replace(false))
+	if errors.Is(err, errNarrower) {
+		c, err = gs.grants.takeBack(ctx, id, replace(true))
+	}
+	if err != nil {
+		return host.Bindings{}, asked(err)
+	}
+	return shownBindings(c, m), nil
 }

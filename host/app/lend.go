@@ -33,7 +33,7 @@ var _ Browsers = (*browsers)(nil)
 
 // newBrowsers keeps profiles in the data directory, or in the scratch space of a
 // host that has none.
-func newBrowsers(h *Host) *browsers {
+func newBrowsers(h *directory) *browsers {
 	o := h.Options.Browser
 	if o.Data = h.DataDir; o.Data == "" {
 		o.Data = h.temp

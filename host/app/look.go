@@ -32,7 +32,7 @@ const settling = 5 * time.Second
 const notReady = "browser_surface_not_ready"
 
 // liveViews are the views of a host: those of its browsers, if they are its own.
-func liveViews(h *Host) *liveview.Views {
+func liveViews(h *directory) *liveview.Views {
 	if b, ok := h.Options.Browsers.(*browsers); ok {
 		return b.views
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
@@ -58,7 +57,7 @@ func vaulted(t *testing.T, s *oauthtest.Server) (*Host, *vault.Vault, string) {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	h := &Host{DataDir: t.TempDir(), Options: Options{}.settled(), pace: network.NewGovernor(network.DefaultPace())}
+	h := newHost(&directory{DataDir: t.TempDir(), Options: Options{}.settled()})
 	v, err := vault.Open(h.DataDir)
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +77,11 @@ func tokensOf(t *testing.T, h *Host, m *abi.Manifest, hosts ...string) (*tokens,
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets, err := h.secrets(m, "mail", nil)
+	secrets, err := h.ofRun(m, "mail", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{host: h})
+	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{dir: h.directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +102,7 @@ func TestTokensFromVault(t *testing.T) {
 	if err != nil || !strings.HasPrefix(access, "access-") {
 		t.Fatal(err)
 	}
-	kept, err := (&keptInVault{h, "mail", "token"}).Load()
+	kept, err := (&keptInVault{h.secretStore, "mail", "token"}).Load()
 	issued := s.Issued()
 	if err != nil || kept.RefreshToken != issued[1] || kept.TokenURL != base+"/token" {
 		t.Errorf("the new refresh token is not stored: %v", err)
@@ -155,12 +154,12 @@ func TestTokensOfAnotherServer(t *testing.T) {
 	web := httptest.NewServer(evil)
 	defer web.Close()
 	m := obtaining(web.URL)
-	secrets, err := h.secrets(m, "mail", nil)
+	secrets, err := h.ofRun(m, "mail", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	policy, _ := policyOf([]string{web.URL})
-	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{host: h})
+	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{dir: h.directory})
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || !strings.Contains(refused.Message, "sluice secret authorize mail token") {
 		t.Errorf("got %v", err)
@@ -175,7 +174,7 @@ func TestTokensOfAnotherServer(t *testing.T) {
 // What an owner sets or removes while a token is fetched is kept as it is.
 func TestOwnerWins(t *testing.T) {
 	h, v, base := vaulted(t, &oauthtest.Server{})
-	k := &keptInVault{h, "mail", "token"}
+	k := &keptInVault{h.secretStore, "mail", "token"}
 	was, err := k.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +220,7 @@ func TestClientSetting(t *testing.T) {
 // handed the refresh token in its place.
 func TestAuthorizationIsNoSecret(t *testing.T) {
 	h, _, _ := vaulted(t, &oauthtest.Server{})
-	_, err := h.secrets(asking("token"), "mail", nil)
+	_, err := h.ofRun(asking("token"), "mail", nil)
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || strings.Contains(err.Error(), "refresh_token") {
 		t.Errorf("got %v", err)

@@ -12,37 +12,39 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// overviews makes what the API shows of connectors and connections.
+type overviews struct {
+	*directory
+	snapshots *snapshots
+	schedules *schedules
+	attention attention
+}
+
 // A view makes resources of one answer.
 type view struct {
 	*survey
 	connections []store.Connection
 	schedules   map[store.ConnectionID]*host.Schedule
+	attention   attention
 }
 
-// scheduler is the part of host.Schedules that shows up in connections.
-type scheduler interface {
-	Schedules(context.Context) ([]host.Schedule, error)
-}
-
-func (s *Service) view(ctx context.Context) (*view, error) {
-	v := &view{schedules: map[store.ConnectionID]*host.Schedule{}}
+func (ov *overviews) take(ctx context.Context) (*view, error) {
+	v := &view{attention: ov.attention, schedules: map[store.ConnectionID]*host.Schedule{}}
 	var err error
-	if v.survey, err = s.host.survey(ctx); err != nil {
+	if v.survey, err = ov.snapshots.take(ctx); err != nil {
 		return nil, err
 	}
-	if v.connections, err = s.host.Store.Connections(ctx); err != nil {
+	if v.connections, err = ov.Store.Connections(ctx); err != nil {
 		return nil, err
 	}
 	v.connections = slices.DeleteFunc(v.connections, func(c store.Connection) bool { return c.Temporary })
 	slices.SortStableFunc(v.connectors, func(a, b store.Connector) int { return strings.Compare(a.Name, b.Name) })
-	if all, ok := any(s).(scheduler); ok {
-		list, err := all.Schedules(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, sc := range list {
-			v.schedules[store.ConnectionID(sc.ConnectionID)] = &sc
-		}
+	list, err := ov.schedules.Schedules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, sc := range list {
+		v.schedules[store.ConnectionID(sc.ConnectionID)] = &sc
 	}
 	return v, nil
 }
@@ -140,17 +142,14 @@ func (v *view) connection(ctx context.Context, c store.Connection) (host.Connect
 	if m != nil && c.Digest != k.Digest {
 		out.Version = m.Version
 	}
-	if a := v.host.attention; a != nil {
-		needs, err := a.NeedsAttention(ctx, c.ID)
-		if err != nil {
-			return out, err
-		}
-		out.NeedsAttention = needs
+	needs, err := v.attention.NeedsAttention(ctx, c.ID)
+	if err != nil {
+		return out, err
 	}
+	out.NeedsAttention = needs
 	if l, active := v.leases[c.ID]; active {
 		out.ActiveRunID = string(l.RunID)
 	}
-	var err error
 	out.LastRun, err = v.lastRun(ctx, c.ID)
 	return out, err
 }
@@ -173,4 +172,29 @@ func orElse(text, otherwise string) string {
 		return otherwise
 	}
 	return text
+}
+
+// configured finds a connection, its connector and the manifest that counts for
+// what is set from now on.
+func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c store.Connection, k store.Connector, m *abi.Manifest, err error) {
+	v, err := ov.take(ctx)
+	if err != nil {
+		return c, k, nil, err
+	}
+	if c, err = v.connectionOf(id); err != nil {
+		return c, k, nil, err
+	}
+	k, ok := v.of(c)
+	if m = v.manifest(k); !ok || m == nil {
+		return c, k, nil, host.Refuse("connector_not_runnable", "the connector of this connection is not installed; install it first")
+	}
+	return c, k, m, nil
+}
+
+func (ov *overviews) freeProfile(ctx context.Context, id store.ConnectionID, path, name string) error {
+	v, err := ov.take(ctx)
+	if err != nil {
+		return err
+	}
+	return v.freeProfile(id, path, name)
 }

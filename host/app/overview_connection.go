@@ -14,7 +14,7 @@ import (
 
 // lastRun is the newest that is over, nil for none.
 func (v *view) lastRun(ctx context.Context, id store.ConnectionID) (*host.LastRun, error) {
-	runs, err := v.host.Store.Runs(ctx, id, "", 2) // at most one is active
+	runs, err := v.from.Store.Runs(ctx, id, "", 2) // at most one is active
 	if err != nil {
 		return nil, err
 	}

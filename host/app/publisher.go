@@ -12,6 +12,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// publishers knows whose signature a connector has to have.
+type publishers struct {
+	*directory
+	modules *modules
+}
+
 // Codes of refused signatures (run-api.md A169).
 const (
 	CodeSignatureRequired = "signature_required"
@@ -48,8 +54,8 @@ func (l *Loaded) Claims() signature.Claims {
 }
 
 // Pinned finds the key that is pinned for a connector.
-func (h *Host) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
-	pins, err := h.Store.Pins(ctx)
+func (ps *publishers) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
+	pins, err := ps.Store.Pins(ctx)
 	if err != nil {
 		return store.Pin{}, false, fmt.Errorf("list pinned keys: %w", err)
 	}
@@ -73,8 +79,8 @@ type trust struct {
 // the one it carries, else the pinned one, and holds the key against the pin
 // (S140). A signature that does not verify is refused, and no flag changes that;
 // another key than the pinned one, or none, is the owner's to decide.
-func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
-	pin, pinned, err := h.Pinned(ctx, l.Connector.ID)
+func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
+	pin, pinned, err := ps.Pinned(ctx, l.Connector.ID)
 	if err != nil {
 		return trust{}, err
 	}
@@ -120,12 +126,12 @@ func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (trust, e
 // Doubts says why a module may not be its publisher's, although it was not
 // installed: a key is pinned for its connector, and did not sign it. A run of it
 // would have that connector's connections and secrets.
-func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
-	installed, ok, err := h.connector(ctx, string(l.Connector.ID), false)
+func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
+	installed, ok, err := ps.modules.connector(ctx, string(l.Connector.ID), false)
 	if err != nil || ok && installed.Digest == l.Connector.Digest {
 		return nil, err
 	}
-	if _, pinned, err := h.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
+	if _, pinned, err := ps.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
 		return nil, err
 	}
 	o := InstallOptions{Signature: l.Signature}
@@ -134,17 +140,17 @@ func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 			return []string{err.Error()}, nil
 		}
 	}
-	t, err := h.trust(ctx, l, o)
+	t, err := ps.trust(ctx, l, o)
 	return t.doubts, err
 }
 
 // vouched refuses a module that Doubts are about, unless its owner accepted it,
 // now or when the connection ran it before.
-func (h *Host) vouched(ctx context.Context, q RunRequest) error {
-	if c, err := h.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
+func (ps *publishers) vouched(ctx context.Context, q RunRequest) error {
+	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
 		return nil
 	}
-	doubts, err := h.Doubts(ctx, q.Connector)
+	doubts, err := ps.Doubts(ctx, q.Connector)
 	if err != nil || len(doubts) == 0 {
 		return err
 	}

@@ -18,12 +18,12 @@ import (
 // openModule reads an installed module and hashes what it read: these bytes and
 // no others are checked, compiled and run, whatever becomes of the file (S138).
 // One that is not what was installed is set aside and refused.
-func (h *Host) openModule(c store.Connector) ([]byte, error) {
-	path := h.modulePath(c.Digest)
+func (ms *modules) openModule(c store.Connector) ([]byte, error) {
+	path := ms.modulePath(c.Digest)
 	if sum, ok := strings.CutPrefix(string(c.Digest), "sha256:"); !ok || len(sum) != 2*sha256.Size || filepath.Base(sum) != sum {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
 	}
-	wasm, err := readModule(path, h.Options.Module)
+	wasm, err := readModule(path, ms.Options.Module)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
 	}
@@ -35,18 +35,18 @@ func (h *Host) openModule(c store.Connector) ([]byte, error) {
 	if found == c.Digest {
 		return wasm, nil
 	}
-	h.Options.Log.Warn("module changed on the disk", "connector", c.ID, "installed", c.Digest, "found", found)
-	where, err := h.quarantine(path)
+	ms.Options.Log.Warn("module changed on the disk", "connector", c.ID, "installed", c.Digest, "found", found)
+	where, err := ms.quarantine(path)
 	if err != nil {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed: it has digest %s, not %s; it could not be set aside: %w", c.Name, found, c.Digest, err))
 	}
 	changed := refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed since it was installed: it has digest %s, not %s; it was not run, and is now in %s; find out who changed it, and install it again", c.Name, found, c.Digest, where))
-	return nil, errors.Join(changed, h.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
+	return nil, errors.Join(changed, ms.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
 		Details: []audit.Detail{audit.Digest(string(found))}}))
 }
 
 // quarantine moves a file out of the modules, where nothing looks for it.
-func (h *Host) quarantine(path string) (string, error) {
+func (ms *modules) quarantine(path string) (string, error) {
 	dir := filepath.Join(filepath.Dir(path), "quarantine")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -46,4 +48,42 @@ func asked(err error) error {
 		return host.Refuse("store_corrupt", "the store was found damaged and accepts no changes; restore a backup, or go on from what is left with sluice doctor --accept-loss")
 	}
 	return err
+}
+
+func prepareRefusal(err error) error {
+	var f *sandbox.Failure
+	if errors.As(err, &f) {
+		return refusal(f.Code, err)
+	}
+	return refusal("connector_not_runnable", err)
+}
+
+func refusal(code string, err error) *run.Refusal {
+	return &run.Refusal{Code: code, Message: err.Error(), Err: err}
+}
+
+func moduleRefusal(err error) error {
+	var m *sandbox.ModuleError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: moduleDetails(m), Err: err}
+	}
+	return refusal(sandbox.CodeModuleInvalid, err)
+}
+
+// moduleDetails say by which rule a module was refused, and what it asked for
+// (A179).
+func moduleDetails(m *sandbox.ModuleError) map[string]any {
+	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
+	if m.EscapeAttempt() {
+		d["import"], d["escapeKind"] = abi.Cut(abi.Clean(m.Import), 200), m.EscapeKind()
+	}
+	return d
+}
+
+func manifestRefusal(err error) error {
+	var m *abi.ManifestError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: "connector_invalid", Message: m.Error(), Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
+	}
+	return refusal("connector_invalid", err)
 }

@@ -19,16 +19,16 @@ const (
 
 // PruneTimelines deletes timelines that are beyond what is kept. Run records
 // stay. Files that runs left go with their timelines (B165).
-func (s *Service) PruneTimelines(ctx context.Context) error {
-	runs, err := store.Prunable(ctx, s.host.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
+func (as *artifacts) PruneTimelines(ctx context.Context) error {
+	runs, err := store.Prunable(ctx, as.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
 	if err != nil {
 		return fmt.Errorf("list timelines: %w", err)
 	}
 	for _, id := range runs {
-		if err := s.host.Store.Prune(ctx, id); err != nil {
+		if err := as.Store.Prune(ctx, id); err != nil {
 			return fmt.Errorf("delete timeline of %s: %w", id, err)
 		}
-		if err := browser.RemoveTrace(s.host.traces(), string(id)); err != nil {
+		if err := browser.RemoveTrace(as.traces(), string(id)); err != nil {
 			return fmt.Errorf("delete trace of %s: %w", id, err)
 		}
 	}

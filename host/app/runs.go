@@ -11,14 +11,31 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/controller"
+	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
+// runs implements host.Runs, but for branches.
+type runs struct {
+	*directory
+	controller  *controller.Controller
+	starter     *starter
+	bindings    *bindings
+	workflows   *workflows
+	temporaries *temporaries
+	desk        *interaction.Desk
+	spans       run.Spans
+	commitTo    store.Store // nil for the store of the directory
+
+	correlations correlations // of active runs
+	recordings   recordings
+}
+
 // StartRun implements host.Runs. A run of the service can always ask its
 // owner, at the desk.
-func (s *Service) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
-	return s.start(ctx, q, branch{})
+func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
+	return rs.start(ctx, q, branch{})
 }
 
 // A branch is what a run that branches off another begins with (A79). The zero
@@ -30,48 +47,48 @@ type branch struct {
 	automation string // automation_mode of one that starts by itself (§22.5)
 }
 
-func (s *Service) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
+func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
 	who := host.Who(ctx)
 	if err := checkBudgets(q.Budgets); err != nil {
 		return store.Run{}, err
 	}
 	q.WorkflowID = strings.Clone(q.WorkflowID)
 	q.Request.Transport, q.Request.By, q.Request.WorkflowID = who.Transport, who.ID, q.WorkflowID
-	sc, err := s.correlations.enter(ctx, q.Request.ScopeID)
+	sc, err := rs.correlations.enter(ctx, q.Request.ScopeID)
 	if err != nil {
 		return store.Run{}, err
 	}
-	defer s.correlations.leave(sc)
+	defer rs.correlations.leave(sc)
 	var w workflow
-	rec, err := s.runs.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+	rec, err := rs.controller.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
 		var err error
-		if w, err = s.resolve(ctx, q); err != nil {
+		if w, err = rs.workflows.resolve(ctx, q); err != nil {
 			return controller.Job{}, err
 		}
-		if err := sc.free(ctx, s.host.Store, q.Dedup); err != nil {
-			s.leave(w)
+		if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
+			rs.temporaries.leave(w)
 			return controller.Job{}, err
 		}
-		request := s.request(w, q, b, slots)
+		request := rs.request(w, q, b, slots)
 		var p *prepared
-		if err = s.give(&request, q.Given); err == nil {
-			p, err = s.host.prepare(ctx, request)
+		if err = rs.add(&request, q.Given); err == nil {
+			p, err = rs.starter.prepare(ctx, request)
 		}
 		if err != nil {
-			s.leave(w)
+			rs.temporaries.leave(w)
 			return controller.Job{}, err
 		}
 		w.loaded = nil // not to be kept for as long as the run lasts
-		recorder, over := request.Record, s.correlations.add(sc, p.run.ID)
+		recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
 		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
-			s.ended(p, w, r)
-			if err := s.recordings.add(p.run.ID, recorder, r); err != nil {
-				s.log.Error("recording_lost", "run", p.run.ID, "error", err)
+			rs.ended(p, w, r)
+			if err := rs.recordings.add(p.run.ID, recorder, r); err != nil {
+				rs.Options.Log.Error("recording_lost", "run", p.run.ID, "error", err)
 			}
 			over()
 		}}, nil
 	})
-	return rec, s.startError(ctx, w, err)
+	return rec, rs.startError(ctx, w, err)
 }
 
 // startedBy is whose share of the host's places a run takes: "" is the host's own,
@@ -86,9 +103,9 @@ func startedBy(who host.Principal) string {
 	return who.ID
 }
 
-func (s *Service) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
+func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: !w.making, Owner: s.desk, Slots: slots, Spans: s.spans, store: s.store,
+		Connector: w.loaded, Connection: w.connection, Existing: !w.making, Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}
@@ -96,14 +113,14 @@ func (s *Service) request(w workflow, q host.StartRun, b branch, slots run.Slots
 
 // ended clears up behind a run that is over, was not accepted, or came to no
 // end.
-func (s *Service) ended(p *prepared, w workflow, r *run.Result) {
-	s.desk.Forget(p.run.ID)
+func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
+	rs.desk.Forget(p.run.ID)
 	if r == nil {
 		if err := p.release(); err != nil {
-			s.log.Error("network_not_closed", "run", p.run.ID, "error", err)
+			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
 		}
 	}
-	s.leave(w)
+	rs.temporaries.leave(w)
 }
 
 // checkBudgets: a budget of 0 would be none, and only lower ones may be asked
@@ -118,14 +135,14 @@ func checkBudgets(b map[string]int64) error {
 }
 
 // startError adds to run_already_active when the connection may be free (A64).
-func (s *Service) startError(ctx context.Context, w workflow, err error) error {
+func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
 	err = asked(err)
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Code != "run_already_active" {
 		return err
 	}
 	r.With("activeHost", "cloud").With("retryAfter", 1)
-	leases, listed := s.host.Store.Leases(ctx)
+	leases, listed := rs.Store.Leases(ctx)
 	if listed != nil {
 		return errors.Join(err, fmt.Errorf("list active runs: %w", listed))
 	}
@@ -138,46 +155,46 @@ func (s *Service) startError(ctx context.Context, w workflow, err error) error {
 }
 
 // CancelRun implements host.Runs.
-func (s *Service) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
-	live, active := s.runs.Live(id)
-	status, err := s.runs.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
+	live, active := rs.controller.Live(id)
+	status, err := rs.controller.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	if active && !live.CancelRequested {
-		s.steered(ctx, id, "cancel", err)
+		rs.steered(ctx, id, "cancel", err)
 	}
 	return status, asked(err)
 }
 
 // PauseRun implements host.Runs.
-func (s *Service) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
-	at, err := s.runs.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
-	s.steered(ctx, id, "pause", err)
+func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
+	at, err := rs.controller.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, id, "pause", err)
 	return at, asked(err)
 }
 
 // ResumeRun implements host.Runs.
-func (s *Service) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
-	at, err := s.runs.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
-	s.steered(ctx, id, "resume", err)
+func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
+	at, err := rs.controller.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, id, "resume", err)
 	return at, asked(err)
 }
 
 // steered writes down that somebody cancelled, paused or resumed a run. It is
 // had also where it cannot be written down: who wants a run to stop is obeyed.
-func (s *Service) steered(ctx context.Context, id store.RunID, code string, err error) {
+func (rs *runs) steered(ctx context.Context, id store.RunID, code string, err error) {
 	if err != nil {
 		return
 	}
 	e := audit.Event{Action: audit.RunSteered, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(code)}}
-	if err := s.host.Audit(by(ctx, e)); err != nil {
-		s.log.Error("steering_not_written_down", "run", id, "code", code, "error", err)
+	if err := rs.Audit(by(ctx, e)); err != nil {
+		rs.Options.Log.Error("steering_not_written_down", "run", id, "code", code, "error", err)
 	}
 }
 
 // LiveRun implements host.Runs.
-func (s *Service) LiveRun(id store.RunID) (host.LiveRun, bool) {
-	l, ok := s.runs.Live(id)
+func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
+	l, ok := rs.controller.Live(id)
 	if l.Queued && l.Stalled == "" {
-		n := s.runs.Stats()
+		n := rs.controller.Stats()
 		l.Stalled = fmt.Sprintf("Waits for a place: %d of %d runs execute, and %d wait.", n.Running, n.Runs, n.Queued)
 	}
 	return host.LiveRun{
@@ -189,6 +206,6 @@ func (s *Service) LiveRun(id store.RunID) (host.LiveRun, bool) {
 
 // WaitRun waits for the end of a run and returns its result. It is
 // controller.ErrNotActive for a run that is over already: its row says how.
-func (s *Service) WaitRun(ctx context.Context, id store.RunID) (*run.Result, error) {
-	return s.runs.Wait(ctx, id)
+func (rs *runs) WaitRun(ctx context.Context, id store.RunID) (*run.Result, error) {
+	return rs.controller.Wait(ctx, id)
 }

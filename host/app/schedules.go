@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -14,28 +15,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-var _ host.Schedules = (*Service)(nil)
-
-// startSchedules begins to start runs that are due. Runs of an earlier host have
-// been reconciled when a host is open (R188).
-func (s *Service) startSchedules(ctx context.Context, o ServiceOptions) error {
-	s.schedules = s.scheduler(o)
-	s.host.SetAttention(s.schedules)
-	if o.Idle {
-		return nil
-	}
-	s.host.AddCheck("scheduler", s.schedules.Running)
-	return s.schedules.Start(ctx)
+// schedules implements host.Schedules.
+type schedules struct {
+	*directory
+	clock       *schedule.Scheduler
+	runs        *runs
+	connections *connectionStore
+	snapshots   *snapshots
+	checks      *checks
+	putOff      sync.Map // connection id to why its scheduled run was put off
 }
 
-func (s *Service) scheduler(o ServiceOptions) *schedule.Scheduler {
-	d := schedule.Deps{Store: s.host.Store, Starter: automatic{s}, Source: automatic{s}, Log: s.log, Shortest: o.ShortestInterval}
-	d.Done = o.Ticked
-	return schedule.New(d)
+var _ host.Schedules = (*schedules)(nil)
+
+// start begins to start runs that are due. Runs of an earlier host have been closed by
+// then, when the host was opened.
+func (ss *schedules) start(ctx context.Context) error {
+	ss.checks.AddCheck("scheduler", ss.clock.Running)
+	return ss.clock.Start(ctx)
 }
 
 // automatic starts runs for schedules, and says how connections are.
-type automatic struct{ service *Service }
+type automatic struct{ schedules *schedules }
 
 var (
 	_ schedule.Starter = automatic{}
@@ -48,14 +49,14 @@ var byItself = host.Principal{ID: "scheduler"}
 // StartScheduled implements schedule.Starter. That this host is stopping, or has
 // as many runs as it takes, is no refusal of the start: it is tried again.
 func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
-	rec, err := a.service.start(host.As(ctx, byItself), host.StartRun{
+	rec, err := a.schedules.runs.start(host.As(ctx, byItself), host.StartRun{
 		WorkflowID: string(q.Connection), Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, With: q.With,
 		Request: store.Request{CatchUp: q.CatchUp},
 	}, branch{automation: q.AutomationMode})
 	var no *host.Refusal
-	a.service.putOff.Delete(q.Connection)
+	a.schedules.putOff.Delete(q.Connection)
 	if errors.As(err, &no) && (no.Code == "unavailable" || no.Code == "rate_limited") {
-		a.service.putOff.Store(q.Connection, "Put off: "+no.Message+".")
+		a.schedules.putOff.Store(q.Connection, "Put off: "+no.Message+".")
 		return rec, err
 	}
 	if errors.As(err, &no) {
@@ -74,20 +75,19 @@ func startCode(no *host.Refusal) string {
 
 // RecordRefused implements schedule.Starter (R186).
 func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *schedule.Refused) (store.Run, error) {
-	h := a.service.host
-	c, err := h.Store.Connection(ctx, q.Connection)
+	c, err := a.schedules.Store.Connection(ctx, q.Connection)
 	if err != nil {
 		return store.Run{}, fmt.Errorf("record refused start of %s: %w", q.Connection, err)
 	}
 	in := run.Input{
 		Connection: c, Connector: store.Connector{ID: c.ConnectorID, Digest: c.Digest}, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf,
-		AutomationMode: q.AutomationMode, Limits: h.Options.Limits, Budgets: h.Options.Budgets,
+		AutomationMode: q.AutomationMode, Limits: a.schedules.Options.Limits, Budgets: a.schedules.Options.Budgets,
 		Request: store.Request{By: byItself.ID, WorkflowID: string(c.ID), CatchUp: q.CatchUp},
 	}
 	if m, err := abi.ReadManifest(c.Manifest); err == nil {
 		in.Manifest = m
 	}
-	return run.RecordRefusal(ctx, h.Store, in, h.ID, h.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
+	return run.RecordRefusal(ctx, a.schedules.Store, in, a.schedules.ID, a.schedules.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
 }
 
 // surveyed is the key of a survey in a context: a list of schedules looks at the
@@ -96,14 +96,13 @@ type surveyed struct{}
 
 // ScheduledConnection implements schedule.Source.
 func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionID) (schedule.Connection, error) {
-	s := a.service
-	c, err := s.named(ctx, string(id))
+	c, err := a.schedules.connections.lasting(ctx, id)
 	if err != nil {
 		return schedule.Connection{}, err
 	}
 	v, ok := ctx.Value(surveyed{}).(*survey)
 	if !ok {
-		if v, err = s.host.survey(ctx); err != nil {
+		if v, err = a.schedules.snapshots.take(ctx); err != nil {
 			return schedule.Connection{}, err
 		}
 	}
@@ -126,50 +125,50 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 }
 
 // PutSchedule implements host.Schedules (A196).
-func (s *Service) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
-	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
-		out, created, err = s.schedules.Put(ctx, id, d, revision)
-		out.HeldUp = s.heldUp(out)
+func (ss *schedules) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+	err = ss.record(ctx, audit.ScheduleChanged, id, func() error {
+		out, created, err = ss.clock.Put(ctx, id, d, revision)
+		out.HeldUp = ss.heldUp(out)
 		return err
 	})
 	return out, created, err
 }
 
 // Schedule implements host.Schedules (A197).
-func (s *Service) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
-	one, err := s.schedules.Schedule(ctx, id)
-	one.HeldUp = s.heldUp(one)
+func (ss *schedules) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	one, err := ss.clock.Schedule(ctx, id)
+	one.HeldUp = ss.heldUp(one)
 	return one, err
 }
 
 // Schedules implements host.Schedules (A198, R192).
-func (s *Service) Schedules(ctx context.Context) ([]host.Schedule, error) {
-	v, err := s.host.survey(ctx)
+func (ss *schedules) Schedules(ctx context.Context) ([]host.Schedule, error) {
+	v, err := ss.snapshots.take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.schedules.Schedules(context.WithValue(ctx, surveyed{}, v))
+	all, err := ss.clock.Schedules(context.WithValue(ctx, surveyed{}, v))
 	for i := range all {
-		all[i].HeldUp = s.heldUp(all[i])
+		all[i].HeldUp = ss.heldUp(all[i])
 	}
 	return all, err
 }
 
 // PauseSchedule implements host.Schedules (A199).
-func (s *Service) PauseSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
-	return s.switched(ctx, id, s.schedules.Pause, "paused")
+func (ss *schedules) PauseSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	return ss.switched(ctx, id, ss.clock.Pause, "paused")
 }
 
 // ResumeSchedule implements host.Schedules (A199).
-func (s *Service) ResumeSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
-	return s.switched(ctx, id, s.schedules.Resume, "resumed")
+func (ss *schedules) ResumeSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
+	return ss.switched(ctx, id, ss.clock.Resume, "resumed")
 }
 
-func (s *Service) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (host.Schedule, bool, error), code string) (out host.Schedule, err error) {
-	err = s.scheduled(ctx, audit.ScheduleChanged, id, func() error {
+func (ss *schedules) switched(ctx context.Context, id store.ConnectionID, to func(context.Context, store.ConnectionID) (host.Schedule, bool, error), code string) (out host.Schedule, err error) {
+	err = ss.record(ctx, audit.ScheduleChanged, id, func() error {
 		changed := false
 		out, changed, err = to(ctx, id)
-		if out.HeldUp = s.heldUp(out); err == nil && !changed {
+		if out.HeldUp = ss.heldUp(out); err == nil && !changed {
 			return errNoChange
 		}
 		return err
@@ -184,44 +183,44 @@ func (s *Service) switched(ctx context.Context, id store.ConnectionID, to func(c
 var errNoChange = errors.New("no change")
 
 // DeleteSchedule implements host.Schedules (A200).
-func (s *Service) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
-	s.putOff.Delete(id)
-	return s.scheduled(ctx, audit.ScheduleDeleted, id, func() error { return s.schedules.Delete(ctx, id) })
+func (ss *schedules) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
+	ss.putOff.Delete(id)
+	return ss.record(ctx, audit.ScheduleDeleted, id, func() error { return ss.clock.Delete(ctx, id) })
 }
 
 // ScheduleHistory implements host.Schedules (A201).
-func (s *Service) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
-	if _, err := s.named(ctx, string(id)); err != nil {
+func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
+	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return nil, "", err
 	}
-	return s.schedules.History(ctx, id, before, limit)
+	return ss.clock.History(ctx, id, before, limit)
 }
 
 // ScheduleStatistics implements host.Schedules (R212).
-func (s *Service) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
-	if _, err := s.named(ctx, string(id)); err != nil {
+func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
+	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return host.Statistics{}, err
 	}
-	return s.schedules.Statistics(ctx, id)
+	return ss.clock.Statistics(ctx, id)
 }
 
-// scheduled makes a change and writes it down (A168). What is refused leaves no
+// record makes a change and writes it down (A168). What is refused leaves no
 // entry.
-func (s *Service) scheduled(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
+func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
-	return s.host.audited(e, change)
+	return ss.audited(e, change)
 }
 
 // heldUp says what keeps the run of a schedule from starting or going on.
-func (s *Service) heldUp(one host.Schedule) string {
+func (ss *schedules) heldUp(one host.Schedule) string {
 	if one.ActiveRunID != "" {
-		live, _ := s.LiveRun(store.RunID(one.ActiveRunID))
+		live, _ := ss.runs.LiveRun(store.RunID(one.ActiveRunID))
 		return live.HeldUp
 	}
 	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(time.Now()) {
 		return ""
 	}
-	why, _ := s.putOff.Load(store.ConnectionID(one.ConnectionID))
+	why, _ := ss.putOff.Load(store.ConnectionID(one.ConnectionID))
 	text, _ := why.(string)
 	return text
 }

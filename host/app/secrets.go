@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"unicode/utf8"
 
@@ -14,13 +13,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-var _ host.Secrets = (*Service)(nil)
+// secrets implements host.Secrets.
+type secrets struct {
+	connections *connectionStore
+	secrets     *secretStore
+	overviews   *overviews
+}
+
+var _ host.Secrets = (*secrets)(nil)
 
 // SetSecret implements host.Secrets (A190). The value is wiped, whatever
 // becomes of it.
-func (s *Service) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
+func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	defer clear(value)
-	_, _, m, err := s.configured(ctx, id)
+	_, _, m, err := ss.overviews.configured(ctx, id)
 	if err != nil {
 		return asked(err)
 	}
@@ -38,13 +44,13 @@ func (s *Service) SetSecret(ctx context.Context, id store.ConnectionID, name str
 	case isAuthorization(value):
 		return invalid("value", "authorization", "this is an authorization; the connector asks for a secret")
 	}
-	return s.host.keep(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
+	return ss.secrets.change(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
 		func(v *vault.Vault) error { return v.Set(string(id), name, value) })
 }
 
 // Secrets implements host.Secrets (A191).
-func (s *Service) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
-	v, err := s.view(ctx)
+func (ss *secrets) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
+	v, err := ss.overviews.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,45 +63,12 @@ func (s *Service) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Se
 
 // RemoveSecret implements host.Secrets (A192). store.ErrNotFound if there is
 // none of that name.
-func (s *Service) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
-	if _, err := s.host.lasting(ctx, id); err != nil {
+func (ss *secrets) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
+	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return asked(err)
 	}
 	if vault.CheckNames(string(id), name) != nil {
 		return invalid("name", "secret_unknown", "no secret can have this name")
 	}
-	return s.host.removeSecret(ctx, id, name)
-}
-
-func (h *Host) removeSecret(ctx context.Context, id store.ConnectionID, name string) error {
-	return h.keep(by(ctx, audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
-		func(v *vault.Vault) error { return v.Remove(string(id), name) })
-}
-
-// forgetSecrets removes all secrets of a connection.
-func (h *Host) forgetSecrets(ctx context.Context, id store.ConnectionID) error {
-	set, err := h.secretsSet()
-	for name := range set[id] {
-		err = errors.Join(err, h.removeSecret(ctx, id, name))
-	}
-	return err
-}
-
-// keep changes the vault and writes that down. No error of it holds a value.
-func (h *Host) keep(e audit.Event, change func(*vault.Vault) error) error {
-	if h.DataDir == "" {
-		return host.Refuse("unavailable", "a store in memory keeps no secrets")
-	}
-	v, err := vault.Open(h.DataDir)
-	if err != nil {
-		return err
-	}
-	err = h.audited(e, func() error { return change(v) })
-	switch {
-	case errors.Is(err, vault.ErrNotFound):
-		return notFound("secret")
-	case errors.Is(err, vault.ErrInvalid):
-		return invalid("name", "too_many", "a connection has at most %d secrets", vault.MaxPerConnection)
-	}
-	return err
+	return ss.secrets.remove(ctx, id, name)
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -27,48 +26,6 @@ const (
 	maxPlain    = 64
 	maxPlaces   = 32
 )
-
-// errNarrower: an approval takes something back.
-var errNarrower = errors.New("takes something back")
-
-// ApproveBindings implements host.Connections (A189): what is named takes the
-// place of what was approved. Where that takes something back, the connection's
-// run ends (R8).
-func (s *Service) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
-	_, k, m, err := s.configured(ctx, id)
-	if err != nil {
-		return host.Bindings{}, asked(err)
-	}
-	approved, err := s.host.approval(m, q)
-	if err != nil {
-		return host.Bindings{}, err
-	}
-	if q.Browser != nil {
-		if err := s.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
-			return host.Bindings{}, err
-		}
-	}
-	replace := func(narrower bool) func(c *store.Connection) error {
-		return func(c *store.Connection) error {
-			if !narrower && narrows(c.Approved, approved) {
-				return errNarrower
-			}
-			c.Approved = approved
-			if q.Browser != nil && q.Browser.Profile != "" {
-				c.ProfileName = q.Browser.Profile
-			}
-			return nil
-		}
-	}
-	c, err := s.host.give(ctx, id, k.Digest, replace(false))
-	if errors.Is(err, errNarrower) {
-		c, err = s.host.takeBack(ctx, id, replace(true))
-	}
-	if err != nil {
-		return host.Bindings{}, asked(err)
-	}
-	return shownBindings(c, m), nil
-}
 
 // narrows reports whether something of old is not in new.
 func narrows(old, new store.Approved) bool {
@@ -101,7 +58,7 @@ func sameRoot(a, b store.Mount) bool {
 
 // approval checks what an owner approves against what the manifest asks for:
 // more than that is binding_not_requested.
-func (h *Host) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error) {
+func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error) {
 	var out store.Approved
 	var err error
 	if q.Network != nil {
@@ -192,7 +149,7 @@ func asksToSee(m *abi.Manifest, secret string) bool {
 // approvedMounts checks directories (S56). The path is the whole, plain one of
 // an existing directory: nothing that this process happens to stand in, and no
 // dots, decides what it means.
-func (h *Host) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
+func (h *bindings) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
 	if len(mounts) > maxMounts {
 		return nil, invalid("filesystem.mounts", "too_many", "want at most %d", maxMounts)
 	}

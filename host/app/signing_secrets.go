@@ -22,8 +22,8 @@ type SigningSecrets struct {
 }
 
 // SigningSecrets returns those of this host.
-func (h *Host) SigningSecrets() *SigningSecrets {
-	return &SigningSecrets{dir: h.DataDir, in: map[string][]byte{}}
+func (ss *secretStore) SigningSecrets() *SigningSecrets {
+	return &SigningSecrets{dir: ss.DataDir, in: map[string][]byte{}}
 }
 
 // Set keeps a secret. It returns when that is on the device.

@@ -18,8 +18,7 @@ import (
 func TestSigningSecrets(t *testing.T) {
 	for name, dir := range map[string]string{"vault": t.TempDir(), "memory": ""} {
 		t.Run(name, func(t *testing.T) {
-			h := &app.Host{DataDir: dir}
-			s := h.SigningSecrets()
+			s := app.SigningSecretsIn(dir)
 			if _, err := s.Get("whk_1"); !errors.Is(err, vault.ErrNotFound) {
 				t.Errorf("got %v of none", err)
 			}
@@ -29,7 +28,7 @@ func TestSigningSecrets(t *testing.T) {
 			}
 			clear(given)
 			if dir != "" {
-				s = h.SigningSecrets()
+				s = app.SigningSecretsIn(dir)
 				keepAnother(t, dir)
 				nowhere(t, dir, "planted-signing-secret")
 			}

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -15,15 +13,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// snapshots says which connections are ready to run, from everything read at once.
+type snapshots struct {
+	*directory
+	modules     *modules
+	connections *connectionStore
+	secrets     *secretStore
+	bindings    *bindings
+}
+
 // NotReady lists every pre-start code of runtime.md §6.1 that would refuse a
 // start of a connection now, in the order of that table; empty when it is ready
 // (A193). No secret but authorizations is opened for it. store.ErrNotFound.
-func (h *Host) NotReady(ctx context.Context, id store.ConnectionID) ([]string, error) {
-	c, err := h.lasting(ctx, id)
+func (sn *snapshots) NotReady(ctx context.Context, id store.ConnectionID) ([]string, error) {
+	c, err := sn.connections.lasting(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	v, err := h.survey(ctx)
+	v, err := sn.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +39,7 @@ func (h *Host) NotReady(ctx context.Context, id store.ConnectionID) ([]string, e
 
 // A survey is what one answer is made from: everything is read once.
 type survey struct {
-	host       *Host
+	from       *snapshots
 	connectors []store.Connector
 	leases     map[store.ConnectionID]store.Lease
 	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
@@ -48,20 +55,20 @@ type installedAs struct {
 	bundled bool
 }
 
-func (h *Host) survey(ctx context.Context) (*survey, error) {
-	v := &survey{host: h, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: h.room() != nil, browser: h.NoBrowser(ctx) == ""}
+func (sn *snapshots) take(ctx context.Context) (*survey, error) {
+	v := &survey{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.room() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
 	var err error
-	if v.connectors, err = h.Store.Connectors(ctx); err != nil {
+	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {
 		return nil, err
 	}
-	leases, err := h.Store.Leases(ctx)
+	leases, err := sn.Store.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range leases {
 		v.leases[l.ConnectionID] = l
 	}
-	if v.set, err = h.secretsSet(); errors.Is(err, vault.ErrUnsafe) {
+	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) {
 		err = nil // as good as empty: a start is refused with the remedy, and Info warns
 	}
 	return v, err
@@ -126,7 +133,7 @@ func (v *survey) notReady(ctx context.Context, c store.Connection) []string {
 	k, listed := v.of(c)
 	var m *abi.Manifest
 	switch {
-	case !listed || v.host.moduleMissing(k):
+	case !listed || v.from.modules.moduleMissing(k):
 		add("connector_not_runnable")
 	default:
 		if m = v.manifest(k); m == nil {
@@ -137,7 +144,7 @@ func (v *survey) notReady(ctx context.Context, c store.Connection) []string {
 		if !sameJSON(c.Manifest, k.Manifest) && len(Added(c, &Loaded{Manifest: m})) > 0 {
 			add("binding_not_approved")
 		}
-		for _, r := range run.Faults(ctx, v.host.Store, v.input(c, k, m)) {
+		for _, r := range run.Faults(ctx, v.from.Store, v.input(c, k, m)) {
 			add(r.Code)
 		}
 	}
@@ -145,16 +152,6 @@ func (v *survey) notReady(ctx context.Context, c store.Connection) []string {
 		add("store_no_space")
 	}
 	return codes
-}
-
-// moduleMissing: its file is not where it was kept, or not as long. Whether it is
-// what was installed shows when it is opened (S138).
-func (h *Host) moduleMissing(k store.Connector) bool {
-	if !isDigest(string(k.Digest)) {
-		return true
-	}
-	fi, err := os.Stat(h.modulePath(k.Digest))
-	return errors.Is(err, fs.ErrNotExist) || err == nil && k.Size > 0 && fi.Size() != k.Size
 }
 
 // input is a start as far as it can be known without opening secrets: those that
@@ -198,31 +195,10 @@ func (v *survey) obtainable(c store.Connection, f abi.SecretField) bool {
 	if f.OAuth.Grant == abi.OAuthClient {
 		return true
 	}
-	value, ok, err := v.host.stored(c.ID, f.Name)
+	value, ok, err := v.from.secrets.stored(c.ID, f.Name)
 	if err != nil || !ok {
 		return false
 	}
 	have, err := oauth.ReadStored([]byte(value))
 	return err == nil && have.For(f.OAuth, client.ID) == nil
-}
-
-// secretsSet says which secrets are set, by connection and name.
-func (h *Host) secretsSet() (map[store.ConnectionID]map[string]time.Time, error) {
-	out := map[store.ConnectionID]map[string]time.Time{}
-	if h.DataDir == "" {
-		return out, nil
-	}
-	v, err := vault.Open(h.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	all, err := v.List()
-	for _, e := range all {
-		id := store.ConnectionID(e.Connection)
-		if out[id] == nil {
-			out[id] = map[string]time.Time{}
-		}
-		out[id][e.Name] = e.Set
-	}
-	return out, err
 }

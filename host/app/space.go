@@ -16,14 +16,14 @@ const (
 
 // room refuses a start, an installation or a grant while the disk is nearly full, before anything is
 // written that would have to wait for space. The error is a *run.Refusal.
-func (h *Host) room() error {
-	if h.DataDir == "" {
+func (d *directory) room() error {
+	if d.DataDir == "" {
 		return nil
 	}
-	free, known := freeSpace(h.DataDir)
+	free, known := freeSpace(d.DataDir)
 	if !known || free >= spaceStart {
 		return nil
 	}
 	return refusal("store_no_space", fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and start again",
-		store.ErrNoSpace, free/abi.MiB, h.DataDir, spaceStart/abi.MiB))
+		store.ErrNoSpace, free/abi.MiB, d.DataDir, spaceStart/abi.MiB))
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -15,29 +16,38 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-var _ host.System = (*Service)(nil)
+// system implements host.System.
+type system struct {
+	*directory
+	guests   *guests
+	bindings *bindings
+	checks   *checks
+	runs     *runs
+}
+
+var _ host.System = (*system)(nil)
 
 // Info implements host.System (A230).
-func (s *Service) Info(ctx context.Context) host.Info {
-	h, this := s.host, ThisVersion()
+func (sy *system) Info(ctx context.Context) host.Info {
+	this := ThisVersion()
 	engine, version, ok := strings.Cut(path.Base(this.Engine), "@")
 	if !ok {
 		version = "unknown"
 	}
 	out := host.Info{
-		Version: this.Version, Commit: this.Revision, StartedAt: h.started, Limits: h.limits(), Warnings: h.weaknesses(),
-		Store: "memory", HostID: h.ID, BootEpoch: h.Epoch,
+		Version: this.Version, Commit: this.Revision, StartedAt: sy.started, Limits: sy.limits(), Warnings: sy.weaknesses(),
+		Store: "memory", HostID: sy.ID, BootEpoch: sy.Epoch,
 		Sandbox: host.SandboxInfo{Engine: engine, EngineVersion: version, Isolation: json.RawMessage("null")},
 	}
-	out.Browser = h.browserInfo(ctx)
-	n := s.runs.Stats()
+	out.Browser = sy.bindings.browserInfo(ctx)
+	n := sy.runs.controller.Stats()
 	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted, AtOnce: n.Runs, Limit: n.Limit}
-	if h.DataDir != "" {
-		out.Store = "badger:" + h.DataDir
+	if sy.DataDir != "" {
+		out.Store = "badger:" + sy.DataDir
 	}
-	found, err := h.Isolation(ctx)
+	found, err := sy.guests.Isolation(ctx)
 	if err != nil {
-		h.Options.Log.Error("isolation", "error", err)
+		sy.Options.Log.Error("isolation", "error", err)
 		out.Warnings = append(out.Warnings, host.Warning{Code: "isolation", Message: "the self-test of the jail failed; the log says why, and so does sluice doctor"})
 	} else if b, err := json.Marshal(found); err == nil {
 		out.Sandbox.Isolation = b
@@ -48,34 +58,10 @@ func (s *Service) Info(ctx context.Context) host.Info {
 	return out
 }
 
-// weaknesses are what the cheap part of a check-up finds.
-func (h *Host) weaknesses() []host.Warning {
-	c := &checkup{}
-	c.versions()
-	c.directory(h.DataDir)
-	c.modes(h.DataDir)
-	c.vault(h.DataDir)
-	if d := damageOf(h.Store); d != nil {
-		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
-	}
-	out := []host.Warning{}
-	for _, f := range c.findings {
-		if f.State == StateOK {
-			continue
-		}
-		text := f.Detail
-		if f.Remedy != "" {
-			text += "; " + f.Remedy
-		}
-		out = append(out, host.Warning{Code: f.Check, Message: abi.Cut(abi.Clean(text), 1000)})
-	}
-	return out
-}
-
 // limits are those in force, by the keys of security.md section 17 and
 // runtime.md sections 19 and 23.
-func (h *Host) limits() map[string]int64 {
-	o := h.Options
+func (sy *system) limits() map[string]int64 {
+	o := sy.Options
 	memory := o.MemoryBytes
 	if memory == 0 {
 		memory = 256 * abi.MiB
@@ -99,15 +85,15 @@ func (h *Host) limits() map[string]int64 {
 // Ready implements host.System (A228): store, sandbox, room for runs, and whatever AddCheck
 // was called for, scheduler and migrations among them. It writes nothing, since
 // anybody may ask.
-func (s *Service) Ready(ctx context.Context) []string {
-	failed := s.host.checks.failing()
-	if !s.host.writable(ctx) {
+func (sy *system) Ready(ctx context.Context) []string {
+	failed := sy.checks.failing()
+	if !sy.writable(ctx) {
 		failed = append(failed, "store")
 	}
-	if _, err := s.host.Isolation(ctx); err != nil {
+	if _, err := sy.guests.Isolation(ctx); err != nil {
 		failed = append(failed, "sandbox")
 	}
-	if s.runs != nil && s.runs.Full() != nil { // no schedule could start anything
+	if sy.runs.controller != nil && sy.runs.controller.Full() != nil { // no schedule could start anything
 		failed = append(failed, "runs")
 	}
 	slices.Sort(failed)
@@ -116,27 +102,27 @@ func (s *Service) Ready(ctx context.Context) []string {
 
 // writable: the store answers, is not read-only, takes what runs collect, and has room
 // to be closed in order.
-func (h *Host) writable(ctx context.Context) bool {
-	if damageOf(h.Store) != nil || store.Stalled(h.Store) != nil {
+func (d *directory) writable(ctx context.Context) bool {
+	if damageOf(d.Store) != nil || store.Stalled(d.Store) != nil {
 		return false
 	}
-	if free, known := freeSpace(h.DataDir); h.DataDir != "" && known && free < spaceStop {
+	if free, known := freeSpace(d.DataDir); d.DataDir != "" && known && free < spaceStop {
 		return false
 	}
-	_, err := h.Store.Leases(ctx)
+	_, err := d.Store.Leases(ctx)
 	return err == nil
 }
 
 // Audit implements host.System (A168). An action that is none is an error. A
 // detail that could be free text is left out.
-func (s *Service) Audit(ctx context.Context, action, target, outcome string, details map[string]string) error {
+func (sy *system) Audit(ctx context.Context, action, target, outcome string, details map[string]string) error {
 	e := by(ctx, audit.Event{Action: audit.Action(action), Target: target, Outcome: audit.Outcome(outcome)})
 	for key, value := range details {
 		if d, ok := audit.Fact(key, value); ok {
 			e.Details = append(e.Details, d)
 		}
 	}
-	return s.host.Audit(e)
+	return sy.directory.Audit(e)
 }
 
 // The most entries of a page.
@@ -144,9 +130,9 @@ const maxAuditPage = 1000
 
 // AuditEntries implements host.System (A224). A page may be short, or empty,
 // although there are more: next says so.
-func (s *Service) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, uint64, error) {
+func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, uint64, error) {
 	out := []host.AuditEntry{}
-	if s.host.DataDir == "" {
+	if sy.DataDir == "" {
 		return out, 0, nil
 	}
 	if q.Limit < 0 || q.Limit > maxAuditPage {
@@ -155,7 +141,7 @@ func (s *Service) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.A
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	l, err := audit.Open(s.host.DataDir)
+	l, err := audit.Open(sy.DataDir)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,4 +156,33 @@ func (s *Service) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.A
 		})
 	}
 	return out, next, nil
+}
+
+// Checks that are made by rooms of their own, by name.
+type checks struct {
+	mu    sync.Mutex // guards named
+	named map[string]func() bool
+}
+
+// AddCheck makes readiness depend on ok, which answers at once (A228).
+func (c *checks) AddCheck(name string, ok func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.named == nil {
+		c.named = map[string]func() bool{}
+	}
+	c.named[name] = ok
+}
+
+// failing are the names of checks that fail.
+func (c *checks) failing() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for name, ok := range c.named {
+		if !ok() {
+			out = append(out, name)
+		}
+	}
+	return out
 }

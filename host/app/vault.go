@@ -1,16 +1,22 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
+
+// secretStore reads and changes the secrets of connections, in the vault beside the store.
+type secretStore struct{ *directory }
 
 // ErrNoVault: a store in memory keeps no secrets.
 var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with --store badger:DIR")
@@ -40,8 +46,8 @@ func OpenVault(store string) (*Secrets, error) {
 // secrets adds to those that were given what the vault has for the others that
 // the manifest declares. One that is set and cannot be read refuses the start;
 // one that is not set is the run's to miss (R25).
-func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
-	if h.DataDir == "" {
+func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
+	if ss.DataDir == "" {
 		return given, nil
 	}
 	out := map[string]string{}
@@ -50,7 +56,7 @@ func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]
 		if _, ok := out[f.Name]; ok {
 			continue
 		}
-		value, ok, err := h.stored(id, f.Name)
+		value, ok, err := ss.stored(id, f.Name)
 		if err != nil {
 			r := refusal("secret_missing", fmt.Errorf("read stored secret: %w", err))
 			r.Details = map[string]any{"secret": f.Name}
@@ -70,8 +76,8 @@ func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]
 
 // stored is what the vault has under a name. It becomes a string here because
 // that is what a run takes; the vault's own copy is cleared (S85).
-func (h *Host) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
-	v, err := vault.Open(h.DataDir)
+func (ss *secretStore) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
+	v, err := vault.Open(ss.DataDir)
 	if err != nil {
 		return "", false, err
 	}
@@ -85,4 +91,58 @@ func (h *Host) stored(id store.ConnectionID, name string) (value string, ok bool
 	defer s.Wipe()
 	s.Use(func(b []byte) { value = string(b) })
 	return value, true, nil
+}
+
+// secretsSet says which secrets are set, by connection and name.
+func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error) {
+	out := map[store.ConnectionID]map[string]time.Time{}
+	if ss.DataDir == "" {
+		return out, nil
+	}
+	v, err := vault.Open(ss.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.List()
+	for _, e := range all {
+		id := store.ConnectionID(e.Connection)
+		if out[id] == nil {
+			out[id] = map[string]time.Time{}
+		}
+		out[id][e.Name] = e.Set
+	}
+	return out, err
+}
+
+func (ss *secretStore) remove(ctx context.Context, id store.ConnectionID, name string) error {
+	return ss.change(by(ctx, audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
+		func(v *vault.Vault) error { return v.Remove(string(id), name) })
+}
+
+// forgetSecrets removes all secrets of a connection.
+func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error {
+	set, err := ss.set()
+	for name := range set[id] {
+		err = errors.Join(err, ss.remove(ctx, id, name))
+	}
+	return err
+}
+
+// keep changes the vault and writes that down. No error of it holds a value.
+func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) error {
+	if ss.DataDir == "" {
+		return host.Refuse("unavailable", "a store in memory keeps no secrets")
+	}
+	v, err := vault.Open(ss.DataDir)
+	if err != nil {
+		return err
+	}
+	err = ss.audited(e, func() error { return change(v) })
+	switch {
+	case errors.Is(err, vault.ErrNotFound):
+		return notFound("secret")
+	case errors.Is(err, vault.ErrInvalid):
+		return invalid("name", "too_many", "a connection has at most %d secrets", vault.MaxPerConnection)
+	}
+	return err
 }

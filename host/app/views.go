@@ -10,25 +10,31 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// views implements host.Views.
+type views struct {
+	views  *liveview.Views
+	system *system
+}
+
 var (
-	_ host.Views    = (*Service)(nil)
+	_ host.Views    = (*views)(nil)
 	_ liveview.Conn = host.ViewConn(nil)
 )
 
 // Views is where runs with a browser let their owner look (B207).
-func (s *Service) Views() *liveview.Views { return s.views }
+func (vs *views) Views() *liveview.Views { return vs.views }
 
 // MintView implements host.Views. That the owner may look is the caller's
 // business, that the run exists too; what was given out is in the audit log before
 // it is (A168).
-func (s *Service) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
+func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
 	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
 	if p := q.Viewport; p != nil {
 		if mint.Viewport = liveview.Viewport(p.Width, p.Height, p.DeviceScaleFactor, p.Mobile); mint.Viewport == nil {
 			return host.View{}, invalid("viewport", "a width and a height of 240 to 3840", "it is no size of a window")
 		}
 	}
-	m, err := s.views.Mint(mint)
+	m, err := vs.views.Mint(mint)
 	var refused *liveview.Refusal
 	if errors.As(err, &refused) {
 		return host.View{}, host.Refuse(refused.Code, "%s", refused.Message)
@@ -37,8 +43,8 @@ func (s *Service) MintView(ctx context.Context, owner string, q host.MintView) (
 		return host.View{}, err
 	}
 	if !m.Replayed {
-		if err := s.Audit(ctx, string(audit.ViewOpened), string(q.RunID), string(audit.Done), nil); err != nil {
-			s.views.Revoke(owner, string(q.RunID), m.ViewID)
+		if err := vs.system.Audit(ctx, string(audit.ViewOpened), string(q.RunID), string(audit.Done), nil); err != nil {
+			vs.views.Revoke(owner, string(q.RunID), m.ViewID)
 			return host.View{}, err
 		}
 	}
@@ -50,21 +56,21 @@ func (s *Service) MintView(ctx context.Context, owner string, q host.MintView) (
 }
 
 // RevokeView implements host.Views.
-func (s *Service) RevokeView(_ context.Context, owner string, run store.RunID, viewID string) error {
-	if !s.views.Revoke(owner, string(run), viewID) {
+func (vs *views) RevokeView(_ context.Context, owner string, run store.RunID, viewID string) error {
+	if !vs.views.Revoke(owner, string(run), viewID) {
 		return notFound("view")
 	}
 	return nil
 }
 
 // ConnectView implements host.Views.
-func (s *Service) ConnectView(ctx context.Context, owner string, run store.RunID, c host.ViewConn) {
-	s.views.Connect(ctx, owner, string(run), c)
+func (vs *views) ConnectView(ctx context.Context, owner string, run store.RunID, c host.ViewConn) {
+	vs.views.Connect(ctx, owner, string(run), c)
 }
 
 // ReachFailed implements host.Views.
-func (s *Service) ReachFailed(_ context.Context, owner string, run store.RunID, viewID, reason string, httpStatus int) error {
-	if !s.views.Failed(owner, string(run), viewID, reason, httpStatus) {
+func (vs *views) ReachFailed(_ context.Context, owner string, run store.RunID, viewID, reason string, httpStatus int) error {
+	if !vs.views.Failed(owner, string(run), viewID, reason, httpStatus) {
 		return notFound("view")
 	}
 	return nil

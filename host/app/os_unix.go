@@ -13,3 +13,6 @@ func ownedByUs(fi fs.FileInfo) bool {
 	s, ok := fi.Sys().(*syscall.Stat_t)
 	return !ok || int(s.Uid) == os.Geteuid()
 }
+
+// restrictUmask makes everything that the host writes private.
+func restrictUmask() { syscall.Umask(0o077) }
