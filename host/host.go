@@ -27,54 +27,53 @@ type Host interface {
 	Views
 }
 
-// Runs starts and steers runs (run-api.md section 6).
+// Runs starts and steers runs.
 type Runs interface {
-	// StartRun makes the checks of runtime.md §6.1 and answers once the run row is
-	// durable, without waiting for the guest (A68).
+	// StartRun checks whether the run may start and answers once its row is durable, without
+	// waiting for the guest. See docs/spec/runs.md, "Checks before a start".
 	StartRun(ctx context.Context, q StartRun) (store.Run, error)
-	// ForkRun starts a branch of a run that is over (A77 to A80).
+	// ForkRun starts a branch of a run that is over.
 	ForkRun(ctx context.Context, q ForkRun) (store.Run, error)
-	// CancelRun returns cancelling, cancelled, or the status of a run that had ended
-	// (A72). It does not wait for the guest longer than a moment.
+	// CancelRun returns cancelling, cancelled, or the status of a run that had ended. It does
+	// not wait for the guest longer than a moment.
 	CancelRun(ctx context.Context, id store.RunID, reason string) (status string, err error)
-	// PauseRun asks for a pause (A73); policy is drain-current-node or immediate.
+	// PauseRun asks for a pause; policy is drain-current-node or immediate.
 	PauseRun(ctx context.Context, id store.RunID, policy, reason string) (at time.Time, err error)
 	ResumeRun(ctx context.Context, id store.RunID, reason string) (at time.Time, err error)
 	// Recording is what a run recorded, once; store.ErrNotFound after that, and when
 	// its connector did not come to its end.
 	Recording(ctx context.Context, id store.RunID) (Recording, error)
-	// LiveRun is what is known of a run of this process and stands in no event;
-	// false when it is not active here.
+	// LiveRun is the state of a run that no event has. It is false when the run is not active
+	// in this process.
 	LiveRun(id store.RunID) (LiveRun, bool)
 }
 
 // StartRun is a start as the API, the dashboard or a schedule asks for it.
 type StartRun struct {
-	// WorkflowID is a connection id, or a connector name (A63).
+	// WorkflowID is a connection id, or a connector name.
 	WorkflowID string
 	Mode       string          // full_refresh, incremental or ""
 	Scope      json.RawMessage // nil: the grant's
 	Narrow     bool            // stored records may lose fields that Scope leaves out
 	NoPersist  bool
 	Trace      bool // of what is done in a browser
-	// Inputs are laid over the settings of a conformance connector (A65).
+	// Inputs are laid over the settings of a conformance connector.
 	Inputs  json.RawMessage
 	Given   *Given           // nil: the run has what is stored
-	Budgets map[string]int64 // of runtime.md §19.1, in ms; they only lower
+	Budgets map[string]int64 // by name, in ms; they only lower those of the host
 	Trigger string           // manual, scheduled or retry; "" is manual
 	Attempt int              // 0 is 1
 	RetryOf store.RunID
 	Request store.Request // Transport and By are set from the Principal
 	// Dedup refuses the start while a run with the same Request.ScopeID is active:
-	// run_already_active (A64).
+	// run_already_active.
 	Dedup bool
-	// With is called with the run that was accepted, and what it returns is written
-	// in the same commit (A51, S112); nil for nothing. It neither blocks nor uses
-	// the store.
+	// With is called with the run that was accepted, and what it returns is written in the
+	// same commit; nil for nothing. It neither blocks nor uses the store.
 	With func(store.Run) []store.Write
 }
 
-// ForkRun is a branch as it is asked for (A77).
+// ForkRun is a branch as it is asked for.
 type ForkRun struct {
 	Source  store.RunID
 	FromSeq uint64
@@ -100,15 +99,15 @@ type Usage struct {
 	BytesIn     uint64
 }
 
-// Questions is the desk where questions meet answers (run-api.md section 9).
+// Questions takes answers to what runs ask their owner.
 type Questions interface {
-	// Answer submits a response to a pending interaction; the checks are those of
-	// runtime.md §16.3, in their order. It returns once the end of the interaction
-	// is durable. Data belongs to the callee, which wipes it.
+	// Answer checks a response to a pending interaction and passes it to the run that asked.
+	// It returns once the end of the interaction is durable. Data belongs to the callee, which
+	// wipes it.
 	Answer(ctx context.Context, a Answer) error
-	// RawAssistance is what only those who may answer see of an open item (A163):
-	// the connector's own text and schema, and targets of url and qr attachments.
-	// store.ErrNotFound when it is not open here.
+	// RawAssistance is what only those who may answer see of an open question: the connector's
+	// own text and schema, and targets of url and qr attachments. store.ErrNotFound when it is
+	// not open here.
 	RawAssistance(ctx context.Context, run store.RunID, requestID string) (RawAssistance, error)
 }
 
@@ -123,7 +122,7 @@ type Answer struct {
 	By   string // principal, "" is the owner
 }
 
-// RawAssistance is the pending record of an item (R144).
+// RawAssistance is an open question as the connector put it.
 type RawAssistance struct {
 	Message     string            `json:"message"`
 	Schema      json.RawMessage   `json:"schema,omitempty"`
@@ -132,14 +131,14 @@ type RawAssistance struct {
 	Page        *OpenPage         `json:"page,omitempty"`
 }
 
-// OpenPage is what the browser of the run shows when its owner is asked (browser.md
-// B193).
+// OpenPage is what the browser of the run shows when its owner is asked.
 type OpenPage struct {
 	Title   string `json:"title,omitempty"` // absent: it was not to be had in time
 	URLHost string `json:"urlHost,omitempty"`
 }
 
-// LiveAttachment has the live extras of R116, which are in no event.
+// LiveAttachment is an attachment of a question while that is open. Its URL and payload are
+// for whoever answers, and in no event.
 type LiveAttachment struct {
 	Kind    string `json:"kind"`
 	Role    string `json:"role,omitempty"`
@@ -152,28 +151,28 @@ type LiveAttachment struct {
 	Accept  string `json:"accept,omitempty"`
 }
 
-// Connectors installs modules (§10.1).
+// Connectors installs, inspects and removes connectors.
 type Connectors interface {
 	// InstallConnector reports created false when this digest is installed already.
 	InstallConnector(ctx context.Context, q InstallConnector) (c Connector, created bool, err error)
 	InspectConnector(ctx context.Context, q InstallConnector) (Inspection, error)
 	Connectors(ctx context.Context) ([]Connector, error)
 	Connector(ctx context.Context, name string) (Connector, error)
-	// UninstallConnector removes all versions, or one. connector_in_use with
-	// connectionIds when a connection needs it.
+	// UninstallConnector removes all versions, or one. The refusal is connector_in_use, with
+	// connectionIds, when a connection needs it.
 	UninstallConnector(ctx context.Context, name, version string) error
 }
 
 // InstallConnector is a module to install; either Module or Digest.
 type InstallConnector struct {
 	Module         []byte
-	Digest         string // of bytes that the store holds (A170)
+	Digest         string // of bytes that the store holds
 	Manifest       []byte // nil: the embedded one
 	Signature      []byte // minisign, nil for none
 	ExpectedDigest string
-	// Force goes through with what S141 wants a second look at.
+	// Force installs what would need a second look: an older version, another key.
 	Force bool
-	// Conformance marks a connector of A242, under its reserved name.
+	// Conformance marks a connector of the conformance suite, under its reserved name.
 	Conformance bool
 }
 
@@ -185,7 +184,8 @@ type Connections interface {
 	// ChangeConnection applies to the next run. If revision is not nil it must be
 	// the current one: precondition_failed.
 	ChangeConnection(ctx context.Context, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
-	// DeleteConnection keeps what was collected, or erases it. run_already_active.
+	// DeleteConnection keeps what was collected, or erases it. The refusal is
+	// run_already_active while a run of it is active.
 	DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error
 }
 
@@ -200,7 +200,7 @@ type Grants interface {
 	ApproveBindings(ctx context.Context, id store.ConnectionID, q Bindings) (Bindings, error)
 }
 
-// State is what runs leave behind for the next one.
+// State changes what runs leave behind for the next one.
 type State interface {
 	// ResetState forgets the cursor of one stream, or all with "".
 	ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
@@ -208,7 +208,7 @@ type State interface {
 	DismissAttention(ctx context.Context, id store.ConnectionID) error
 }
 
-// Secrets are write-only (A194).
+// Secrets sets and removes secrets. No value is ever read back.
 type Secrets interface {
 	// SetSecret takes 1 byte to 16 KiB. The value belongs to the callee, which wipes
 	// it.
@@ -217,7 +217,7 @@ type Secrets interface {
 	RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error
 }
 
-// Schedules says when connections run by themselves (§10.3, runtime.md §22).
+// Schedules says when connections run by themselves.
 type Schedules interface {
 	PutSchedule(ctx context.Context, id store.ConnectionID, d ScheduleDefinition, revision *uint64) (s Schedule, created bool, err error)
 	Schedule(ctx context.Context, id store.ConnectionID) (Schedule, error)
@@ -263,13 +263,12 @@ type Backup struct {
 	Recipient string    `json:"recipient,omitempty"` // of a new identity
 }
 
-// System is what is known of the host itself (§10.8).
+// System is what is known of the host itself.
 type System interface {
 	Info(ctx context.Context) Info
-	// Ready names the checks of A228 that fail; empty when the host is ready.
+	// Ready names the checks of readiness that fail; empty when the host is ready.
 	Ready(ctx context.Context) (failed []string)
-	// Audit writes one entry (A168). details are counts, digests and codes, never
-	// values.
+	// Audit writes one entry. details are counts, digests and codes, never values.
 	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
 	// AuditEntries lists newest first; before 0 starts at the newest.
 	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Connector is A178.
+// Connector is an installed connector.
 type Connector struct {
 	ConnectorID  string          `json:"connectorId"`
 	Name         string          `json:"connectorName"`
@@ -43,7 +43,7 @@ type RequestedBinding struct {
 	Required bool             `json:"required"`
 	Hosts    []string         `json:"hosts,omitempty"`  // network
 	Mounts   []RequestedMount `json:"mounts,omitempty"` // filesystem
-	// Browser is what is asked of a browser (browser.md B8).
+	// Browser is what is asked of a browser.
 	Browser *abi.BrowserRequest `json:"browser,omitempty"`
 }
 
@@ -69,13 +69,13 @@ type Signature struct {
 	Signer string `json:"signer,omitempty"`
 }
 
-// Warning is G25, or why an install needs a second look.
+// Warning says what is weak, or why an install needs a second look.
 type Warning struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// ConnectionRef names a connection of a connector (A173).
+// ConnectionRef names a connection of a connector.
 type ConnectionRef struct {
 	ConnectionID string `json:"connectionId"`
 	DisplayName  string `json:"displayName"`
@@ -83,7 +83,7 @@ type ConnectionRef struct {
 	Schedule     string `json:"schedule"` // effective mode of its schedule, or none
 }
 
-// Inspection is a module that was looked at and not stored (A172).
+// Inspection is a module that was looked at and not stored.
 type Inspection struct {
 	Manifest  json.RawMessage `json:"manifest"`
 	Requested RequestedByAll  `json:"requested"`
@@ -97,7 +97,7 @@ type Inspection struct {
 	Words []string `json:"words"`
 }
 
-// NewConnection is the body of A181.
+// NewConnection is a connection to make.
 type NewConnection struct {
 	ConnectorName   string          `json:"connectorName"`
 	ConnectionID    string          `json:"connectionId,omitempty"`
@@ -110,7 +110,7 @@ type NewConnection struct {
 	LeakCanary      string          `json:"leakCanary,omitempty"`
 }
 
-// ChangeConnection is the body of A184; nil leaves a member as it is.
+// ChangeConnection changes a connection; nil leaves a member as it is.
 type ChangeConnection struct {
 	DisplayName     *string         `json:"displayName,omitempty"`
 	Settings        json.RawMessage `json:"settings,omitempty"`
@@ -121,7 +121,7 @@ type ChangeConnection struct {
 	LeakCanary      *string         `json:"leakCanary,omitempty"`
 }
 
-// Connection is A193.
+// Connection is a connector as its owner configured and approved it, with how it does.
 type Connection struct {
 	ConnectionID    string          `json:"connectionId"`
 	DisplayName     string          `json:"displayName"`
@@ -160,7 +160,7 @@ type LastRun struct {
 	Records        int64     `json:"records"`
 }
 
-// Requested is what a connection's connector asks for (A186).
+// Requested is what a connection's connector asks for.
 type Requested struct {
 	Streams  []RequestedStream           `json:"streams"`
 	Bindings map[string]RequestedBinding `json:"bindings"`
@@ -181,7 +181,7 @@ type RequestedStream struct {
 	Resources   bool     `json:"resources"` // they can be chosen by resource
 }
 
-// GrantTerms is the body of A187.
+// GrantTerms are what an owner grants.
 type GrantTerms struct {
 	Scope      json.RawMessage `json:"scope"` // null: everything declared
 	AccessMode string          `json:"accessMode"`
@@ -190,7 +190,7 @@ type GrantTerms struct {
 	Narrow bool `json:"narrow,omitempty"`
 }
 
-// Grant is A195.
+// Grant is what an owner granted.
 type Grant struct {
 	GrantID    string          `json:"grantId"`
 	Scope      json.RawMessage `json:"scope"`
@@ -201,7 +201,7 @@ type Grant struct {
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
 }
 
-// Bindings are approved bindings (A189).
+// Bindings are approved bindings.
 type Bindings struct {
 	Network           *NetworkBinding              `json:"network,omitempty"`
 	Filesystem        *FilesystemBinding           `json:"filesystem,omitempty"`
@@ -215,8 +215,8 @@ type NetworkBinding struct {
 	Hosts []string `json:"hosts"`
 }
 
-// BrowserBinding approves a browser. Its hosts are those of the network (B8);
-// Profile is the connection's profile name, "" for the one it has.
+// BrowserBinding approves a browser. Its hosts are those of the network; Profile is the
+// connection's profile name, "" for the one it has.
 type BrowserBinding struct {
 	Profile string `json:"profile,omitempty"`
 }
@@ -232,7 +232,7 @@ type Mount struct {
 	Mode     string `json:"mode"` // ro or rw
 }
 
-// Secret is what may be known of a secret (A191).
+// Secret is what may be known of a secret.
 type Secret struct {
 	Name         string            `json:"name"`
 	Label        string            `json:"label,omitempty"`
@@ -244,8 +244,7 @@ type Secret struct {
 	OAuth        bool              `json:"oauth,omitempty"` // authorized, not typed
 }
 
-// ScheduleDefinition is what an owner says of a schedule (runtime.md §22.1);
-// nil members have their default.
+// ScheduleDefinition is what an owner says of a schedule; nil members have their default.
 type ScheduleDefinition struct {
 	Cron            string `json:"cron,omitempty"`
 	IntervalSeconds *int64 `json:"intervalSeconds,omitempty"`
@@ -337,7 +336,7 @@ type Statistics struct {
 	LastRun      *Tick `json:"lastRun"` // the newest record
 }
 
-// Info is A230.
+// Info is what the host says of itself.
 type Info struct {
 	Version   string           `json:"version"`
 	Commit    string           `json:"commit,omitempty"`
@@ -376,10 +375,10 @@ type BrowserInfo struct {
 type SandboxInfo struct {
 	Engine        string          `json:"engine"`
 	EngineVersion string          `json:"engineVersion"`
-	Isolation     json.RawMessage `json:"isolation"` // security.md S20
+	Isolation     json.RawMessage `json:"isolation"` // what holds around a worker, by layer
 }
 
-// AuditQuery selects entries of the audit log (A224).
+// AuditQuery selects entries of the audit log.
 type AuditQuery struct {
 	Action, Actor, Target string
 	From, Until           time.Time
@@ -387,7 +386,7 @@ type AuditQuery struct {
 	Limit                 int
 }
 
-// AuditEntry is A224.
+// AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	AuditID   string            `json:"auditId"`
 	At        time.Time         `json:"at"`

@@ -17,9 +17,9 @@ import (
 // artifacts keeps the files that runs leave.
 type artifacts struct{ *directory }
 
-// A file that a run left belongs to its timeline, which says what it is: it goes
-// with that (§20.5), or with all that was collected (A185). The timeline goes first,
-// so that what is left of a crash in between is found at the next start.
+// A file that a run left belongs to its timeline, which says what it is: it goes with that, or
+// with all that was collected. The timeline goes first, so that what is left of a crash in
+// between is found at the next start.
 
 var _ host.Artifacts = (*artifacts)(nil)
 
@@ -67,7 +67,7 @@ func (as *artifacts) ArtifactSize(_ context.Context, id store.RunID, artifactTyp
 	return fi.Size(), nil
 }
 
-// forgetTraces removes the traces of a connection's runs (A185).
+// forgetTraces removes the traces of a connection's runs.
 func (as *artifacts) forgetTraces(ctx context.Context, id store.ConnectionID) error {
 	return as.removeTraces(ctx, func(r store.Run) bool { return r.ConnectionID == id })
 }

@@ -31,7 +31,7 @@ func OpenAudit(store string) (*audit.Log, error) {
 	return audit.Open(dir)
 }
 
-// Audit writes events down (S137). For a store in memory it does nothing.
+// Audit writes events down. For a store in memory it does nothing.
 func (d *directory) Audit(events ...audit.Event) error {
 	if d.DataDir == "" {
 		return nil
@@ -117,8 +117,8 @@ func (d *directory) closeLogs() error {
 	return errors.Join(d.refusals.Close(), d.requests.Close())
 }
 
-// A tracer writes down the requests of one run (S78), and those among them that
-// were refused by policy (S8).
+// A tracer writes down the requests of one run, and those among them that were refused by
+// policy.
 type tracer struct {
 	dir        *directory
 	connection store.ConnectionID

@@ -73,9 +73,8 @@ func Authorizable(m *abi.Manifest, name string) (*abi.OAuth, error) {
 	return nil, fmt.Errorf("%w: %s is no such secret; these are: %s", ErrNotAuthorized, abi.Cut(abi.Clean(name), 80), strings.Join(names, ", "))
 }
 
-// WantedTokenHosts are the servers from which a secret is obtained and that
-// nothing approved covers. Those of the owner's own network are left out of
-// asked, which an answer may approve (S64).
+// WantedTokenHosts are the servers from which a secret is obtained and that nothing approved
+// covers. Those of the owner's own network are left out of asked, which an answer may approve.
 func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err error) {
 	policy, err := policyOf(approved)
 	if err != nil {

@@ -44,7 +44,7 @@ type BackupOptions struct {
 	NewIdentity string   // a file to make for a fresh identity, whose recipient is kept in DATA/backup.recipients
 	Plain       bool     // for everybody to read
 	Out         string   // "" is a name in DATA/backups
-	NoDrill     bool     // leave it unverified (S135)
+	NoDrill     bool     // leave it unverified
 }
 
 // BackupResult is a backup that was made.
@@ -56,10 +56,10 @@ type BackupResult struct {
 	Recipient string `json:"recipient,omitempty"` // of NewIdentity
 }
 
-// Backup writes everything that is needed to go on elsewhere into one file:
-// store, modules, sealed secrets (S134). What opens the secrets is not in it.
-// It counts after it was restored once, which is part of it (S135). The store may
-// be in use meanwhile: the backup is everything as of one commit.
+// Backup writes everything that is needed to go on elsewhere into one file: store, modules,
+// sealed secrets. What opens the secrets is not in it. It counts after it was restored once,
+// which is part of it. The store may be in use meanwhile: the backup is everything as of one
+// commit.
 func (ar *archiver) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
 	if ar.DataDir == "" {
 		return BackupResult{}, ErrNoBackup
@@ -242,8 +242,7 @@ func (ar *archiver) instant(ctx context.Context) (image store.Image, secrets []v
 	return image, secrets, err
 }
 
-// notBackedUp says what to do with a store that is damaged: a copy of it would
-// hide that (S122).
+// notBackedUp says what to do with a store that is damaged: a copy of it would hide that.
 func notBackedUp(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
@@ -252,8 +251,7 @@ func notBackedUp(err error) error {
 	return err
 }
 
-// drill restores an archive, which must be the one of the digest, and throws it
-// away (S135).
+// drill restores an archive, which must be the one of the digest, and throws it away.
 func (ar *archiver) drill(ctx context.Context, archive io.Reader, digest string) error {
 	dir, err := os.MkdirTemp(backup.Dir(ar.DataDir), ".tmp-drill-")
 	if err != nil {

@@ -49,9 +49,8 @@ func (w *liveWriter) write(t *testing.T, n int) error {
 	return w.h.Store.Write(t.Context(), store.Write{Kind: store.Keys, ID: name, Data: json.RawMessage(`{}`)}, over)
 }
 
-// S134 beside a host that is used: whatever a backup meets, it is a state that the
-// host could have been killed in. Records, events, documents and secrets belong to
-// one instant.
+// A backup of a host that is in use: whatever it meets, it is a state that the host could have
+// been killed in. Records, events, documents and secrets belong to one instant.
 func TestBackupUnderWrites(t *testing.T) {
 	dir := t.TempDir()
 	h, err := app.Open(t.Context(), app.Options{Store: "badger:" + filepath.Join(dir, "live"), NoSandbox: true})

@@ -26,9 +26,9 @@ type temporaries struct {
 	leftovers bool                            // some could not be deleted
 }
 
-// ofConformance makes the connection that a run of a conformance connector has
-// to itself (A242): a grant of scope null, nothing approved, and the run's inputs
-// as settings. Asking needs no approval beyond the desk.
+// make makes the connection that a run of a conformance connector has to itself: a
+// grant of scope null, nothing approved, and the run's inputs as settings. Asking needs no
+// approval beyond the desk.
 func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
 	l, err := ts.modules.loadListed(listed, nil)
 	if err != nil {
@@ -106,9 +106,8 @@ func (ts *temporaries) inUse(id store.ConnectionID) bool {
 	return ok
 }
 
-// laidOver are the members of inputs that a manifest declares as settings
-// (A65). Others are ignored; one that is missing or wrong is invalid_request with
-// details.field.
+// laidOver are the members of inputs that a manifest declares as settings. Others are ignored;
+// one that is missing or wrong is invalid_request with details.field.
 func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
@@ -153,8 +152,8 @@ func badInput(name, want string) error {
 	return host.Refuse("invalid_request", "inputs: %s %s", abi.Cut(abi.Clean(name), 80), want).With("field", "inputs."+name)
 }
 
-// inRange is the minimum and maximum that a setting's declaration gives
-// (A243). Of other settings they are the connector's own to check.
+// inRange is the minimum and maximum that a setting's declaration gives. Of other settings
+// they are the connector's own to check.
 func inRange(m *abi.Manifest, name string, v strictjson.Value) bool {
 	at, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	for _, member := range []string{"sluice", "settings", "properties", name} {

@@ -13,8 +13,8 @@ import (
 
 func conformance(c *store.Connector) { c.Conformance = true }
 
-// conformanceAsk is a connector as those of A242: it asks, and has a setting with
-// bounds.
+// conformanceAsk is a connector like those of the conformance suite: it asks, and has a
+// setting with bounds.
 func conformanceAsk(t *testing.T) []byte {
 	return askModule(t, "https://connectors.sluice.dev/ask", "conformance-ask", `"connector_key": "ask",`, ``,
 		`"pause_ms": {"type": "integer",`, `"pause_ms": {"type": "integer", "minimum": 0, "maximum": 1000,`)
@@ -29,8 +29,8 @@ func connections(t *testing.T, h *app.Host) []store.Connection {
 	return all
 }
 
-// A242, A64: every run of a conformance connector has a connection of its own,
-// with nothing approved, which goes when the run does; the run stays.
+// Every run of a conformance connector has a connection of its own, with nothing approved,
+// which goes when the run does; the run stays.
 func TestConformance(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -69,8 +69,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A65, A243: inputs that are wrong are refused, and leave nothing behind; others
-// are ignored.
+// Inputs that are wrong are refused, and leave nothing behind; others are ignored.
 func TestConformanceInputs(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -97,8 +96,7 @@ func TestConformanceInputs(t *testing.T) {
 	}
 }
 
-// A242: a connection that a crash left behind is removed at the next start, and
-// nobody else's.
+// A connection that a crash left behind is removed at the next start, and nobody else's.
 func TestLeftovers(t *testing.T) {
 	h := serviceHost(t)
 	now := time.Now()

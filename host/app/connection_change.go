@@ -32,8 +32,8 @@ func checkChange(m *abi.Manifest, q host.ChangeConnection) error {
 	return nil
 }
 
-// checkSettings is R219, for settings that were given; none given at all refuses
-// no connection, only a start.
+// checkSettings checks settings that were given against the manifest. Without any a connection
+// is made all the same; only its start is refused.
 func checkSettings(m *abi.Manifest, raw []byte) error {
 	if len(raw) > maxSettings {
 		return invalid("settings", "too_large", "want at most %d bytes", maxSettings)

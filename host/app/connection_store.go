@@ -37,8 +37,8 @@ func (cs *connectionStore) made(ctx context.Context, q RunRequest) (store.Connec
 // isNew reports whether a connection is not stored yet.
 func isNew(c store.Connection) bool { return c.Revision == 0 }
 
-// connection finds the connection of a request, or describes the new one that it
-// would have (R1). A connection belongs to one connector.
+// find finds the connection of a request, or describes the new one that it would have. A
+// connection belongs to one connector.
 func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connection, error) {
 	l, id := q.Connector, q.connectionID()
 	if !abi.IsSlug(string(id)) {
@@ -80,7 +80,7 @@ func (cs *connectionStore) keptFor(ctx context.Context, id store.ConnectionID) (
 	return runs[0].ConnectorID, nil
 }
 
-// idle is check 2 of §6.1, for a clear answer before any work is done; the
+// idle refuses a connection that has a run, for a clear answer before any work is done; the
 // lease decides the race.
 func (cs *connectionStore) idle(ctx context.Context, id store.ConnectionID) error {
 	leases, err := cs.Store.Leases(ctx)
@@ -96,7 +96,7 @@ func (cs *connectionStore) idle(ctx context.Context, id store.ConnectionID) erro
 	return nil
 }
 
-// connectionID is the connection that a request is for (R1).
+// connectionID is the connection that a request is for.
 func (q RunRequest) connectionID() store.ConnectionID {
 	if q.Connection == "" {
 		return store.ConnectionID(q.Connector.Manifest.Name())
@@ -127,8 +127,8 @@ func (cs *connectionStore) create(ctx context.Context, c store.Connection) error
 		func() error { return cs.Store.PutConnection(ctx, c) })
 }
 
-// lasting finds a connection that is somebody's: one that was made for a single
-// run is as good as absent (A242). store.ErrNotFound.
+// lasting finds a connection that is somebody's: one that was made for a single run is as good
+// as absent. store.ErrNotFound.
 func (cs *connectionStore) lasting(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, notFound("connection")

@@ -32,9 +32,8 @@ const (
 	maxSettings  = 256 * abi.KiB
 )
 
-// CreateConnection implements host.Connections (A181). The connection has
-// nothing yet: until somebody who may approves a grant it is not ready, with
-// grant_invalid.
+// CreateConnection implements host.Connections. The connection has nothing yet: until somebody
+// who may approves a grant it is not ready, with grant_invalid.
 func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnection) (host.Connection, error) {
 	if err := cs.room(); err != nil {
 		return host.Connection{}, asked(err)
@@ -85,9 +84,9 @@ func given(text string) *string {
 	return &text
 }
 
-// newID is the id that is asked for, or the connector's name for its first
-// connection (R1) and that with a number for a further one.
-func (v *view) newID(ctx context.Context, id string, k store.Connector) (store.ConnectionID, error) {
+// newID is the id that is asked for, or the connector's name for its first connection and that
+// with a number for a further one.
+func (v *overview) newID(ctx context.Context, id string, k store.Connector) (store.ConnectionID, error) {
 	if k.Conformance {
 		return "", invalid("connectorName", "conformance", "runs of conformance connectors have connections of their own")
 	}
@@ -109,7 +108,7 @@ const maxNumbered = 10_000
 // freeID is the connector's name, or the first of name-2, name-3 and so on that is
 // nobody's. A number under which anything is kept, also of a connection that is
 // gone, is not chosen for somebody: its records would be taken for those of the new one.
-func (v *view) freeID(ctx context.Context, k store.Connector) (store.ConnectionID, error) {
+func (v *overview) freeID(ctx context.Context, k store.Connector) (store.ConnectionID, error) {
 	taken := map[store.ConnectionID]bool{}
 	first := true
 	for _, c := range v.connections {
@@ -136,7 +135,7 @@ func (v *view) freeID(ctx context.Context, k store.Connector) (store.ConnectionI
 	return "", invalid("connectionId", "required", "a further connection of this connector needs an id of its own")
 }
 
-// Connections implements host.Connections (A182).
+// Connections implements host.Connections.
 func (cs *connections) Connections(ctx context.Context) ([]host.Connection, error) {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -153,7 +152,7 @@ func (cs *connections) Connections(ctx context.Context) ([]host.Connection, erro
 	return out, nil
 }
 
-// Connection implements host.Connections (A183).
+// Connection implements host.Connections.
 func (cs *connections) Connection(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -166,7 +165,7 @@ func (cs *connections) Connection(ctx context.Context, id store.ConnectionID) (h
 	return v.connection(ctx, c)
 }
 
-// ChangeConnection implements host.Connections (A184).
+// ChangeConnection implements host.Connections.
 func (cs *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (host.Connection, error) {
 	_, k, m, err := cs.overviews.configured(ctx, id)
 	if err != nil {
@@ -203,10 +202,10 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 	return cs.Connection(ctx, id)
 }
 
-// freeProfile refuses the name of another connection, and the name that another one
-// gave its browser profile: profiles are never shared, and whoever names one like
-// another's would think so (R151, R152).
-func (v *view) freeProfile(id store.ConnectionID, path, name string) error {
+// freeProfile refuses the name of another connection, and the name that another one gave its
+// browser profile: profiles are never shared, and whoever names one like another's would think
+// so.
+func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	for _, c := range v.connections {
 		if name != "" && c.ID != id && (strings.EqualFold(name, string(c.ID)) || strings.EqualFold(name, c.ProfileName)) {
 			return invalid(path, "profile_name_taken", "another connection has this name for itself or its profile, and profiles are not shared").With("code", "profile_name_invalid")
@@ -215,9 +214,8 @@ func (v *view) freeProfile(id store.ConnectionID, path, name string) error {
 	return nil
 }
 
-// DeleteConnection implements host.Connections (A185). Its secrets go with it
-// in either case: another connection of this id would have them. What was kept
-// can be erased later.
+// DeleteConnection implements host.Connections. Its secrets go with it in either case: another
+// connection of this id would have them. What was kept can be erased later.
 func (cs *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	if _, err := cs.connections.lasting(ctx, id); err != nil && (!erase || !errors.Is(err, store.ErrNotFound)) {
 		return asked(err)

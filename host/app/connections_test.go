@@ -21,8 +21,7 @@ import (
 
 const marker = "hunter2-was-submitted"
 
-// A181, A184, R219: values that the manifest or the host does not take, and that
-// nobody reads in the answer (A45).
+// Values that the manifest or the host does not take, and that nobody reads in the answer.
 func TestHostileConnections(t *testing.T) {
 	s, _ := connected(t)
 	for name, c := range map[string]struct {
@@ -120,7 +119,7 @@ func TestHomeOfBindings(t *testing.T) {
 	}
 }
 
-// A181, A183, A184, A193, A54.
+// A connection is made, shown and changed; a change of an old revision is refused.
 func TestConnection(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, rich("mail", "1"))
@@ -132,7 +131,7 @@ func TestConnection(t *testing.T) {
 		string(c.Settings) != "{}" || c.ProfileName != "mail" || c.LeakCanary != "enforce" || c.Revision != 1 || len(c.Secrets) != 3 || c.CollectionSince != "2026-01-01" {
 		t.Errorf("%+v", c)
 	}
-	// Every code that would refuse a start, in the order of §6.1.
+	// Every code that would refuse a start, in the order of the checks.
 	if want := []string{"grant_invalid", "binding_not_approved", "setting_missing", "secret_missing"}; !slices.Equal(c.NotReady, want) {
 		t.Errorf("not ready: %v, want %v", c.NotReady, want)
 	}
@@ -156,7 +155,7 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// A181: of many that make one connection at once, one does.
+// Of many that make one connection at once, one does.
 func TestCreatedOnce(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, rich("mail", "1"))
@@ -181,8 +180,8 @@ func TestCreatedOnce(t *testing.T) {
 	}
 }
 
-// A185: a connection that is erased leaves no secret, and another connector does
-// not get what one collected, nor its secrets.
+// A connection that is erased leaves no secret, and another connector does not get what one
+// collected, nor its secrets.
 func TestDeleteConnection(t *testing.T) {
 	s, h := connected(t)
 	for _, erase := range []bool{false, true} {
@@ -224,7 +223,7 @@ func TestDeleteConnection(t *testing.T) {
 	}
 }
 
-// A187, A195: what could stand in an approval.
+// What could stand in an approval.
 func TestHostileGrants(t *testing.T) {
 	s, _ := connected(t)
 	past := time.Now().Add(-time.Hour)
@@ -265,7 +264,7 @@ func TestHostileGrants(t *testing.T) {
 	}
 }
 
-// A187, A188, A195, R8, R11.
+// A grant is approved and revoked, and what a grant may not be is refused.
 func TestGrants(t *testing.T) {
 	s, h := connected(t)
 	until := time.Now().Add(time.Hour)
@@ -319,7 +318,7 @@ func TestGrants(t *testing.T) {
 	absent(t, s.RevokeGrant(host.As(t.Context(), somebody), "nobody", ""))
 }
 
-// A189, S56, S64: what somebody could try to have approved.
+// What somebody could try to have approved.
 func TestHostileBindings(t *testing.T) {
 	s, h := connected(t)
 	dir := t.TempDir()
@@ -394,7 +393,7 @@ func TestHostileBindings(t *testing.T) {
 	refused(t, err, no, no)
 }
 
-// A189, A186, A193: a connection becomes ready, one approval after another.
+// A connection becomes ready, one approval after another.
 func TestApprovals(t *testing.T) {
 	s, h := connected(t)
 	in, out := t.TempDir(), t.TempDir()
@@ -451,7 +450,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("%v, %v", c.NotReady, err)
 	}
 
-	// A180: a version that asks for more waits for its owner.
+	// A version that asks for more waits for its owner.
 	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "mail", all); err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +472,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("%v, %v", codes, err)
 	}
 
-	// R18: without its module it does not run.
+	// Without its module it does not run.
 	if err := os.RemoveAll(filepath.Join(h.DataDir, "modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +481,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// R157, A189: where only the owner knows the server, the owner says it.
+// Where only the owner knows the server, the owner says it.
 func TestServerOfTheOwner(t *testing.T) {
 	s, _ := service(t)
 	upload(t, s, manifestOf("dav", "1", `"network": {"required": true}`, `{"secrets": [{"name": "password", "destinations": [{"origin": "owner", "placements": ["header:authorization"]}]}]}`))
@@ -511,7 +510,7 @@ func TestServerOfTheOwner(t *testing.T) {
 	}
 }
 
-// A217, R202.
+// State is reset and a mark dismissed, both in the audit log.
 func TestStateAndAttention(t *testing.T) {
 	s, _ := connected(t)
 	for _, stream := range []store.Stream{"mail", ""} {
@@ -538,7 +537,7 @@ func TestStateAndAttention(t *testing.T) {
 	absent(t, s.DismissAttention(host.As(t.Context(), somebody), "nobody"))
 }
 
-// marks are those of R202.
+// marks are kept in memory.
 type marks map[store.ConnectionID]bool
 
 func (m marks) NeedsAttention(_ context.Context, id store.ConnectionID) (bool, error) {
@@ -550,7 +549,7 @@ func (m marks) DismissAttention(_ context.Context, id store.ConnectionID) error 
 	return nil
 }
 
-// A242: the connection of one run of a conformance connector is nobody's.
+// The connection of one run of a conformance connector is nobody's.
 func TestTemporaryConnection(t *testing.T) {
 	s, h := connected(t)
 	own := store.Connection{ID: "conformance-noop-1", ConnectorID: "mail", Enabled: true, Temporary: true}

@@ -31,9 +31,8 @@ type connectors struct {
 
 var _ host.Connectors = (*connectors)(nil)
 
-// InstallConnector implements host.Connectors (A169, A170, A179). The module
-// is hashed before anything else looks at it. Nothing of it is run, and nothing
-// is granted.
+// InstallConnector implements host.Connectors. The module is hashed before anything else looks
+// at it. Nothing of it is run, and nothing is granted.
 func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
 	who := host.Who(ctx)
 	l, signed, err := cs.submitted(q)
@@ -124,8 +123,8 @@ func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Si
 	return l, signed, nil
 }
 
-// bytesOf are the bytes of a module: those that came, or those that the store
-// holds under a digest (A170).
+// bytesOf are the bytes of a module: those that came, or those that the store holds under a
+// digest.
 func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
 	switch {
 	case (q.Module == nil) == (q.Digest == ""):
@@ -155,7 +154,7 @@ func sameJSON(a, b []byte) bool {
 	return err == nil && err2 == nil && bytes.Equal(one, two)
 }
 
-// InspectConnector implements host.Connectors (A172). It stores nothing.
+// InspectConnector implements host.Connectors. It stores nothing.
 func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
 	l, signed, err := cs.submitted(q)
 	if err != nil {
@@ -201,7 +200,7 @@ func words(wants []grant.Want) []string {
 	return out
 }
 
-// Connectors implements host.Connectors (A173).
+// Connectors implements host.Connectors.
 func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -218,7 +217,7 @@ func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) 
 	return out, nil
 }
 
-// Connector implements host.Connectors (A174): by name or id.
+// Connector implements host.Connectors: by name or id.
 func (cs *connectors) Connector(ctx context.Context, name string) (host.Connector, error) {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -231,8 +230,8 @@ func (cs *connectors) Connector(ctx context.Context, name string) (host.Connecto
 	return v.connector(ctx, k)
 }
 
-// UninstallConnector implements host.Connectors (A177). Its module stays
-// until space is needed: it can be installed again by its digest.
+// UninstallConnector implements host.Connectors. Its module stays until space is needed: it
+// can be installed again by its digest.
 func (cs *connectors) UninstallConnector(ctx context.Context, name, version string) error {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -254,7 +253,7 @@ func (cs *connectors) UninstallConnector(ctx context.Context, name, version stri
 	return asked(cs.installer.uninstall(ctx, k))
 }
 
-// requestedBy is what a manifest asks for, by sort (A178).
+// requestedBy is what a manifest asks for, by sort.
 func requestedBy(m *abi.Manifest) host.RequestedByAll {
 	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{}, InteractionKinds: append([]string{}, m.HumanKinds...)}
 	for _, f := range run.SecretFields(m) {

@@ -24,7 +24,7 @@ func digestOf(b []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// A169, A170, A179: what somebody with connectors:manage could upload.
+// What somebody with connectors:manage could upload.
 func TestHostileUploads(t *testing.T) {
 	s, h := service(t)
 	good := module(t, manifestOf("mail", "1", "", ""))
@@ -78,7 +78,7 @@ func TestHostileUploads(t *testing.T) {
 	}
 }
 
-// A169, A173, A177, A178, S141.
+// A connector is installed, listed and uninstalled; one in use and a doubtful one are refused.
 func TestInstallConnector(t *testing.T) {
 	s, h := service(t)
 	text := manifestOf("mail", "1", `"network": {"required": true, "hosts": ["a.example"]}`, "")
@@ -143,7 +143,7 @@ func TestInstallConnector(t *testing.T) {
 		t.Errorf("by its digest: %v, %v", created, err)
 	}
 
-	// S138: bytes that were changed on the disk are not installed.
+	// Bytes that were changed on the disk are not installed.
 	path := filepath.Join(h.DataDir, "modules", strings.TrimPrefix(digestOf(wasm), "sha256:")+".wasm")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestInstallConnector(t *testing.T) {
 	refused(t, err, "connector_not_runnable", "")
 }
 
-// S141: of modules that come at once under one version, one is installed.
+// Of modules that come at once under one version, one is installed.
 func TestInstalledOnce(t *testing.T) {
 	s, _ := service(t)
 	var all sync.WaitGroup
@@ -181,7 +181,7 @@ func TestInstalledOnce(t *testing.T) {
 	}
 }
 
-// G2: a module whose manifest is beside it runs with that.
+// A module whose manifest is beside it runs with that.
 func TestInstallWithManifest(t *testing.T) {
 	s, h := service(t)
 	text := manifestOf("mail", "1", "", "")
@@ -203,7 +203,7 @@ func TestInstallWithManifest(t *testing.T) {
 	refused(t, err, "connector_version_conflict", "")
 }
 
-// S140: the API pins keys as the command line does.
+// The API pins keys as the command line does.
 func TestInstallSigned(t *testing.T) {
 	s, h := service(t)
 	publisher, thief := newKey(t), newKey(t)
@@ -240,8 +240,8 @@ func TestInstallSigned(t *testing.T) {
 	}
 }
 
-// A180, A242: only the conformance connectors have their names, and nothing else
-// has no more than they may.
+// Only the conformance connectors have their names, and nothing else has no more than they
+// may.
 func TestInstallConformance(t *testing.T) {
 	s, h := service(t)
 	load := func(manifest string) *app.Loaded {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// correlations are the scope ids of runs that are active (A64). Runs do not outlive the
-// process, so nothing of it is stored.
+// correlations are the scope ids of runs that are active. Runs do not outlive the process, so
+// nothing of it is stored.
 type correlations struct {
 	mu  sync.Mutex // guards all, and users and runs of each
 	all map[string]*correlation

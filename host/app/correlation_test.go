@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A64: with Dedup one run of a scope id is active, whatever starts at the same
-// moment; without it, and of others, as many as there are.
+// With Dedup one run of a scope id is active, whatever starts at the same moment; without it,
+// and of others, as many as there are.
 func TestDedup(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})

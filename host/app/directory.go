@@ -103,7 +103,7 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
-// ballast is as much as the store needs to be closed in order (S125).
+// ballast is as much as the store needs to be closed in order.
 const ballast = 64 << 20
 
 func (d *directory) openURL(url string) error {
@@ -124,9 +124,8 @@ func (d *directory) openURL(url string) error {
 	return nil
 }
 
-// reconcile closes the runs that an earlier start left active (R188), so that
-// whoever looks sees how they ended. The lock of the data directory says that
-// nobody else has them.
+// reconcile closes the runs that an earlier start left active, so that whoever looks sees how
+// they ended. The lock of the data directory says that nobody else has them.
 func (d *directory) reconcile(ctx context.Context) error {
 	if err := run.Reconcile(ctx, d.Store, "", d.Epoch); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
@@ -173,8 +172,7 @@ func (d *directory) cacheDir() (string, error) {
 	return filepath.Join(dir, "sluice"), nil
 }
 
-// scratchDir holds the /tmp directories of runs; they are erased at boot
-// (S60, S149).
+// scratchDir holds the /tmp directories of runs; they are erased at boot.
 func (d *directory) scratchDir() string {
 	if d.DataDir != "" {
 		return filepath.Join(d.DataDir, "runs")

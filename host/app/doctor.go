@@ -40,10 +40,9 @@ func (c *checkup) add(check, state, remedy, format string, args ...any) {
 	c.findings = append(c.findings, Finding{check, state, fmt.Sprintf(format, args...), remedy})
 }
 
-// Doctor looks at everything a run depends on and says what holds, what is
-// weak, and what is broken, each with one remedy (S21, S22, S122, S148). It
-// changes nothing, unless o.AcceptLoss is set. With deep it recounts the whole
-// store (S124).
+// Doctor looks at everything a run depends on and says what holds, what is weak, and what is
+// broken, each with one remedy. It changes nothing, unless o.AcceptLoss is set. With deep it
+// recounts the whole store.
 func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	c := &checkup{}
 	restrictUmask()
@@ -103,7 +102,7 @@ func (c *checkup) directory(dir string) bool {
 	return true
 }
 
-// space compares the free space with the bounds of S125.
+// space compares the free space with what runs and the store need.
 func (c *checkup) space(dir string) {
 	free, ok := freeSpace(dir)
 	state, remedy := StateOK, ""
@@ -188,13 +187,12 @@ func damageOf(s store.Store) *store.DamageError {
 	return nil
 }
 
-// privateDirs hold what nobody else may read or change (S148). The cache is
-// readable for the group of the workers (S40), and browsers of other uids pass
-// through the data directory to their profiles (B175).
+// privateDirs hold what nobody else may read or change. The cache is readable for the group of
+// the workers, and browsers of other uids pass through the data directory to their profiles.
 var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
 	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
 
-// vault says where the key of the stored secrets is (S84).
+// vault says where the key of the stored secrets is.
 func (c *checkup) vault(dir string) {
 	if dir == "" {
 		return
@@ -258,7 +256,7 @@ func (c *checkup) engine(ctx context.Context, h *Host) {
 	c.isolation(ctx, h)
 }
 
-// browser says which browser runs are lent (S80).
+// browser says which browser runs are lent.
 func (c *checkup) browser(ctx context.Context, h *Host) {
 	b := h.Options.Browsers
 	if b == nil {
@@ -306,7 +304,7 @@ func (c *checkup) isolation(ctx context.Context, h *Host) {
 	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked, len(report.Attempts))
 }
 
-// limits shows the values in force (security.md §17).
+// limits shows the values in force.
 func (c *checkup) limits(o Options) {
 	memory := o.MemoryBytes
 	if memory == 0 {

@@ -19,7 +19,7 @@ const manyTraces = 1 << 30
 // staleBackup is the age at which the last verified backup is old.
 const staleBackup = 30 * 24 * time.Hour
 
-// backup reports the age of the last verified backup (S135).
+// backup reports the age of the last verified backup.
 func (c *checkup) backup(dir string) {
 	if dir == "" {
 		return
@@ -50,8 +50,8 @@ func (c *checkup) backup(dir string) {
 	}
 }
 
-// traces reports how many pictures of the owner's pages are kept, since when, and how
-// large they are (B165): whoever turned tracing on may have forgotten it.
+// traces reports how many pictures of the owner's pages are kept, since when, and how large
+// they are: whoever turned tracing on may have forgotten it.
 func (c *checkup) traces(data string) {
 	if data == "" {
 		return

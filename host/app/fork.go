@@ -21,11 +21,10 @@ type forks struct {
 	connections *connectionStore
 }
 
-// ForkRun implements host.Runs: it starts a branch of a run that is over,
-// from the cursors as of an event of it (A79). A *host.Refusal says conflict
-// with details.runStatus, events_expired, validation_error for a fromSeq that
-// the run does not have (A77), replay_unavailable with details.reason
-// checkpoint_pruned or module_missing, or why the start was refused.
+// ForkRun implements host.Runs: it starts a branch of a run that is over, from the cursors as
+// of an event of it. A *host.Refusal says conflict with details.runStatus, events_expired,
+// validation_error for a fromSeq that the run does not have, replay_unavailable with
+// details.reason checkpoint_pruned or module_missing, or why the start was refused.
 func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := fs.forkable(ctx, q)
 	if err != nil {
@@ -43,7 +42,7 @@ func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error)
 	if err != nil {
 		return store.Run{}, err
 	}
-	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards (A80)
+	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards
 	start.Trigger = ""
 	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
 	return fs.runs.start(ctx, start, b)
@@ -74,7 +73,7 @@ func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error
 	return src, fs.stillInstalled(ctx, src.Digest)
 }
 
-// statusOf is the status of an active run (A69).
+// statusOf is the status of an active run.
 func (fs *forks) statusOf(ctx context.Context, r store.Run) (string, error) {
 	live, here := fs.runs.controller.Live(r.ID)
 	switch {
@@ -99,7 +98,7 @@ func unavailable(reason, message string) error {
 	return host.Refuse("replay_unavailable", "%s", message).With("reason", reason)
 }
 
-// stillInstalled is A83.
+// stillInstalled refuses a branch whose module was uninstalled.
 func (fs *forks) stillInstalled(ctx context.Context, d store.Digest) error {
 	all, err := fs.Store.Connectors(ctx)
 	if err != nil {
@@ -140,9 +139,9 @@ type fact struct {
 	Supplied  bool                         `json:"state_supplied"`
 }
 
-// branchOf is the state that a branch begins with: per stream the last cursor
-// that the source committed before fromSeq, else the one that it started with
-// (A79). Those are known by the runs that committed them.
+// branchOf is the state that a branch begins with: per stream the last cursor that the source
+// committed before fromSeq, else the one that it started with. Those are known by the runs
+// that committed them.
 func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
 	b := branch{from: map[string]store.RunID{}}
 	begun, err := fs.begun(ctx, src.ID)
@@ -237,9 +236,9 @@ func (fs *forks) currentStates(ctx context.Context, src store.Run) (map[store.St
 	return out, nil
 }
 
-// cursorOf is the cursor that a run committed for a stream. The store has it
-// while it is the newest (A103); else the timeline of that run does, unless it
-// was deleted or the cursor was too large to be shown.
+// cursorOf is the cursor that a run committed for a stream. The store has it while it is the
+// newest; else the timeline of that run does, unless it was deleted or the cursor was too
+// large to be shown.
 func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
 	own map[store.Stream]json.RawMessage, src store.RunID) (json.RawMessage, error) {
 	if c, ok := current[stream]; ok && c.RunID == by {
@@ -270,8 +269,8 @@ func (fs *forks) allCommitted(ctx context.Context, id store.RunID) (map[store.St
 	return fs.committed(ctx, id, head.Next)
 }
 
-// cut reports whether a timeline shows something in the place of a value (R179).
-// A cursor that looks like that is taken for it.
+// cut reports whether a timeline shows something in the place of a value. A cursor that looks
+// like that is taken for it.
 func cut(cursor json.RawMessage) bool {
 	v, err := strictjson.Parse(cursor, strictjson.ParseOptions{AnyKind: true})
 	m, _ := v.Member("truncated")
@@ -279,8 +278,7 @@ func cut(cursor json.RawMessage) bool {
 	return err != nil || yes
 }
 
-// movedOn reports whether a cursor of the connection is not where the branch
-// starts from (A80).
+// movedOn reports whether a cursor of the connection is not where the branch starts from.
 func (fs *forks) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
 	current, err := fs.currentStates(ctx, src)
 	if err != nil {

@@ -64,8 +64,8 @@ func cursor(t *testing.T, h *app.Host) string {
 	return string(states[0].Cursor)
 }
 
-// A79, A80: a branch begins with the cursors as of the event, also those that the
-// source itself began with, and moves no cursor backwards.
+// A branch begins with the cursors as of the event, also those that the source itself began
+// with, and moves no cursor backwards.
 func TestFork(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -101,7 +101,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A77, A83: what cannot be forked, and why.
+// What cannot be forked, and why.
 func TestNoFork(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -144,8 +144,7 @@ func TestNoFork(t *testing.T) {
 	}
 }
 
-// past is a run of the connection that is over, whose timeline shows a cursor in
-// this form (A103).
+// past is a run of the connection that is over, whose timeline shows a cursor in this form.
 func past(t *testing.T, h *app.Host, c store.Connector, shown string) store.RunID {
 	t.Helper()
 	now := time.Now()
@@ -170,7 +169,7 @@ func past(t *testing.T, h *app.Host, c store.Connector, shown string) store.RunI
 	return rec.ID
 }
 
-// A79: a branch of a run whose connection was its own gets one as well.
+// A branch of a run whose connection was its own gets one as well.
 func TestForkConformance(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})

@@ -24,8 +24,8 @@ func (l *Loaded) strict() {
 	l.Manifest = &m
 }
 
-// give adds to a request what its owner gave for this run.
-func (rs *runs) add(r *RunRequest, g *host.Given) error {
+// addGiven adds to a request what its owner gave for this run.
+func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 	if g == nil {
 		return nil
 	}

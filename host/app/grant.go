@@ -27,7 +27,7 @@ type grantStore struct {
 	active      *active
 }
 
-// Terms bound a grant (§2.2).
+// Terms bound a grant.
 type Terms struct {
 	Scope     json.RawMessage // nil: everything declared
 	Narrow    bool            // stored records may lose fields that Scope leaves out
@@ -156,7 +156,7 @@ func (t *Terms) grant() *store.Grant {
 	return g
 }
 
-// newGrantRef makes the name of an approval (A195).
+// newGrantRef makes the name of an approval.
 func newGrantRef(now time.Time) string {
 	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
 }
@@ -180,8 +180,8 @@ func union(have, more []string) []string {
 	return out
 }
 
-// Revoke takes back everything an owner gave a connection, and ends its run
-// (R8). What it collected stays, and so do its cursors and secrets.
+// Revoke takes back everything an owner gave a connection, and ends its run. What it collected
+// stays, and so do its cursors and secrets.
 func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	gs.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
 	return gs.takeBack(ctx, id, func(c *store.Connection) error {
@@ -238,8 +238,8 @@ func without(have, names []string) (left, missing []string) {
 	return left, missing
 }
 
-// Added is what a version of a connector asks for beyond the one that the owner
-// of a connection approved (S3, A180).
+// Added is what a version of a connector asks for beyond the one that the owner of a
+// connection approved.
 func Added(c store.Connection, l *Loaded) []grant.Want {
 	if len(c.Manifest) == 0 {
 		return nil
@@ -255,9 +255,8 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	return added
 }
 
-// looser is what a grant's scope would let through under another manifest: the
-// fields that are always collected (R28), and what time and resources are
-// measured by, are the manifest's to say.
+// looser is what a grant's scope would let through under another manifest: the fields that are
+// always collected, and what time and resources are measured by, are the manifest's to say.
 func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
 	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
 	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})

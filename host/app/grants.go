@@ -25,7 +25,7 @@ type grants struct {
 
 var _ host.Grants = (*grants)(nil)
 
-// Requested implements host.Connections (A186).
+// Requested implements host.Connections.
 func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
 	v, err := gs.overviews.take(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 }
 
 // missing are the wants of a manifest that the connection was not given.
-func (v *survey) missing(c store.Connection, m *abi.Manifest) []grant.Want {
+func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	added := Added(c, &Loaded{Manifest: m})
 	usable := c.Grant.Fault(time.Now()) == ""
 	policy, err := policyOf(c.Approved.Hosts)
@@ -124,8 +124,8 @@ func grantsStream(g *store.Grant, m *abi.Manifest, stream string) bool {
 	return false
 }
 
-// GrantConnection implements host.Connections (A187, A195). It says as well
-// that the installed version of the connector is the one that was looked at.
+// GrantConnection implements host.Connections. It says as well that the installed version of
+// the connector is the one that was looked at.
 func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
 	who := host.Who(ctx)
 	if err := gs.room(); err != nil {
@@ -162,7 +162,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 		return nil
 	})
 	if err == nil {
-		err = gs.schedules.clock.Restarted(ctx, id) // R205
+		err = gs.schedules.clock.Restarted(ctx, id)
 	}
 	if err != nil {
 		return host.Grant{}, asked(err)
@@ -173,7 +173,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 // errOtherGrant: the grant that is to be revoked is not the current one.
 var errOtherGrant = errors.New("another grant took its place")
 
-// RevokeGrant implements host.Connections (A188, R8).
+// RevokeGrant implements host.Connections.
 func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
 	c, err := gs.connections.lasting(ctx, id)
 	if err != nil {
@@ -202,9 +202,8 @@ func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 // errNarrower: an approval takes something back.
 var errNarrower = errors.New("takes something back")
 
-// ApproveBindings implements host.Connections (A189): what is named takes the
-// place of what was approved. Where that takes something back, the connection's
-// run ends (R8).
+// ApproveBindings implements host.Connections: what is named takes the place of what was
+// approved. Where that takes something back, the connection's run ends.
 func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
 	_, k, m, err := gs.overviews.configured(ctx, id)
 	if err != nil {

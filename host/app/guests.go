@@ -26,8 +26,8 @@ const (
 	probeAgain = time.Minute
 )
 
-// An isolation is what the self-test of the jail found (S22). It is made once,
-// when somebody asks first.
+// An isolation is what the self-test of the jail found. It is made once, when somebody asks
+// first.
 type isolation struct {
 	mu    sync.Mutex // guards what follows; held while the test is made, so that there is one
 	found jail.Isolation
@@ -35,8 +35,7 @@ type isolation struct {
 	at    time.Time // zero: not made yet
 }
 
-// Isolation is what holds around a worker (S20). A jail with a hole is
-// sandbox.ErrIsolationBroken.
+// Isolation is what holds around a worker. A jail with a hole is sandbox.ErrIsolationBroken.
 func (g *guests) Isolation(ctx context.Context) (jail.Isolation, error) {
 	i := &g.isolation
 	i.mu.Lock()

@@ -32,13 +32,13 @@ type InstallOptions struct {
 	// Key is the only key that will do. The zero value means the pinned one, or on
 	// first use the one that the signature carries.
 	Key signature.PublicKey
-	// RequireSignature refuses an unsigned module (S140).
+	// RequireSignature refuses an unsigned module.
 	RequireSignature bool
-	// Force and Confirm install what is suspicious: both have to say so (S141).
-	// Confirm gets the reasons in one sentence; nil means no.
+	// Force and Confirm install what is suspicious: both have to say so. Confirm gets the
+	// reasons in one sentence; nil means no.
 	Force   bool
 	Confirm func(why string) bool
-	// Conformance installs a connector of run-api.md A242, under its reserved id.
+	// Conformance installs a connector of the conformance suite, under its reserved id.
 	Conformance bool
 }
 
@@ -47,16 +47,16 @@ type Installed struct {
 	Connector store.Connector
 	// Pinned: its key is pinned since this install.
 	Pinned bool
-	// FirstUse: nobody named the key, it was the first (S140).
+	// FirstUse: nobody named the key, it was the first.
 	FirstUse bool
 	// Replaced is the key that was pinned until now, nil for none.
 	Replaced *store.Signer
 }
 
-// Install checks who signed a module, stores it under its digest, compiles it,
-// and lists the connector (S138, S140, S37). Nothing is granted by installing.
-// What an attacker who swaps modules would do is refused unless it is forced
-// and confirmed (S141). A key that is pinned stays pinned after Uninstall.
+// Install checks who signed a module, stores it under its digest, compiles it, and lists the
+// connector. Nothing is granted by installing. What an attacker who swaps modules would do is
+// refused unless it is forced and confirmed. A key that is pinned stays pinned after
+// Uninstall.
 func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (Installed, error) {
 	if err := in.room(); err != nil {
 		return Installed{}, err
@@ -120,12 +120,11 @@ func (in *installer) revision(ctx context.Context, c store.Connector) (uint64, e
 	return 0, nil
 }
 
-// reservedNames begin the names of conformance connectors and of their
-// connections (A180).
+// reservedNames begin the names of conformance connectors and of their connections.
 const reservedNames = "conformance-"
 
-// reserved keeps the names of conformance connectors for those, and those
-// without authority (A180, A242): their runs need nobody's approval.
+// reserved keeps the names of conformance connectors for those, and those without authority:
+// their runs need nobody's approval.
 func reserved(m *abi.Manifest, conformance bool) error {
 	named := strings.HasPrefix(m.Name(), reservedNames) || strings.HasPrefix(strings.ToLower(m.ConnectorID), reservedNames)
 	rule := ""
@@ -157,10 +156,11 @@ func installEvent(a audit.Action, c store.Connector) audit.Event {
 		Details: []audit.Detail{audit.Version(c.Version), audit.Digest(string(c.Digest))}}
 }
 
-// ErrSuspicious: installing this needs the owner's second look (S141).
+// ErrSuspicious: installing this needs the owner's second look.
 var ErrSuspicious = errors.New("needs confirmation")
 
-// agreed asks for what S141 asks: the flag, and then a second yes.
+// agreed asks for two things before it goes on in spite of doubts: the flag, and then a second
+// yes.
 func (o InstallOptions) agreed(why []string) error {
 	if len(why) == 0 {
 		return nil

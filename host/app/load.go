@@ -27,9 +27,9 @@ type Loaded struct {
 	Signature *signature.Signature // that came with it, nil for none; one beside File is looked for
 }
 
-// Load takes a connector from a .wasm file, a source directory, which is built
-// first, or an installed name. sidecar is a manifest file that wins over the
-// module's own (G2). The error is a *run.Refusal.
+// Load takes a connector from a .wasm file, a source directory, which is built first, or an
+// installed name. sidecar is a manifest file that wins over the module's own. The error is a
+// *run.Refusal.
 func (ms *modules) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	fi, err := os.Stat(arg)
 	switch {
@@ -76,9 +76,9 @@ func (ms *modules) ambiguous(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Embed is Load of a module or source directory with another manifest, which becomes
-// the module's own (G2), in place of one that it has. The digest is that of the new
-// module, so a signature of the old one does not fit.
+// Embed is Load of a module or source directory with another manifest, which becomes the
+// module's own, in place of one that it has. The digest is that of the new module, so a
+// signature of the old one does not fit.
 func (ms *modules) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	l, err := ms.Load(ctx, arg, sidecar)
 	if err != nil {
@@ -157,10 +157,9 @@ func readSidecar(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// LoadBytes walks a module and reads its manifest (S34, R14). manifest wins over
-// the module's own (G2); empty means that. Nothing of the module is run, and
-// nothing is stored. wasm is the Loaded's from then on. The error is a
-// *run.Refusal.
+// LoadBytes walks a module and reads its manifest. manifest wins over the module's own; empty
+// means that. Nothing of the module is run, and nothing is stored. wasm is the Loaded's from
+// then on. The error is a *run.Refusal.
 func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	l := &Loaded{Wasm: wasm}
 	var err error

@@ -41,8 +41,8 @@ func (ms *modules) keepModule(l *Loaded) error {
 	return nil
 }
 
-// connector looks a name up in one of the two sets as R17 does: the id, the name
-// derived from it, then what a manifest adds.
+// connector looks a name up in one of the two sets in this order: the id, the name derived
+// from it, then what a manifest adds.
 func (ms *modules) connector(ctx context.Context, key string, bundled bool, more ...string) (store.Connector, bool, error) {
 	all, err := ms.Store.Connectors(ctx)
 	if err != nil {
@@ -58,9 +58,9 @@ func (ms *modules) connector(ctx context.Context, key string, bundled bool, more
 	return store.Connector{}, false, nil
 }
 
-// installed loads a connector from the data directory (R17, R18): of an installed
-// and a bundled one, the one that has the fingerprint of the sidecar, else the installed
-// one. One whose module is missing or changed gives way to the other.
+// installed loads a connector from the data directory: of an installed and a bundled one, the
+// one that has the fingerprint of the sidecar, else the installed one. One whose module is
+// missing or changed gives way to the other.
 func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded, error) {
 	var raw []byte
 	var more []string
@@ -101,7 +101,7 @@ func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded
 	return l, err
 }
 
-// fingerprint is the version and the stream names in byte order (runtime.md §4).
+// fingerprint is the version and the stream names in byte order.
 func fingerprint(m *abi.Manifest) string {
 	names := make([]string, len(m.Streams))
 	for i, s := range m.Streams {
@@ -116,8 +116,8 @@ func has(c store.Connector, wanted string) bool {
 	return err == nil && fingerprint(m) == wanted
 }
 
-// LoadFor loads the module of a connection (R17, R18): the one that its owner
-// approved, or, where that is not installed any more, the one that is.
+// LoadFor loads the module of a connection: the one that its owner approved, or, where that is
+// not installed any more, the one that is.
 func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, error) {
 	all, err := ms.Store.Connectors(ctx)
 	if err != nil {
@@ -149,8 +149,8 @@ func (ms *modules) loadListed(c store.Connector, manifest []byte) (*Loaded, erro
 	return l, nil
 }
 
-// moduleMissing: its file is not where it was kept, or not as long. Whether it is
-// what was installed shows when it is opened (S138).
+// moduleMissing: its file is not where it was kept, or not as long. Whether it is what was
+// installed shows when it is opened.
 func (ms *modules) moduleMissing(k store.Connector) bool {
 	if !isDigest(string(k.Digest)) {
 		return true

@@ -25,9 +25,9 @@ func CheckHost(text string) error {
 	return err
 }
 
-// WantedHosts are the hosts of a manifest that may be approved by answering a
-// question: those that nothing approved covers, without addresses and names of
-// the owner's own network, which an owner must type (S64).
+// WantedHosts are the hosts of a manifest that may be approved by answering a question: those
+// that nothing approved covers, without addresses and names of the owner's own network, which
+// an owner must type.
 func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	policy, err := policyOf(approved)
 	if err != nil {

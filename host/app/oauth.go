@@ -92,9 +92,8 @@ type tokens struct {
 	all     []*oauth.Source
 }
 
-// tokens takes what is needed to obtain tokens out of the secrets; given are
-// those that are not from the vault. A source that lacks something is the run's
-// to miss (R25).
+// tokens takes what is needed to obtain tokens out of the secrets; given are those that are
+// not from the vault. A source that lacks something is the run's to miss.
 func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *tracer) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
@@ -238,8 +237,7 @@ type keptOnce struct{ s oauth.Stored }
 func (k *keptOnce) Load() (oauth.Stored, error)    { return k.s, nil }
 func (k *keptOnce) Save(_, now oauth.Stored) error { k.s = now; return nil }
 
-// keptInVault is an authorization in the vault. Each request for a token opens
-// it anew (S85).
+// keptInVault is an authorization in the vault. Each request for a token opens it anew.
 type keptInVault struct {
 	vault *secretStore
 	id    store.ConnectionID

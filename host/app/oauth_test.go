@@ -115,8 +115,7 @@ func TestTokensFromVault(t *testing.T) {
 	}
 }
 
-// The token server is approved like any other host (S63); the denial names it,
-// and nothing is sent.
+// The token server is approved like any other host; the denial names it, and nothing is sent.
 func TestTokensUnapproved(t *testing.T) {
 	s := &oauthtest.Server{}
 	h, _, base := vaulted(t, s)
@@ -128,8 +127,8 @@ func TestTokensUnapproved(t *testing.T) {
 	}
 }
 
-// An authorization that the server ended is EDENIED, with what to do (R25); the
-// server is asked once.
+// An authorization that the server ended is EDENIED, with what to do; the server is asked
+// once.
 func TestTokensExpired(t *testing.T) {
 	s := &oauthtest.Server{}
 	h, _, base := vaulted(t, s)
@@ -201,7 +200,7 @@ func TestOwnerWins(t *testing.T) {
 	}
 }
 
-// The client's id comes from the settings, and its absence is said (R219).
+// The client's id comes from the settings, and its absence is said.
 func TestClientSetting(t *testing.T) {
 	o := &abi.OAuth{Grant: abi.OAuthRefresh, ClientIDFrom: "app"}
 	c, err := authClient(o, store.Connection{Settings: []byte(`{"app": "x1"}`)}, nil, nil)
@@ -216,8 +215,8 @@ func TestClientSetting(t *testing.T) {
 	}
 }
 
-// R157, S3: a connector whose manifest stops calling a secret obtained is not
-// handed the refresh token in its place.
+// A connector whose manifest stops calling a secret obtained is not handed the refresh token
+// in its place.
 func TestAuthorizationIsNoSecret(t *testing.T) {
 	h, _, _ := vaulted(t, &oauthtest.Server{})
 	_, err := h.ofRun(asking("token"), "mail", nil)

@@ -19,7 +19,7 @@ type Options struct {
 	// CacheDir holds compiled modules; "" is DIR/cache, or the user's cache
 	// directory for memory:.
 	CacheDir string
-	// Require is the least isolation: "", partial or full (S21).
+	// Require is the least isolation: "", partial or full.
 	Require        string
 	AllowNetworkFS bool
 	AcceptLoss     bool
@@ -45,7 +45,7 @@ type Options struct {
 	// Browsers lends browsers to runs; nil lends those of this machine. The host closes
 	// it.
 	Browsers Browsers
-	// RequireSignature refuses to install unsigned modules (S140).
+	// RequireSignature refuses to install unsigned modules.
 	RequireSignature bool
 }
 
@@ -71,8 +71,7 @@ func (o Options) settled() Options {
 	return o
 }
 
-// DefaultOptions are Options with the defaults of runtime.md §19.1 and security.md
-// section 17 written out, for who changes one of them.
+// DefaultOptions are Options with the defaults written out, for who changes one of them.
 func DefaultOptions() Options {
 	return Options{Budgets: run.DefaultBudgets(), Pace: network.DefaultPace()}
 }

@@ -20,18 +20,18 @@ type overviews struct {
 	attention attention
 }
 
-// A view makes resources of one answer.
-type view struct {
-	*survey
+// An overview makes what one answer of the API shows, from a snapshot.
+type overview struct {
+	*snapshot
 	connections []store.Connection
 	schedules   map[store.ConnectionID]*host.Schedule
 	attention   attention
 }
 
-func (ov *overviews) take(ctx context.Context) (*view, error) {
-	v := &view{attention: ov.attention, schedules: map[store.ConnectionID]*host.Schedule{}}
+func (ov *overviews) take(ctx context.Context) (*overview, error) {
+	v := &overview{attention: ov.attention, schedules: map[store.ConnectionID]*host.Schedule{}}
 	var err error
-	if v.survey, err = ov.snapshots.take(ctx); err != nil {
+	if v.snapshot, err = ov.snapshots.take(ctx); err != nil {
 		return nil, err
 	}
 	if v.connections, err = ov.Store.Connections(ctx); err != nil {
@@ -49,8 +49,8 @@ func (ov *overviews) take(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// connection finds one by its id.
-func (v *view) connectionOf(id store.ConnectionID) (store.Connection, error) {
+// connectionOf finds a connection by its id.
+func (v *overview) connectionOf(id store.ConnectionID) (store.Connection, error) {
 	for _, c := range v.connections {
 		if c.ID == id {
 			return c, nil
@@ -59,8 +59,8 @@ func (v *view) connectionOf(id store.ConnectionID) (store.Connection, error) {
 	return store.Connection{}, notFound("connection")
 }
 
-// connector is A178, with A173.
-func (v *view) connector(ctx context.Context, k store.Connector) (host.Connector, error) {
+// connector is a connector with its connections, as the API shows it.
+func (v *overview) connector(ctx context.Context, k store.Connector) (host.Connector, error) {
 	out := host.Connector{
 		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest), DisplayName: k.DisplayName,
 		Manifest: k.Manifest, ABI: abiOf(k), Source: host.Source{Type: k.Source}, Signature: host.Signature{Status: "unsigned"},
@@ -118,8 +118,8 @@ func shownAs(c store.Connection, k store.Connector) string {
 	return string(c.ID)
 }
 
-// connection is A193.
-func (v *view) connection(ctx context.Context, c store.Connection) (host.Connection, error) {
+// connection is a connection as the API shows it.
+func (v *overview) connection(ctx context.Context, c store.Connection) (host.Connection, error) {
 	k, _ := v.of(c)
 	m := v.manifestOf(c)
 	out := host.Connection{
@@ -156,7 +156,7 @@ func (v *view) connection(ctx context.Context, c store.Connection) (host.Connect
 
 // manifestOf is the one that the connection has: the pinned one, or else the
 // installed one; nil for none that can be read.
-func (v *view) manifestOf(c store.Connection) *abi.Manifest {
+func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
 	if k, ok := v.of(c); ok && (k.Digest == c.Digest || len(c.Manifest) == 0) {
 		return v.manifest(k)
 	}

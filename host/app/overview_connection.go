@@ -13,7 +13,7 @@ import (
 )
 
 // lastRun is the newest that is over, nil for none.
-func (v *view) lastRun(ctx context.Context, id store.ConnectionID) (*host.LastRun, error) {
+func (v *overview) lastRun(ctx context.Context, id store.ConnectionID) (*host.LastRun, error) {
 	runs, err := v.from.Store.Runs(ctx, id, "", 2) // at most one is active
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func grantRef(g *store.Grant) string {
 	return g.Ref
 }
 
-// shownGrant is A195, nil while nobody approved anything.
+// shownGrant is the grant of a connection as its owner sees it, nil while nobody approved anything.
 func shownGrant(c store.Connection) *host.Grant {
 	g := c.Grant
 	if unapproved(g) {
@@ -75,12 +75,11 @@ func shownGrant(c store.Connection) *host.Grant {
 	return out
 }
 
-// unapproved is the grant of a connection that was made over the API or the
-// dashboard, before somebody who may approves what it collects (A195).
+// unapproved is the grant of a connection that was made over the API or the dashboard, before
+// somebody who may approves what it collects.
 func unapproved(g *store.Grant) bool { return g != nil && g.Status == "invalid" && g.Ref == "" }
 
-// shownBindings are the approved ones (A189): what the connection has, not what
-// is asked for.
+// shownBindings are the approved ones: what the connection has, not what is asked for.
 func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
 	asks := func(name string) bool {
 		if m == nil {
@@ -110,9 +109,10 @@ func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
 	return out
 }
 
-// secrets is A191. requested shows destinations as the manifest has them, where
-// a server is left to the owner; otherwise they are where the secret may go.
-func (v *view) secrets(c store.Connection, m *abi.Manifest, requested bool) []host.Secret {
+// secrets are those that the manifest asks for, with whether they are set. requested shows
+// destinations as the manifest has them, where a server is left to the owner; otherwise they
+// are where the secret may go.
+func (v *overview) secrets(c store.Connection, m *abi.Manifest, requested bool) []host.Secret {
 	out := []host.Secret{}
 	if m == nil {
 		return out

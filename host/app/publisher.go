@@ -18,7 +18,7 @@ type publishers struct {
 	modules *modules
 }
 
-// Codes of refused signatures (run-api.md A169).
+// Codes of refused signatures.
 const (
 	CodeSignatureRequired = "signature_required"
 	CodeSignatureInvalid  = "signature_invalid"
@@ -72,13 +72,13 @@ type trust struct {
 	signer   *store.Signer // nil for an unsigned module
 	pins     bool          // signer becomes the pinned key
 	replaces *store.Signer // in place of this one
-	doubts   []string      // what only the owner can settle (S141)
+	doubts   []string      // what only the owner can settle
 }
 
-// trust verifies a module's signature, with the key that the owner names, else
-// the one it carries, else the pinned one, and holds the key against the pin
-// (S140). A signature that does not verify is refused, and no flag changes that;
-// another key than the pinned one, or none, is the owner's to decide.
+// trust verifies a module's signature, with the key that the owner names, else the one it
+// carries, else the pinned one, and holds the key against the pin. A signature that does not
+// verify is refused, and no flag changes that; another key than the pinned one, or none, is
+// the owner's to decide.
 func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
 	pin, pinned, err := ps.Pinned(ctx, l.Connector.ID)
 	if err != nil {

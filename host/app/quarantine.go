@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// openModule reads an installed module and hashes what it read: these bytes and
-// no others are checked, compiled and run, whatever becomes of the file (S138).
-// One that is not what was installed is set aside and refused.
+// openModule reads an installed module and hashes what it read: these bytes and no others are
+// checked, compiled and run, whatever becomes of the file. One that is not what was installed
+// is set aside and refused.
 func (ms *modules) openModule(c store.Connector) ([]byte, error) {
 	path := ms.modulePath(c.Digest)
 	if sum, ok := strings.CutPrefix(string(c.Digest), "sha256:"); !ok || len(sum) != 2*sha256.Size || filepath.Base(sum) != sum {

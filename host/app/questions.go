@@ -18,11 +18,11 @@ type questions struct {
 
 var _ host.Questions = (*questions)(nil)
 
-// Answer implements host.Questions. A no_pending_interaction of a run that is
-// over has details.outcome: what became of the question (interaction.Outcome).
+// Answer implements host.Questions. A no_pending_interaction of a run that is over has
+// details.outcome: what became of the question (interaction.Outcome).
 //
-// The audit log names the interaction and who answered (A166). An answer that
-// could not be written down is not taken.
+// The audit log names the interaction and who answered. An answer that could not be written
+// down is not taken.
 func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
 	defer func() { // also when the desk never saw it
 		for _, v := range a.Data {

@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R188: of the runs of this boot those are closed that are performed by nobody
-// and whose lease nobody renews; temporary connections that were left for them go
-// with the next look.
+// Of the runs of this boot those are closed that are performed by nobody and whose lease
+// nobody renews; temporary connections that were left for them go with the next look.
 func TestReconcile(t *testing.T) {
 	h, err := Open(t.Context(), Options{Store: "badger:" + t.TempDir(), NoSandbox: true})
 	if err != nil {
@@ -60,8 +59,8 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// A88: the end of a run that was cut off is not before its other events, also when
-// the clock was set back meanwhile.
+// The end of a run that was cut off is not before its other events, also when the clock was
+// set back meanwhile.
 func TestReconcileClockSetBack(t *testing.T) {
 	h, err := Open(t.Context(), Options{Store: "badger:" + t.TempDir(), NoSandbox: true})
 	if err != nil {

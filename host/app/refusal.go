@@ -11,20 +11,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fault is a member of a request that is wrong, and by which rule (A46).
+// A fault is a member of a request that is wrong, and by which rule.
 type fault struct {
 	Path string `json:"path"`
 	Rule string `json:"rule"`
 }
 
-// invalid refuses a request for one member. The text is the host's own: it holds
-// nothing that was submitted (A45).
+// invalid refuses a request for one member. The text is the host's own: it holds nothing that
+// was submitted.
 func invalid(path, rule, format string, args ...any) *host.Refusal {
 	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []fault{{path, rule}})
 }
 
-// notFound is store.ErrNotFound about a thing, which is not named: ids that
-// nobody has are not echoed (A45).
+// notFound is store.ErrNotFound about a thing, which is not named: ids that nobody has are not
+// echoed.
 func notFound(what string) error { return fmt.Errorf("%s: %w", what, store.ErrNotFound) }
 
 // asked turns what the host says of a command into what control promises to who
@@ -70,8 +70,7 @@ func moduleRefusal(err error) error {
 	return refusal(sandbox.CodeModuleInvalid, err)
 }
 
-// moduleDetails say by which rule a module was refused, and what it asked for
-// (A179).
+// moduleDetails say by which rule a module was refused, and what it asked for.
 func moduleDetails(m *sandbox.ModuleError) map[string]any {
 	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
 	if m.EscapeAttempt() {

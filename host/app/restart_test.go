@@ -56,9 +56,8 @@ func serve(dir string) int {
 	select {}
 }
 
-// R188, A242: a service that is killed while runs wait for their owner leaves
-// nothing stuck: they say controller_restarted and name the question, and their
-// connections run again.
+// A service that is killed while runs wait for their owner leaves nothing stuck: they say
+// controller_restarted and name the question, and their connections run again.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	h, err := app.Open(t.Context(), hostOptions(dir))
@@ -133,8 +132,7 @@ func killed(t *testing.T, dir string) (ids []store.RunID) {
 	return ids
 }
 
-// R190: a service that is closed stops what waits, and the host can be closed
-// after it.
+// A service that is closed stops what waits, and the host can be closed after it.
 func TestClosed(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})

@@ -23,9 +23,8 @@ type RestoreResult struct {
 	ID      string `json:"new_installation_id"`
 }
 
-// Restore makes the data directory of a store, which must be absent or empty,
-// of a backup (S136). identity is a file; it may be "" for a backup in plain
-// text.
+// Restore makes the data directory of a store, which must be absent or empty, of a backup.
+// identity is a file; it may be "" for a backup in plain text.
 func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
 	restrictUmask()
 	dir, err := DataDir(url)

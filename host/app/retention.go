@@ -9,16 +9,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What is kept of timelines (§20.5): those of the newest runs of a connection,
-// and all of the last days. A step deletes at most prunedAtOnce.
+// What is kept of timelines: those of the newest runs of a connection, and all of the last
+// days. A step deletes at most prunedAtOnce.
 const (
 	timelinesKept    = 500
 	timelinesKeptFor = 90 * 24 * time.Hour
 	prunedAtOnce     = 1000
 )
 
-// PruneTimelines deletes timelines that are beyond what is kept. Run records
-// stay. Files that runs left go with their timelines (B165).
+// PruneTimelines deletes timelines that are beyond what is kept. Run records stay. Files that
+// runs left go with their timelines.
 func (as *artifacts) PruneTimelines(ctx context.Context) error {
 	runs, err := store.Prunable(ctx, as.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
 	if err != nil {

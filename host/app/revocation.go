@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A store belongs to one process at a time (S127), and a revocation must not
-// wait for it: it is left as a file beside the store, which the process that has
-// the store finds within revocationEvery, and any other finds when it opens the
-// store. So it is not lost either when that process is killed.
+// A store belongs to one process at a time, and a revocation must not wait for it: it is left
+// as a file beside the store, which the process that has the store finds within
+// revocationEvery, and any other finds when it opens the store. So it is not lost either when
+// that process is killed.
 const revocationEvery = 300 * time.Millisecond
 
 func revocations(dir string) string { return filepath.Join(dir, "revocations") }

@@ -33,8 +33,8 @@ type starter struct {
 	active      *active
 }
 
-// Start makes the checks of §6.1 and returns a run that is ready to go. The
-// error is a *run.Refusal; then nothing was started.
+// Start makes the checks before a start and returns a run that is ready to go. The error is a
+// *run.Refusal; then nothing was started.
 func (st *starter) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	p, err := st.prepare(ctx, q)
 	if err != nil {
@@ -43,7 +43,7 @@ func (st *starter) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	return p.run, nil
 }
 
-// A prepared run passed the checks of §6.1 but for the lock.
+// A prepared run passed all checks but for the lock.
 type prepared struct {
 	run *run.Run
 	// release gives back what is open for a run that was not accepted.
@@ -65,7 +65,8 @@ func (p *prepared) abandon() {
 	}
 }
 
-// prepare makes the checks of §6.1, in their order. The error is a *run.Refusal.
+// prepare makes the checks before a start, in the order of docs/spec/runs.md, "Checks before a
+// start". The error is a *run.Refusal.
 func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	if err := st.room(); err != nil {
 		return nil, err
@@ -154,9 +155,8 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	return p, nil
 }
 
-// ready is the connection of a run that may start as far as connection, module
-// and lease go (checks 1, 2 and 4 of §6.1), with what this run is given beyond
-// what is stored.
+// ready is the connection of a run whose connection, module and lease let it start, with what
+// this run is given beyond what is stored.
 func (st *starter) ready(ctx context.Context, q RunRequest) (store.Connection, error) {
 	if err := st.publishers.vouched(ctx, q); err != nil {
 		return store.Connection{}, err
@@ -228,8 +228,8 @@ func (st *starter) given(q RunRequest, conn store.Connection, p *network.Policy,
 	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
 }
 
-// began makes a run one that a revocation ends (R8), also one that came since the
-// run was planned: what it was planned with may not be the connection's any more.
+// began makes a run one that a revocation ends, also one that came since the run was planned:
+// what it was planned with may not be the connection's any more.
 func (st *starter) began(ctx context.Context, planned store.Connection, r *run.Run) {
 	st.active.began(planned.ID, r)
 	if c, err := st.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
@@ -290,7 +290,7 @@ func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, 
 	return guest, files, nil
 }
 
-// launchError gives a failed start its failure_code (R187).
+// launchError gives a failed start its failure_code.
 func launchError(err error) error {
 	code := "host_resources"
 	var f *sandbox.Failure
@@ -325,9 +325,8 @@ func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]
 	return out
 }
 
-// guestMounts is the part of the approved directories that the manifest asks
-// for, as the guest sees it, and /tmp (G16). Nothing is mounted that the
-// manifest does not name.
+// guestMounts is the part of the approved directories that the manifest asks for, as the guest
+// sees it, and /tmp. Nothing is mounted that the manifest does not name.
 func guestMounts(m *abi.Manifest, approved []store.Mount) (roots []filesystem.Root, mounts []abi.GuestMount) {
 	b, declared := m.Bindings[abi.BindingFilesystem]
 	if !declared {
@@ -358,7 +357,7 @@ func usesABI(m sandbox.Module) bool {
 	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
 }
 
-// ApproveMount checks a directory the owner named for a run (S56).
+// ApproveMount checks a directory the owner named for a run.
 func (h *bindings) ApproveMount(name, path string, writable bool) (store.Mount, error) {
 	r, err := filesystem.Approve(Home(path), writable, h.DataDir)
 	if err != nil {

@@ -33,14 +33,14 @@ type RunRequest struct {
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64
-	// Lower are budgets of runtime.md §19.1 by their keys, in ms; they only lower.
+	// Lower are budgets by name, in ms; they only lower.
 	Lower map[string]int64
-	// Trace records what is done in a browser (R154).
+	// Trace records what is done in a browser.
 	Trace bool
 	// Existing refuses a connection that there is not, instead of making it.
 	Existing bool
-	// StateFrom are the runs that committed what State holds, by stream: this run is
-	// a branch of one (A79).
+	// StateFrom are the runs that committed what State holds, by stream: this run is a branch
+	// of one.
 	StateFrom map[string]store.RunID
 
 	// store is what the run commits to, when that is not the host's own.

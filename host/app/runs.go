@@ -38,13 +38,12 @@ func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error
 	return rs.start(ctx, q, branch{})
 }
 
-// A branch is what a run that branches off another begins with (A79). The zero
-// branch is none.
+// A branch is what a run that branches off another begins with. The zero branch is none.
 type branch struct {
 	state []byte
 	from  map[string]store.RunID
 
-	automation string // automation_mode of one that starts by itself (§22.5)
+	automation string // automation_mode of one that starts by itself
 }
 
 func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
@@ -71,7 +70,7 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 		}
 		request := rs.request(w, q, b, slots)
 		var p *prepared
-		if err = rs.add(&request, q.Given); err == nil {
+		if err = rs.addGiven(&request, q.Given); err == nil {
 			p, err = rs.starter.prepare(ctx, request)
 		}
 		if err != nil {
@@ -123,8 +122,7 @@ func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.temporaries.leave(w)
 }
 
-// checkBudgets: a budget of 0 would be none, and only lower ones may be asked
-// for (A67).
+// checkBudgets: a budget of 0 would be none, and only lower ones may be asked for.
 func checkBudgets(b map[string]int64) error {
 	for _, ms := range b {
 		if ms <= 0 {
@@ -134,7 +132,7 @@ func checkBudgets(b map[string]int64) error {
 	return nil
 }
 
-// startError adds to run_already_active when the connection may be free (A64).
+// startError adds to run_already_active when the connection may be free.
 func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
 	err = asked(err)
 	var r *host.Refusal

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A63: a workflow is a connection's id, else a connector's name with one enabled
-// connection.
+// A workflow is a connection's id, else a connector's name with one enabled connection.
 func TestWorkflow(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -69,7 +68,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// A67: budgets only lower, and none is switched off.
+// Budgets only lower, and none is switched off.
 func TestBudgets(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -86,8 +85,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// §16, A164: a question of a real guest is answered at the desk; the answer is in
-// no event.
+// A question of a real guest is answered at the desk; the answer is in no event.
 func TestAnswered(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -154,8 +152,7 @@ func TestAnswered(t *testing.T) {
 	wroteDown(t, s, "interaction.answered", "key:k1", string(rec.ID)+"/"+q.ID, 1)
 }
 
-// A72 to A76: a run that waits for its owner is paused, answered, resumed and
-// cancelled.
+// A run that waits for its owner is paused, answered, resumed and cancelled.
 func TestSteered(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -225,8 +222,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// wroteDown checks how often the audit log has an action, by whom and at what
-// (A166, A168).
+// wroteDown checks how often the audit log has an action, by whom and at what.
 func wroteDown(t *testing.T, s *app.Service, action, actor, target string, times int) {
 	t.Helper()
 	page, _, err := s.AuditEntries(t.Context(), host.AuditQuery{})

@@ -43,7 +43,7 @@ var (
 	_ schedule.Source  = automatic{}
 )
 
-// byItself is who asks for automatic runs (A149).
+// byItself is who asks for automatic runs.
 var byItself = host.Principal{ID: "scheduler"}
 
 // StartScheduled implements schedule.Starter. That this host is stopping, or has
@@ -65,7 +65,7 @@ func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.
 	return rec, err
 }
 
-// startCode is the code of runtime.md §6.1 behind the one of the API (A44).
+// startCode is the code of the check that refused a start, behind the code of the API.
 func startCode(no *host.Refusal) string {
 	if code, ok := no.Details["code"].(string); ok && no.Code == "connection_not_ready" {
 		return code
@@ -73,7 +73,7 @@ func startCode(no *host.Refusal) string {
 	return no.Code
 }
 
-// RecordRefused implements schedule.Starter (R186).
+// RecordRefused implements schedule.Starter.
 func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *schedule.Refused) (store.Run, error) {
 	c, err := a.schedules.Store.Connection(ctx, q.Connection)
 	if err != nil {
@@ -90,9 +90,9 @@ func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *sched
 	return run.RecordRefusal(ctx, a.schedules.Store, in, a.schedules.ID, a.schedules.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
 }
 
-// surveyed is the key of a survey in a context: a list of schedules looks at the
+// snapshotKey is the key of a snapshot in a context: a list of schedules looks at the
 // host once.
-type surveyed struct{}
+type snapshotKey struct{}
 
 // ScheduledConnection implements schedule.Source.
 func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionID) (schedule.Connection, error) {
@@ -100,7 +100,7 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 	if err != nil {
 		return schedule.Connection{}, err
 	}
-	v, ok := ctx.Value(surveyed{}).(*survey)
+	v, ok := ctx.Value(snapshotKey{}).(*snapshot)
 	if !ok {
 		if v, err = a.schedules.snapshots.take(ctx); err != nil {
 			return schedule.Connection{}, err
@@ -124,7 +124,7 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 	return out, nil
 }
 
-// PutSchedule implements host.Schedules (A196).
+// PutSchedule implements host.Schedules.
 func (ss *schedules) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	err = ss.record(ctx, audit.ScheduleChanged, id, func() error {
 		out, created, err = ss.clock.Put(ctx, id, d, revision)
@@ -134,32 +134,32 @@ func (ss *schedules) PutSchedule(ctx context.Context, id store.ConnectionID, d h
 	return out, created, err
 }
 
-// Schedule implements host.Schedules (A197).
+// Schedule implements host.Schedules.
 func (ss *schedules) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
 	one, err := ss.clock.Schedule(ctx, id)
 	one.HeldUp = ss.heldUp(one)
 	return one, err
 }
 
-// Schedules implements host.Schedules (A198, R192).
+// Schedules implements host.Schedules.
 func (ss *schedules) Schedules(ctx context.Context) ([]host.Schedule, error) {
 	v, err := ss.snapshots.take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all, err := ss.clock.Schedules(context.WithValue(ctx, surveyed{}, v))
+	all, err := ss.clock.Schedules(context.WithValue(ctx, snapshotKey{}, v))
 	for i := range all {
 		all[i].HeldUp = ss.heldUp(all[i])
 	}
 	return all, err
 }
 
-// PauseSchedule implements host.Schedules (A199).
+// PauseSchedule implements host.Schedules.
 func (ss *schedules) PauseSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
 	return ss.switched(ctx, id, ss.clock.Pause, "paused")
 }
 
-// ResumeSchedule implements host.Schedules (A199).
+// ResumeSchedule implements host.Schedules.
 func (ss *schedules) ResumeSchedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
 	return ss.switched(ctx, id, ss.clock.Resume, "resumed")
 }
@@ -182,13 +182,13 @@ func (ss *schedules) switched(ctx context.Context, id store.ConnectionID, to fun
 // errNoChange: it was so already, and is not written down.
 var errNoChange = errors.New("no change")
 
-// DeleteSchedule implements host.Schedules (A200).
+// DeleteSchedule implements host.Schedules.
 func (ss *schedules) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
 	ss.putOff.Delete(id)
 	return ss.record(ctx, audit.ScheduleDeleted, id, func() error { return ss.clock.Delete(ctx, id) })
 }
 
-// ScheduleHistory implements host.Schedules (A201).
+// ScheduleHistory implements host.Schedules.
 func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
 	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return nil, "", err
@@ -196,7 +196,7 @@ func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID,
 	return ss.clock.History(ctx, id, before, limit)
 }
 
-// ScheduleStatistics implements host.Schedules (R212).
+// ScheduleStatistics implements host.Schedules.
 func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return host.Statistics{}, err
@@ -204,8 +204,7 @@ func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.Connection
 	return ss.clock.Statistics(ctx, id)
 }
 
-// record makes a change and writes it down (A168). What is refused leaves no
-// entry.
+// record makes a change and writes it down. What is refused leaves no entry.
 func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
 	return ss.audited(e, change)

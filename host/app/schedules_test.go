@@ -36,8 +36,7 @@ func ticked(t *testing.T, h *app.Host) (*app.Service, func() host.Tick) {
 	}
 }
 
-// R196, R200, R202, R206, A196 to A201: a schedule starts a real guest by itself,
-// which asks and is answered.
+// A schedule starts a real guest by itself, which asks and is answered.
 func TestScheduled(t *testing.T) {
 	h := serviceHost(t)
 	s, next := ticked(t, h)
@@ -86,7 +85,7 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
-// R191, R192, A168, A199: what owners do with a schedule, and what is written down.
+// What owners do with a schedule, and what is written down.
 func TestSchedulesOfOwners(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -172,8 +171,8 @@ func TestHeldUp(t *testing.T) {
 	}
 }
 
-// R186, S112: a start that is refused is a run of one event, and the schedule
-// moves on in the same commit; one that lost a race leaves nothing.
+// A start that is refused is a run of one event, and the schedule moves on in the same commit;
+// one that lost a race leaves nothing.
 func TestRefusedScheduledStart(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -213,8 +212,8 @@ func TestRefusedScheduledStart(t *testing.T) {
 	}
 }
 
-// R197, R201: schedules and their history outlive the host; a deletion of the
-// connection takes its schedule along.
+// Schedules and their history outlive the host; a deletion of the connection takes its
+// schedule along.
 func TestSchedulesOutliveTheHost(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*app.Host, *app.Service) {

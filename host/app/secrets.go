@@ -22,8 +22,7 @@ type secrets struct {
 
 var _ host.Secrets = (*secrets)(nil)
 
-// SetSecret implements host.Secrets (A190). The value is wiped, whatever
-// becomes of it.
+// SetSecret implements host.Secrets. The value is wiped, whatever becomes of it.
 func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	defer clear(value)
 	_, _, m, err := ss.overviews.configured(ctx, id)
@@ -48,7 +47,7 @@ func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name st
 		func(v *vault.Vault) error { return v.Set(string(id), name, value) })
 }
 
-// Secrets implements host.Secrets (A191).
+// Secrets implements host.Secrets.
 func (ss *secrets) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
 	v, err := ss.overviews.take(ctx)
 	if err != nil {
@@ -61,8 +60,7 @@ func (ss *secrets) Secrets(ctx context.Context, id store.ConnectionID) ([]host.S
 	return v.secrets(c, v.manifestOf(c), false), nil
 }
 
-// RemoveSecret implements host.Secrets (A192). store.ErrNotFound if there is
-// none of that name.
+// RemoveSecret implements host.Secrets. store.ErrNotFound if there is none of that name.
 func (ss *secrets) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
 	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return asked(err)

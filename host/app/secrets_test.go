@@ -11,8 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// A190, A194, S85: a value is wiped and nowhere to be found, whether it was taken
-// or not.
+// A value is wiped and nowhere to be found, whether it was taken or not.
 func TestSecretValues(t *testing.T) {
 	s, h := connected(t)
 	for name, c := range map[string]struct {
@@ -54,7 +53,7 @@ func TestSecretValues(t *testing.T) {
 	}
 }
 
-// A191, A192.
+// Secrets are listed without their values, and removed.
 func TestSecrets(t *testing.T) {
 	s, _ := connected(t)
 	if err := s.SetSecret(host.As(t.Context(), somebody), "mail", "token", []byte("t")); err != nil {

@@ -14,13 +14,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ServiceOptions configure a Service. Zero values are the defaults of
-// security.md §17.
+// ServiceOptions configure a Service. Zero values are the defaults.
 type ServiceOptions struct {
 	Runs     int           // host.runs: how many runs execute at once; 8, at most 64
-	Accepted int           // how many may be active, whatever they do (A253); 64
+	Accepted int           // how many may be active, whatever they do; 64
 	Share    int           // how many of them one key may have; 0 is the controller's usual part
-	Grace    time.Duration // how long Close waits for active runs (R190); 30 s
+	Grace    time.Duration // how long Close waits for active runs; 30 s
 	// ShortestInterval is the least interval of a schedule that is saved; 0 is
 	// schedule.DefaultShortest.
 	ShortestInterval time.Duration
@@ -30,8 +29,8 @@ type ServiceOptions struct {
 	Store store.Store
 	// Count is told what happens to runs, for metrics; nil for nobody.
 	Count func(controller.Event)
-	// Ticked is told of each history record of a schedule, once it is durable
-	// (R208); it does not block. Nil for nobody.
+	// Ticked is told of each history record of a schedule, once it is durable; it does not
+	// block. Nil for nobody.
 	Ticked func(host.Tick)
 	// Spans is told of what runs do, for traces; nil for nobody.
 	Spans run.Spans
@@ -105,9 +104,9 @@ func newService(h *Host, o ServiceOptions) *Service {
 	return s
 }
 
-// Close stops schedules, refuses new starts, waits for active runs as long as ServiceOptions.Grace
-// or ctx lasts, stops the rest, which fail with controller_restarted, and returns
-// when all are over (R190). The host is still open.
+// Close stops schedules, refuses new starts, waits for active runs as long as
+// ServiceOptions.Grace or ctx lasts, stops the rest, which fail with controller_restarted, and
+// returns when all are over. The host is still open.
 func (s *Service) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		s.clock.Quiesce()
@@ -124,11 +123,12 @@ func (rs *runs) RunStats() controller.Stats { return rs.controller.Stats() }
 // OpenQuestions is how many questions wait for an answer, for metrics.
 func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
 
-// unrenewed is what is left of a lease that missed a renewal (R183): who made it
-// is not at work any more.
+// unrenewed is what is left of a lease that missed a renewal: who made it is not at work any
+// more.
 const unrenewed = 40 * time.Second
 
-// reconcile is R188, and again for runs of this boot that nobody performs.
+// reconcile closes the runs that an earlier start left active, and those of this start that
+// nobody performs.
 func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) error {
 	err := rs.directory.reconcile(ctx)
 	if err == nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The most that one approval holds (security.md section 17), and the longest
-// name and path in it, in bytes.
+// The most that one approval holds, and the longest name and path in it, in bytes.
 const (
 	maxHosts    = 100
 	maxHost     = 1024
@@ -97,9 +96,9 @@ func notRequested(path string) *host.Refusal {
 	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []fault{{path, "binding_not_requested"}})
 }
 
-// approvedHosts takes the servers that the manifest asks for; where it leaves
-// them to the owner, any. An address or a name of the owner's own network is
-// taken as it is spelled here, never by a pattern (S64).
+// approvedHosts takes the servers that the manifest asks for; where it leaves them to the
+// owner, any. An address or a name of the owner's own network is taken as it is spelled here,
+// never by a pattern.
 func approvedHosts(m *abi.Manifest, hosts []string) ([]string, error) {
 	if len(hosts) > maxHosts {
 		return nil, invalid("network.hosts", "too_many", "want at most %d", maxHosts)
@@ -134,7 +133,7 @@ func hostsLeftToOwner(m *abi.Manifest) bool {
 	return (declared || pages) && (len(b.Hosts) == 0 || slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return leftToOwner(m, f.Name) }))
 }
 
-// leftToOwner: only the owner knows where a secret is to go (R157).
+// leftToOwner: only the owner knows where a secret is to go.
 func leftToOwner(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool {
 		return f.Name == secret && slices.ContainsFunc(f.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
@@ -146,9 +145,9 @@ func asksToSee(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
 }
 
-// approvedMounts checks directories (S56). The path is the whole, plain one of
-// an existing directory: nothing that this process happens to stand in, and no
-// dots, decides what it means.
+// approvedMounts checks directories. The path is the whole, plain one of an existing
+// directory: nothing that this process happens to stand in, and no dots, decides what it
+// means.
 func (h *bindings) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
 	if len(mounts) > maxMounts {
 		return nil, invalid("filesystem.mounts", "too_many", "want at most %d", maxMounts)
@@ -183,7 +182,7 @@ func (h *bindings) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store
 	return out, nil
 }
 
-// approvedPlain takes the secrets that the connector asks to see (R155).
+// approvedPlain takes the secrets that the connector asks to see.
 func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	if len(names) > maxPlain {
 		return nil, invalid("plainAcknowledged", "too_many", "want at most %d", maxPlain)
@@ -198,9 +197,8 @@ func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	return out, nil
 }
 
-// approvedDestinations takes where the manifest has secrets sent, and servers
-// that it leaves to the owner (R157). What an owner names keeps path and
-// placements of the manifest's.
+// approvedDestinations takes where the manifest has secrets sent, and servers that it leaves
+// to the owner. What an owner names keeps path and placements of the manifest's.
 func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) (map[string][]abi.Destination, error) {
 	if len(fields) == 0 {
 		return nil, nil

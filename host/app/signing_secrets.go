@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehost/sluice/host/vault"
 )
 
-// webhookPrefix begins the names of signing secrets: the ids of webhooks (A6).
+// webhookPrefix begins the names of signing secrets: the ids of webhooks.
 const webhookPrefix = "whk_"
 
-// SigningSecrets are what webhooks are signed with, by the webhook's id: in the
-// vault, beside the secrets of connections (S86), or in memory beside a store
-// that is there too. All methods may be called concurrently.
+// SigningSecrets are what webhooks are signed with, by the webhook's id: in the vault, beside
+// the secrets of connections, or in memory beside a store that is there too. All methods may
+// be called concurrently.
 type SigningSecrets struct {
 	dir string // "" in memory
 

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/host/vault"
 )
 
-// S86: what a webhook is signed with is found by a later host, and by nobody who
-// reads the files; a connection's secrets do not count among those.
+// What a webhook is signed with is found by a later host, and by nobody who reads the files; a
+// connection's secrets do not count among those.
 func TestSigningSecrets(t *testing.T) {
 	for name, dir := range map[string]string{"vault": t.TempDir(), "memory": ""} {
 		t.Run(name, func(t *testing.T) {

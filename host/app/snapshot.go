@@ -22,9 +22,9 @@ type snapshots struct {
 	bindings    *bindings
 }
 
-// NotReady lists every pre-start code of runtime.md §6.1 that would refuse a
-// start of a connection now, in the order of that table; empty when it is ready
-// (A193). No secret but authorizations is opened for it. store.ErrNotFound.
+// NotReady lists every code that would refuse a start of a connection now, in the order of the
+// checks; it is empty when the connection is ready. No secret but authorizations is opened for
+// it. The error is store.ErrNotFound for a connection that there is not.
 func (sn *snapshots) NotReady(ctx context.Context, id store.ConnectionID) ([]string, error) {
 	c, err := sn.connections.lasting(ctx, id)
 	if err != nil {
@@ -37,8 +37,8 @@ func (sn *snapshots) NotReady(ctx context.Context, id store.ConnectionID) ([]str
 	return v.notReady(ctx, c), nil
 }
 
-// A survey is what one answer is made from: everything is read once.
-type survey struct {
+// A snapshot is what one answer is made from: everything is read once.
+type snapshot struct {
 	from       *snapshots
 	connectors []store.Connector
 	leases     map[store.ConnectionID]store.Lease
@@ -55,8 +55,8 @@ type installedAs struct {
 	bundled bool
 }
 
-func (sn *snapshots) take(ctx context.Context) (*survey, error) {
-	v := &survey{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.room() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
+func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
+	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.room() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
 	var err error
 	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (sn *snapshots) take(ctx context.Context) (*survey, error) {
 	return v, err
 }
 
-// named finds a connector as R17 does: installed before bundled.
-func (v *survey) named(name string) (store.Connector, bool) {
+// named finds a connector by its id or name, installed before bundled.
+func (v *snapshot) named(name string) (store.Connector, bool) {
 	for _, key := range []string{name, abi.SlugOf(name)} {
 		for _, bundled := range []bool{false, true} {
 			for _, k := range v.connectors {
@@ -90,7 +90,7 @@ func (v *survey) named(name string) (store.Connector, bool) {
 
 // of finds the connector of a connection as LoadFor does: the module that was
 // approved, or else the one that is installed.
-func (v *survey) of(c store.Connection) (store.Connector, bool) {
+func (v *snapshot) of(c store.Connection) (store.Connector, bool) {
 	for _, fits := range []func(store.Connector) bool{
 		func(k store.Connector) bool { return k.Digest == c.Digest },
 		func(k store.Connector) bool { return !k.Bundled },
@@ -106,7 +106,7 @@ func (v *survey) of(c store.Connection) (store.Connector, bool) {
 }
 
 // manifest is nil for one that is not valid any more.
-func (v *survey) manifest(k store.Connector) *abi.Manifest {
+func (v *snapshot) manifest(k store.Connector) *abi.Manifest {
 	key := installedAs{k.ID, k.Bundled}
 	m, ok := v.manifests[key]
 	if !ok {
@@ -116,7 +116,7 @@ func (v *survey) manifest(k store.Connector) *abi.Manifest {
 	return m
 }
 
-func (v *survey) notReady(ctx context.Context, c store.Connection) []string {
+func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	codes := []string{}
 	add := func(code string) {
 		if code != "" && !slices.Contains(codes, code) {
@@ -156,7 +156,7 @@ func (v *survey) notReady(ctx context.Context, c store.Connection) []string {
 
 // input is a start as far as it can be known without opening secrets: those that
 // are set have a stand-in.
-func (v *survey) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
+func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
 	in := run.Input{
 		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
 		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Offered: map[string]bool{abi.BindingBrowser: v.browser},
@@ -183,7 +183,7 @@ func (v *survey) input(c store.Connection, k store.Connector, m *abi.Manifest) r
 }
 
 // obtainable: the host has what it takes to ask for a token.
-func (v *survey) obtainable(c store.Connection, f abi.SecretField) bool {
+func (v *snapshot) obtainable(c store.Connection, f abi.SecretField) bool {
 	secrets := map[string]string{}
 	if _, set := v.set[c.ID][f.OAuth.ClientSecret]; set {
 		secrets[f.OAuth.ClientSecret] = "set"

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A193: what a connection is not ready for is what a start is refused with, and
-// one that is ready starts.
+// What a connection is not ready for is what a start is refused with, and one that is ready
+// starts.
 func TestReadyAgrees(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("mail", "1", `"network": {"required": true, "hosts": ["a.example"]}, "filesystem": {"required": true, "mounts": [{"name": "in", "mode": "ro"}]}`,
@@ -80,7 +80,7 @@ func TestReadyAgrees(t *testing.T) {
 	start("run_already_active")
 }
 
-// R20, A189: a connector that must ask, and may not.
+// A connector that must ask, and may not.
 func TestMayNotAsk(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("ask", "1", `"interactive": {"required": true}`, ""))
@@ -100,7 +100,7 @@ func TestMayNotAsk(t *testing.T) {
 	}
 }
 
-// R25: what the host obtains is there once it has what it takes; it is not typed.
+// What the host obtains is there once it has what it takes; it is not typed.
 func TestReadyWithToken(t *testing.T) {
 	s, h := service(t)
 	upload(t, s, manifestOf("mail", "1", `"network": {"hosts": ["a.example"]}`, `{"secrets": [{"name": "key", "required": true}, {"name": "token", "required": true,

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of S125: below spaceStart nothing is started, below spaceStop the
+// How much space has to be free: below spaceStart nothing is started, below spaceStop the
 // store is closed.
 const (
 	spaceStart = 512 * abi.MiB

@@ -17,8 +17,8 @@ type state struct {
 
 var _ host.State = (*state)(nil)
 
-// ResetState implements host.Connections (A217). grant is a namespace, or how
-// the current approval is shown.
+// ResetState implements host.Connections. grant is a namespace, or how the current approval is
+// shown.
 func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	c, err := ss.connections.lasting(ctx, id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant st
 	return asked(ss.audited(e, func() error { return ss.Store.ResetState(ctx, id, grant, stream) }))
 }
 
-// DismissAttention implements host.Connections (R202).
+// DismissAttention implements host.Connections.
 func (ss *state) DismissAttention(ctx context.Context, id store.ConnectionID) error {
 	if _, err := ss.connections.lasting(ctx, id); err != nil {
 		return asked(err)

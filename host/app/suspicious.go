@@ -99,7 +99,6 @@ var alike = strings.NewReplacer(
 	"α", "a", "ο", "o", "ν", "v", "ι", "l", "κ", "k", "ρ", "p", "τ", "t", "υ", "u", "χ", "x", "ı", "l",
 )
 
-// skeleton is what is left of an id when case, hyphens and look-alike letters
-// are taken away: two ids with one skeleton can be mistaken for each other
-// (S141).
+// skeleton is what is left of an id when case, hyphens and look-alike letters are taken away:
+// two ids with one skeleton can be mistaken for each other.
 func skeleton(id string) string { return alike.Replace(strings.ToLower(id)) }

@@ -27,7 +27,7 @@ type system struct {
 
 var _ host.System = (*system)(nil)
 
-// Info implements host.System (A230).
+// Info implements host.System.
 func (sy *system) Info(ctx context.Context) host.Info {
 	this := ThisVersion()
 	engine, version, ok := strings.Cut(path.Base(this.Engine), "@")
@@ -58,8 +58,7 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	return out
 }
 
-// limits are those in force, by the keys of security.md section 17 and
-// runtime.md sections 19 and 23.
+// limits are those in force, by their names in the configuration.
 func (sy *system) limits() map[string]int64 {
 	o := sy.Options
 	memory := o.MemoryBytes
@@ -82,9 +81,8 @@ func (sy *system) limits() map[string]int64 {
 	}
 }
 
-// Ready implements host.System (A228): store, sandbox, room for runs, and whatever AddCheck
-// was called for, scheduler and migrations among them. It writes nothing, since
-// anybody may ask.
+// Ready implements host.System: store, sandbox, room for runs, and whatever AddCheck was
+// called for, scheduler and migrations among them. It writes nothing, since anybody may ask.
 func (sy *system) Ready(ctx context.Context) []string {
 	failed := sy.checks.failing()
 	if !sy.writable(ctx) {
@@ -113,8 +111,8 @@ func (d *directory) writable(ctx context.Context) bool {
 	return err == nil
 }
 
-// Audit implements host.System (A168). An action that is none is an error. A
-// detail that could be free text is left out.
+// Audit implements host.System. An action that is none is an error. A detail that could be
+// free text is left out.
 func (sy *system) Audit(ctx context.Context, action, target, outcome string, details map[string]string) error {
 	e := by(ctx, audit.Event{Action: audit.Action(action), Target: target, Outcome: audit.Outcome(outcome)})
 	for key, value := range details {
@@ -128,8 +126,8 @@ func (sy *system) Audit(ctx context.Context, action, target, outcome string, det
 // The most entries of a page.
 const maxAuditPage = 1000
 
-// AuditEntries implements host.System (A224). A page may be short, or empty,
-// although there are more: next says so.
+// AuditEntries implements host.System. A page may be short, or empty, although there are more:
+// next says so.
 func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, uint64, error) {
 	out := []host.AuditEntry{}
 	if sy.DataDir == "" {
@@ -164,7 +162,7 @@ type checks struct {
 	named map[string]func() bool
 }
 
-// AddCheck makes readiness depend on ok, which answers at once (A228).
+// AddCheck makes readiness depend on ok, which answers at once.
 func (c *checks) AddCheck(name string, ok func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

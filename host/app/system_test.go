@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 )
 
-// A230.
+// Info says what the host is, and its weaknesses.
 func TestInfo(t *testing.T) {
 	h := openHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -28,7 +28,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// A228: readiness is asked by anybody, and changes nothing.
+// Readiness is asked by anybody, and changes nothing.
 func TestReady(t *testing.T) {
 	s, h := service(t)
 	if failed := s.Ready(t.Context()); len(failed) > 0 {
@@ -58,7 +58,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A168, A224: entries by who did it, newest first, without free text.
+// Entries by who did it, newest first, without free text.
 func TestAudit(t *testing.T) {
 	s, _ := service(t)
 	for _, target := range []string{"one", "two", "three"} {

@@ -43,9 +43,9 @@ func OpenVault(store string) (*Secrets, error) {
 	return &Secrets{v, l}, nil
 }
 
-// secrets adds to those that were given what the vault has for the others that
-// the manifest declares. One that is set and cannot be read refuses the start;
-// one that is not set is the run's to miss (R25).
+// ofRun adds to those that were given what the vault has for the others that the manifest
+// declares. One that is set and cannot be read refuses the start; one that is not set is the
+// run's to miss.
 func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
 	if ss.DataDir == "" {
 		return given, nil
@@ -74,8 +74,8 @@ func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[s
 	return out, nil
 }
 
-// stored is what the vault has under a name. It becomes a string here because
-// that is what a run takes; the vault's own copy is cleared (S85).
+// stored is what the vault has under a name. It becomes a string here because that is what a
+// run takes; the vault's own copy is cleared.
 func (ss *secretStore) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
 	v, err := vault.Open(ss.DataDir)
 	if err != nil {
@@ -93,7 +93,7 @@ func (ss *secretStore) stored(id store.ConnectionID, name string) (value string,
 	return value, true, nil
 }
 
-// secretsSet says which secrets are set, by connection and name.
+// set says which secrets are set, by connection and name.
 func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error) {
 	out := map[store.ConnectionID]map[string]time.Time{}
 	if ss.DataDir == "" {
@@ -119,7 +119,7 @@ func (ss *secretStore) remove(ctx context.Context, id store.ConnectionID, name s
 		func(v *vault.Vault) error { return v.Remove(string(id), name) })
 }
 
-// forgetSecrets removes all secrets of a connection.
+// forget removes all secrets of a connection.
 func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error {
 	set, err := ss.set()
 	for name := range set[id] {
@@ -128,7 +128,7 @@ func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error 
 	return err
 }
 
-// keep changes the vault and writes that down. No error of it holds a value.
+// change changes the vault and writes that down. No error of it holds a value.
 func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) error {
 	if ss.DataDir == "" {
 		return host.Refuse("unavailable", "a store in memory keeps no secrets")

@@ -21,12 +21,11 @@ var (
 	_ liveview.Conn = host.ViewConn(nil)
 )
 
-// Views is where runs with a browser let their owner look (B207).
+// Views is where runs with a browser let their owner look.
 func (vs *views) Views() *liveview.Views { return vs.views }
 
-// MintView implements host.Views. That the owner may look is the caller's
-// business, that the run exists too; what was given out is in the audit log before
-// it is (A168).
+// MintView implements host.Views. That the owner may look is the caller's business, that the
+// run exists too; what was given out is in the audit log before it is.
 func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
 	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
 	if p := q.Viewport; p != nil {

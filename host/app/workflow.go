@@ -28,9 +28,9 @@ type workflow struct {
 	making     bool // a connection that there is not is made
 }
 
-// resolve finds out what is to be run (A63): a connection's id is looked up
-// first, then a connector's name. It makes checks 1 to 4 of runtime.md §6.1, in
-// their order.
+// resolve finds out what is to be run: a connection's id is looked up first, then a
+// connector's name. It refuses what is not there, is disabled, active or not granted, in that
+// order.
 func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, error) {
 	if g := q.Given; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
 		return ws.ofGiven(ctx, q.WorkflowID, g)
@@ -58,7 +58,7 @@ func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, er
 	return ws.ofConnection(ctx, c)
 }
 
-// listed is the connector of that name. The name is not echoed (A62).
+// listed is the connector of that name. The name is not echoed.
 func (ws *workflows) listed(ctx context.Context, name string) (store.Connector, error) {
 	for _, bundled := range []bool{false, true} {
 		c, ok, err := ws.modules.connector(ctx, name, bundled)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrUnsafe: others can reach the log, or it is not what belongs there (S148).
+// ErrUnsafe: others can reach the log, or it is not what belongs there.
 var ErrUnsafe = errors.New("the audit log is not safe")
 
 // A directory is an open one. Invariant: it was ours alone when it was opened,
@@ -175,8 +175,8 @@ func after(names []string) (string, error) {
 	return fileName(n), nil
 }
 
-// private refuses what is not of the type, not ours, or not ours alone, with
-// the command that repairs it (S148).
+// private refuses what is not of the type, not ours, or not ours alone, with the command that
+// repairs it.
 func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:

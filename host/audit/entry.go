@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// An Entry is one line of the log (A224). Hash is SHA-256 over the 32 bytes of
-// PrevHash and the line without its hash; the first entry's PrevHash is zero.
+// An Entry is one line of the log. Hash is SHA-256 over the 32 bytes of PrevHash and the line
+// without its hash; the first entry's PrevHash is zero.
 type Entry struct {
 	Sequence  uint64            `json:"sequence"` // from 1
 	ID        string            `json:"auditId"`

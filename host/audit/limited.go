@@ -12,9 +12,9 @@ const (
 	limitKinds  = 1000
 )
 
-// A Limited writes refusals down without letting whoever causes them fill the
-// disk (S8): ten an hour of one target and code, then one line with the count of
-// the others when the hour is over, or at Close. The request log has each.
+// A Limited writes refusals down without letting whoever causes them fill the disk: ten an
+// hour of one target and code, then one line with the count of the others when the hour is
+// over, or at Close. The request log has each.
 type Limited struct {
 	log *Log
 	now func() time.Time

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// A Report is what Verify found (A225).
+// A Report is what Verify found.
 type Report struct {
 	OK      bool
 	Entries uint64

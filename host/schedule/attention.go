@@ -56,7 +56,7 @@ func (ms *marks) DismissAttention(ctx context.Context, id store.ConnectionID) er
 	})
 }
 
-// readMark is the mark of a connection with the revision of its document.
+// read is the mark of a connection with the revision of its document.
 func (ms *marks) read(ctx context.Context, id store.ConnectionID) (m mark, revision uint64, err error) {
 	d, err := ms.store.Document(ctx, store.Attention, string(id))
 	if errors.Is(err, store.ErrNotFound) {
@@ -71,7 +71,7 @@ func (ms *marks) read(ctx context.Context, id store.ConnectionID) (m mark, revis
 	return m, d.Revision, err
 }
 
-// changeMark writes a mark when edit says that it changed.
+// change writes a mark when edit says that it changed.
 func (ms *marks) change(ctx context.Context, id store.ConnectionID, edit func(*mark) bool) error {
 	for try := 1; ; try++ {
 		m, revision, err := ms.read(ctx, id)

@@ -78,7 +78,7 @@ func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, n
 	return gs.backoff(v, d)
 }
 
-// backoffGate compares slots, not clocks: jitter and the time that a start takes
+// backoff compares slots, not clocks: jitter and the time that a start takes
 // are no part of the wait.
 func (gs *gates) backoff(v verdict, d document) (verdict, error) {
 	state := d.Streak.state()

@@ -18,8 +18,8 @@ type document struct {
 	// Revision counts what owners changed. The store's own counts ticks too.
 	Revision uint64 `json:"revision"`
 
-	// Slot is what comes next and DueAt the same with its jitter, drawn once
-	//. Both are zero while the schedule is paused.
+	// Slot is what comes next and DueAt the same with its jitter, drawn once. Both are zero
+	// while the schedule is paused.
 	Slot  time.Time `json:"slot,omitzero"`
 	DueAt time.Time `json:"due_at,omitzero"`
 	// LastSlot was dispatched last.
