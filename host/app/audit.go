@@ -93,9 +93,6 @@ func (s *Secrets) Rotate(to vault.Place) error {
 	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
 }
 
-// Requests is the request log beside the store, nil in memory.
-func (d *directory) Requests() *audit.Requests { return d.requests }
-
 // openLogs makes ready what the host itself writes down; nothing is on the disk
 // before there is something to write.
 func (d *directory) openLogs() error {

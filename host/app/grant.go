@@ -197,46 +197,8 @@ func takeAll(c *store.Connection) {
 	c.Grant.Status, c.Approved = "revoked", store.Approved{}
 }
 
-// Narrow takes back single approvals, and ends the connection's run. What is
-// not approved is ErrNotApproved.
-func (gs *grantStore) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
-	return gs.takeBack(ctx, id, func(c *store.Connection) error {
-		var missing []string
-		for _, name := range mounts {
-			n := len(c.Approved.Mounts)
-			c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
-			if len(c.Approved.Mounts) == n {
-				missing = append(missing, name)
-			}
-		}
-		var gone []string
-		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
-		missing = append(missing, gone...)
-		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
-		if browser && !c.Approved.Browser {
-			gone = append(gone, abi.BindingBrowser)
-		}
-		c.Approved.Browser = c.Approved.Browser && !browser
-		if missing = append(missing, gone...); len(missing) > 0 {
-			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
-		}
-		return nil
-	})
-}
-
 // ErrNotApproved: nothing of that name is approved.
 var ErrNotApproved = errors.New("not approved")
-
-// without takes away names; those that were not there are missing.
-func without(have, names []string) (left, missing []string) {
-	left = slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
-	for _, n := range names {
-		if !slices.Contains(have, n) {
-			missing = append(missing, n)
-		}
-	}
-	return left, missing
-}
 
 // Added is what a version of a connector asks for beyond the one that the owner of a
 // connection approved.

@@ -47,7 +47,7 @@ func newHost(d *directory) *Host {
 	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer, h.bindings, h.guests, h.active}
 	h.artifacts = &artifacts{d}
 	h.archiver = &archiver{directory: d}
-	h.snapshots = &snapshots{d, h.modules, h.connections, h.secretStore, h.bindings}
+	h.snapshots = &snapshots{d, h.modules, h.secretStore, h.bindings}
 	return h
 }
 

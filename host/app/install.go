@@ -178,18 +178,7 @@ func (o InstallOptions) agreed(why []string) error {
 	return r
 }
 
-// Uninstall takes a connector off the list. Its connections and data stay.
-func (in *installer) Uninstall(ctx context.Context, name string) error {
-	c, ok, err := in.modules.connector(ctx, name, false)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed; sluice connectors lists those that are", name))
-	}
-	return in.uninstall(ctx, c)
-}
-
+// uninstall takes a connector off the list. Its connections and data stay.
 func (in *installer) uninstall(ctx context.Context, c store.Connector) error {
 	return in.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)), func() error { return in.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }

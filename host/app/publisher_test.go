@@ -246,7 +246,7 @@ func TestPinStays(t *testing.T) {
 	h := openHost(t)
 	publisher, thief := newKey(t), newKey(t)
 	mustInstall(t, h, published(t, id, "1.2.0", "Mailbox").signedBy(h, publisher), app.InstallOptions{})
-	if err := h.Uninstall(t.Context(), "mailbox"); err != nil {
+	if err := app.ServiceOf(h).UninstallConnector(t.Context(), "mailbox", ""); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]release{

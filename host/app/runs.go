@@ -201,9 +201,3 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 		Usage:  host.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
 	}, ok
 }
-
-// WaitRun waits for the end of a run and returns its result. It is
-// controller.ErrNotActive for a run that is over already: its row says how.
-func (rs *runs) WaitRun(ctx context.Context, id store.RunID) (*run.Result, error) {
-	return rs.controller.Wait(ctx, id)
-}

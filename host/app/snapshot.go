@@ -16,25 +16,9 @@ import (
 // snapshots says which connections are ready to run, from everything read at once.
 type snapshots struct {
 	*directory
-	modules     *modules
-	connections *connectionStore
-	secrets     *secretStore
-	bindings    *bindings
-}
-
-// NotReady lists every code that would refuse a start of a connection now, in the order of the
-// checks; it is empty when the connection is ready. No secret but authorizations is opened for
-// it. The error is store.ErrNotFound for a connection that there is not.
-func (sn *snapshots) NotReady(ctx context.Context, id store.ConnectionID) ([]string, error) {
-	c, err := sn.connections.lasting(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	v, err := sn.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return v.notReady(ctx, c), nil
+	modules  *modules
+	secrets  *secretStore
+	bindings *bindings
 }
 
 // A snapshot is what one answer is made from: everything is read once.
