@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/grant"
-	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
@@ -192,14 +190,6 @@ func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnec
 	return out, nil
 }
 
-func words(wants []grant.Want) []string {
-	out := []string{}
-	for _, w := range wants {
-		out = append(out, w.String())
-	}
-	return out
-}
-
 // Connectors implements host.Connectors.
 func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) {
 	v, err := cs.overviews.take(ctx)
@@ -251,45 +241,4 @@ func (cs *connectors) UninstallConnector(ctx context.Context, name, version stri
 		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
 	}
 	return asked(cs.installer.uninstall(ctx, k))
-}
-
-// requestedBy is what a manifest asks for, by sort.
-func requestedBy(m *abi.Manifest) host.RequestedByAll {
-	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{}, InteractionKinds: append([]string{}, m.HumanKinds...)}
-	for _, f := range run.SecretFields(m) {
-		out.Secrets = append(out.Secrets, f.Name)
-	}
-	for _, st := range m.Streams {
-		out.Streams = append(out.Streams, st.Name)
-	}
-	return out
-}
-
-// bindingsOf are the bindings that a manifest asks for.
-func bindingsOf(m *abi.Manifest) map[string]host.RequestedBinding {
-	out := map[string]host.RequestedBinding{}
-	for name, b := range m.Bindings {
-		r := host.RequestedBinding{Required: b.Required, Hosts: b.Hosts, Browser: b.Browser}
-		for _, mount := range b.Mounts {
-			r.Mounts = append(r.Mounts, host.RequestedMount(mount))
-		}
-		out[name] = r
-	}
-	return out
-}
-
-func warnings(k store.Connector) []host.Warning {
-	out := []host.Warning{}
-	for _, w := range k.Warnings {
-		out = append(out, host.Warning{Code: w.Code, Message: w.Message})
-	}
-	return out
-}
-
-// abiOf says what a connector speaks.
-func abiOf(k store.Connector) host.ABI {
-	if k.Transport == "stdio" {
-		return host.ABI{Family: "stdio", Version: "0.1.0"}
-	}
-	return host.ABI{Family: "sluice", Version: fmt.Sprintf("%d.%d", abi.Major, abi.Minor)}
 }

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -78,45 +74,6 @@ func (c *checkup) versions() {
 	if os.Geteuid() == 0 {
 		c.add("user", StateWeak, "run as a user of its own unless workers cannot get uids otherwise", "running as root, which is used only to give workers uids and namespaces")
 	}
-}
-
-// directory reports on the data directory and whether there is one.
-func (c *checkup) directory(dir string) bool {
-	if dir == "" {
-		return true // memory:
-	}
-	fi, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		c.add("data", StateOK, "", "nothing is stored in %s yet", dir)
-		return false
-	case err != nil:
-		c.add("data", StateBad, "make "+dir+" readable", "%v", err)
-		return false
-	case !fi.IsDir():
-		c.add("data", StateBad, "name a directory with --store badger:DIR", "%s is not a directory", dir)
-		return false
-	}
-	c.add("data", StateOK, "", "%s", dir)
-	c.space(dir)
-	return true
-}
-
-// space compares the free space with what runs and the store need.
-func (c *checkup) space(dir string) {
-	free, ok := freeSpace(dir)
-	state, remedy := StateOK, ""
-	switch {
-	case !ok:
-		return
-	case free < spaceStop:
-		state, remedy = StateBad, "free some disk space; the store stays closed until then"
-	case free < spaceStart:
-		state, remedy = StateBad, "free some disk space; runs are refused until then"
-	case free < 4*spaceStart:
-		state, remedy = StateWeak, "free some disk space before long"
-	}
-	c.add("space", state, remedy, "%d MiB free", free/abi.MiB)
 }
 
 // store opens the store, which proves its witness, and reports what it is.
@@ -185,55 +142,6 @@ func damageOf(s store.Store) *store.DamageError {
 		return d.Damage()
 	}
 	return nil
-}
-
-// privateDirs hold what nobody else may read or change. The cache is readable for the group of
-// the workers, and browsers of other uids pass through the data directory to their profiles.
-var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
-	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
-
-// vault says where the key of the stored secrets is.
-func (c *checkup) vault(dir string) {
-	if dir == "" {
-		return
-	}
-	v, err := vault.Open(dir)
-	var place vault.Place
-	if err == nil {
-		place, err = v.Place()
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		c.add("vault", StateBad, "repair what it names, or bring back a copy", "%v", err)
-	case place == vault.InKeyring:
-		c.add("vault", StateOK, "", "the key of the stored secrets is sealed by the OS keyring")
-	default:
-		c.add("vault", StateOK, "", "the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
-	}
-}
-
-// modes looks for files that others could read or change.
-func (c *checkup) modes(dir string) {
-	if dir == "" {
-		return
-	}
-	var open []string
-	for name, forbidden := range privateDirs {
-		path := filepath.Join(dir, name)
-		fi, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil || fi.Mode().Perm()&forbidden != 0 || !ownedByUs(fi) {
-			open = append(open, path)
-		}
-	}
-	if len(open) > 0 {
-		c.add("modes", StateBad, "chown and chmod go-rwx: "+strings.Join(open, " "), "others can reach %d directories, or own them", len(open))
-		return
-	}
-	c.add("modes", StateOK, "", "nobody else can read or change the data")
 }
 
 // engine opens the sandbox: cache, then what isolation this machine gives.
@@ -312,28 +220,4 @@ func (c *checkup) limits(o Options) {
 	}
 	c.add("bounds", StateOK, "", "guest memory %d MiB, module %d MiB, compute %s, active %s, owner %s, total %s",
 		memory/abi.MiB, o.Module.Effective().Bytes/abi.MiB, o.Budgets.Compute, o.Budgets.Active, o.Budgets.OwnerWait, o.Budgets.Total)
-}
-
-// weaknesses are what the cheap part of a check-up finds.
-func (sy *system) weaknesses() []host.Warning {
-	c := &checkup{}
-	c.versions()
-	c.directory(sy.DataDir)
-	c.modes(sy.DataDir)
-	c.vault(sy.DataDir)
-	if d := damageOf(sy.Store); d != nil {
-		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
-	}
-	out := []host.Warning{}
-	for _, f := range c.findings {
-		if f.State == StateOK {
-			continue
-		}
-		text := f.Detail
-		if f.Remedy != "" {
-			text += "; " + f.Remedy
-		}
-		out = append(out, host.Warning{Code: f.Check, Message: abi.Cut(abi.Clean(text), 1000)})
-	}
-	return out
 }

@@ -38,14 +38,6 @@ func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error
 	return rs.start(ctx, q, branch{})
 }
 
-// A branch is what a run that branches off another begins with. The zero branch is none.
-type branch struct {
-	state []byte
-	from  map[string]store.RunID
-
-	automation string // automation_mode of one that starts by itself
-}
-
 func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
 	who := host.Who(ctx)
 	if err := checkBudgets(q.Budgets); err != nil {

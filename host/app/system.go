@@ -184,3 +184,27 @@ func (c *checks) failing() []string {
 	}
 	return out
 }
+
+// weaknesses are what the cheap part of a check-up finds.
+func (sy *system) weaknesses() []host.Warning {
+	c := &checkup{}
+	c.versions()
+	c.directory(sy.DataDir)
+	c.modes(sy.DataDir)
+	c.vault(sy.DataDir)
+	if d := damageOf(sy.Store); d != nil {
+		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
+	}
+	out := []host.Warning{}
+	for _, f := range c.findings {
+		if f.State == StateOK {
+			continue
+		}
+		text := f.Detail
+		if f.Remedy != "" {
+			text += "; " + f.Remedy
+		}
+		out = append(out, host.Warning{Code: f.Check, Message: abi.Cut(abi.Clean(text), 1000)})
+	}
+	return out
+}
