@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -43,8 +42,8 @@ func (d *directory) Audit(events ...audit.Event) error {
 	return l.Append(events...)
 }
 
-// audited has an effect and writes it down; an effect that could not be written
-// down is not had.
+// audited runs effect and writes it to the audit log. When the log cannot be written, effect
+// does not run.
 func (d *directory) audited(e audit.Event, effect func() error) error {
 	if d.DataDir == "" {
 		return effect()
@@ -69,32 +68,8 @@ func audited(l *audit.Log, e audit.Event, effect func() error) error {
 	return nil
 }
 
-// Secrets are a vault whose changes are in the audit log, by name and never by
-// value.
-type Secrets struct {
-	*vault.Vault
-	log *audit.Log
-}
-
-// Set is vault.Set.
-func (s *Secrets) Set(connection, name string, value []byte) error {
-	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
-		func() error { return s.Vault.Set(connection, name, value) })
-}
-
-// Remove is vault.Remove.
-func (s *Secrets) Remove(connection, name string) error {
-	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
-		func() error { return s.Vault.Remove(connection, name) })
-}
-
-// Rotate is vault.Rotate.
-func (s *Secrets) Rotate(to vault.Place) error {
-	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
-}
-
-// openLogs makes ready what the host itself writes down; nothing is on the disk
-// before there is something to write.
+// openLogs prepares the logs that the host itself writes. No file is made before there is
+// something to write.
 func (d *directory) openLogs() error {
 	if d.DataDir == "" {
 		return nil
@@ -114,15 +89,16 @@ func (d *directory) closeLogs() error {
 	return errors.Join(d.refusals.Close(), d.requests.Close())
 }
 
-// A tracer writes down the requests of one run, and those among them that were refused by
-// policy.
-type tracer struct {
+// A requestLogger writes the requests of one run to the request log, and those that the policy
+// refused to the audit log too.
+type requestLogger struct {
 	dir        *directory
 	connection store.ConnectionID
 	run        store.RunID // set before the run begins
 }
 
-func (t *tracer) hop(n network.Hop) {
+// hop writes down one request, redirects apart.
+func (t *requestLogger) hop(n network.Hop) {
 	log := t.dir.Options.Log
 	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
 		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
@@ -141,7 +117,7 @@ func (t *tracer) hop(n network.Hop) {
 	}
 }
 
-// A replayed session is a network binding as it is: nobody else is told of it.
+// A replayed session is the network binding of a run that is answered from a recording.
 type replayed struct{ *network.Session }
 
 // Takes implements binding.Binding: whatever handle is nobody else's.
@@ -163,8 +139,8 @@ var _ interface {
 	binding.Requester
 } = replayed{}
 
-// An ownSession is the network of one run: it has tokens, and leaves its lines
-// where readers find them.
+// An ownSession is the network binding of one run, with the tokens that the host obtains for it.
+// Closing it flushes the request log.
 type ownSession struct {
 	replayed
 	tokens   *tokens

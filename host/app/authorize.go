@@ -43,7 +43,7 @@ type Authorization struct {
 	Secret     string
 	client     *oauth.Client
 	via        *network.Client
-	vault      *Secrets
+	vault      *AuditedVault
 }
 
 // A DeviceCode is what an owner enters, and where.
@@ -127,7 +127,7 @@ func (az *authorizer) Authorize(ctx context.Context, q AuthorizationRequest) (*A
 	}
 	a, err := az.authorization(m, o, now, q.Secret, policy)
 	if err == nil {
-		conn, err = az.connections.made(ctx, who)
+		conn, err = az.connections.findOrMake(ctx, who)
 	}
 	if err != nil || len(all) == len(conn.Approved.Hosts) {
 		return a, err
@@ -151,7 +151,7 @@ func (az *authorizer) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Co
 	if err != nil {
 		return nil, err
 	}
-	via, err := az.bindings.client(network.Options{Policy: p}, &tracer{dir: az.directory, connection: conn.ID})
+	via, err := az.bindings.client(network.Options{Policy: p}, &requestLogger{dir: az.directory, connection: conn.ID})
 	if err != nil {
 		return nil, err
 	}

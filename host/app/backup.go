@@ -56,10 +56,9 @@ type BackupResult struct {
 	Recipient string `json:"recipient,omitempty"` // of NewIdentity
 }
 
-// Backup writes everything that is needed to go on elsewhere into one file: store, modules,
-// sealed secrets. What opens the secrets is not in it. It counts after it was restored once,
-// which is part of it. The store may be in use meanwhile: the backup is everything as of one
-// commit.
+// Backup writes store, modules and sealed secrets into one file, enough to go on elsewhere. The
+// key of the secrets is not in it. Unless NoDrill is set, the backup is restored once, to prove
+// it. The store may be in use: the backup is everything as of one commit.
 func (ar *archiver) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
 	if ar.DataDir == "" {
 		return BackupResult{}, ErrNoBackup
@@ -116,7 +115,7 @@ func (o BackupOptions) path(dir string, now time.Time) (string, error) {
 }
 
 func (ar *archiver) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r BackupResult, err error) {
-	plan, done, err := ar.plan(ctx, now)
+	plan, done, err := ar.pinAll(ctx, now)
 	if err != nil {
 		return r, err
 	}
@@ -141,9 +140,9 @@ func (ar *archiver) writeBackup(ctx context.Context, path string, to backup.Reci
 	return r, nil
 }
 
-// plan pins what is backed up until done is called.
-func (ar *archiver) plan(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
-	image, secrets, err := ar.instant(ctx)
+// pinAll pins what is backed up until done is called.
+func (ar *archiver) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
+	image, secrets, err := ar.pin(ctx)
 	if err != nil {
 		return nil, nil, notBackedUp(err)
 	}
@@ -158,9 +157,9 @@ func (ar *archiver) plan(ctx context.Context, now time.Time) (p *backup.Plan, do
 	return p, image.Close, nil
 }
 
-// instant takes store and secrets as of one instant: no secret changes while the
+// pin takes store and secrets as of one instant: no secret changes while the
 // store is pinned. A module is kept before the store names it, and stays.
-func (ar *archiver) instant(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
+func (ar *archiver) pin(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
 	s, ok := ar.Store.(store.Imager)
 	if !ok {
 		return nil, nil, ErrNoBackup
@@ -169,7 +168,7 @@ func (ar *archiver) instant(ctx context.Context) (image store.Image, secrets []v
 	if err != nil {
 		return nil, nil, err
 	}
-	// The first time it may take as long as something is being erased.
+	// The first image may have to wait until an erasure is done.
 	if image, err = s.Image(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +185,7 @@ func (ar *archiver) instant(ctx context.Context) (image store.Image, secrets []v
 	return image, secrets, err
 }
 
-// notBackedUp says what to do with a store that is damaged: a copy of it would hide that.
+// notBackedUp explains that a damaged store is not backed up: the copy would hide the damage.
 func notBackedUp(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
@@ -222,7 +221,7 @@ func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, e
 	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
 		return host.Backup{}, host.Refuse("validation_error", "%v", err)
 	case err != nil:
-		return host.Backup{}, asked(err)
+		return host.Backup{}, asRefusal(err)
 	}
 	return host.Backup{
 		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,

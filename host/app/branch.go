@@ -12,8 +12,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fact is what a branch reads of an event.
-type fact struct {
+// A branch is what a run that branches off another begins with. The zero branch is none.
+type branch struct {
+	state []byte
+	from  map[string]store.RunID
+
+	automation string // automation_mode of one that starts by itself
+}
+
+// A cursorEvent is what a branch reads of an event.
+type cursorEvent struct {
 	Cursor    json.RawMessage              `json:"cursor"`
 	StateFrom map[store.Stream]store.RunID `json:"state_from"`
 	Supplied  bool                         `json:"state_supplied"`
@@ -55,9 +63,9 @@ func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (b
 	return b, err
 }
 
-// begun reads run.started. A run that never did began with nothing.
-func (fs *forks) begun(ctx context.Context, id store.RunID) (fact, error) {
-	var f fact
+// begun reads the event run.started. A run without it began with nothing.
+func (fs *forks) begun(ctx context.Context, id store.RunID) (cursorEvent, error) {
+	var f cursorEvent
 	events, err := fs.Store.Events(ctx, id, 0, 1)
 	if err != nil {
 		return f, fmt.Errorf("read timeline of %s: %w", id, err)
@@ -88,7 +96,7 @@ func (fs *forks) committed(ctx context.Context, id store.RunID, before uint64) (
 		for _, e := range slices.Backward(events) {
 			switch e.Type {
 			case "run.state_advanced":
-				var f fact
+				var f cursorEvent
 				if err := json.Unmarshal(e.Data, &f); err != nil {
 					return nil, fmt.Errorf("read event %d of %s: %w", e.Sequence, id, err)
 				}
@@ -132,7 +140,7 @@ func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.Run
 		}
 	}
 	cursor, ok := all[stream]
-	if !ok || cut(cursor) {
+	if !ok || truncated(cursor) {
 		return nil, unavailable("checkpoint_pruned", "the checkpoint that the branch would start from is not kept any more")
 	}
 	return cursor, nil
@@ -149,9 +157,9 @@ func (fs *forks) allCommitted(ctx context.Context, id store.RunID) (map[store.St
 	return fs.committed(ctx, id, head.Next)
 }
 
-// cut reports whether a timeline shows something in the place of a value. A cursor that looks
+// truncated reports whether a timeline shows something in the place of a value. A cursor that looks
 // like that is taken for it.
-func cut(cursor json.RawMessage) bool {
+func truncated(cursor json.RawMessage) bool {
 	v, err := strictjson.Parse(cursor, strictjson.ParseOptions{AnyKind: true})
 	m, _ := v.Member("truncated")
 	yes, _ := m.Bool()
@@ -178,12 +186,4 @@ func (fs *forks) movedOn(ctx context.Context, src store.Run, b branch) (bool, er
 		}
 	}
 	return false, nil
-}
-
-// A branch is what a run that branches off another begins with. The zero branch is none.
-type branch struct {
-	state []byte
-	from  map[string]store.RunID
-
-	automation string // automation_mode of one that starts by itself
 }

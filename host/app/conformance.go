@@ -49,7 +49,7 @@ func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs 
 		Digest: l.Connector.Digest, Manifest: l.Manifest.Raw, CreatedAt: now, UpdatedAt: now,
 	})
 	if err != nil {
-		ts.leave(w)
+		ts.remove(w)
 		return workflow{}, fmt.Errorf("make connection %s: %w", w.connection, err)
 	}
 	return w, nil
@@ -59,9 +59,9 @@ func temporaryID(name string) store.ConnectionID {
 	return store.ConnectionID(strings.TrimRight(abi.Cut(name, 47), "-_") + "-" + randomID(""))
 }
 
-// leave deletes the connection of a run that is over, with all that was
+// remove deletes the connection of a run that is over, with all that was
 // collected into it.
-func (ts *temporaries) leave(w workflow) {
+func (ts *temporaries) remove(w workflow) {
 	if !w.temporary {
 		return
 	}

@@ -21,8 +21,8 @@ type connectionStore struct {
 	creating sync.Mutex // held while a connection is made: there is one of each id
 }
 
-// made is the connection of a request, which is stored if it is new.
-func (cs *connectionStore) made(ctx context.Context, q RunRequest) (store.Connection, error) {
+// findOrMake is the connection of a request, which is stored if it is new.
+func (cs *connectionStore) findOrMake(ctx context.Context, q RunRequest) (store.Connection, error) {
 	cs.creating.Lock()
 	defer cs.creating.Unlock()
 	c, err := cs.find(ctx, q)
@@ -49,7 +49,7 @@ func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connec
 	case errors.Is(err, store.ErrNotFound) && q.Existing:
 		return c, refusal("connection_not_found", fmt.Errorf("there is no connection %s", id))
 	case errors.Is(err, store.ErrNotFound):
-		if other, err := cs.keptFor(ctx, id); err != nil || other != "" && other != l.Connector.ID {
+		if other, err := cs.dataOwner(ctx, id); err != nil || other != "" && other != l.Connector.ID {
 			return c, cmp.Or(err, error(refusal("connection_not_found", fmt.Errorf("what connector %s collected is kept as %s; name another with --connection", other, id))))
 		}
 		now := time.Now()
@@ -70,9 +70,9 @@ func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connec
 	return c, nil
 }
 
-// keptFor is the connector whose data is kept under the id of a connection that
+// dataOwner is the connector whose data is kept under the id of a connection that
 // was deleted, "" for none.
-func (cs *connectionStore) keptFor(ctx context.Context, id store.ConnectionID) (store.ConnectorID, error) {
+func (cs *connectionStore) dataOwner(ctx context.Context, id store.ConnectionID) (store.ConnectorID, error) {
 	runs, err := cs.Store.Runs(ctx, id, "", 1)
 	if err != nil || len(runs) == 0 {
 		return "", err
@@ -116,7 +116,7 @@ func (cs *connectionStore) create(ctx context.Context, c store.Connection) error
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	kept, err := cs.keptFor(ctx, c.ID)
+	kept, err := cs.dataOwner(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (cs *connectionStore) create(ctx context.Context, c store.Connection) error
 		func() error { return cs.Store.PutConnection(ctx, c) })
 }
 
-// lasting finds a connection that is somebody's: one that was made for a single run is as good
-// as absent. store.ErrNotFound.
-func (cs *connectionStore) lasting(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+// permanent finds a connection that is not temporary. One that was made for a single run counts
+// as absent: store.ErrNotFound.
+func (cs *connectionStore) permanent(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, notFound("connection")
 	}
@@ -140,8 +140,8 @@ func (cs *connectionStore) lasting(ctx context.Context, id store.ConnectionID) (
 	return c, err
 }
 
-// change changes a connection as one step: what another takes back meanwhile is
-// not given back by it. It counts the revision.
+// change changes a connection in one step and counts its revision. What somebody takes back
+// meanwhile stays taken back.
 func (cs *connectionStore) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	return cs.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
 		c.UpdatedAt = time.Now()

@@ -35,8 +35,8 @@ const (
 // CreateConnection implements host.Connections. The connection has nothing yet: until somebody
 // who may approves a grant it is not ready, with grant_invalid.
 func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnection) (host.Connection, error) {
-	if err := cs.room(); err != nil {
-		return host.Connection{}, asked(err)
+	if err := cs.checkSpace(); err != nil {
+		return host.Connection{}, asRefusal(err)
 	}
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -62,8 +62,8 @@ func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnectio
 	if q.Mode != "" && q.Mode != "live" && q.Mode != "test" {
 		return host.Connection{}, invalid("mode", "value_unknown", "want live or test")
 	}
-	given := host.ChangeConnection{Settings: q.Settings, DisplayName: given(q.DisplayName), CollectionSince: given(q.CollectionSince),
-		ProfileName: given(q.ProfileName), LeakCanary: given(q.LeakCanary)}
+	given := host.ChangeConnection{Settings: q.Settings, DisplayName: optional(q.DisplayName), CollectionSince: optional(q.CollectionSince),
+		ProfileName: optional(q.ProfileName), LeakCanary: optional(q.LeakCanary)}
 	if err := checkChange(m, given); err != nil {
 		return host.Connection{}, err
 	}
@@ -72,12 +72,12 @@ func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnectio
 	}
 	applyChange(&c, given)
 	if err := cs.connections.create(ctx, c); err != nil {
-		return host.Connection{}, asked(err)
+		return host.Connection{}, asRefusal(err)
 	}
 	return cs.Connection(ctx, id)
 }
 
-func given(text string) *string {
+func optional(text string) *string {
 	if text == "" {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (v *overview) newID(ctx context.Context, id string, k store.Connector) (sto
 // maxNumbered bounds the numbers that are tried behind a name.
 const maxNumbered = 10_000
 
-// freeID is the connector's name, or the first of name-2, name-3 and so on that is
-// nobody's. A number under which anything is kept, also of a connection that is
-// gone, is not chosen for somebody: its records would be taken for those of the new one.
+// freeID is the connector's name, or the first free one of name-2, name-3 and so on. An id under
+// which a deleted connection left data is not free: its records would be taken for those of the
+// new connection.
 func (v *overview) freeID(ctx context.Context, k store.Connector) (store.ConnectionID, error) {
 	taken := map[store.ConnectionID]bool{}
 	first := true
@@ -197,14 +197,13 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 		return err
 	})
 	if err != nil {
-		return host.Connection{}, asked(err)
+		return host.Connection{}, asRefusal(err)
 	}
 	return cs.Connection(ctx, id)
 }
 
-// freeProfile refuses the name of another connection, and the name that another one gave its
-// browser profile: profiles are never shared, and whoever names one like another's would think
-// so.
+// freeProfile refuses the id of another connection, and the name of its browser profile, as the
+// name of a profile: profiles are never shared, and an equal name would suggest that.
 func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	for _, c := range v.connections {
 		if name != "" && c.ID != id && (strings.EqualFold(name, string(c.ID)) || strings.EqualFold(name, c.ProfileName)) {
@@ -214,14 +213,14 @@ func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	return nil
 }
 
-// DeleteConnection implements host.Connections. Its secrets go with it in either case: another
-// connection of this id would have them. What was kept can be erased later.
+// DeleteConnection implements host.Connections. Its secrets are removed in either case, because
+// a later connection of the same id would get them. Data that was kept can be erased later.
 func (cs *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
-	if _, err := cs.connections.lasting(ctx, id); err != nil && (!erase || !errors.Is(err, store.ErrNotFound)) {
-		return asked(err)
+	if _, err := cs.connections.permanent(ctx, id); err != nil && (!erase || !errors.Is(err, store.ErrNotFound)) {
+		return asRefusal(err)
 	}
 	if err := cs.connections.idle(ctx, id); err != nil {
-		return asked(err)
+		return asRefusal(err)
 	}
 	var none *host.Refusal
 	if err := cs.schedules.DeleteSchedule(ctx, id); err != nil && !errors.Is(err, store.ErrNotFound) && !errors.As(err, &none) {
@@ -239,7 +238,7 @@ func (cs *connections) DeleteConnection(ctx context.Context, id store.Connection
 		err = errors.Join(err, cs.artifacts.forgetTraces(ctx, id))
 	}
 	if err != nil {
-		return asked(err)
+		return asRefusal(err)
 	}
 	return errors.Join(cs.secrets.forget(ctx, id), cs.bindings.forgetProfiles(ctx, id))
 }

@@ -14,35 +14,35 @@ type connectorNames struct {
 	known sync.Map // module digest to Named
 }
 
-// A Named is what a run's connector is called.
-type Named struct{ Name, Version string }
+// A ConnectorName is what a run's connector is called.
+type ConnectorName struct{ Name, Version string }
 
 // ConnectorOf says which connector a run was of, as far as it is known: the
 // module may be uninstalled by now, or replaced by another version.
-func (cn *connectorNames) ConnectorOf(ctx context.Context, r store.Run) (Named, bool) {
+func (cn *connectorNames) ConnectorOf(ctx context.Context, r store.Run) (ConnectorName, bool) {
 	if n, ok := cn.known.Load(r.Digest); ok {
-		return n.(Named), true
+		return n.(ConnectorName), true
 	}
 	connectors, err := cn.Store.Connectors(ctx)
 	if err != nil {
-		return Named{}, false
+		return ConnectorName{}, false
 	}
 	for _, c := range connectors {
 		if c.Digest == r.Digest {
-			n := Named{c.Name, c.Version}
+			n := ConnectorName{c.Name, c.Version}
 			cn.known.Store(r.Digest, n)
 			return n, true
 		}
 	}
 	c, err := cn.Store.Connection(ctx, r.ConnectionID)
 	if err != nil || c.Digest != r.Digest {
-		return Named{}, false
+		return ConnectorName{}, false
 	}
 	m, err := abi.ReadManifest(c.Manifest)
 	if err != nil {
-		return Named{}, false
+		return ConnectorName{}, false
 	}
-	n := Named{m.Name(), m.Version}
+	n := ConnectorName{m.Name(), m.Version}
 	cn.known.Store(r.Digest, n)
 	return n, true
 }

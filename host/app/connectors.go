@@ -35,7 +35,7 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 	who := host.Who(ctx)
 	l, signed, err := cs.submitted(q)
 	if err != nil {
-		return host.Connector{}, false, asked(err)
+		return host.Connector{}, false, asRefusal(err)
 	}
 	old, listed, err := cs.modules.connector(ctx, string(l.Connector.ID), false)
 	if err != nil {
@@ -71,7 +71,7 @@ func conflicts(old store.Connector, listed bool, l *Loaded) bool {
 
 // installRefusal words for the API what Install words for a terminal.
 func installRefusal(err error) error {
-	told := asked(err)
+	told := asRefusal(err)
 	var r *host.Refusal
 	if !errors.As(told, &r) {
 		return told
@@ -156,7 +156,7 @@ func sameJSON(a, b []byte) bool {
 func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
 	l, signed, err := cs.submitted(q)
 	if err != nil {
-		return host.Inspection{}, asked(err)
+		return host.Inspection{}, asRefusal(err)
 	}
 	out := host.Inspection{
 		Manifest: l.Manifest.Raw, Requested: requestedBy(l.Manifest), Imports: []string{}, Findings: warnings(l.Connector),
@@ -240,5 +240,5 @@ func (cs *connectors) UninstallConnector(ctx context.Context, name, version stri
 	if len(using) > 0 {
 		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
 	}
-	return asked(cs.installer.uninstall(ctx, k))
+	return asRefusal(cs.installer.uninstall(ctx, k))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
-// A directory is the open data directory: the store, the logs beside it, and who this
-// installation is. Everything that is kept is kept here, so each part of a Host has it.
+// A directory is the open data directory: the store, the logs beside it, and the identity of
+// this installation. Every part of a Host embeds it.
 type directory struct {
 	Store store.Store
 	// DataDir is "" for memory:.
@@ -103,7 +103,8 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
-// ballast is as much as the store needs to be closed in order.
+// ballast is disk space that the store keeps back, so that it can be closed cleanly on a full
+// disk.
 const ballast = 64 << 20
 
 func (d *directory) openURL(url string) error {

@@ -24,7 +24,7 @@ func SigningSecretsIn(dir string) *SigningSecrets {
 }
 
 // Automatic is how schedules of a service start runs.
-func Automatic(s *Service) schedule.Starter { return automatic{s.schedules} }
+func Automatic(s *Service) schedule.Starter { return scheduleRunner{s.schedules} }
 
 // UnpackOpener is how the process that unpacks backups opens a store.
 var UnpackOpener = unpackOpener
@@ -32,7 +32,7 @@ var UnpackOpener = unpackOpener
 // NotReady lists the codes that would refuse a start of a connection now, in the order of the
 // checks.
 func (h *Host) NotReady(ctx context.Context, id store.ConnectionID) ([]string, error) {
-	c, err := h.connections.lasting(ctx, id)
+	c, err := h.connections.permanent(ctx, id)
 	if err != nil {
 		return nil, err
 	}

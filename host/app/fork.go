@@ -25,7 +25,7 @@ type forks struct {
 func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := fs.forkable(ctx, q)
 	if err != nil {
-		return store.Run{}, asked(err)
+		return store.Run{}, asRefusal(err)
 	}
 	start := q.Start
 	if start.WorkflowID, err = fs.workflowOf(ctx, src); err != nil {
@@ -45,7 +45,8 @@ func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error)
 	return fs.runs.start(ctx, start, b)
 }
 
-// forkable is the source of a branch: a run that is over, with this event.
+// forkable returns the source of a branch. It refuses a run that is active, has no such event,
+// or whose timeline or module is gone.
 func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := fs.Store.Run(ctx, q.Source)
 	switch {
@@ -107,10 +108,10 @@ func (fs *forks) stillInstalled(ctx context.Context, d store.Digest) error {
 	return nil
 }
 
-// workflowOf is what a branch runs: the source's connection, or the connector of
-// a run whose connection was its own.
+// workflowOf says what a branch runs: the connection of its source, or, for a conformance
+// connector, whose runs have a connection each, the connector.
 func (fs *forks) workflowOf(ctx context.Context, src store.Run) (string, error) {
-	c, err := fs.connections.lasting(ctx, src.ConnectionID)
+	c, err := fs.connections.permanent(ctx, src.ConnectionID)
 	switch {
 	case err == nil && c.Grant != nil && c.Grant.ID != src.GrantID, err == nil && c.Grant == nil && src.GrantID != "":
 		return "", unavailable("checkpoint_pruned", "the run kept its cursors under another grant")

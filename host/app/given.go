@@ -14,7 +14,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// strict has all records checked against the manifest, whether or not it asks hosts to.
+// strict has all records checked against the schemas of the manifest, even where the manifest
+// does not ask for that.
 func (l *Loaded) strict() {
 	m := *l.Manifest
 	m.Streams = slices.Clone(m.Streams)
@@ -56,7 +57,7 @@ func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 // maxRecordings is how many recordings are kept until they are asked for.
 const maxRecordings = 4
 
-// recordings are those of runs that are over, newest last.
+// recordings keeps the recordings of runs that are over until they are asked for.
 type recordings struct {
 	mu   sync.Mutex // guards all below
 	runs []store.RunID

@@ -24,7 +24,7 @@ type grantStore struct {
 	*directory
 	connections *connectionStore
 	publishers  *publishers
-	active      *active
+	active      *activeRuns
 }
 
 // Terms bound a grant.
@@ -44,18 +44,18 @@ type GrantRequest struct {
 	Terms *Terms
 	// Approved is added to what is approved.
 	Approved store.Approved
-	// Accepted says that the owner looked at what Doubts says.
+	// Accepted says that the owner knows what Doubts returns and goes on.
 	Accepted bool
 }
 
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
 func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
-	if err := gs.room(); err != nil {
+	if err := gs.checkSpace(); err != nil {
 		return store.Connection{}, err
 	}
 	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
-	if err := gs.publishers.vouched(ctx, who); err != nil {
+	if err := gs.publishers.checkDoubts(ctx, who); err != nil {
 		return store.Connection{}, err
 	}
 	c, err := gs.connections.find(ctx, who)
@@ -71,7 +71,7 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	if _, err := policyOf(q.Approved.Hosts); err != nil {
 		return c, err
 	}
-	if c, err = gs.connections.made(ctx, who); err != nil {
+	if c, err = gs.connections.findOrMake(ctx, who); err != nil {
 		return c, err
 	}
 	return gs.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
@@ -87,7 +87,7 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	})
 }
 
-// give changes what a connection is given for a module, and writes that down.
+// give changes what a connection is granted and writes that to the audit log.
 func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
 	err = gs.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
 		c, err = gs.connections.change(ctx, id, change)
@@ -96,8 +96,8 @@ func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.D
 	return c, err
 }
 
-// takeBack changes what a connection was given and ends its run. It is had also
-// where it cannot be written down.
+// takeBack takes something back from a connection and cancels its run. It takes effect even
+// when the audit log cannot be written; the error says so.
 func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
@@ -113,10 +113,10 @@ func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, chang
 	return c, nil
 }
 
-// revoked ends a run whose grant was taken back by somebody who is not known.
+// revoked cancels a run whose grant was taken back, where nobody knows by whom.
 var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
 
-// revocation ends a run whose grant is taken back.
+// revocation is revoked with the principal of the context.
 func revocation(ctx context.Context) run.CancelRequest {
 	c := revoked
 	if who := host.Who(ctx).ID; who != "" {
@@ -242,8 +242,8 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 	return out
 }
 
-// pin makes this version of the connector the connection's. One that asks for
-// more is refused unless the owner accepted that.
+// pin records that the connection uses this version of its connector. A version that asks for
+// more than the approved one is refused unless the owner accepted that.
 func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
 	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a grant that cannot be used refuses the start before anything else does

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -21,19 +22,19 @@ type grants struct {
 
 var _ host.Grants = (*grants)(nil)
 
-// GrantConnection implements host.Connections. It says as well that the installed version of
-// the connector is the one that was looked at.
+// GrantConnection implements host.Grants. It also records that the owner approved the installed
+// version of the connector.
 func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
 	who := host.Who(ctx)
-	if err := gs.room(); err != nil {
-		return host.Grant{}, asked(err)
+	if err := gs.checkSpace(); err != nil {
+		return host.Grant{}, asRefusal(err)
 	}
 	_, k, m, err := gs.overviews.configured(ctx, id)
 	if err != nil {
-		return host.Grant{}, asked(err)
+		return host.Grant{}, asRefusal(err)
 	}
 	now := time.Now()
-	g := &store.Grant{AccessMode: orElse(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now), ApprovedBy: who.ID, ApprovedAt: now}
+	g := &store.Grant{AccessMode: cmp.Or(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now), ApprovedBy: who.ID, ApprovedAt: now}
 	if g.AccessMode != "continuous" && g.AccessMode != "single_use" {
 		return host.Grant{}, invalid("accessMode", "value_unknown", "want continuous or single_use")
 	}
@@ -49,7 +50,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	}
 	terms := Terms{Scope: g.Scope, Narrow: q.Narrow}
 	if err := terms.check(ctx, gs.Store, id, m, now); err != nil {
-		return host.Grant{}, asked(err)
+		return host.Grant{}, asRefusal(err)
 	}
 	c, err := gs.grants.give(ctx, id, k.Digest, func(c *store.Connection) error {
 		if c.Grant != nil {
@@ -62,19 +63,19 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 		err = gs.schedules.clock.Restarted(ctx, id)
 	}
 	if err != nil {
-		return host.Grant{}, asked(err)
+		return host.Grant{}, asRefusal(err)
 	}
 	return *shownGrant(c), nil
 }
 
-// errOtherGrant: the grant that is to be revoked is not the current one.
-var errOtherGrant = errors.New("another grant took its place")
+// errGrantReplaced: the grant that is to be revoked is not the current one.
+var errGrantReplaced = errors.New("another grant took its place")
 
-// RevokeGrant implements host.Connections.
+// RevokeGrant implements host.Grants.
 func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
-	c, err := gs.connections.lasting(ctx, id)
+	c, err := gs.connections.permanent(ctx, id)
 	if err != nil {
-		return asked(err)
+		return asRefusal(err)
 	}
 	gone := func(g *store.Grant) bool {
 		return ref != "" && ref != grantRef(g) || g != nil && g.Status == "revoked" || unapproved(g)
@@ -85,26 +86,26 @@ func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 	gs.grants.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
 	_, err = gs.grants.takeBack(ctx, id, func(c *store.Connection) error {
 		if gone(c.Grant) {
-			return errOtherGrant
+			return errGrantReplaced
 		}
 		takeAll(c)
 		return nil
 	})
-	if errors.Is(err, errOtherGrant) {
+	if errors.Is(err, errGrantReplaced) {
 		return nil
 	}
-	return asked(err)
+	return asRefusal(err)
 }
 
 // errNarrower: an approval takes something back.
 var errNarrower = errors.New("takes something back")
 
-// ApproveBindings implements host.Connections: what is named takes the place of what was
-// approved. Where that takes something back, the connection's run ends.
+// ApproveBindings implements host.Grants: the new approval replaces the old one. When it takes
+// something back, the connection's run is cancelled.
 func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
 	_, k, m, err := gs.overviews.configured(ctx, id)
 	if err != nil {
-		return host.Bindings{}, asked(err)
+		return host.Bindings{}, asRefusal(err)
 	}
 	approved, err := gs.bindings.approval(m, q)
 	if err != nil {
@@ -132,7 +133,7 @@ func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q 
 		c, err = gs.grants.takeBack(ctx, id, replace(true))
 	}
 	if err != nil {
-		return host.Bindings{}, asked(err)
+		return host.Bindings{}, asRefusal(err)
 	}
 	return shownBindings(c, m), nil
 }

@@ -28,13 +28,13 @@ type Host struct {
 	*snapshots
 	*checks
 	connections *connectionStore
-	active      *active
+	active      *activeRuns
 	stop        func() // ends what watches in the background
 }
 
 // newHost makes the parts of a host over a directory, which may be open or not yet.
 func newHost(d *directory) *Host {
-	h := &Host{directory: d, active: &active{}, checks: &checks{}}
+	h := &Host{directory: d, active: &activeRuns{}, checks: &checks{}}
 	h.guests = &guests{directory: d}
 	h.modules = &modules{d}
 	h.publishers = &publishers{d, h.modules}

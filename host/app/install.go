@@ -58,10 +58,10 @@ type Installed struct {
 // refused unless it is forced and confirmed. A key that is pinned stays pinned after
 // Uninstall.
 func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (Installed, error) {
-	if err := in.room(); err != nil {
+	if err := in.checkSpace(); err != nil {
 		return Installed{}, err
 	}
-	if err := reserved(l.Manifest, o.Conformance); err != nil {
+	if err := checkReserved(l.Manifest, o.Conformance); err != nil {
 		return Installed{}, err
 	}
 	before, err := in.revision(ctx, l.Connector)
@@ -76,7 +76,7 @@ func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (
 	if err != nil {
 		return Installed{}, err
 	}
-	if err := o.agreed(append(t.doubts, why...)); err != nil {
+	if err := o.confirm(append(t.doubts, why...)); err != nil {
 		e := by(ctx, installEvent(audit.PolicyRefused, l.Connector))
 		e.Outcome = audit.Refused
 		return Installed{}, errors.Join(err, in.Audit(e))
@@ -123,9 +123,9 @@ func (in *installer) revision(ctx context.Context, c store.Connector) (uint64, e
 // reservedNames begin the names of conformance connectors and of their connections.
 const reservedNames = "conformance-"
 
-// reserved keeps the names of conformance connectors for those, and those without authority:
-// their runs need nobody's approval.
-func reserved(m *abi.Manifest, conformance bool) error {
+// checkReserved keeps the names of conformance connectors for them, and keeps them without
+// authority, because their runs need no approval.
+func checkReserved(m *abi.Manifest, conformance bool) error {
 	named := strings.HasPrefix(m.Name(), reservedNames) || strings.HasPrefix(strings.ToLower(m.ConnectorID), reservedNames)
 	rule := ""
 	switch {
@@ -159,9 +159,8 @@ func installEvent(a audit.Action, c store.Connector) audit.Event {
 // ErrSuspicious: installing this needs the owner's second look.
 var ErrSuspicious = errors.New("needs confirmation")
 
-// agreed asks for two things before it goes on in spite of doubts: the flag, and then a second
-// yes.
-func (o InstallOptions) agreed(why []string) error {
+// confirm goes on in spite of doubts only when Force is set and Confirm says yes.
+func (o InstallOptions) confirm(why []string) error {
 	if len(why) == 0 {
 		return nil
 	}

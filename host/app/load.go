@@ -157,8 +157,8 @@ func readSidecar(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// LoadBytes walks a module and reads its manifest. manifest wins over the module's own; empty
-// means that. Nothing of the module is run, and nothing is stored. wasm is the Loaded's from
+// LoadBytes checks a module and reads its manifest; manifest, unless empty, replaces the
+// module's own. Nothing of the module is run, and nothing is stored. The Loaded owns wasm from
 // then on. The error is a *run.Refusal.
 func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	l := &Loaded{Wasm: wasm}

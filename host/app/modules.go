@@ -89,7 +89,7 @@ func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded
 	if len(found) == 0 {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
 	}
-	if len(found) == 2 && has(found[1], wanted) && !has(found[0], wanted) {
+	if len(found) == 2 && hasFingerprint(found[1], wanted) && !hasFingerprint(found[0], wanted) {
 		slices.Reverse(found)
 	}
 	l, err := ms.loadListed(found[0], raw)
@@ -111,7 +111,7 @@ func fingerprint(m *abi.Manifest) string {
 	return fmt.Sprintf("%q %q", m.Version, names)
 }
 
-func has(c store.Connector, wanted string) bool {
+func hasFingerprint(c store.Connector, wanted string) bool {
 	m, err := abi.ReadManifest(c.Manifest)
 	return err == nil && fingerprint(m) == wanted
 }
@@ -149,8 +149,8 @@ func (ms *modules) loadListed(c store.Connector, manifest []byte) (*Loaded, erro
 	return l, nil
 }
 
-// moduleMissing: its file is not where it was kept, or not as long. Whether it is what was
-// installed shows when it is opened.
+// moduleMissing reports whether the file of a module is gone or has another length. Its content
+// is checked when it is opened.
 func (ms *modules) moduleMissing(k store.Connector) bool {
 	if !isDigest(string(k.Digest)) {
 		return true

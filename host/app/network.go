@@ -79,7 +79,7 @@ func requestedHosts(m *abi.Manifest) []string {
 
 // network is the network of one run, nil when the module cannot use any.
 // reserved is what only the host reaches, for tokens.
-func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (binding.Binding, error) {
+func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
 		return replayed{network.NewReplay(q.Replay.recording)}, nil
 	}
@@ -134,7 +134,7 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 }
 
 // client is a client of this host, whose requests t writes down.
-func (h *bindings) client(o network.Options, t *tracer) (*network.Client, error) {
+func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client, error) {
 	o.Governor, o.Audit = h.pace, t.hop
 	c, err := network.NewClient(o)
 	if err != nil {

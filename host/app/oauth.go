@@ -94,7 +94,7 @@ type tokens struct {
 
 // tokens takes what is needed to obtain tokens out of the secrets; given are those that are
 // not from the vault. A source that lacks something is the run's to miss.
-func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *tracer) (*tokens, error) {
+func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *requestLogger) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
 		if f.OAuth == nil {

@@ -81,7 +81,7 @@ func tokensOf(t *testing.T, h *Host, m *abi.Manifest, hosts ...string) (*tokens,
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{dir: h.directory})
+	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &requestLogger{dir: h.directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestTokensOfAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	policy, _ := policyOf([]string{web.URL})
-	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{dir: h.directory})
+	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &requestLogger{dir: h.directory})
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || !strings.Contains(refused.Message, "sluice secret authorize mail token") {
 		t.Errorf("got %v", err)

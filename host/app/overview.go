@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -84,7 +85,7 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 		out.Requested, out.Description = requestedBy(m), described(m)
 	}
 	for _, c := range v.connections {
-		if of, ok := v.of(c); !ok || of.ID != k.ID || of.Bundled != k.Bundled {
+		if of, ok := v.connectorOf(c); !ok || of.ID != k.ID || of.Bundled != k.Bundled {
 			continue
 		}
 		ref := host.ConnectionRef{ConnectionID: string(c.ID), DisplayName: shownAs(c, k), Ready: len(v.notReady(ctx, c)) == 0, Schedule: "none"}
@@ -96,7 +97,7 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 	return out, nil
 }
 
-// described is what the author says of the connector, if anything.
+// described is the description in the manifest, if there is one.
 func described(m *abi.Manifest) string {
 	root, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	if err != nil {
@@ -107,7 +108,7 @@ func described(m *abi.Manifest) string {
 	return abi.Cut(abi.Clean(text), 2000)
 }
 
-// shownAs is what people call a connection.
+// shownAs is the name under which people see a connection.
 func shownAs(c store.Connection, k store.Connector) string {
 	switch {
 	case c.DisplayName != "":
@@ -120,13 +121,13 @@ func shownAs(c store.Connection, k store.Connector) string {
 
 // connection is a connection as the API shows it.
 func (v *overview) connection(ctx context.Context, c store.Connection) (host.Connection, error) {
-	k, _ := v.of(c)
+	k, _ := v.connectorOf(c)
 	m := v.manifestOf(c)
 	out := host.Connection{
 		ConnectionID: string(c.ID), DisplayName: shownAs(c, k), ConnectorID: string(c.ConnectorID), ConnectorName: k.Name,
-		Version: k.Version, ModuleDigest: string(c.Digest), Mode: orElse(c.Mode, "live"), Enabled: c.Enabled, NotReady: v.notReady(ctx, c),
+		Version: k.Version, ModuleDigest: string(c.Digest), Mode: cmp.Or(c.Mode, "live"), Enabled: c.Enabled, NotReady: v.notReady(ctx, c),
 		Settings: c.Settings, Secrets: v.secrets(c, m, false), Grant: shownGrant(c), Bindings: shownBindings(c, m),
-		ProfileName: orElse(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince, LeakCanary: orElse(c.LeakCanary, "enforce"),
+		ProfileName: cmp.Or(c.ProfileName, string(c.ID)), CollectionSince: c.CollectionSince, LeakCanary: cmp.Or(c.LeakCanary, "enforce"),
 		Schedule: v.schedules[c.ID], CreatedAt: c.CreatedAt, Revision: max(c.Revision, 1),
 	}
 	if c.Digest != k.Digest {
@@ -154,10 +155,10 @@ func (v *overview) connection(ctx context.Context, c store.Connection) (host.Con
 	return out, err
 }
 
-// manifestOf is the one that the connection has: the pinned one, or else the
-// installed one; nil for none that can be read.
+// manifestOf is the manifest that the connection was approved with, or the installed one when
+// it has none; nil when it cannot be read.
 func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
-	if k, ok := v.of(c); ok && (k.Digest == c.Digest || len(c.Manifest) == 0) {
+	if k, ok := v.connectorOf(c); ok && (k.Digest == c.Digest || len(c.Manifest) == 0) {
 		return v.manifest(k)
 	}
 	m, err := abi.ReadManifest(c.Manifest)
@@ -167,15 +168,8 @@ func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
 	return m
 }
 
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// configured finds a connection, its connector and the manifest that counts for
-// what is set from now on.
+// configured finds a connection, its connector, and the installed manifest, against which new
+// settings and approvals are checked.
 func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c store.Connection, k store.Connector, m *abi.Manifest, err error) {
 	v, err := ov.take(ctx)
 	if err != nil {
@@ -184,7 +178,7 @@ func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c s
 	if c, err = v.connectionOf(id); err != nil {
 		return c, k, nil, err
 	}
-	k, ok := v.of(c)
+	k, ok := v.connectorOf(c)
 	if m = v.manifest(k); !ok || m == nil {
 		return c, k, nil, host.Refuse("connector_not_runnable", "the connector of this connection is not installed; install it first")
 	}

@@ -38,8 +38,8 @@ func (v *overview) lastRun(ctx context.Context, id store.ConnectionID) (*host.La
 	return out, nil
 }
 
-// ownGrant names what an owner gave at the command line without bounds, or
-// before approvals had names.
+// ownGrant is the id of a grant that has none of its own: given at the command line without
+// bounds, or before grants had ids.
 const ownGrant = "gra_own"
 
 func grantRef(g *store.Grant) string {

@@ -67,8 +67,8 @@ func (ps *publishers) Pinned(ctx context.Context, id store.ConnectorID) (store.P
 	return store.Pin{}, false, nil
 }
 
-// trust is what a module's signature comes to.
-type trust struct {
+// A signatureTrust is the outcome of checking a module's signature.
+type signatureTrust struct {
 	signer   *store.Signer // nil for an unsigned module
 	pins     bool          // signer becomes the pinned key
 	replaces *store.Signer // in place of this one
@@ -79,10 +79,10 @@ type trust struct {
 // carries, else the pinned one, and holds the key against the pin. A signature that does not
 // verify is refused, and no flag changes that; another key than the pinned one, or none, is
 // the owner's to decide.
-func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
+func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (signatureTrust, error) {
 	pin, pinned, err := ps.Pinned(ctx, l.Connector.ID)
 	if err != nil {
-		return trust{}, err
+		return signatureTrust{}, err
 	}
 	if o.Signature == nil {
 		return unsigned(l, o, pin, pinned)
@@ -92,16 +92,16 @@ func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (t
 		key = carried
 	} else if key == (signature.PublicKey{}) {
 		if !pinned {
-			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
+			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
 		}
 		if key, err = signature.ParseKey(pin.Signer.Key); err != nil {
-			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
+			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
 		}
 	}
 	if err := o.Signature.Verify(key, l.Wasm, l.Claims()); err != nil {
-		return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
+		return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
 	}
-	t := trust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
+	t := signatureTrust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
 	t.pins = !pinned || pin.Signer != *t.signer
 	if pinned && t.pins {
 		t.replaces = &pin.Signer
@@ -111,16 +111,16 @@ func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (t
 	return t, nil
 }
 
-func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (trust, error) {
+func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (signatureTrust, error) {
 	switch {
 	case o.Key != signature.PublicKey{}:
-		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
 	case o.RequireSignature:
-		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
 	case pinned:
-		return trust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
+		return signatureTrust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
 	}
-	return trust{}, nil
+	return signatureTrust{}, nil
 }
 
 // Doubts says why a module may not be its publisher's, although it was not
@@ -144,9 +144,9 @@ func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 	return t.doubts, err
 }
 
-// vouched refuses a module that Doubts are about, unless its owner accepted it,
+// checkDoubts refuses a module that Doubts are about, unless its owner accepted it,
 // now or when the connection ran it before.
-func (ps *publishers) vouched(ctx context.Context, q RunRequest) error {
+func (ps *publishers) checkDoubts(ctx context.Context, q RunRequest) error {
 	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
 		return nil
 	}

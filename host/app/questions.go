@@ -30,7 +30,7 @@ func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
 		}
 	}()
 	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
-	return asked(qs.audited(by(ctx, e), func() error {
+	return asRefusal(qs.audited(by(ctx, e), func() error {
 		a.Status, a.By = strings.Clone(a.Status), host.Who(ctx).ID
 		return qs.desk.Answer(ctx, a)
 	}))

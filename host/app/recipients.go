@@ -29,7 +29,7 @@ func (ar *archiver) recipients(o BackupOptions) (to backup.Recipients, fresh str
 		return nil, "", nil
 	}
 	if o.NewIdentity != "" {
-		if err := ar.outside(o.NewIdentity); err != nil {
+		if err := ar.checkOutside(o.NewIdentity); err != nil {
 			return nil, "", err
 		}
 		if fresh, err = backup.NewIdentity(ar.DataDir, o.NewIdentity); err != nil {
@@ -46,8 +46,8 @@ func (ar *archiver) recipients(o BackupOptions) (to backup.Recipients, fresh str
 	return to, fresh, nil
 }
 
-// outside refuses to keep what opens the backups beside what is backed up.
-func (ar *archiver) outside(path string) error {
+// checkOutside refuses to keep what opens the backups beside what is backed up.
+func (ar *archiver) checkOutside(path string) error {
 	abs, err := filepath.Abs(path)
 	if err == nil {
 		if real, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {

@@ -34,7 +34,7 @@ func TestReconcile(t *testing.T) {
 		return r.ID
 	}
 	lost, fresh, live := acquire("lost", time.Second), acquire("fresh", time.Minute), acquire("live", time.Second)
-	s.temporaries.leave(workflow{connection: "lost", temporary: true}) // cannot be deleted while its run stands as active
+	s.temporaries.remove(workflow{connection: "lost", temporary: true}) // cannot be deleted while its run stands as active
 	for range 2 {
 		if err := s.reconcile(t.Context(), func(id store.RunID) bool { return id == live }); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fault is a member of a request that is wrong, and by which rule.
-type fault struct {
+// A memberFault is a member of a request that is wrong, and by which rule.
+type memberFault struct {
 	Path string `json:"path"`
 	Rule string `json:"rule"`
 }
@@ -20,16 +20,16 @@ type fault struct {
 // invalid refuses a request for one member. The text is the host's own: it holds nothing that
 // was submitted.
 func invalid(path, rule, format string, args ...any) *host.Refusal {
-	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []fault{{path, rule}})
+	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []memberFault{{path, rule}})
 }
 
 // notFound is store.ErrNotFound about a thing, which is not named: ids that nobody has are not
 // echoed.
 func notFound(what string) error { return fmt.Errorf("%s: %w", what, store.ErrNotFound) }
 
-// asked turns what the host says of a command into what control promises to who
-// asked. Failures stay what they are.
-func asked(err error) error {
+// asRefusal turns an error of a command into the *host.Refusal that its caller is shown. An
+// error that is no refusal is a fault of the host and stays as it is.
+func asRefusal(err error) error {
 	var told *host.Refusal
 	var refused *run.Refusal
 	var active *store.ActiveError

@@ -63,7 +63,7 @@ func words(wants []grant.Want) []string {
 	return out
 }
 
-// Requested implements host.Connections.
+// Requested implements host.Grants.
 func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
 	v, err := gs.overviews.take(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 		return host.Requested{}, err
 	}
 	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{}, Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
-	k, ok := v.of(c)
+	k, ok := v.connectorOf(c)
 	m := v.manifest(k)
 	if !ok || m == nil {
 		return out, nil

@@ -67,8 +67,8 @@ func Backups(url string) ([]backup.Entry, error) {
 	return backup.List(dir)
 }
 
-// unpackOpener is how the process that unpacks opens a store. No time passes in it:
-// what expired since the backup was made would be swept, and be missing.
+// unpackOpener is how the process that unpacks a backup opens a store. Its clock stands still,
+// so that documents that expired since the backup was made are not swept.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
 		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
@@ -90,8 +90,8 @@ var unpackOpener = backup.Opener{
 	Room: roomFor,
 }
 
-// roomFor refuses to write so many bytes to a directory where runs could not be
-// started any more then.
+// roomFor refuses to write so many bytes to a directory that too little space would be left to
+// start runs.
 func roomFor(dir string, bytes int64) error {
 	free, known := freeSpace(dir)
 	if need := uint64(bytes) + spaceStart; known && free < need {

@@ -17,8 +17,7 @@ const (
 	prunedAtOnce     = 1000
 )
 
-// PruneTimelines deletes timelines that are beyond what is kept. Run records stay. Files that
-// runs left go with their timelines.
+// PruneTimelines deletes old timelines, and the files of their runs. Run rows stay.
 func (as *artifacts) PruneTimelines(ctx context.Context) error {
 	runs, err := store.Prunable(ctx, as.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
 	if err != nil {

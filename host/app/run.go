@@ -30,7 +30,7 @@ type starter struct {
 	authorizer  *authorizer
 	bindings    *bindings
 	guests      *guests
-	active      *active
+	active      *activeRuns
 }
 
 // Start makes the checks before a start and returns a run that is ready to go. The error is a
@@ -48,12 +48,11 @@ type prepared struct {
 	run *run.Run
 	// release gives back what is open for a run that was not accepted.
 	release func() error
-	// guest is the run's, once it has one: for when nobody performs the run any
-	// more.
+	// guest is the worker of the run, once it has one, so that abandon can end it.
 	guest atomic.Pointer[run.Guest]
 }
 
-// abandon stops a guest whose run is not performed any more.
+// abandon kills the worker of a run whose own goroutine is gone.
 func (p *prepared) abandon() {
 	if g := p.guest.Load(); g != nil {
 		(*g).Kill()
@@ -68,14 +67,14 @@ func (p *prepared) abandon() {
 // prepare makes the checks before a start, in the order of docs/spec/runs.md, "Checks before a
 // start". The error is a *run.Refusal.
 func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
-	if err := st.room(); err != nil {
+	if err := st.checkSpace(); err != nil {
 		return nil, err
 	}
 	q, err := q.repeatable()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := st.ready(ctx, q)
+	conn, err := st.readyConnection(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +82,8 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	if err != nil {
 		return nil, err
 	}
-	trace := &tracer{dir: st.directory, connection: conn.ID}
-	secrets, obtained, missing, err := st.given(q, conn, policy, trace)
+	trace := &requestLogger{dir: st.directory, connection: conn.ID}
+	secrets, obtained, missing, err := st.runSecrets(q, conn, policy, trace)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +112,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		return nil, err
 	}
 	if isNew(conn) {
-		made, err := st.connections.made(ctx, q)
+		made, err := st.connections.findOrMake(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -155,10 +154,10 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	return p, nil
 }
 
-// ready is the connection of a run whose connection, module and lease let it start, with what
-// this run is given beyond what is stored.
-func (st *starter) ready(ctx context.Context, q RunRequest) (store.Connection, error) {
-	if err := st.publishers.vouched(ctx, q); err != nil {
+// readyConnection is the connection of a run, with what this run is given beyond what is
+// stored. It refuses a run whose connection, module or lease does not let it start.
+func (st *starter) readyConnection(ctx context.Context, q RunRequest) (store.Connection, error) {
+	if err := st.publishers.checkDoubts(ctx, q); err != nil {
 		return store.Connection{}, err
 	}
 	if q.Replay == nil { // whoever made a recording chose them
@@ -186,7 +185,8 @@ func (st *starter) ready(ctx context.Context, q RunRequest) (store.Connection, e
 	return conn, nil
 }
 
-// knownSettings refuses misspelled members of a configuration. What is no object at all is refused where the settings are checked.
+// knownSettings refuses members of a configuration that the manifest does not declare. What is
+// no JSON object is refused later, where the settings are checked.
 func knownSettings(m *abi.Manifest, config json.RawMessage) error {
 	v, err := strictjson.Parse(config, strictjson.ParseOptions{})
 	if err != nil || m.Sluice == nil {
@@ -211,10 +211,10 @@ func (st *starter) budgets(q RunRequest) run.Budgets {
 	return b.Lower(q.Lower)
 }
 
-// given are the secrets of a run, the sources of those that the host obtains, and
+// runSecrets are the secrets of a run, the sources of those that the host obtains, and
 // the hosts that the manifest asks for and nothing approved covers. A replay
 // needs none of them.
-func (st *starter) given(q RunRequest, conn store.Connection, p *network.Policy, t *tracer) (secrets map[string]string, obtained *tokens, missing []string, err error) {
+func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy, t *requestLogger) (secrets map[string]string, obtained *tokens, missing []string, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {
 		secrets = maps.Clone(q.Secrets)
@@ -228,8 +228,8 @@ func (st *starter) given(q RunRequest, conn store.Connection, p *network.Policy,
 	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
 }
 
-// began makes a run one that a revocation ends, also one that came since the run was planned:
-// what it was planned with may not be the connection's any more.
+// began registers a run, so that a revocation cancels it. A revocation that came since the run
+// was planned cancels it at once.
 func (st *starter) began(ctx context.Context, planned store.Connection, r *run.Run) {
 	st.active.began(planned.ID, r)
 	if c, err := st.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
@@ -237,8 +237,8 @@ func (st *starter) began(ctx context.Context, planned store.Connection, r *run.R
 	}
 }
 
-// withdrawn reports whether something that a run was planned with was taken back
-// since, even if it was given anew.
+// withdrawn reports whether anything that a run was planned with was taken back since then,
+// even if it was given again.
 func withdrawn(planned, now store.Connection) bool {
 	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) || !now.CreatedAt.Equal(planned.CreatedAt)
 }

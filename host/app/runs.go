@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// runs implements host.Runs, but for branches.
+// runs implements host.Runs, except for branches.
 type runs struct {
 	*directory
 	controller  *controller.Controller
@@ -57,7 +57,7 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 			return controller.Job{}, err
 		}
 		if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
-			rs.temporaries.leave(w)
+			rs.temporaries.remove(w)
 			return controller.Job{}, err
 		}
 		request := rs.request(w, q, b, slots)
@@ -66,7 +66,7 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 			p, err = rs.starter.prepare(ctx, request)
 		}
 		if err != nil {
-			rs.temporaries.leave(w)
+			rs.temporaries.remove(w)
 			return controller.Job{}, err
 		}
 		w.loaded = nil // not to be kept for as long as the run lasts
@@ -82,8 +82,8 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	return rec, rs.startError(ctx, w, err)
 }
 
-// startedBy is whose share of the host's places a run takes: "" is the host's own,
-// which a schedule has.
+// startedBy says whose share of the places for runs a start counts against; "" is that of the
+// host, for schedules.
 func startedBy(who host.Principal) string {
 	switch {
 	case who.ID == "scheduler" && who.Transport == "":
@@ -96,14 +96,14 @@ func startedBy(who host.Principal) string {
 
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: !w.making, Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+		Connector: w.loaded, Connection: w.connection, Existing: !w.create, Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}
 }
 
-// ended clears up behind a run that is over, was not accepted, or came to no
-// end.
+// ended cleans up after a run that is over or was not accepted. r is nil for a run without a
+// result.
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.desk.Forget(p.run.ID)
 	if r == nil {
@@ -111,10 +111,11 @@ func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
 		}
 	}
-	rs.temporaries.leave(w)
+	rs.temporaries.remove(w)
 }
 
-// checkBudgets: a budget of 0 would be none, and only lower ones may be asked for.
+// checkBudgets refuses a budget of 0 or less, which would mean none at all: a request may only
+// lower budgets.
 func checkBudgets(b map[string]int64) error {
 	for _, ms := range b {
 		if ms <= 0 {
@@ -124,9 +125,9 @@ func checkBudgets(b map[string]int64) error {
 	return nil
 }
 
-// startError adds to run_already_active when the connection may be free.
+// startError adds to run_already_active when the connection may be free again.
 func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
-	err = asked(err)
+	err = asRefusal(err)
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Code != "run_already_active" {
 		return err
@@ -151,25 +152,25 @@ func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (s
 	if active && !live.CancelRequested {
 		rs.steered(ctx, id, "cancel", err)
 	}
-	return status, asked(err)
+	return status, asRefusal(err)
 }
 
 // PauseRun implements host.Runs.
 func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
 	at, err := rs.controller.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, id, "pause", err)
-	return at, asked(err)
+	return at, asRefusal(err)
 }
 
 // ResumeRun implements host.Runs.
 func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
 	at, err := rs.controller.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, id, "resume", err)
-	return at, asked(err)
+	return at, asRefusal(err)
 }
 
-// steered writes down that somebody cancelled, paused or resumed a run. It is
-// had also where it cannot be written down: who wants a run to stop is obeyed.
+// steered writes to the audit log that somebody cancelled, paused or resumed a run. A log that
+// cannot be written does not keep anybody from stopping a run.
 func (rs *runs) steered(ctx context.Context, id store.RunID, code string, err error) {
 	if err != nil {
 		return

@@ -35,21 +35,21 @@ func (ss *schedules) start(ctx context.Context) error {
 	return ss.clock.Start(ctx)
 }
 
-// automatic starts runs for schedules, and says how connections are.
-type automatic struct{ schedules *schedules }
+// scheduleRunner starts runs for schedules, and says how connections are.
+type scheduleRunner struct{ schedules *schedules }
 
 var (
-	_ schedule.Starter = automatic{}
-	_ schedule.Source  = automatic{}
+	_ schedule.Starter = scheduleRunner{}
+	_ schedule.Source  = scheduleRunner{}
 )
 
-// byItself is who asks for automatic runs.
-var byItself = host.Principal{ID: "scheduler"}
+// schedulerPrincipal is the principal of automatic runs.
+var schedulerPrincipal = host.Principal{ID: "scheduler"}
 
 // StartScheduled implements schedule.Starter. That this host is stopping, or has
 // as many runs as it takes, is no refusal of the start: it is tried again.
-func (a automatic) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
-	rec, err := a.schedules.runs.start(host.As(ctx, byItself), host.StartRun{
+func (a scheduleRunner) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
+	rec, err := a.schedules.runs.start(host.As(ctx, schedulerPrincipal), host.StartRun{
 		WorkflowID: string(q.Connection), Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, With: q.With,
 		Request: store.Request{CatchUp: q.CatchUp},
 	}, branch{automation: q.AutomationMode})
@@ -74,7 +74,7 @@ func startCode(no *host.Refusal) string {
 }
 
 // RecordRefused implements schedule.Starter.
-func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *schedule.Refused) (store.Run, error) {
+func (a scheduleRunner) RecordRefused(ctx context.Context, q schedule.Start, r *schedule.Refused) (store.Run, error) {
 	c, err := a.schedules.Store.Connection(ctx, q.Connection)
 	if err != nil {
 		return store.Run{}, fmt.Errorf("record refused start of %s: %w", q.Connection, err)
@@ -82,7 +82,7 @@ func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *sched
 	in := run.Input{
 		Connection: c, Connector: store.Connector{ID: c.ConnectorID, Digest: c.Digest}, Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf,
 		AutomationMode: q.AutomationMode, Limits: a.schedules.Options.Limits, Budgets: a.schedules.Options.Budgets,
-		Request: store.Request{By: byItself.ID, WorkflowID: string(c.ID), CatchUp: q.CatchUp},
+		Request: store.Request{By: schedulerPrincipal.ID, WorkflowID: string(c.ID), CatchUp: q.CatchUp},
 	}
 	if m, err := abi.ReadManifest(c.Manifest); err == nil {
 		in.Manifest = m
@@ -95,8 +95,8 @@ func (a automatic) RecordRefused(ctx context.Context, q schedule.Start, r *sched
 type snapshotKey struct{}
 
 // ScheduledConnection implements schedule.Source.
-func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionID) (schedule.Connection, error) {
-	c, err := a.schedules.connections.lasting(ctx, id)
+func (a scheduleRunner) ScheduledConnection(ctx context.Context, id store.ConnectionID) (schedule.Connection, error) {
+	c, err := a.schedules.connections.permanent(ctx, id)
 	if err != nil {
 		return schedule.Connection{}, err
 	}
@@ -109,7 +109,7 @@ func (a automatic) ScheduledConnection(ctx context.Context, id store.ConnectionI
 	out := schedule.Connection{ConnectorID: c.ConnectorID, Grant: c.Grant}
 	if m, err := abi.ReadManifest(c.Manifest); err == nil {
 		out.Policy = schedule.ReadPolicy(m.RefreshPolicy)
-	} else if k, listed := v.of(c); listed {
+	} else if k, listed := v.connectorOf(c); listed {
 		if m := v.manifest(k); m != nil {
 			out.Policy = schedule.ReadPolicy(m.RefreshPolicy)
 		}
@@ -179,7 +179,7 @@ func (ss *schedules) switched(ctx context.Context, id store.ConnectionID, to fun
 	return out, err
 }
 
-// errNoChange: it was so already, and is not written down.
+// errNoChange: the schedule was in that state already; the audit log has nothing of it.
 var errNoChange = errors.New("no change")
 
 // DeleteSchedule implements host.Schedules.
@@ -190,7 +190,7 @@ func (ss *schedules) DeleteSchedule(ctx context.Context, id store.ConnectionID) 
 
 // ScheduleHistory implements host.Schedules.
 func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) ([]host.Tick, string, error) {
-	if _, err := ss.connections.lasting(ctx, id); err != nil {
+	if _, err := ss.connections.permanent(ctx, id); err != nil {
 		return nil, "", err
 	}
 	return ss.clock.History(ctx, id, before, limit)
@@ -198,13 +198,13 @@ func (ss *schedules) ScheduleHistory(ctx context.Context, id store.ConnectionID,
 
 // ScheduleStatistics implements host.Schedules.
 func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
-	if _, err := ss.connections.lasting(ctx, id); err != nil {
+	if _, err := ss.connections.permanent(ctx, id); err != nil {
 		return host.Statistics{}, err
 	}
 	return ss.clock.Statistics(ctx, id)
 }
 
-// record makes a change and writes it down. What is refused leaves no entry.
+// record makes a change and writes it to the audit log. A refused change leaves no entry.
 func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
 	return ss.audited(e, change)

@@ -27,7 +27,7 @@ func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name st
 	defer clear(value)
 	_, _, m, err := ss.overviews.configured(ctx, id)
 	if err != nil {
-		return asked(err)
+		return asRefusal(err)
 	}
 	fields := run.SecretFields(m)
 	i := slices.IndexFunc(fields, func(f abi.SecretField) bool { return f.Name == name })
@@ -62,8 +62,8 @@ func (ss *secrets) Secrets(ctx context.Context, id store.ConnectionID) ([]host.S
 
 // RemoveSecret implements host.Secrets. store.ErrNotFound if there is none of that name.
 func (ss *secrets) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
-	if _, err := ss.connections.lasting(ctx, id); err != nil {
-		return asked(err)
+	if _, err := ss.connections.permanent(ctx, id); err != nil {
+		return asRefusal(err)
 	}
 	if vault.CheckNames(string(id), name) != nil {
 		return invalid("name", "secret_unknown", "no secret can have this name")

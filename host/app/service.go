@@ -36,9 +36,9 @@ type ServiceOptions struct {
 	Spans run.Spans
 }
 
-// A Service is a Host that is left running: what the dashboard, the API and
-// schedules ask for, on top of what a single command needs. Each part of host.Host is
-// one of its own. All methods may be called concurrently.
+// A Service is a Host that is left running, for the dashboard, the API and schedules. It
+// implements host.Host: each interface of that is one of its parts, wired in newService. All
+// methods may be called concurrently.
 type Service struct {
 	*runs
 	*forks
@@ -59,7 +59,7 @@ type Service struct {
 
 var _ host.Host = (*Service)(nil)
 
-// Service starts what goes on for as long as the host is open. There is one per
+// Service starts what runs for as long as the host is open. There is one per
 // host, and it is closed before the host is. ctx is for the start alone.
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
 	s := newService(h, o)
@@ -79,7 +79,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	return s, nil
 }
 
-// newService makes the parts of a service; nothing goes on yet.
+// newService wires the parts of a service. Nothing runs yet.
 func newService(h *Host, o ServiceOptions) *Service {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
@@ -91,7 +91,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.forks = &forks{d, s.runs, h.connections}
 	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}
 	s.schedules.clock = schedule.New(schedule.Deps{
-		Store: d.Store, Starter: automatic{s.schedules}, Source: automatic{s.schedules}, Log: d.Options.Log, Shortest: o.ShortestInterval, Done: o.Ticked,
+		Store: d.Store, Starter: scheduleRunner{s.schedules}, Source: scheduleRunner{s.schedules}, Log: d.Options.Log, Shortest: o.ShortestInterval, Done: o.Ticked,
 	})
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
@@ -123,8 +123,8 @@ func (rs *runs) RunStats() controller.Stats { return rs.controller.Stats() }
 // OpenQuestions is how many questions wait for an answer, for metrics.
 func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
 
-// unrenewed is what is left of a lease that missed a renewal: who made it is not at work any
-// more.
+// unrenewed is how much time a lease has left when it missed a renewal: its holder is not at
+// work any more.
 const unrenewed = 40 * time.Second
 
 // reconcile closes the runs that an earlier start left active, and those of this start that

@@ -93,7 +93,7 @@ func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Approved, e
 }
 
 func notRequested(path string) *host.Refusal {
-	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []fault{{path, "binding_not_requested"}})
+	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []memberFault{{path, "binding_not_requested"}})
 }
 
 // approvedHosts takes the servers that the manifest asks for; where it leaves them to the

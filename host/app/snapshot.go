@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// snapshots says which connections are ready to run, from everything read at once.
+// snapshots reads connectors, leases and secrets at once, for answers about many connections.
 type snapshots struct {
 	*directory
 	modules  *modules
@@ -21,7 +21,7 @@ type snapshots struct {
 	bindings *bindings
 }
 
-// A snapshot is what one answer is made from: everything is read once.
+// A snapshot is what one answer is made from. It says which connections are ready to run.
 type snapshot struct {
 	from       *snapshots
 	connectors []store.Connector
@@ -40,7 +40,7 @@ type installedAs struct {
 }
 
 func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
-	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.room() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
+	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.checkSpace() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
 	var err error
 	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func (v *snapshot) named(name string) (store.Connector, bool) {
 	return store.Connector{}, false
 }
 
-// of finds the connector of a connection as LoadFor does: the module that was
+// connectorOf finds the connector of a connection as LoadFor does: the module that was
 // approved, or else the one that is installed.
-func (v *snapshot) of(c store.Connection) (store.Connector, bool) {
+func (v *snapshot) connectorOf(c store.Connection) (store.Connector, bool) {
 	for _, fits := range []func(store.Connector) bool{
 		func(k store.Connector) bool { return k.Digest == c.Digest },
 		func(k store.Connector) bool { return !k.Bundled },
@@ -114,7 +114,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 		add("run_already_active")
 	}
 	add(c.Grant.Fault(time.Now()))
-	k, listed := v.of(c)
+	k, listed := v.connectorOf(c)
 	var m *abi.Manifest
 	switch {
 	case !listed || v.from.modules.moduleMissing(k):
@@ -138,8 +138,8 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	return codes
 }
 
-// input is a start as far as it can be known without opening secrets: those that
-// are set have a stand-in.
+// input describes a start as far as that is possible without opening secrets: a secret that is
+// set has a placeholder.
 func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
 	in := run.Input{
 		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
@@ -166,7 +166,7 @@ func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest)
 	return in
 }
 
-// obtainable: the host has what it takes to ask for a token.
+// obtainable reports whether the host has what it needs to ask for a token.
 func (v *snapshot) obtainable(c store.Connection, f abi.SecretField) bool {
 	secrets := map[string]string{}
 	if _, set := v.set[c.ID][f.OAuth.ClientSecret]; set {

@@ -14,9 +14,9 @@ const (
 	spaceStop  = 64 * abi.MiB
 )
 
-// room refuses a start, an installation or a grant while the disk is nearly full, before anything is
+// checkSpace refuses a start, an installation or a grant while the disk is nearly full, before anything is
 // written that would have to wait for space. The error is a *run.Refusal.
-func (d *directory) room() error {
+func (d *directory) checkSpace() error {
 	if d.DataDir == "" {
 		return nil
 	}

@@ -17,12 +17,12 @@ type state struct {
 
 var _ host.State = (*state)(nil)
 
-// ResetState implements host.Connections. grant is a namespace, or how the current approval is
+// ResetState implements host.State. grant is a namespace, or how the current approval is
 // shown.
 func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
-	c, err := ss.connections.lasting(ctx, id)
+	c, err := ss.connections.permanent(ctx, id)
 	if err != nil {
-		return asked(err)
+		return asRefusal(err)
 	}
 	if string(grant) == grantRef(c.Grant) {
 		grant = ""
@@ -34,16 +34,16 @@ func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant st
 	if stream != "" {
 		e.Details = append(e.Details, audit.Stream(string(stream)))
 	}
-	return asked(ss.audited(e, func() error { return ss.Store.ResetState(ctx, id, grant, stream) }))
+	return asRefusal(ss.audited(e, func() error { return ss.Store.ResetState(ctx, id, grant, stream) }))
 }
 
-// DismissAttention implements host.Connections.
+// DismissAttention implements host.State.
 func (ss *state) DismissAttention(ctx context.Context, id store.ConnectionID) error {
-	if _, err := ss.connections.lasting(ctx, id); err != nil {
-		return asked(err)
+	if _, err := ss.connections.permanent(ctx, id); err != nil {
+		return asRefusal(err)
 	}
 	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code("attention_dismissed")}})
-	return asked(ss.audited(e, func() error {
+	return asRefusal(ss.audited(e, func() error {
 		return ss.attention.DismissAttention(ctx, id)
 	}))
 }

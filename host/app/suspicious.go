@@ -27,7 +27,7 @@ func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]strin
 	for _, old := range all {
 		switch order := compareVersions(c.Version, old.Version); {
 		case old.ID != c.ID:
-			why = appendNew(why, mistakable(c, old.ID, old.Name, "installed"))
+			why = appendNew(why, lookalike(c, old.ID, old.Name, "installed"))
 		case old.Digest == c.Digest:
 		case order < 0:
 			why = append(why, fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version))
@@ -38,15 +38,15 @@ func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]strin
 	for _, p := range pins {
 		listed := slices.ContainsFunc(all, func(old store.Connector) bool { return old.ID == p.ConnectorID })
 		if !listed && p.ConnectorID != c.ID {
-			why = appendNew(why, mistakable(c, p.ConnectorID, p.Name, "pinned"))
+			why = appendNew(why, lookalike(c, p.ConnectorID, p.Name, "pinned"))
 		}
 	}
 	return why, nil
 }
 
-// mistakable says why c could be taken for a known connector: by its id, or by
+// lookalike says why c could be taken for a known connector: by its id, or by
 // the name that both answer to.
-func mistakable(c store.Connector, id store.ConnectorID, name, known string) string {
+func lookalike(c store.Connector, id store.ConnectorID, name, known string) string {
 	switch {
 	case skeleton(string(id)) == skeleton(string(c.ID)):
 		return fmt.Sprintf("%s looks like the %s %s but is another connector", c.ID, known, id)

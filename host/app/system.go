@@ -98,8 +98,8 @@ func (sy *system) Ready(ctx context.Context) []string {
 	return slices.Compact(failed)
 }
 
-// writable: the store answers, is not read-only, takes what runs collect, and has room
-// to be closed in order.
+// writable reports whether the store answers, is not read-only, accepts what runs collect, and
+// has enough space left to be closed cleanly.
 func (d *directory) writable(ctx context.Context) bool {
 	if damageOf(d.Store) != nil || store.Stalled(d.Store) != nil {
 		return false
@@ -156,13 +156,13 @@ func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.A
 	return out, next, nil
 }
 
-// Checks that are made by rooms of their own, by name.
+// checks are conditions of readiness that other parts add, by name.
 type checks struct {
 	mu    sync.Mutex // guards named
 	named map[string]func() bool
 }
 
-// AddCheck makes readiness depend on ok, which answers at once.
+// AddCheck makes readiness depend on ok, which must not block.
 func (c *checks) AddCheck(name string, ok func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *checks) failing() []string {
 	return out
 }
 
-// weaknesses are what the cheap part of a check-up finds.
+// weaknesses are the findings of the cheap checks of Doctor.
 func (sy *system) weaknesses() []host.Warning {
 	c := &checkup{}
 	c.versions()

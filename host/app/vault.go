@@ -24,7 +24,7 @@ var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with
 // OpenVault opens the secrets beside a store. It opens no store and takes no
 // lock of one, so it may be used while runs go on. Secrets need no connection
 // yet. Changes are in the audit log.
-func OpenVault(store string) (*Secrets, error) {
+func OpenVault(store string) (*AuditedVault, error) {
 	dir, err := DataDir(store)
 	if err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func OpenVault(store string) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Secrets{v, l}, nil
+	return &AuditedVault{v, l}, nil
 }
 
-// ofRun adds to those that were given what the vault has for the others that the manifest
-// declares. One that is set and cannot be read refuses the start; one that is not set is the
-// run's to miss.
+// ofRun returns the secrets of a run: those given, and from the vault the others that the
+// manifest declares. A secret that is set and cannot be read refuses the start; one that is not
+// set is left out.
 func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
 	if ss.DataDir == "" {
 		return given, nil
@@ -128,7 +128,7 @@ func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error 
 	return err
 }
 
-// change changes the vault and writes that down. No error of it holds a value.
+// change changes the vault and writes that to the audit log. Its errors hold no value.
 func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) error {
 	if ss.DataDir == "" {
 		return host.Refuse("unavailable", "a store in memory keeps no secrets")
@@ -145,4 +145,27 @@ func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) er
 		return invalid("name", "too_many", "a connection has at most %d secrets", vault.MaxPerConnection)
 	}
 	return err
+}
+
+// An AuditedVault writes its changes to the audit log, by name and never by value.
+type AuditedVault struct {
+	*vault.Vault
+	log *audit.Log
+}
+
+// Set is vault.Set.
+func (s *AuditedVault) Set(connection, name string, value []byte) error {
+	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Set(connection, name, value) })
+}
+
+// Remove is vault.Remove.
+func (s *AuditedVault) Remove(connection, name string) error {
+	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Remove(connection, name) })
+}
+
+// Rotate is vault.Rotate.
+func (s *AuditedVault) Rotate(to vault.Place) error {
+	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
 }

@@ -25,7 +25,7 @@ type workflow struct {
 	connection store.ConnectionID
 	loaded     *Loaded
 	temporary  bool // the connection is this run's alone
-	making     bool // a connection that there is not is made
+	create     bool // a connection that there is not is made
 }
 
 // resolve finds out what is to be run: a connection's id is looked up first, then a
@@ -33,11 +33,11 @@ type workflow struct {
 // order.
 func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, error) {
 	if g := q.Given; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
-		return ws.ofGiven(ctx, q.WorkflowID, g)
+		return ws.fromGiven(ctx, q.WorkflowID, g)
 	}
-	c, err := ws.connections.lasting(ctx, store.ConnectionID(q.WorkflowID))
+	c, err := ws.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
 	if err == nil {
-		return ws.ofConnection(ctx, c)
+		return ws.fromConnection(ctx, c)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return workflow{}, err
@@ -50,15 +50,15 @@ func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, er
 		return ws.temporaries.make(ctx, listed, q.Inputs)
 	}
 	if q.Given != nil {
-		return ws.ofGiven(ctx, q.WorkflowID, q.Given)
+		return ws.fromGiven(ctx, q.WorkflowID, q.Given)
 	}
 	if c, err = ws.onlyConnection(ctx, listed.ID); err != nil {
 		return workflow{}, err
 	}
-	return ws.ofConnection(ctx, c)
+	return ws.fromConnection(ctx, c)
 }
 
-// listed is the connector of that name. The name is not echoed.
+// listed finds a connector by its name. The refusal does not repeat the name.
 func (ws *workflows) listed(ctx context.Context, name string) (store.Connector, error) {
 	for _, bundled := range []bool{false, true} {
 		c, ok, err := ws.modules.connector(ctx, name, bundled)
@@ -95,7 +95,7 @@ func (ws *workflows) onlyConnection(ctx context.Context, id store.ConnectorID) (
 	return store.Connection{}, host.Refuse("ambiguous_connection", "this connector has several connections; name one of them").With("connectionIds", ids)
 }
 
-func (ws *workflows) ofConnection(ctx context.Context, c store.Connection) (workflow, error) {
+func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (workflow, error) {
 	w := workflow{connection: c.ID}
 	if !c.Enabled {
 		return w, host.Refuse("connection_disabled", "connection %s is disabled", c.ID)
@@ -111,10 +111,10 @@ func (ws *workflows) ofConnection(ctx context.Context, c store.Connection) (work
 	return w, err
 }
 
-// ofGiven is a run of a module that need not be installed, or of an installed one
+// fromGiven is a run of a module that need not be installed, or of an installed one
 // whose connection is made if there is none.
-func (ws *workflows) ofGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
-	w.making = true
+func (ws *workflows) fromGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
+	w.create = true
 	switch {
 	case len(g.Module) > 0:
 		w.loaded, err = ws.modules.LoadBytes(g.Module, g.Manifest)

@@ -98,9 +98,9 @@ func automatic(r store.Run) bool { return r.TriggerKind != "manual" }
 // eventPage is how many events of a run are read at once.
 const eventPage = 200
 
-// heed reads the timeline of an automatic run as far as it goes, for the
-// questions in it. Reading it again changes nothing.
-func (ms *marks) heed(ctx context.Context, run store.Run, o *open) error {
+// follow reads the new events of an automatic run and sets or clears the mark by the questions
+// in them. Reading an event again changes nothing.
+func (ms *marks) follow(ctx context.Context, run store.Run, o *openTick) error {
 	for {
 		events, err := ms.store.Events(ctx, run.ID, o.Read, eventPage)
 		if err != nil {

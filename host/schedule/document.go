@@ -18,8 +18,8 @@ type documents struct {
 	rand  func(n int64) int64
 }
 
-// load reads a schedule. *Error with schedule_not_found; errUnreadable when
-// nobody can say what it is.
+// load reads a schedule. The error is a *host.Refusal with schedule_not_found, or errUnreadable
+// for a document that is no schedule.
 func (ds *documents) load(ctx context.Context, id store.ConnectionID) (document, error) {
 	d, err := ds.store.Document(ctx, store.Schedules, string(id))
 	if errors.Is(err, store.ErrNotFound) {
@@ -34,9 +34,9 @@ func (ds *documents) load(ctx context.Context, id store.ConnectionID) (document,
 // attempts bounds how often a change is tried again because of another one.
 const attempts = 16
 
-// change makes a change of a schedule that was loaded, together with others,
-// until nothing comes between. edit returns what to write beside the schedule;
-// errUnchanged ends it without a write.
+// change loads a schedule, edits and writes it, and does so again when somebody else changed it
+// in between. edit returns what to write in the same commit; with errUnchanged nothing is
+// written.
 func (ds *documents) change(ctx context.Context, id store.ConnectionID, edit func(*document) ([]store.Write, error)) (document, error) {
 	return ds.edit(ctx, id, false, edit)
 }
@@ -59,7 +59,7 @@ func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create boo
 		switch {
 		case err == nil:
 			doc.stored++
-			ds.plans.plan(id, doc)
+			ds.plans.planDocument(id, doc)
 			return doc, nil
 		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return doc, fmt.Errorf("save schedule of %s: %w", id, err)
@@ -69,9 +69,8 @@ func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create boo
 
 var errUnchanged = errors.New("unchanged")
 
-// due sets the slot and draws its jitter. None is set when the expression has no
-// match any more.
-func (ds *documents) due(d *document, slot time.Time, err error) error {
+// setDue sets the slot and draws its jitter. The schedule is never due again when err is ErrNever.
+func (ds *documents) setDue(d *document, slot time.Time, err error) error {
 	d.Slot, d.DueAt = time.Time{}, time.Time{}
 	if errors.Is(err, ErrNever) {
 		return nil
@@ -87,7 +86,7 @@ func (ds *documents) due(d *document, slot time.Time, err error) error {
 	return nil
 }
 
-// advance leaves the current slot behind.
+// advance moves a schedule to the slot after the current one.
 func (ds *documents) advance(d *document, now time.Time) error {
 	if !d.Slot.IsZero() {
 		d.LastSlot = d.Slot
@@ -97,11 +96,11 @@ func (ds *documents) advance(d *document, now time.Time) error {
 		return err
 	}
 	slot, err := t.next(now, d.last(t))
-	return ds.due(d, slot, err)
+	return ds.setDue(d, slot, err)
 }
 
-// begin computes the due time of a schedule that begins now.
-func (ds *documents) begin(d *document, now time.Time) error {
+// restart computes the due time of a schedule that begins now.
+func (ds *documents) restart(d *document, now time.Time) error {
 	if !d.Definition.Enabled {
 		d.Slot, d.DueAt = time.Time{}, time.Time{}
 		return nil
@@ -115,7 +114,7 @@ func (ds *documents) begin(d *document, now time.Time) error {
 		last = d.LastSlot
 	}
 	slot, err := t.first(now, last)
-	if err = ds.due(d, slot, err); t.interval > 0 && slot.Equal(now) {
+	if err = ds.setDue(d, slot, err); t.interval > 0 && slot.Equal(now) {
 		d.DueAt = d.Slot // at once
 	}
 	return err

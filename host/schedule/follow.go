@@ -30,21 +30,21 @@ type follower struct {
 // follow waits for the run of an open tick, tries again what may be tried again,
 // and records the tick when its outcome is final. It returns
 // early, with the tick open, when the scheduler stops before the run ends.
-func (fl *follower) follow(id store.ConnectionID, o open) {
+func (fl *follower) follow(id store.ConnectionID, o openTick) {
 	for {
-		run, res, err := fl.ended(&o)
-		var next *open
+		run, res, err := fl.awaitEnd(&o)
+		var next *openTick
 		if err == nil {
-			next, err = fl.again(id, o, run, res)
+			next, err = fl.tryAgain(id, o, run, res)
 		}
 		switch {
 		case next != nil:
 			o = *next
 			continue
-		case errors.Is(err, errLater):
+		case errors.Is(err, errStopping):
 			return
 		case errors.Is(err, store.ErrNotFound):
-			err = fl.drop(id, o) // the connection was erased
+			err = fl.forget(id, o) // the connection was erased
 		case err == nil:
 			err = fl.finish(id, o, run, res)
 		}
@@ -58,8 +58,9 @@ func (fl *follower) follow(id store.ConnectionID, o open) {
 	}
 }
 
-// ended waits until a run is over. Meanwhile it heeds its questions.
-func (fl *follower) ended(o *open) (store.Run, result, error) {
+// awaitEnd waits until a run is over. Meanwhile it marks the connection when the run asks
+// something.
+func (fl *follower) awaitEnd(o *openTick) (store.Run, result, error) {
 	wake, stop := fl.store.Watch(o.RunID)
 	defer stop()
 	for {
@@ -67,7 +68,7 @@ func (fl *follower) ended(o *open) (store.Run, result, error) {
 		if err != nil {
 			return run, result{}, fmt.Errorf("read run %s: %w", o.RunID, err)
 		}
-		if err := fl.marks.heed(fl.ctx, run, o); err != nil {
+		if err := fl.marks.follow(fl.ctx, run, o); err != nil {
 			return run, result{}, err
 		}
 		if run.Status != "active" {
@@ -82,13 +83,13 @@ func (fl *follower) ended(o *open) (store.Run, result, error) {
 	}
 }
 
-// errLater: the tick stays open, for the next start of the host.
-var errLater = errors.New("the host is stopping")
+// errStopping: the host is stopping, and the tick stays open for its next start.
+var errStopping = errors.New("the host is stopping")
 
-// again waits before the next attempt and starts another attempt. nil
-// when there is to be none: then the last failure stands. errLater for a
-// run that ended only because this host does.
-func (fl *follower) again(id store.ConnectionID, o open, run store.Run, res result) (*open, error) {
+// tryAgain waits and then starts another attempt. It returns nil when there is to be none, so
+// that the last failure stands, and errStopping for a run that ended only because the host is
+// stopping.
+func (fl *follower) tryAgain(id store.ConnectionID, o openTick, run store.Run, res result) (*openTick, error) {
 	d, err := fl.documents.load(fl.ctx, id)
 	if errors.As(err, new(*host.Refusal)) || errors.Is(err, errUnreadable) {
 		return nil, nil
@@ -97,7 +98,7 @@ func (fl *follower) again(id store.ConnectionID, o open, run store.Run, res resu
 		return nil, err
 	}
 	if fl.stopped() && res.reason() == "controller_restarted" {
-		return nil, errLater
+		return nil, errStopping
 	}
 	if fl.stopped() || !fl.sleep(retryWait(o.Attempt)) {
 		return nil, nil
@@ -105,9 +106,9 @@ func (fl *follower) again(id store.ConnectionID, o open, run store.Run, res resu
 	return fl.retry(id, o, run)
 }
 
-// retry starts the next attempt as a run of its own. nil when it may not
-// start: then the last failure stands.
-func (fl *follower) retry(id store.ConnectionID, o open, failed store.Run) (*open, error) {
+// retry starts the next attempt as a run of its own. It returns nil when that may not start, so
+// that the last failure stands.
+func (fl *follower) retry(id store.ConnectionID, o openTick, failed store.Run) (*openTick, error) {
 	conn, err := fl.source.ScheduledConnection(fl.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -134,7 +135,7 @@ func (fl *follower) retry(id store.ConnectionID, o open, failed store.Run) (*ope
 	}
 }
 
-func (fl *follower) attempt(id store.ConnectionID, d document, o open, failed store.Run, mode string) (*open, error) {
+func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, failed store.Run, mode string) (*openTick, error) {
 	o.Attempt++
 	o.Read = 0
 	start := Start{Connection: id, Trigger: "retry", Attempt: o.Attempt, RetryOf: failed.ID, CatchUp: o.CatchUp, AutomationMode: mode}
@@ -164,7 +165,7 @@ func (fl *follower) attempt(id store.ConnectionID, d document, o open, failed st
 // disable notes that a grant refused a run; the next due time says so.
 func (fl *follower) disable(id store.ConnectionID, reason string) error {
 	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
-		d.Grant = &disabled{Reason: reason}
+		d.Grant = &grantFault{Reason: reason}
 		return nil, nil
 	})
 	return err
@@ -172,13 +173,13 @@ func (fl *follower) disable(id store.ConnectionID, reason string) error {
 
 // finish records a tick whose outcome is final, once. Its schedule may be
 // gone by then, or another one be in its place; the record stays.
-func (fl *follower) finish(id store.ConnectionID, o open, run store.Run, res result) error {
+func (fl *follower) finish(id store.ConnectionID, o openTick, run store.Run, res result) error {
 	t, err := tickOf(run, res)
 	if err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		err := fl.close(id, o, run, res, t)
+		err := fl.commit(id, o, run, res, t)
 		switch {
 		case err == nil:
 			fl.done(t)
@@ -191,10 +192,12 @@ func (fl *follower) finish(id store.ConnectionID, o open, run store.Run, res res
 	}
 }
 
-// errRecorded: an attempt to write the record that seemed to fail had not.
+// errRecorded: the record is there already; an earlier attempt to write it only seemed to fail.
 var errRecorded = errors.New("recorded already")
 
-func (fl *follower) close(id store.ConnectionID, o open, run store.Run, res result, t host.Tick) error {
+// commit writes the history record and, if the schedule still has this tick open, closes it in
+// the same commit.
+func (fl *follower) commit(id store.ConnectionID, o openTick, run store.Run, res result, t host.Tick) error {
 	d, err := fl.documents.load(fl.ctx, id)
 	here := err == nil && d.Open != nil && d.Open.RunID == o.RunID
 	if err != nil && !errors.As(err, new(*host.Refusal)) && !errors.Is(err, errUnreadable) {
@@ -214,7 +217,7 @@ func (fl *follower) close(id store.ConnectionID, o open, run store.Run, res resu
 		d.finished(run)
 		d.Streak = d.Streak.after(t, o.At)
 		if grantCode(res.reason()) {
-			d.Grant = &disabled{Reason: res.reason()}
+			d.Grant = &grantFault{Reason: res.reason()}
 		}
 		writes = append(writes, d.write(id))
 	}
@@ -223,13 +226,13 @@ func (fl *follower) close(id store.ConnectionID, o open, run store.Run, res resu
 	}
 	if here {
 		d.stored++
-		fl.plans.plan(id, d)
+		fl.plans.planDocument(id, d)
 	}
 	return nil
 }
 
-// drop forgets an open tick whose run nobody has any more.
-func (fl *follower) drop(id store.ConnectionID, o open) error {
+// forget closes an open tick whose run is not in the store any more.
+func (fl *follower) forget(id store.ConnectionID, o openTick) error {
 	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
 		if d.Open == nil || d.Open.RunID != o.RunID {
 			return nil, errUnchanged

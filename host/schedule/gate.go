@@ -49,7 +49,7 @@ func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, n
 		return verdict{}, fmt.Errorf("look at connection %s: %w", id, err)
 	}
 	v := verdict{conn: conn}
-	if spent(conn.Grant) {
+	if consumed(conn.Grant) {
 		return v.refuse(gateConsumed, "", "single_use grant already consumed"), nil
 	}
 	if reason := d.unusable(conn.Grant, now); reason != "" {
@@ -78,8 +78,8 @@ func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, n
 	return gs.backoff(v, d)
 }
 
-// backoff compares slots, not clocks: jitter and the time that a start takes
-// are no part of the wait.
+// backoff refuses a slot that lies within the back-off of a streak of failures. It compares
+// slots, so that neither jitter nor the time that a start takes counts.
 func (gs *gates) backoff(v verdict, d document) (verdict, error) {
 	state := d.Streak.state()
 	if state == "" {
@@ -106,13 +106,13 @@ func (v verdict) refuse(gate int, cause, message string) verdict {
 	return v
 }
 
-// spent: a single-use grant that a run consumed (gate 1).
-func spent(g *store.Grant) bool {
+// consumed reports whether a run has consumed a single-use grant.
+func consumed(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable is why the grant is disabled for scheduling: it is not usable
-// now, or was not when the schedule last began.
+// unusable is the code for which a schedule may not use its grant: the grant is not usable now,
+// or refused a run and was not approved anew since. It is "" for a usable one.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
 	if d.Grant == nil || fault == "" && d.Grant.Restarted {
@@ -129,12 +129,12 @@ func grantCode(code string) bool {
 	return false
 }
 
-// errWedged: the gates took longer than gates.limit.
+// errWedged: the gates did not answer within gates.limit.
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
-// judged asks the gates and waits no longer than gates.limit. What answers later is
-// not heard; what it panicked with is passed on.
-func (gs *gates) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
+// judgeWithin is judge, but gives up after gates.limit. A panic of judge is a panic of
+// judgeWithin.
+func (gs *gates) judgeWithin(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {
 		v        verdict
 		err      error

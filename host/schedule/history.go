@@ -16,8 +16,8 @@ import (
 // history keeps the records of ticks.
 type history struct{ store Store }
 
-// add counts a record.
-func add(t *host.Statistics, k host.Tick) {
+// countTick adds a record to the sums.
+func countTick(t *host.Statistics, k host.Tick) {
 	switch k.Status {
 	case "succeeded":
 		t.Succeeded++
@@ -40,17 +40,17 @@ func add(t *host.Statistics, k host.Tick) {
 // The statuses of a Tick beside those of a run.
 const skipped = "skipped"
 
-// keep is how many records of a connection are kept.
-const keep = 500
+// keptRecords is how many records of a connection are kept.
+const keptRecords = 500
 
-// A kept record is a document: connection/number, in hexadecimal. The newest has
+// A historyRecord is a document: connection/number, in hexadecimal. The newest has
 // the sums, so that they outlive old records and the schedule itself.
-type kept struct {
+type historyRecord struct {
 	Tick host.Tick       `json:"tick"`
 	Sums host.Statistics `json:"sums"` // without LastRun
 }
 
-func readKept(raw json.RawMessage) (k kept, err error) {
+func readRecord(raw json.RawMessage) (k historyRecord, err error) {
 	var old struct{ Tick, Sums json.RawMessage }
 	err = errors.Join(json.Unmarshal(raw, &k), json.Unmarshal(raw, &old), readOld(old.Tick, &k.Tick), readOld(old.Sums, &k.Sums))
 	return k, err
@@ -61,12 +61,12 @@ func tickPrefix(id store.ConnectionID) string { return string(id) + "/" }
 func tickID(id store.ConnectionID, n uint64) string { return fmt.Sprintf("%s/%016x", id, n) }
 
 // newest reads the newest record and its number; 0 when there is none.
-func (h *history) newest(ctx context.Context, id store.ConnectionID) (kept, uint64, error) {
+func (h *history) newest(ctx context.Context, id store.ConnectionID) (historyRecord, uint64, error) {
 	docs, err := h.store.Documents(ctx, store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: 1})
 	if err != nil || len(docs) == 0 {
-		return kept{}, 0, err
+		return historyRecord{}, 0, err
 	}
-	k, err := readKept(docs[0].Data)
+	k, err := readRecord(docs[0].Data)
 	if err != nil {
 		return k, 0, fmt.Errorf("read history of %s: %w", id, err)
 	}
@@ -74,8 +74,8 @@ func (h *history) newest(ctx context.Context, id store.ConnectionID) (kept, uint
 	return k, n, err
 }
 
-// record is the change that adds a record, and takes away the one that is too
-// old. It conflicts with any other, which change then makes good.
+// record returns the writes that add a record and delete the oldest one beyond keptRecords. They
+// conflict with those of another record; documents.change then tries again.
 func (h *history) record(ctx context.Context, id store.ConnectionID, t host.Tick) ([]store.Write, error) {
 	last, n, err := h.newest(ctx, id)
 	if err != nil {
@@ -83,14 +83,14 @@ func (h *history) record(ctx context.Context, id store.ConnectionID, t host.Tick
 	}
 	n++
 	sums := last.Sums
-	add(&sums, t)
-	data, err := json.Marshal(kept{t, sums})
+	countTick(&sums, t)
+	data, err := json.Marshal(historyRecord{t, sums})
 	if err != nil {
 		return nil, fmt.Errorf("encode history of %s: %w", id, err)
 	}
 	writes := []store.Write{{Kind: store.Ticks, ID: tickID(id, n), Data: data, If: store.Absent()}}
-	if n > keep {
-		writes = append(writes, store.Write{Kind: store.Ticks, ID: tickID(id, n-keep)})
+	if n > keptRecords {
+		writes = append(writes, store.Write{Kind: store.Ticks, ID: tickID(id, n-keptRecords)})
 	}
 	return writes, nil
 }
@@ -104,7 +104,7 @@ func (h *history) recorded(ctx context.Context, id store.ConnectionID, run store
 // History lists records newest first. before is a next of an earlier page, ""
 // for the newest; limit is 1 to 500. It outlives the schedule.
 func (h *history) History(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
-	limit = min(max(limit, 1), keep)
+	limit = min(max(limit, 1), keptRecords)
 	q := store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: limit + 1}
 	if before != "" {
 		n, err := strconv.ParseUint(before, 16, 64)
@@ -123,7 +123,7 @@ func (h *history) History(ctx context.Context, id store.ConnectionID, before str
 	}
 	page = make([]host.Tick, 0, len(docs))
 	for _, d := range docs {
-		k, err := readKept(d.Data)
+		k, err := readRecord(d.Data)
 		if err != nil {
 			return nil, "", fmt.Errorf("read history of %s: %w", id, err)
 		}
@@ -132,7 +132,7 @@ func (h *history) History(ctx context.Context, id store.ConnectionID, before str
 	return page, next, nil
 }
 
-// Statistics sums up all records that ever were.
+// Statistics are the sums of all records, including those that are deleted by now.
 func (h *history) Statistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	k, n, err := h.newest(ctx, id)
 	if err != nil {

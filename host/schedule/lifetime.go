@@ -44,7 +44,7 @@ func (lt *lifetime) stopped() bool {
 	}
 }
 
-func (lt *lifetime) began() time.Time {
+func (lt *lifetime) startedAt() time.Time {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	return lt.started

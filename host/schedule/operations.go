@@ -25,8 +25,8 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.Sched
 	if reason := conn.Policy.Refuses(); reason != "" && def.Enabled {
 		return out, false, ineligible(reason, "Its connector is to be run by hand only; it cannot be scheduled.")
 	}
-	if def.Enabled && once(conn.Grant) {
-		return out, false, errOnce
+	if def.Enabled && singleUse(conn.Grant) {
+		return out, false, errSingleUse
 	}
 	d, err := s.replace(ctx, id, def, revision)
 	if err != nil {
@@ -36,11 +36,11 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.Sched
 	return out, d.Revision == 1, err
 }
 
-// once is a grant for a single run: nothing that a clock should use up. A
+// singleUse reports whether a grant is for a single run, which no schedule should use up. A
 // schedule that was there before the grant goes on as its gates say.
-func once(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
+func singleUse(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
 
-var errOnce = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
+var errSingleUse = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
 
 func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host.ScheduleTerms, revision *uint64) (document, error) {
 	return s.documents.edit(ctx, id, true, func(d *document) ([]store.Write, error) {
@@ -53,11 +53,11 @@ func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host
 		d.Definition = def
 		d.restart()
 		d.Revision++
-		return nil, s.documents.begin(d, s.now())
+		return nil, s.documents.restart(d, s.now())
 	})
 }
 
-// restart is what replacing and resuming do to a schedule besides.
+// restart clears what kept a schedule from running, when it is replaced or resumed.
 func (d *document) restart() {
 	d.Silent, d.Poisoned = "", false
 	if d.Grant != nil {
@@ -100,7 +100,7 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out host.
 		}
 		d.Definition.Enabled = false
 		d.Revision++
-		return nil, s.documents.begin(d, s.now())
+		return nil, s.documents.restart(d, s.now())
 	})
 	if err != nil {
 		return out, false, err
@@ -112,8 +112,8 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out host.
 // Resume lets it run again, from now on, and ends a back-off.
 // changed is false when there was nothing to resume. schedule_ineligible.
 func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out host.Schedule, changed bool, err error) {
-	if conn, err := s.source.ScheduledConnection(ctx, id); err == nil && once(conn.Grant) {
-		return out, false, errOnce
+	if conn, err := s.source.ScheduledConnection(ctx, id); err == nil && singleUse(conn.Grant) {
+		return out, false, errSingleUse
 	}
 	d, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 		changed = !d.Definition.Enabled || d.Poisoned || d.Streak.state() != "" || d.Grant != nil && !d.Grant.Restarted
@@ -133,7 +133,7 @@ func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out host
 		if err := s.documents.observe(ctx, id, d); err != nil {
 			return nil, err
 		}
-		return nil, s.documents.begin(d, s.now())
+		return nil, s.documents.restart(d, s.now())
 	})
 	if err != nil {
 		return out, false, err

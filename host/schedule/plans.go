@@ -24,17 +24,17 @@ type planned struct {
 	firing bool      // its gates are under way
 }
 
-// plan tells the loop when a schedule is due.
-func (ps *plans) plan(id store.ConnectionID, d document) {
+// planDocument tells the loop when a schedule is due.
+func (ps *plans) planDocument(id store.ConnectionID, d document) {
 	due := d.DueAt
 	if !d.Definition.Enabled || d.Poisoned {
 		due = time.Time{}
 	}
-	ps.at(id, due)
+	ps.planAt(id, due)
 	ps.changed(id)
 }
 
-func (ps *plans) at(id store.ConnectionID, due time.Time) {
+func (ps *plans) planAt(id store.ConnectionID, due time.Time) {
 	ps.mu.Lock()
 	p := ps.planned[id]
 	if p == nil {
@@ -80,7 +80,7 @@ func (ps *plans) take(now time.Time, longest time.Duration) (due []store.Connect
 	return due, wait
 }
 
-// fired says that the gates of a schedule are done: it may be due again.
+// fired marks that a schedule was dispatched: it may be due again.
 func (ps *plans) fired(id store.ConnectionID) {
 	ps.mu.Lock()
 	if p := ps.planned[id]; p != nil {

@@ -94,9 +94,9 @@ func tickOf(run store.Run, r result) (host.Tick, error) {
 	t := host.Tick{
 		Attempt: run.Attempt, Status: r.Status, Outcome: r.Outcome, ConnectorID: string(run.ConnectorID), ConnectionID: string(run.ConnectionID),
 		Source: sourceOf(run.ConnectorID), RunID: string(run.ID), TraceID: string(run.TraceID), StartedAt: run.StartedAt,
-		RecordsEmitted: r.RecordsEmitted, CheckpointSummary: bounded(present(r.CheckpointSummary)), KnownGaps: bounded(present(parts.KnownGaps)),
-		ConnectorError: bounded(present(parts.ConnectorError)), FailureReason: r.failureReason(), TerminalReason: r.reason(),
-		State: bounded(present(r.State)), TriggerKind: run.TriggerKind, CatchUp: run.Request.CatchUp,
+		RecordsEmitted: r.RecordsEmitted, CheckpointSummary: bounded(orNil(r.CheckpointSummary)), KnownGaps: bounded(orNil(parts.KnownGaps)),
+		ConnectorError: bounded(orNil(parts.ConnectorError)), FailureReason: r.failureReason(), TerminalReason: r.reason(),
+		State: bounded(orNil(r.State)), TriggerKind: run.TriggerKind, CatchUp: run.Request.CatchUp,
 	}
 	if n, ok := strictjson.Int64(r.ReportedRecordsEmitted); ok {
 		t.ReportedRecordsEmitted = &n
@@ -129,15 +129,15 @@ func bounded(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"digest":"sha256:%x","bytes":%d}`, sha256.Sum256(raw), len(raw)))
 }
 
-func present(raw json.RawMessage) json.RawMessage {
+func orNil(raw json.RawMessage) json.RawMessage {
 	if strings.TrimSpace(string(raw)) == "null" {
 		return nil
 	}
 	return raw
 }
 
-// since is t in the form that is stored, nil for none.
-func since(t time.Time) *time.Time {
+// timeOrNil is t in the form that is stored, nil for none.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -17,8 +17,8 @@ func retryWait(attempt int) time.Duration {
 	return min(first<<(max(attempt, 1)-1), longest)
 }
 
-// retryable says whether another attempt may help; the first case that matches wins
-// (docs/spec/runs.md, "Retries").
+// retryable reports whether another attempt may help. The first case that matches wins; their
+// numbers are the rows of docs/spec/runs.md, "Retries".
 func (r result) retryable() bool {
 	switch {
 	case r.Status != abi.Failed: // 1
@@ -29,9 +29,9 @@ func (r result) retryable() bool {
 		return false
 	case r.refusedBySink(), r.clientError(): // 4
 		return false
-	case slices.Contains(hopeless, r.reason()): // 5
+	case slices.Contains(neverRetried, r.reason()): // 5
 		return false
-	case r.reason() == "launch_failed" && !slices.Contains(passing, r.subtype()): // 5
+	case r.reason() == "launch_failed" && !slices.Contains(retriedLaunches, r.subtype()): // 5
 		return false
 	case slices.ContainsFunc(r.KnownGaps, gap.wantsRetry): // 6
 		return true
@@ -41,15 +41,15 @@ func (r result) retryable() bool {
 	return true // 8
 }
 
-// hopeless are reasons that another attempt ends with too (row 5).
-var hopeless = []string{
+// neverRetried are reasons that another attempt ends with too (row 5).
+var neverRetried = []string{
 	"connector_protocol_violation", "authentication_error", "permission_error",
 	"grant_consumed", "grant_expired", "grant_invalid", "grant_revoked",
 	"connector_invalid", "run_timed_out", "assistance_timed_out", "memory_limit_exceeded", "worker_protocol_error",
 }
 
-// passing are failure codes of a launch that another may not meet (row 5).
-var passing = []string{"host_resources", "prepare_timeout", "surface_start_failed"}
+// retriedLaunches are failure codes of a launch that another may not meet (row 5).
+var retriedLaunches = []string{"host_resources", "prepare_timeout", "surface_start_failed"}
 
 func (r result) subtype() string {
 	if r.Failure == nil {
@@ -89,8 +89,8 @@ func words(s string) []string {
 	})
 }
 
-// sinkRetries are the reasons of a sink that was throttled or failed; any other
-// code of it is a refusal.
+// sinkRetries are the reasons of a store that was throttled or failed; any other reason of it is
+// a refusal.
 var sinkRetries = []string{
 	"rate_limit_error", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid", "ingest_envelope_contract_violation",
 	"runtime_error", "controller_restarted",

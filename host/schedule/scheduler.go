@@ -27,8 +27,8 @@ import (
 // Times of the loop.
 const (
 	lookEvery    = 30 * time.Second // at least, for jumps of the clock
-	jump         = 60 * time.Second // of the clock: all schedules are looked at again
-	late         = 60 * time.Second // a due time that passed longer ago was missed
+	clockJump    = 60 * time.Second // of the clock: all schedules are looked at again
+	missedAfter  = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
 	defaultGates = 30 * time.Minute // that the gates of a due time may take
 )
@@ -124,8 +124,8 @@ func (s *Scheduler) Stop(ctx context.Context) {
 	}
 }
 
-// takeOver plans all schedules. A due time of a clock that was wrong is
-// computed again, a tick that is open followed on.
+// takeOver plans all schedules at a start: it reviews their due times and follows the ticks that
+// are open.
 func (s *Scheduler) takeOver(ctx context.Context) error {
 	return s.documents.each(ctx, func(d store.Document) error {
 		id := store.ConnectionID(d.ID)
@@ -145,7 +145,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 				return err
 			}
 		}
-		s.plans.plan(id, doc)
+		s.plans.planDocument(id, doc)
 		if doc.Open != nil {
 			s.work.Go(func() { s.guarded(id, func() { s.follower.follow(id, *doc.Open) }) })
 		}
@@ -154,8 +154,8 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 	})
 }
 
-// guarded keeps what a schedule panics with away from all others: it is disabled
-// and says so.
+// guarded runs f and keeps a panic of one schedule from stopping the others: the schedule is
+// disabled, and its history says so.
 func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -165,16 +165,17 @@ func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	f()
 }
 
+// poison disables a schedule whose evaluation failed.
 func (s *Scheduler) poison(id store.ConnectionID, with any) {
 	defer func() {
 		if p := recover(); p != nil { // then it is not due again before the next start
 			s.log.Error("schedule is not run", "connection", id, "panic", p)
-			s.plans.at(id, time.Time{})
+			s.plans.planAt(id, time.Time{})
 		}
 	}()
 	s.log.Error("schedule disabled itself", "connection", id, "panic", with)
 	now := s.now().UTC()
-	said := s.gates.failed(id, "schedule_poisoned", now)
+	said := s.gates.failedTick(id, "schedule_poisoned", now)
 	_, err := s.documents.change(s.ctx, id, func(d *document) ([]store.Write, error) {
 		d.Definition.Enabled, d.Poisoned, d.LastError = false, true, "schedule_poisoned"
 		d.Slot, d.DueAt = time.Time{}, time.Time{}
@@ -182,7 +183,7 @@ func (s *Scheduler) poison(id store.ConnectionID, with any) {
 	})
 	if err != nil && !errors.As(err, new(*host.Refusal)) {
 		s.log.Error("schedule is not run", "connection", id, "error", err)
-		s.plans.at(id, time.Time{})
+		s.plans.planAt(id, time.Time{})
 		return
 	}
 	s.done(said)
@@ -194,7 +195,7 @@ func (s *Scheduler) loop() {
 	wall, began := s.now().Round(0), time.Now()
 	for {
 		now, passed := s.now().Round(0), time.Since(began)
-		if d := now.Sub(wall) - passed; d > jump || d < -jump {
+		if d := now.Sub(wall) - passed; d > clockJump || d < -clockJump {
 			s.log.Warn("the clock jumped; all schedules are looked at again", "by", d)
 			s.reviewAll()
 		}
@@ -222,12 +223,12 @@ func (s *Scheduler) fireDue(now time.Time) time.Duration {
 
 // fire dispatches one due schedule, and follows its run.
 func (s *Scheduler) fire(id store.ConnectionID) {
-	var o *open
+	var o *openTick
 	s.guarded(id, func() {
 		var err error
 		if o, err = s.dispatcher.dispatch(id); err != nil && s.ctx.Err() == nil {
 			s.log.Error("due run is put off", "connection", id, "error", err)
-			s.plans.at(id, s.now().Add(againAfter))
+			s.plans.planAt(id, s.now().Add(againAfter))
 		}
 	})
 	s.plans.fired(id)
@@ -242,8 +243,8 @@ func (s *Scheduler) reviewAll() {
 	}
 }
 
-// review computes a due time again that the clock, as it is now, would not have
-// set: it was set by one that was ahead. What is due already stays so.
+// review computes a due time again that was set by a clock that was ahead of the present one.
+// A schedule that is due already stays so.
 func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 	s.guarded(id, func() {
 		_, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
@@ -259,7 +260,7 @@ func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 			if err == nil && !d.Slot.IsZero() && !slot.Before(d.Slot) {
 				return nil, errUnchanged
 			}
-			return nil, s.documents.due(d, slot, err)
+			return nil, s.documents.setDue(d, slot, err)
 		})
 		if err != nil && !errors.As(err, new(*host.Refusal)) && s.ctx.Err() == nil {
 			s.log.Error("schedule was not looked at", "connection", id, "error", err)

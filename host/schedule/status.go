@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// project is what an owner sees of a schedule, with what the gates would say now.
+// project is a schedule as its owner sees it, with the gate that would refuse it now.
 func (s *Scheduler) project(ctx context.Context, id store.ConnectionID, d document) (host.Schedule, error) {
 	if err := s.documents.observe(ctx, id, &d); err != nil {
 		return host.Schedule{}, err
 	}
 	out := host.Schedule{
 		ConnectionID: string(id), Revision: d.Revision, ScheduleTerms: d.Definition, EffectiveMode: Automatic, LastErrorCode: d.LastError,
-		LastStartedAt: since(d.LastStarted), LastFinishedAt: since(d.LastFinished), LastSuccessfulAt: since(d.LastSuccessful),
-		NextDueAt: since(d.DueAt), TicksSkippedOverlap: d.Overlaps,
+		LastStartedAt: timeOrNil(d.LastStarted), LastFinishedAt: timeOrNil(d.LastFinished), LastSuccessfulAt: timeOrNil(d.LastSuccessful),
+		NextDueAt: timeOrNil(d.DueAt), TicksSkippedOverlap: d.Overlaps,
 	}
 	conn, err := s.source.ScheduledConnection(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -100,13 +100,13 @@ func (d document) backoff(t timetable) (*host.Backoff, error) {
 	b := &host.Backoff{Applied: state == Blocked || d.Slot.Before(until), ConsecutiveFailures: d.Streak.Count,
 		ReasonClass: d.Streak.Class, RecommendedHealthState: state}
 	if state != Blocked {
-		b.NextRunAt = since(until)
+		b.NextRunAt = timeOrNil(until)
 	}
 	return b, nil
 }
 
-// failed is the record of a tick that the scheduler itself failed.
-func (gs *gates) failed(id store.ConnectionID, code string, now time.Time) host.Tick {
+// failedTick is the record of a tick that the scheduler itself failed.
+func (gs *gates) failedTick(id store.ConnectionID, code string, now time.Time) host.Tick {
 	message := map[string]string{
 		"scheduler_dispatch_wedged": "the checks before the run took longer than " + gs.limit.String(),
 		"schedule_poisoned":         "evaluating this schedule failed; it is paused until the owner resumes it",

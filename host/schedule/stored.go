@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A document is a schedule as it is stored, by connection id: what the owner
-// said, and everything that has to outlive the host.
+// A document is a schedule as it is stored, by connection id: the owner's terms, and all state
+// that has to outlive the host.
 type document struct {
 	Definition host.ScheduleTerms `json:"definition"`
 	// Revision counts what owners changed. The store's own counts ticks too.
@@ -36,18 +36,18 @@ type document struct {
 	Overlaps       int64       `json:"overlaps,omitempty"`
 
 	// Open is the tick whose run is not over, or waits to be tried again.
-	Open   *open  `json:"open,omitempty"`
-	Streak streak `json:"streak,omitzero"`
+	Open   *openTick `json:"open,omitempty"`
+	Streak streak    `json:"streak,omitzero"`
 	// Silent is why the last due time was skipped; it is not said again.
-	Silent   string    `json:"silent,omitempty"`
-	Grant    *disabled `json:"grant,omitempty"`
-	Poisoned bool      `json:"poisoned,omitempty"` // evaluating it failed; paused until its owner resumes it
+	Silent   string      `json:"silent,omitempty"`
+	Grant    *grantFault `json:"grant,omitempty"`
+	Poisoned bool        `json:"poisoned,omitempty"` // evaluating it failed; paused until its owner resumes it
 
 	stored uint64 // the store's revision, 0 when it is not there
 }
 
-// An open tick.
-type open struct {
+// An openTick is a tick whose run is not over.
+type openTick struct {
 	RunID   store.RunID `json:"run_id"` // of the attempt that started last
 	Attempt int         `json:"attempt"`
 	At      time.Time   `json:"at"` // what the back-off counts from: its slot, or when it was made up for
@@ -55,15 +55,15 @@ type open struct {
 	Read    uint64      `json:"-"` // sequence of the run's next unread event
 }
 
-// disabled says that a grant ended a run or refused one.
-type disabled struct {
+// grantFault says that a grant ended a run or refused one.
+type grantFault struct {
 	Reason    string `json:"reason"`
 	Said      bool   `json:"said,omitempty"`      // the skip record is written
 	Restarted bool   `json:"restarted,omitempty"` // the owner or a host start asks to look again
 }
 
-// errUnreadable: a stored schedule is no schedule. It is shown, replaced and
-// deleted like any other, and never due.
+// errUnreadable: the stored document is no schedule. It can be shown, replaced and deleted like
+// any other, and is never due.
 var errUnreadable = errors.New("the stored schedule cannot be read")
 
 func decode(d store.Document) (document, error) {
@@ -121,7 +121,8 @@ func (d document) write(id store.ConnectionID) store.Write {
 	return store.Write{Kind: store.Schedules, ID: string(id), Data: data, If: &at}
 }
 
-// last is what the next slot follows: an interval counts from the last start too.
+// last is the instant that the next slot follows: the last slot or, for an interval, the last
+// start if that was later.
 func (d *document) last(t timetable) time.Time {
 	if t.interval > 0 && d.LastStarted.After(d.LastSlot) {
 		return d.LastStarted
@@ -129,7 +130,7 @@ func (d *document) last(t timetable) time.Time {
 	return d.LastSlot
 }
 
-// finished takes up how a run of the connection went.
+// finished notes how a run of the connection ended.
 func (d *document) finished(r store.Run) {
 	at := *r.FinishedAt
 	if at.Before(d.LastFinished) {
