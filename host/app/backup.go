@@ -18,14 +18,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// archiver makes backups of the data directory, one at a time.
-type archiver struct {
+// backups implements host.Backups. It makes one backup of the data directory at a time.
+type backups struct {
 	*directory
 	backing sync.Mutex // held while a backup is made
 }
-
-// backups implements host.Backups.
-type backups struct{ archiver *archiver }
 
 var _ host.Backups = (*backups)(nil)
 
@@ -38,84 +35,81 @@ var (
 	ErrBackupBusy = errors.New("another backup is being made; wait until it is done")
 )
 
-// BackupOptions say where a backup goes and who can open it.
-type BackupOptions struct {
-	To          []string // recipients beside those of DATA/backup.recipients
-	NewIdentity string   // a file to make for a fresh identity, whose recipient is kept in DATA/backup.recipients
-	Plain       bool     // for everybody to read
-	Out         string   // "" is a name in DATA/backups
-	NoDrill     bool     // leave it unverified
-}
-
-// BackupResult is a backup that was made.
-type BackupResult struct {
-	backup.Entry
-	Streams   int    `json:"streams"`
-	Modules   int    `json:"modules"`
-	Secrets   int    `json:"secrets"`
-	Recipient string `json:"recipient,omitempty"` // of NewIdentity
-}
-
-// Backup writes store, modules and sealed secrets into one file, enough to go on elsewhere. The
-// key of the secrets is not in it. Unless NoDrill is set, the backup is restored once, to prove
-// it. The store may be in use: the backup is everything as of one commit.
-func (ar *archiver) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
-	if ar.DataDir == "" {
-		return BackupResult{}, ErrNoBackup
-	}
-	if !ar.backing.TryLock() {
-		return BackupResult{}, ErrBackupBusy
-	}
-	defer ar.backing.Unlock()
-	if ar.ID == "" { // of a host that was opened for the store alone
-		if err := ar.identify(); err != nil {
-			return BackupResult{}, err
+// Backup implements host.Backups.
+func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
+	for path, name := range map[string]string{q.Out: "out", q.NewIdentity: "newIdentity"} {
+		if path != "" && !filepath.IsAbs(path) {
+			return host.Backup{}, invalid(name, "absolute path", "want an absolute path")
 		}
 	}
-	dir := backup.Dir(ar.DataDir)
+	b, err := bs.makeBackup(ctx, q)
+	switch {
+	case errors.Is(err, ErrBackupBusy):
+		return host.Backup{}, host.Refuse("conflict", "%v", err)
+	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
+		return host.Backup{}, host.Refuse("validation_error", "%v", err)
+	case err != nil:
+		return host.Backup{}, asRefusal(err)
+	}
+	return b, nil
+}
+
+// makeBackup writes store, modules and sealed secrets into one file, enough to go on elsewhere. The
+// key of the secrets is not in it. Unless NoDrill is set, the backup is restored once, to prove
+// it. The store may be in use: the backup is everything as of one commit.
+func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
+	if bs.DataDir == "" {
+		return host.Backup{}, ErrNoBackup
+	}
+	if !bs.backing.TryLock() {
+		return host.Backup{}, ErrBackupBusy
+	}
+	defer bs.backing.Unlock()
+	if bs.ID == "" { // of a host that was opened for the store alone
+		if err := bs.identify(); err != nil {
+			return host.Backup{}, err
+		}
+	}
+	dir := backup.Dir(bs.DataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return BackupResult{}, fmt.Errorf("make place for backups: %w", err)
+		return host.Backup{}, fmt.Errorf("make place for backups: %w", err)
 	}
 	if err := backup.Sweep(dir); err != nil {
-		return BackupResult{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
+		return host.Backup{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
 	}
-	to, fresh, err := ar.recipients(o)
+	to, fresh, err := bs.recipients(q)
 	if err != nil {
-		return BackupResult{}, err
+		return host.Backup{}, err
 	}
 	now := time.Now()
-	path, err := o.path(dir, now)
-	if err != nil {
-		return BackupResult{}, err
-	}
-	r, err := ar.writeBackup(ctx, path, to, o.NoDrill, now)
+	path := backupPath(q, dir, now)
+	r, err := bs.writeBackup(ctx, path, to, q.NoDrill, now)
 	r.Recipient = fresh
 	if err != nil {
 		return r, err
 	}
-	if err := backup.Note(ar.DataDir, r.Entry); err != nil {
+	entry := backup.Entry{
+		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,
+	}
+	if err := backup.Note(bs.DataDir, entry); err != nil {
 		return r, err
 	}
-	return r, ar.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
+	return r, bs.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
 }
 
-func (o BackupOptions) path(dir string, now time.Time) (string, error) {
-	if o.Out != "" {
-		abs, err := filepath.Abs(o.Out)
-		if err != nil {
-			return "", fmt.Errorf("--out: %w", err)
-		}
-		return abs, nil
+func backupPath(q host.NewBackup, dir string, now time.Time) string {
+	if q.Out != "" {
+		return q.Out
 	}
 	ext := ".age"
-	if o.Plain {
+	if q.Plain {
 		ext = ".tar"
 	}
-	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext), nil
+	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext)
 }
 
-func (ar *archiver) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r BackupResult, err error) {
-	plan, done, err := ar.pinAll(ctx, now)
+func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r host.Backup, err error) {
+	plan, done, err := bs.pinAll(ctx, now)
 	if err != nil {
 		return r, err
 	}
@@ -123,32 +117,30 @@ func (ar *archiver) writeBackup(ctx context.Context, path string, to backup.Reci
 	if free, known := freeSpace(filepath.Dir(path)); known && free < uint64(plan.Size()) {
 		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path, plan.Size()/abi.MiB)
 	}
-	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(ar.DataDir, 0) }}
+	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(bs.DataDir, 0) }}
 	if !noDrill {
-		order.Drill = func(ctx context.Context, archive io.Reader) error { return ar.drill(ctx, archive, plan.Digest()) }
+		order.Drill = func(ctx context.Context, archive io.Reader) error { return bs.drill(ctx, archive, plan.Digest()) }
 	}
 	w, err := backup.Create(ctx, plan, order)
 	if err != nil {
 		return r, err
 	}
 	s := plan.Manifest.Summary()
-	r = BackupResult{Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets}
-	r.Entry = backup.Entry{
-		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256,
-		Encrypted: len(to) > 0, Verified: !noDrill, Records: s.Records,
-	}
-	return r, nil
+	return host.Backup{
+		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256, Encrypted: len(to) > 0, Verified: !noDrill, Records: s.Records,
+		Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets,
+	}, nil
 }
 
 // pinAll pins what is backed up until done is called.
-func (ar *archiver) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
-	image, secrets, err := ar.pin(ctx)
+func (bs *backups) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
+	image, secrets, err := bs.pin(ctx)
 	if err != nil {
 		return nil, nil, notBackedUp(err)
 	}
 	p, err = backup.Prepare(ctx, backup.Source{
-		Image: image, Secrets: secrets, Modules: filepath.Join(ar.DataDir, "modules"),
-		Version: ThisVersion().Version, Installation: ar.ID, Now: now,
+		Image: image, Secrets: secrets, Modules: filepath.Join(bs.DataDir, "modules"),
+		Version: ThisVersion().Version, Installation: bs.ID, Now: now,
 	})
 	if err != nil {
 		image.Close()
@@ -159,12 +151,12 @@ func (ar *archiver) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, 
 
 // pin takes store and secrets as of one instant: no secret changes while the
 // store is pinned. A module is kept before the store names it, and stays.
-func (ar *archiver) pin(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
-	s, ok := ar.Store.(store.Imager)
+func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
+	s, ok := bs.Store.(store.Imager)
 	if !ok {
 		return nil, nil, ErrNoBackup
 	}
-	v, err := vault.Open(ar.DataDir)
+	v, err := vault.Open(bs.DataDir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,8 +187,8 @@ func notBackedUp(err error) error {
 }
 
 // drill restores an archive, which must be the one of the digest, and throws it away.
-func (ar *archiver) drill(ctx context.Context, archive io.Reader, digest string) error {
-	dir, err := os.MkdirTemp(backup.Dir(ar.DataDir), ".tmp-drill-")
+func (bs *backups) drill(ctx context.Context, archive io.Reader, digest string) error {
+	dir, err := os.MkdirTemp(backup.Dir(bs.DataDir), ".tmp-drill-")
 	if err != nil {
 		return err
 	}
@@ -205,26 +197,4 @@ func (ar *archiver) drill(ctx context.Context, archive io.Reader, digest string)
 		err = fmt.Errorf("%w: another backup was read than was written", backup.ErrRefused)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
-}
-
-// Backup implements host.Backups.
-func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
-	for path, name := range map[string]string{q.Out: "out", q.NewIdentity: "newIdentity"} {
-		if path != "" && !filepath.IsAbs(path) {
-			return host.Backup{}, invalid(name, "absolute path", "want an absolute path")
-		}
-	}
-	r, err := bs.archiver.Backup(ctx, BackupOptions{To: q.To, NewIdentity: q.NewIdentity, Plain: q.Plain, Out: q.Out, NoDrill: q.NoDrill})
-	switch {
-	case errors.Is(err, ErrBackupBusy):
-		return host.Backup{}, host.Refuse("conflict", "%v", err)
-	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
-		return host.Backup{}, host.Refuse("validation_error", "%v", err)
-	case err != nil:
-		return host.Backup{}, asRefusal(err)
-	}
-	return host.Backup{
-		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,
-		Streams: r.Streams, Modules: r.Modules, Secrets: r.Secrets, Recipient: r.Recipient,
-	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -98,7 +99,7 @@ func TestBackupUnderWrites(t *testing.T) {
 		}
 		before := w.done.Load()
 		file := filepath.Join(dir, fmt.Sprint(i, ".tar"))
-		made, err := h.Backup(t.Context(), app.BackupOptions{Plain: true, Out: file})
+		made, err := h.Backup(t.Context(), host.NewBackup{Plain: true, Out: file})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,7 @@ func (cs *connectionStore) findOrMake(ctx context.Context, q RunRequest) (store.
 		return c, err
 	}
 	c.Revision = 1
-	return c, cs.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(c.ID), Outcome: audit.Done}),
-		func() error { return cs.Store.PutConnection(ctx, c) })
+	return c, cs.put(ctx, c)
 }
 
 // isNew reports whether a connection is not stored yet.
@@ -123,6 +122,11 @@ func (cs *connectionStore) create(ctx context.Context, c store.Connection) error
 	if kept != "" && kept != c.ConnectorID {
 		return host.Refuse("conflict", "what another connector collected is kept under this id; choose another id")
 	}
+	return cs.put(ctx, c)
+}
+
+// put stores a new connection and writes that to the audit log.
+func (cs *connectionStore) put(ctx context.Context, c store.Connection) error {
 	return cs.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(c.ID), Outcome: audit.Done}),
 		func() error { return cs.Store.PutConnection(ctx, c) })
 }

@@ -3,8 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -96,9 +94,8 @@ func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Si
 	if err != nil {
 		return nil, nil, err
 	}
-	if sum := sha256.Sum256(wasm); q.ExpectedDigest != "" && q.ExpectedDigest != "sha256:"+hex.EncodeToString(sum[:]) {
-		return nil, nil, host.Refuse("pack_integrity_failure", "the module is not the one that was expected: its digest is another").
-			With("digest", "sha256:"+hex.EncodeToString(sum[:]))
+	if d := string(digestOf(wasm)); q.ExpectedDigest != "" && q.ExpectedDigest != d {
+		return nil, nil, host.Refuse("pack_integrity_failure", "the module is not the one that was expected: its digest is another").With("digest", d)
 	}
 	l, err := cs.modules.LoadBytes(wasm, q.Manifest)
 	if err != nil {
@@ -137,12 +134,6 @@ func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
 		return nil, notFound("module")
 	}
 	return cs.modules.openModule(store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
-}
-
-// isDigest: it names a file of the modules and nothing else.
-func isDigest(text string) bool {
-	sum, ok := strings.CutPrefix(text, "sha256:")
-	return ok && len(sum) == 2*sha256.Size && !strings.ContainsFunc(sum, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
 
 // sameJSON compares but for white space, and for how the store escapes.

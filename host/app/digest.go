@@ -20,7 +20,7 @@ import (
 // is set aside and refused.
 func (ms *modules) openModule(c store.Connector) ([]byte, error) {
 	path := ms.modulePath(c.Digest)
-	if sum, ok := strings.CutPrefix(string(c.Digest), "sha256:"); !ok || len(sum) != 2*sha256.Size || filepath.Base(sum) != sum {
+	if !isDigest(string(c.Digest)) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
 	}
 	wasm, err := readModule(path, ms.Options.Module)
@@ -30,8 +30,7 @@ func (ms *modules) openModule(c store.Connector) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(wasm)
-	found := store.Digest("sha256:" + hex.EncodeToString(sum[:]))
+	found := digestOf(wasm)
 	if found == c.Digest {
 		return wasm, nil
 	}
@@ -54,4 +53,16 @@ func (ms *modules) quarantine(path string) (string, error) {
 	name := strings.TrimSuffix(filepath.Base(path), ".wasm") + "-" + time.Now().UTC().Format("20060102T150405.000000000") + ".wasm"
 	where := filepath.Join(dir, name)
 	return where, os.Rename(path, where)
+}
+
+// digestOf is the digest under which a module is known.
+func digestOf(wasm []byte) store.Digest {
+	sum := sha256.Sum256(wasm)
+	return store.Digest("sha256:" + hex.EncodeToString(sum[:]))
+}
+
+// isDigest: it names a file of the modules and nothing else.
+func isDigest(text string) bool {
+	sum, ok := strings.CutPrefix(text, "sha256:")
+	return ok && len(sum) == 2*sha256.Size && !strings.ContainsFunc(sum, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
 }
