@@ -14,8 +14,9 @@ import (
 // ErrUnsafe: others can reach the log, or it is not what belongs there.
 var ErrUnsafe = errors.New("the audit log is not safe")
 
-// A directory is an open one. Invariant: it was ours alone when it was opened,
-// and no link led to it.
+// A directory is an open directory of the log.
+//
+// Invariant: it was accessible to nobody else when it was opened, and no link led to it.
 type directory struct {
 	root *os.Root
 	path string // for errors
@@ -75,7 +76,7 @@ func openDirectory(data string, names ...string) (*directory, error) {
 	return &directory{root, path}, nil
 }
 
-// locked does something while no other goroutine or process changes the log.
+// locked calls do while no other goroutine or process changes the log.
 func (d *directory) locked(do func() error) error {
 	f, err := d.root.Open(".")
 	if err != nil {

@@ -162,7 +162,7 @@ func Sweep(dir string) error {
 	return err
 }
 
-// guarded looks at the context and the free space every so many bytes.
+// guarded is a writer that checks the context and the free space every so many bytes.
 type guarded struct {
 	ctx  context.Context
 	w    io.Writer

@@ -47,7 +47,7 @@ func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Man
 	return m, digest, hostile(err)
 }
 
-// hostile: a store that is damaged in an archive that is whole was made so.
+// hostile marks an error of a store in an intact archive: whoever made the archive damaged it.
 func hostile(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) && !errors.Is(err, ErrRefused) {
