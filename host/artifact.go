@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Artifacts are the files that runs left (run-api.md A84). What there is of them
-// says a run's log.
+// Artifacts are the files that runs left. What there is of them says a run's log.
 type Artifacts interface {
 	// OpenArtifact opens the file of an artifact of a type that the host makes itself:
 	// store.ErrNotFound when there is none, or none any more. The caller closes it.

@@ -7,19 +7,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Views are the owner's windows on the browsers of runs (run-api.md section 10.9,
-// browser.md section 7). owner names an owner session; a view works for the one
-// that minted it. A view of another looks like one that does not exist.
+// Views let an owner look at the browsers of runs. owner names an owner session; a view works
+// for the one that minted it, and looks to any other like one that does not exist. See
+// docs/spec/browser.md, "Live view".
 type Views interface {
-	// MintView makes a view, or repeats the answer of a request with the same Key
-	// (B211). Refusals are those of A231.
+	// MintView makes a view, or repeats the answer of a request with the same Key.
 	MintView(ctx context.Context, owner string, q MintView) (View, error)
 	// RevokeView ends it and closes its connection: store.ErrNotFound.
 	RevokeView(ctx context.Context, owner string, run store.RunID, viewID string) error
 	// ConnectView serves one connection until it, or ctx, ends, and closes it. What
 	// it is for, its first message says.
 	ConnectView(ctx context.Context, owner string, run store.RunID, c ViewConn)
-	// ReachFailed records that a page could not reach a view (B214): store.ErrNotFound.
+	// ReachFailed records that a page could not reach a view: store.ErrNotFound.
 	ReachFailed(ctx context.Context, owner string, run store.RunID, viewID, reason string, httpStatus int) error
 }
 
@@ -34,7 +33,7 @@ type ViewConn interface {
 // MaxViewMessage is how long a message of a page's may be, in bytes.
 const MaxViewMessage = 256 << 10
 
-// MintView is the body of A231.
+// MintView asks for a view.
 type MintView struct {
 	RunID         store.RunID
 	Mode          string // view or control
@@ -52,7 +51,7 @@ type Viewport struct {
 	Mobile            bool    `json:"mobile,omitempty"`
 }
 
-// View is the answer of A231. Token is null once the view was used.
+// View is a view that was minted. Token is null once it was used.
 type View struct {
 	ViewID    string    `json:"viewId"`
 	Token     *string   `json:"token"`

@@ -7,13 +7,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// active are the runs of this host, by connection.
-type active struct {
+// activeRuns are the runs of this host, by connection.
+type activeRuns struct {
 	mu   sync.Mutex // guards runs
 	runs map[store.ConnectionID]*run.Run
 }
 
-func (a *active) began(id store.ConnectionID, r *run.Run) {
+func (a *activeRuns) began(id store.ConnectionID, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runs == nil {
@@ -22,7 +22,7 @@ func (a *active) began(id store.ConnectionID, r *run.Run) {
 	a.runs[id] = r
 }
 
-func (a *active) ended(id store.ConnectionID, r *run.Run) {
+func (a *activeRuns) ended(id store.ConnectionID, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runs[id] == r {
@@ -31,7 +31,7 @@ func (a *active) ended(id store.ConnectionID, r *run.Run) {
 }
 
 // cancel asks the connection's run to end, if it has one.
-func (a *active) cancel(id store.ConnectionID, c run.CancelRequest) {
+func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if r := a.runs[id]; r != nil {
@@ -40,7 +40,7 @@ func (a *active) cancel(id store.ConnectionID, c run.CancelRequest) {
 }
 
 // has reports whether a run is one of this host.
-func (a *active) has(id store.RunID) bool {
+func (a *activeRuns) has(id store.RunID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range a.runs {

@@ -57,7 +57,7 @@ func traces(t *testing.T, h *app.Host) []string {
 	return names
 }
 
-// A185: what a connection's browser showed goes when it is erased, and only then.
+// What a connection's browser showed goes when it is erased, and only then.
 func TestErasedConnectionLeavesNoTrace(t *testing.T) {
 	s, h := service(t)
 	if err := h.Store.PutConnection(t.Context(), store.Connection{ID: "mail", ConnectorID: "mail", Enabled: true, CreatedAt: time.Now()}); err != nil {
@@ -102,8 +102,8 @@ func TestErasedConnectionLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// B165: a start removes traces that nobody finishes, and those whose run has no
-// timeline or is not known; a file of another name is nobody's business.
+// A start removes traces that nobody finishes, and those whose run has no timeline or is not
+// known; a file of another name is nobody's business.
 func TestStartSweepsTraces(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *app.Host {
@@ -138,7 +138,7 @@ func TestStartSweepsTraces(t *testing.T) {
 	}
 }
 
-// B165: a check-up says how many traces there are, since when, and how large.
+// A check-up says how many traces there are, since when, and how large.
 func TestDoctorCountsTraces(t *testing.T) {
 	dir := t.TempDir()
 	h, err := app.Open(t.Context(), app.Options{Store: "badger:" + dir, Prespawn: -1})

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -30,25 +30,25 @@ func OpenAudit(store string) (*audit.Log, error) {
 	return audit.Open(dir)
 }
 
-// Audit writes events down (S137). For a store in memory it does nothing.
-func (h *Host) Audit(events ...audit.Event) error {
-	if h.DataDir == "" {
+// Audit writes events down. For a store in memory it does nothing.
+func (d *directory) Audit(events ...audit.Event) error {
+	if d.DataDir == "" {
 		return nil
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
 	return l.Append(events...)
 }
 
-// audited has an effect and writes it down; an effect that could not be written
-// down is not had.
-func (h *Host) audited(e audit.Event, effect func() error) error {
-	if h.DataDir == "" {
+// audited runs effect and writes it to the audit log. When the log cannot be written, effect
+// does not run.
+func (d *directory) audited(e audit.Event, effect func() error) error {
+	if d.DataDir == "" {
 		return effect()
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
@@ -68,82 +68,56 @@ func audited(l *audit.Log, e audit.Event, effect func() error) error {
 	return nil
 }
 
-// Secrets are a vault whose changes are in the audit log, by name and never by
-// value.
-type Secrets struct {
-	*vault.Vault
-	log *audit.Log
-}
-
-// Set is vault.Set.
-func (s *Secrets) Set(connection, name string, value []byte) error {
-	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
-		func() error { return s.Vault.Set(connection, name, value) })
-}
-
-// Remove is vault.Remove.
-func (s *Secrets) Remove(connection, name string) error {
-	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
-		func() error { return s.Vault.Remove(connection, name) })
-}
-
-// Rotate is vault.Rotate.
-func (s *Secrets) Rotate(to vault.Place) error {
-	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
-}
-
-// Requests is the request log beside the store, nil in memory.
-func (h *Host) Requests() *audit.Requests { return h.requests }
-
-// openLogs makes ready what the host itself writes down; nothing is on the disk
-// before there is something to write.
-func (h *Host) openLogs() error {
-	if h.DataDir == "" {
+// openLogs prepares the logs that the host itself writes. No file is made before there is
+// something to write.
+func (d *directory) openLogs() error {
+	if d.DataDir == "" {
 		return nil
 	}
-	l, err := audit.Open(h.DataDir)
+	l, err := audit.Open(d.DataDir)
 	if err != nil {
 		return err
 	}
-	h.refusals, h.requests = audit.NewLimited(l), audit.OpenRequests(h.DataDir)
+	d.refusals, d.requests = audit.NewLimited(l), audit.OpenRequests(d.DataDir)
 	return nil
 }
 
-func (h *Host) closeLogs() error {
-	if h.requests == nil {
+func (d *directory) closeLogs() error {
+	if d.requests == nil {
 		return nil
 	}
-	return errors.Join(h.refusals.Close(), h.requests.Close())
+	return errors.Join(d.refusals.Close(), d.requests.Close())
 }
 
-// A tracer writes down the requests of one run (S78), and those among them that
-// were refused by policy (S8).
-type tracer struct {
-	host       *Host
+// A requestLogger writes the requests of one run to the request log, and those that the policy
+// refused to the audit log too.
+type requestLogger struct {
+	dir        *directory
 	connection store.ConnectionID
 	run        store.RunID // set before the run begins
 }
 
-func (t *tracer) hop(n network.Hop) {
-	log := t.host.Options.Log
+// hop writes down one request, redirects apart.
+func (t *requestLogger) hop(n network.Hop) {
+	log := t.dir.Options.Log
 	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
 		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
-	if t.host.requests == nil {
+	if t.dir.requests == nil {
 		return
 	}
-	err := t.host.requests.Add(audit.Request{
+	err := t.dir.requests.Add(audit.Request{
 		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
 		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
 	})
 	if strings.HasSuffix(n.Refused, "_denied") {
-		err = errors.Join(err, t.host.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
+		err = errors.Join(err, t.dir.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
 	}
 	if err != nil {
 		log.Error("request_not_logged", "run", t.run, "error", err)
 	}
 }
 
-// A replayed session is a network binding as it is: nobody else is told of it.
+// A replayed session is the network binding of a run that is answered from a recording.
 type replayed struct{ *network.Session }
 
 // Takes implements binding.Binding: whatever handle is nobody else's.
@@ -165,8 +139,8 @@ var _ interface {
 	binding.Requester
 } = replayed{}
 
-// An ownSession is the network of one run: it has tokens, and leaves its lines
-// where readers find them.
+// An ownSession is the network binding of one run, with the tokens that the host obtains for it.
+// Closing it flushes the request log.
 type ownSession struct {
 	replayed
 	tokens   *tokens
@@ -181,4 +155,11 @@ func (s ownSession) Close(ctx context.Context) error {
 		err = errors.Join(err, s.requests.Flush())
 	}
 	return err
+}
+
+// by adds to an event who caused it: the principal of the context.
+func by(ctx context.Context, e audit.Event) audit.Event {
+	who := host.Who(ctx)
+	e.Actor, e.RequestID, e.Address = who.ID, who.RequestID, who.Address
+	return e
 }

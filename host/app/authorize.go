@@ -17,6 +17,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// authorizer obtains tokens: once from an owner who authorizes a connector, and then for
+// each run.
+type authorizer struct {
+	*directory
+	connections *connectionStore
+	grants      *grantStore
+	secrets     *secretStore
+	bindings    *bindings
+}
+
 // An AuthorizationRequest names a secret that an owner is about to authorize.
 type AuthorizationRequest struct {
 	Connector  *Loaded
@@ -33,7 +43,7 @@ type Authorization struct {
 	Secret     string
 	client     *oauth.Client
 	via        *network.Client
-	vault      *Secrets
+	vault      *AuditedVault
 }
 
 // A DeviceCode is what an owner enters, and where.
@@ -63,9 +73,8 @@ func Authorizable(m *abi.Manifest, name string) (*abi.OAuth, error) {
 	return nil, fmt.Errorf("%w: %s is no such secret; these are: %s", ErrNotAuthorized, abi.Cut(abi.Clean(name), 80), strings.Join(names, ", "))
 }
 
-// WantedTokenHosts are the servers from which a secret is obtained and that
-// nothing approved covers. Those of the owner's own network are left out of
-// asked, which an answer may approve (S64).
+// WantedTokenHosts are the servers from which a secret is obtained and that nothing approved
+// covers. Those of the owner's own network are left out of asked, which an answer may approve.
 func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err error) {
 	policy, err := policyOf(approved)
 	if err != nil {
@@ -80,24 +89,24 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 // Authorize approves the hosts of the request for the connection, and returns
 // the authorization that can be made then. The error is a *run.Refusal,
 // ErrNotAuthorized or ErrNoVault.
-func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authorization, error) {
+func (az *authorizer) Authorize(ctx context.Context, q AuthorizationRequest) (*Authorization, error) {
 	m := q.Connector.Manifest
 	o, err := Authorizable(m, q.Secret)
 	if err != nil {
 		return nil, err
 	}
-	if h.DataDir == "" {
+	if az.DataDir == "" {
 		return nil, ErrNoVault
 	}
 	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Config: q.Config}
-	conn, err := h.connection(ctx, who)
+	conn, err := az.connections.find(ctx, who)
 	if err != nil {
 		return nil, err
 	}
 	if code := conn.Grant.Fault(time.Now()); code != "" {
 		return nil, unusable(conn.ID, code, m)
 	}
-	if conn, err = h.pin(ctx, conn, q.Connector, false); err != nil {
+	if conn, err = az.grants.pin(ctx, conn, q.Connector, false); err != nil {
 		return nil, err
 	}
 	all := union(conn.Approved.Hosts, q.Hosts)
@@ -116,14 +125,14 @@ func (h *Host) Authorize(ctx context.Context, q AuthorizationRequest) (*Authoriz
 		}
 		now.Settings = q.Config
 	}
-	a, err := h.authorization(m, o, now, q.Secret, policy)
+	a, err := az.authorization(m, o, now, q.Secret, policy)
 	if err == nil {
-		conn, err = h.made(ctx, who)
+		conn, err = az.connections.findOrMake(ctx, who)
 	}
 	if err != nil || len(all) == len(conn.Approved.Hosts) {
 		return a, err
 	}
-	_, err = h.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
+	_, err = az.grants.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
 		if code := c.Grant.Fault(time.Now()); code != "" {
 			return unusable(c.ID, code, m)
 		}
@@ -137,12 +146,12 @@ func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
 	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id, strings.TrimPrefix(code, "grant_"), m.Name()))
 }
 
-func (h *Host) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*Authorization, error) {
-	secrets, err := h.secrets(m, conn.ID, nil)
+func (az *authorizer) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*Authorization, error) {
+	secrets, err := az.secrets.ofRun(m, conn.ID, nil)
 	if err != nil {
 		return nil, err
 	}
-	via, err := h.client(network.Options{Policy: p}, &tracer{host: h, connection: conn.ID})
+	via, err := az.bindings.client(network.Options{Policy: p}, &requestLogger{dir: az.directory, connection: conn.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +163,7 @@ func (h *Host) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 		return nil, &run.Refusal{Code: "secret_missing", Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret, name, conn.ID, o.ClientSecret),
 			Details: map[string]any{"secret": o.ClientSecret}}
 	}
-	v, err := OpenVault("badger:" + h.DataDir)
+	v, err := OpenVault("badger:" + az.DataDir)
 	if err != nil {
 		return nil, err
 	}

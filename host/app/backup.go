@@ -7,16 +7,24 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/backup"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/drivers"
 )
+
+// backups implements host.Backups. It makes one backup of the data directory at a time.
+type backups struct {
+	*directory
+	backing sync.Mutex // held while a backup is made
+}
+
+var _ host.Backups = (*backups)(nil)
 
 var (
 	// ErrNoBackup: a store in memory has nothing to back up.
@@ -27,141 +35,81 @@ var (
 	ErrBackupBusy = errors.New("another backup is being made; wait until it is done")
 )
 
-// BackupOptions say where a backup goes and who can open it.
-type BackupOptions struct {
-	To          []string // recipients beside those of DATA/backup.recipients
-	NewIdentity string   // a file to make for a fresh identity, whose recipient is kept in DATA/backup.recipients
-	Plain       bool     // for everybody to read
-	Out         string   // "" is a name in DATA/backups
-	NoDrill     bool     // leave it unverified (S135)
-}
-
-// BackupResult is a backup that was made.
-type BackupResult struct {
-	backup.Entry
-	Streams   int    `json:"streams"`
-	Modules   int    `json:"modules"`
-	Secrets   int    `json:"secrets"`
-	Recipient string `json:"recipient,omitempty"` // of NewIdentity
-}
-
-// Backup writes everything that is needed to go on elsewhere into one file:
-// store, modules, sealed secrets (S134). What opens the secrets is not in it.
-// It counts after it was restored once, which is part of it (S135). The store may
-// be in use meanwhile: the backup is everything as of one commit.
-func (h *Host) Backup(ctx context.Context, o BackupOptions) (BackupResult, error) {
-	if h.DataDir == "" {
-		return BackupResult{}, ErrNoBackup
-	}
-	if !h.backing.TryLock() {
-		return BackupResult{}, ErrBackupBusy
-	}
-	defer h.backing.Unlock()
-	if h.ID == "" { // of a host that was opened for the store alone
-		if err := h.identify(); err != nil {
-			return BackupResult{}, err
+// Backup implements host.Backups.
+func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
+	for path, name := range map[string]string{q.Out: "out", q.NewIdentity: "newIdentity"} {
+		if path != "" && !filepath.IsAbs(path) {
+			return host.Backup{}, invalid(name, "absolute path", "want an absolute path")
 		}
 	}
-	dir := backup.Dir(h.DataDir)
+	b, err := bs.makeBackup(ctx, q)
+	switch {
+	case errors.Is(err, ErrBackupBusy):
+		return host.Backup{}, host.Refuse("conflict", "%v", err)
+	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
+		return host.Backup{}, host.Refuse("validation_error", "%v", err)
+	case err != nil:
+		return host.Backup{}, asRefusal(err)
+	}
+	return b, nil
+}
+
+// makeBackup writes store, modules and sealed secrets into one file, enough to go on elsewhere. The
+// key of the secrets is not in it. Unless NoDrill is set, the backup is restored once, to prove
+// it. The store may be in use: the backup is everything as of one commit.
+func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
+	if bs.DataDir == "" {
+		return host.Backup{}, ErrNoBackup
+	}
+	if !bs.backing.TryLock() {
+		return host.Backup{}, ErrBackupBusy
+	}
+	defer bs.backing.Unlock()
+	if bs.ID == "" { // of a host that was opened for the store alone
+		if err := bs.identify(); err != nil {
+			return host.Backup{}, err
+		}
+	}
+	dir := backup.Dir(bs.DataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return BackupResult{}, fmt.Errorf("make place for backups: %w", err)
+		return host.Backup{}, fmt.Errorf("make place for backups: %w", err)
 	}
 	if err := backup.Sweep(dir); err != nil {
-		return BackupResult{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
+		return host.Backup{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
 	}
-	to, fresh, err := h.recipients(o)
+	to, fresh, err := bs.recipients(q)
 	if err != nil {
-		return BackupResult{}, err
+		return host.Backup{}, err
 	}
 	now := time.Now()
-	path, err := o.path(dir, now)
-	if err != nil {
-		return BackupResult{}, err
-	}
-	r, err := h.writeBackup(ctx, path, to, o.NoDrill, now)
+	path := backupPath(q, dir, now)
+	r, err := bs.writeBackup(ctx, path, to, q.NoDrill, now)
 	r.Recipient = fresh
 	if err != nil {
 		return r, err
 	}
-	if err := backup.Note(h.DataDir, r.Entry); err != nil {
+	entry := backup.Entry{
+		File: r.File, Created: r.Created, Size: r.Size, SHA256: r.SHA256, Encrypted: r.Encrypted, Verified: r.Verified, Records: r.Records,
+	}
+	if err := backup.Note(bs.DataDir, entry); err != nil {
 		return r, err
 	}
-	return r, h.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
+	return r, bs.Audit(by(ctx, audit.Event{Action: audit.BackupMade, Target: filepath.Base(path), Outcome: audit.Done}))
 }
 
-// recipients settles who can open the backup; nobody in particular if it is
-// plain.
-func (h *Host) recipients(o BackupOptions) (to backup.Recipients, fresh string, err error) {
-	kept, err := backup.ReadRecipients(h.DataDir)
-	if err != nil {
-		return nil, "", err
-	}
-	given, err := backup.ParseRecipients(o.To)
-	if err != nil {
-		return nil, "", err
-	}
-	if o.Plain {
-		switch {
-		case len(given) > 0 || o.NewIdentity != "":
-			return nil, "", fmt.Errorf("%w: it is for recipients or --plain, not both", ErrBackupChoice)
-		case len(kept) > 0:
-			return nil, "", fmt.Errorf("%w: backups of %s are for the recipients in backup.recipients there; move that file away if they shall be plain", ErrBackupChoice, h.DataDir)
-		}
-		return nil, "", nil
-	}
-	if o.NewIdentity != "" {
-		if err := h.outside(o.NewIdentity); err != nil {
-			return nil, "", err
-		}
-		if fresh, err = backup.NewIdentity(h.DataDir, o.NewIdentity); err != nil {
-			return nil, "", err
-		}
-		if kept, err = backup.ReadRecipients(h.DataDir); err != nil {
-			return nil, "", err
-		}
-	}
-	if to = append(kept, given...); len(to) == 0 {
-		return nil, "", fmt.Errorf("%w: a backup is encrypted to somebody: let --new-identity FILE make a key, give one of age-keygen's with --to age1…, or list some in %s",
-			backup.ErrRecipient, filepath.Join(h.DataDir, "backup.recipients"))
-	}
-	return to, fresh, nil
-}
-
-// outside refuses to keep what opens the backups beside what is backed up.
-func (h *Host) outside(path string) error {
-	abs, err := filepath.Abs(path)
-	if err == nil {
-		if real, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
-			abs = filepath.Join(real, filepath.Base(abs))
-		}
-	}
-	data, err2 := filepath.EvalSymlinks(h.DataDir)
-	if err = errors.Join(err, err2); err != nil {
-		return err
-	}
-	if rel, err := filepath.Rel(data, abs); err == nil && filepath.IsLocal(rel) {
-		return fmt.Errorf("%w: %s is in the data directory; an identity beside what it protects is no use", ErrBackupChoice, path)
-	}
-	return nil
-}
-
-func (o BackupOptions) path(dir string, now time.Time) (string, error) {
-	if o.Out != "" {
-		abs, err := filepath.Abs(o.Out)
-		if err != nil {
-			return "", fmt.Errorf("--out: %w", err)
-		}
-		return abs, nil
+func backupPath(q host.NewBackup, dir string, now time.Time) string {
+	if q.Out != "" {
+		return q.Out
 	}
 	ext := ".age"
-	if o.Plain {
+	if q.Plain {
 		ext = ".tar"
 	}
-	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext), nil
+	return filepath.Join(dir, "sluice-"+now.UTC().Format("20060102T150405Z")+ext)
 }
 
-func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r BackupResult, err error) {
-	plan, done, err := h.plan(ctx, now)
+func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recipients, noDrill bool, now time.Time) (r host.Backup, err error) {
+	plan, done, err := bs.pinAll(ctx, now)
 	if err != nil {
 		return r, err
 	}
@@ -169,32 +117,30 @@ func (h *Host) writeBackup(ctx context.Context, path string, to backup.Recipient
 	if free, known := freeSpace(filepath.Dir(path)); known && free < uint64(plan.Size()) {
 		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path, plan.Size()/abi.MiB)
 	}
-	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(h.DataDir, 0) }}
+	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(bs.DataDir, 0) }}
 	if !noDrill {
-		order.Drill = func(ctx context.Context, archive io.Reader) error { return h.drill(ctx, archive, plan.Digest()) }
+		order.Drill = func(ctx context.Context, archive io.Reader) error { return bs.drill(ctx, archive, plan.Digest()) }
 	}
 	w, err := backup.Create(ctx, plan, order)
 	if err != nil {
 		return r, err
 	}
 	s := plan.Manifest.Summary()
-	r = BackupResult{Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets}
-	r.Entry = backup.Entry{
-		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256,
-		Encrypted: len(to) > 0, Verified: !noDrill, Records: s.Records,
-	}
-	return r, nil
+	return host.Backup{
+		File: path, Created: s.Created, Size: w.Size, SHA256: w.SHA256, Encrypted: len(to) > 0, Verified: !noDrill, Records: s.Records,
+		Streams: s.Streams, Modules: s.Modules, Secrets: s.Secrets,
+	}, nil
 }
 
-// plan pins what is backed up until done is called.
-func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
-	image, secrets, err := h.instant(ctx)
+// pinAll pins what is backed up until done is called.
+func (bs *backups) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
+	image, secrets, err := bs.pin(ctx)
 	if err != nil {
 		return nil, nil, notBackedUp(err)
 	}
 	p, err = backup.Prepare(ctx, backup.Source{
-		Image: image, Secrets: secrets, Modules: filepath.Join(h.DataDir, "modules"),
-		Version: ThisVersion().Version, Installation: h.ID, Now: now,
+		Image: image, Secrets: secrets, Modules: filepath.Join(bs.DataDir, "modules"),
+		Version: ThisVersion().Version, Installation: bs.ID, Now: now,
 	})
 	if err != nil {
 		image.Close()
@@ -203,18 +149,18 @@ func (h *Host) plan(ctx context.Context, now time.Time) (p *backup.Plan, done fu
 	return p, image.Close, nil
 }
 
-// instant takes store and secrets as of one instant: no secret changes while the
+// pin takes store and secrets as of one instant: no secret changes while the
 // store is pinned. A module is kept before the store names it, and stays.
-func (h *Host) instant(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
-	s, ok := h.Store.(store.Imager)
+func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
+	s, ok := bs.Store.(store.Imager)
 	if !ok {
 		return nil, nil, ErrNoBackup
 	}
-	v, err := vault.Open(h.DataDir)
+	v, err := vault.Open(bs.DataDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	// The first time it may take as long as something is being erased.
+	// The first image may have to wait until an erasure is done.
 	if image, err = s.Image(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -231,8 +177,7 @@ func (h *Host) instant(ctx context.Context) (image store.Image, secrets []vault.
 	return image, secrets, err
 }
 
-// notBackedUp says what to do with a store that is damaged: a copy of it would
-// hide that (S122).
+// notBackedUp explains that a damaged store is not backed up: the copy would hide the damage.
 func notBackedUp(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
@@ -241,10 +186,9 @@ func notBackedUp(err error) error {
 	return err
 }
 
-// drill restores an archive, which must be the one of the digest, and throws it
-// away (S135).
-func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) error {
-	dir, err := os.MkdirTemp(backup.Dir(h.DataDir), ".tmp-drill-")
+// drill restores an archive, which must be the one of the digest, and throws it away.
+func (bs *backups) drill(ctx context.Context, archive io.Reader, digest string) error {
+	dir, err := os.MkdirTemp(backup.Dir(bs.DataDir), ".tmp-drill-")
 	if err != nil {
 		return err
 	}
@@ -253,89 +197,4 @@ func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) erro
 		err = fmt.Errorf("%w: another backup was read than was written", backup.ErrRefused)
 	}
 	return errors.Join(err, os.RemoveAll(dir))
-}
-
-// RestoreResult is what was restored.
-type RestoreResult struct {
-	backup.Summary
-	DataDir string `json:"data_dir"`
-	ID      string `json:"new_installation_id"`
-}
-
-// Restore makes the data directory of a store, which must be absent or empty,
-// of a backup (S136). identity is a file; it may be "" for a backup in plain
-// text.
-func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
-	restrictUmask()
-	dir, err := DataDir(url)
-	if err == nil && dir == "" {
-		err = ErrNoBackup
-	}
-	if err != nil {
-		return r, err
-	}
-	var ids backup.Identities
-	if identity != "" {
-		if ids, err = backup.ReadIdentities(identity); err != nil {
-			return r, err
-		}
-	}
-	r.DataDir = dir
-	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
-		h := &Host{DataDir: dir}
-		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
-			return err
-		}
-		err := h.identify() // a new one: two copies must not both believe to be the one
-		if r.ID = h.ID; err != nil {
-			return err
-		}
-		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
-	})
-	return r, err
-}
-
-// Backups lists the backups made of a store, oldest first.
-func Backups(url string) ([]backup.Entry, error) {
-	dir, err := DataDir(url)
-	if err == nil && dir == "" {
-		err = ErrNoBackup
-	}
-	if err != nil {
-		return nil, err
-	}
-	return backup.List(dir)
-}
-
-// unpackOpener is how the process that unpacks opens a store. No time passes in it:
-// what expired since the backup was made would be swept, and be missing.
-var unpackOpener = backup.Opener{
-	Open: func(dir string) (backup.Store, error) {
-		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
-		if err != nil {
-			return nil, err
-		}
-		if limit := store.MemoryLimit(s); limit > 0 {
-			debug.SetMemoryLimit(limit)
-		}
-		if d := store.Damage(s); d != nil {
-			return nil, errors.Join(d, s.Close())
-		}
-		copied, ok := s.(backup.Store)
-		if !ok {
-			return nil, errors.Join(ErrNoBackup, s.Close())
-		}
-		return copied, nil
-	},
-	Room: roomFor,
-}
-
-// roomFor refuses to write so many bytes to a directory where runs could not be
-// started any more then.
-func roomFor(dir string, bytes int64) error {
-	free, known := freeSpace(dir)
-	if need := uint64(bytes) + spaceStart; known && free < need {
-		return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and try again", store.ErrNoSpace, free/abi.MiB, dir, need/abi.MiB)
-	}
-	return nil
 }

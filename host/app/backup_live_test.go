@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -49,9 +50,8 @@ func (w *liveWriter) write(t *testing.T, n int) error {
 	return w.h.Store.Write(t.Context(), store.Write{Kind: store.Keys, ID: name, Data: json.RawMessage(`{}`)}, over)
 }
 
-// S134 beside a host that is used: whatever a backup meets, it is a state that the
-// host could have been killed in. Records, events, documents and secrets belong to
-// one instant.
+// A backup of a host that is in use: whatever it meets, it is a state that the host could have
+// been killed in. Records, events, documents and secrets belong to one instant.
 func TestBackupUnderWrites(t *testing.T) {
 	dir := t.TempDir()
 	h, err := app.Open(t.Context(), app.Options{Store: "badger:" + filepath.Join(dir, "live"), NoSandbox: true})
@@ -99,7 +99,7 @@ func TestBackupUnderWrites(t *testing.T) {
 		}
 		before := w.done.Load()
 		file := filepath.Join(dir, fmt.Sprint(i, ".tar"))
-		made, err := h.Backup(t.Context(), app.BackupOptions{Plain: true, Out: file})
+		made, err := h.Backup(t.Context(), host.NewBackup{Plain: true, Out: file})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,14 +21,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Browsers lends browsers to runs (browser.md). Its methods may be called from any
-// goroutine.
+// Browsers lends browsers to runs. Its methods may be called from any goroutine.
 type Browsers interface {
 	// Facts says what there is, and why there is nothing.
 	Facts(ctx context.Context) BrowserFacts
 	// Lend makes the binding of one run, which closes it. It starts nothing.
 	Lend(l Lease) (Browser, error)
-	// Forget removes the profiles of a connection that has no run (B185).
+	// Forget removes the profiles of a connection that has no run.
 	Forget(ctx context.Context, id store.ConnectionID) error
 	Close(ctx context.Context) error
 }
@@ -48,9 +47,9 @@ type BrowserFacts struct {
 	Browser   string // product and version; "" for none
 	Problem   string // why there is none, and what to do about it; "" when there is one
 	Slow      string // why it is not known which one there is: it did not answer in time; it may for a run
-	Egress    string // namespace or flags (B248)
-	UID       string // own or shared (B175)
-	NoSandbox bool   // the operator allows a browser without a sandbox (B176)
+	Egress    string // namespace or flags
+	UID       string // own or shared
+	NoSandbox bool   // the operator allows a browser without a sandbox
 	Max, Live int    // surfaces
 }
 
@@ -60,35 +59,33 @@ type Lease struct {
 	Connection  store.Connection
 	Connector   string // its name
 	Request     abi.BrowserRequest
-	Policy      *network.Policy // of the connection, for all that the browser reaches (B237)
+	Policy      *network.Policy // of the connection, for all that the browser reaches
 	Scheduled   bool
-	Untrusted   bool          // nobody whom the owner knows vouches for the connector (B176)
+	Untrusted   bool          // nobody whom the owner knows vouches for the connector
 	Interactive bool          // somebody can be asked
-	Trace       bool          // B163
-	Passed      *atomic.Int64 // bytes that the run received, the browser's among them (B241); nil: not counted together
-	// Cookies puts cookies of a host into the run's network jar and says how many it
-	// took (B34).
+	Trace       bool          // what it does is recorded
+	Passed      *atomic.Int64 // bytes that the run received, the browser's among them; nil: not counted together
+	// Cookies puts cookies of a host into the run's network jar and says how many it took.
 	Cookies func(host string, cookies []*http.Cookie) int
-	// File opens a file of the guest's own mounts, and Stream the body of an answer
-	// that the guest has a handle of, which it has no more then (B31).
+	// File opens a file of the guest's own mounts, and Stream the body of an answer that the
+	// guest has a handle of, which it has no more then.
 	File   func(ctx context.Context, path string) (io.ReadCloser, error)
 	Stream func(ctx context.Context, handle uint32) (io.ReadCloser, error)
 }
 
-// TraceWanted reports whether the environment asks for traces of browser actions
-// in every run (R154).
+// TraceWanted reports whether the environment asks for traces of browser actions in every run.
 func TraceWanted() bool { return os.Getenv("SLUICE_TRACE") == "1" || os.Getenv("PDPP_TRACE") == "1" }
 
 // NoBrowser says why this host lends no browser, "" when it does.
-func (h *Host) NoBrowser(ctx context.Context) string {
+func (h *bindings) NoBrowser(ctx context.Context) string {
 	if h.Options.Browsers == nil {
 		return "this host was opened without browsers"
 	}
 	return h.Options.Browsers.Facts(ctx).Problem
 }
 
-// browserInfo is what the system page says (A230).
-func (h *Host) browserInfo(ctx context.Context) host.BrowserInfo {
+// browserInfo is what the system page says.
+func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 	if h.Options.Browsers == nil {
 		return host.BrowserInfo{Problem: h.NoBrowser(ctx)}
 	}
@@ -96,7 +93,7 @@ func (h *Host) browserInfo(ctx context.Context) host.BrowserInfo {
 	return host.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
 }
 
-// findings are the lines of a check-up about browsers (S80).
+// findings are the lines of a check-up about browsers.
 func (f BrowserFacts) findings(c *checkup) {
 	if f.Problem != "" {
 		c.add("browser", StateWeak, "install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without", "none: %s", f.Problem)
@@ -126,7 +123,7 @@ func (f BrowserFacts) findings(c *checkup) {
 	} else {
 		c.add("browser_uid", StateWeak, "run sluice as root with browser.uid_range", "browsers run as the user of the host")
 	}
-	c.add("browser_memory", StateWeak, "bound the host and its browsers together, for example with MemoryMax= of a systemd unit", "browsers have no memory limit of their own") // B177
+	c.add("browser_memory", StateWeak, "bound the host and its browsers together, for example with MemoryMax= of a systemd unit", "browsers have no memory limit of their own")
 }
 
 // The versions of Chromium that this release was tried with. Those of the last year
@@ -149,10 +146,9 @@ func (f BrowserFacts) untried() string {
 	return ""
 }
 
-// noBrowser says why a run of a connector is offered no browser, "" where it is, or
-// where it is not asked for: looking for one takes a moment. A replay has no pages to
-// show (A82).
-func (h *Host) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) string {
+// noBrowser says why a run of a connector is offered no browser, "" where it is, or where it
+// is not asked for: looking for one takes a moment. A replay has no pages to show.
+func (h *bindings) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) string {
 	if _, asked := m.Bindings[abi.BindingBrowser]; !asked {
 		return ""
 	}
@@ -163,7 +159,7 @@ func (h *Host) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) stri
 }
 
 // browser is the browser of one run, nil when it has none or cannot use it.
-func (h *Host) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
+func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
 	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
@@ -193,8 +189,8 @@ func (h *Host) browser(q RunRequest, plan *run.Plan, session binding.Binding, fi
 	return b, nil
 }
 
-// untrusted reports whether a connector is marked so (B176): it came neither with
-// Sluice nor signed by a publisher whose key the owner pinned (S140).
+// untrusted reports whether a connector is marked so: it came neither with Sluice nor signed
+// by a publisher whose key the owner pinned.
 func untrusted(c store.Connector) bool { return !c.Bundled && c.Signer == nil }
 
 // unused closes the bindings of a run that was not accepted.
@@ -208,8 +204,8 @@ func unused(lent ...binding.Binding) error {
 	return errors.Join(errs...)
 }
 
-// forgetProfiles removes what a connection's browsers kept (B185, A185).
-func (h *Host) forgetProfiles(ctx context.Context, id store.ConnectionID) error {
+// forgetProfiles removes what a connection's browsers kept.
+func (h *bindings) forgetProfiles(ctx context.Context, id store.ConnectionID) error {
 	if h.Options.Browsers == nil {
 		return nil
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// browsing is a module on standard streams that makes one call of the browser
-// binding and ends (G20).
+// browsing is a module on standard streams that makes one call of the browser binding and
+// ends.
 const browsing = "\x00asm\x01\x00\x00\x00" + "\x01\x0a\x02\x60\x02\x7f\x7f\x01\x7e\x60\x00\x00" + "\x02\x1a\x01\x11sluice_v1_browser\x04call\x00\x00" +
 	"\x03\x02\x01\x01" + "\x05\x04\x01\x01\x01\x01" + "\x07\x13\x02\x06_start\x00\x01\x06memory\x02\x00" + "\x0a\x0b\x01\x09\x00\x41\x00\x41\x00\x10\x00\x1a\x0b"
 
@@ -91,8 +91,8 @@ func (b lent) Close(context.Context) error {
 	return nil
 }
 
-// R19, R20, R35, G20, B171: a browser is lent to a run of which the manifest asks
-// for it, the owner approved it and the module can use it; and comes back.
+// A browser is lent to a run of which the manifest asks for it, the owner approved it and the
+// module can use it; and comes back.
 func TestBrowserIsLent(t *testing.T) {
 	h := serviceHost(t)
 	l := &lender{}
@@ -144,7 +144,7 @@ func TestBrowserIsLent(t *testing.T) {
 		q.Policy == nil || !q.Untrusted {
 		t.Errorf("lease %+v", q)
 	}
-	loaded.Connector.Signer = &store.Signer{KeyID: "k"} // B176: a publisher vouches for it
+	loaded.Connector.Signer = &store.Signer{KeyID: "k"} // A publisher vouches for it
 	if r, err = start(app.RunRequest{Approved: approved}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +162,8 @@ func TestBrowserIsLent(t *testing.T) {
 	}
 }
 
-// A189, B185, R152: what an owner approves of a browser, under which profile, and
-// that it goes with the connection.
+// What an owner approves of a browser, under which profile, and that it goes with the
+// connection.
 func TestBrowserApproval(t *testing.T) {
 	s, h := service(t)
 	l := &lender{}
@@ -190,7 +190,7 @@ func TestBrowserApproval(t *testing.T) {
 	}
 	_, err = approve("mute", &host.BrowserBinding{})
 	refused(t, err, "binding_not_requested", "binding_not_requested")
-	// The pages of a connector that names no server are on servers of the owner's choice (B8).
+	// The pages of a connector that names no server are on servers of the owner's choice.
 	elsewhere := host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"http://127.0.0.1:8093"}}}
 	if _, err := s.ApproveBindings(host.As(t.Context(), somebody), "pages", elsewhere); err != nil {
 		t.Error(err)
@@ -220,13 +220,13 @@ func TestBrowserApproval(t *testing.T) {
 	}
 	l.problem = "gone"
 	if c, err := s.Connection(t.Context(), "one"); err != nil || !slices.Contains(c.NotReady, "binding_unsatisfied") {
-		t.Errorf("%v, %v (A193)", c.NotReady, err)
+		t.Errorf("%v, %v", c.NotReady, err)
 	}
 	was := stored(t, h, "one").Withdrawals
 	if got, err = approve("one", nil); err != nil || got.Browser != nil || stored(t, h, "one").Withdrawals != was+1 {
-		t.Errorf("taken back: %+v, %v (R8)", got, err)
+		t.Errorf("taken back: %+v, %v", got, err)
 	}
 	if err := s.DeleteConnection(host.As(t.Context(), somebody), "one", false); err != nil || !slices.Equal(l.gone, []store.ConnectionID{"one"}) {
-		t.Errorf("forgotten %q, %v (B185)", l.gone, err)
+		t.Errorf("forgotten %q, %v", l.gone, err)
 	}
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// Build compiles a source directory to a module and embeds its manifest.json,
-// which it validates first (G2). It runs the Go toolchain of this machine on
-// code the caller wrote: building is not sandboxed, running is. The error is a
-// *run.Refusal.
+// Build compiles a source directory to a module and embeds its manifest.json, which it
+// validates first. It runs the Go toolchain of this machine on code the caller wrote: building
+// is not sandboxed, running is. The error is a *run.Refusal.
 func Build(ctx context.Context, dir string) ([]byte, error) {
 	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -39,15 +36,14 @@ func (c *checkup) add(check, state, remedy, format string, args ...any) {
 	c.findings = append(c.findings, Finding{check, state, fmt.Sprintf(format, args...), remedy})
 }
 
-// Doctor looks at everything a run depends on and says what holds, what is
-// weak, and what is broken, each with one remedy (S21, S22, S122, S148). It
-// changes nothing, unless o.AcceptLoss is set. With deep it recounts the whole
-// store (S124).
+// Doctor looks at everything a run depends on and says what holds, what is weak, and what is
+// broken, each with one remedy. It changes nothing, unless o.AcceptLoss is set. With deep it
+// recounts the whole store.
 func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	c := &checkup{}
 	restrictUmask()
 	c.versions()
-	h := &Host{Options: o.settled(), Epoch: randomID("boot_")}
+	h := newHost(newDirectory(o.settled()))
 	url, err := h.locate()
 	if err != nil {
 		c.add("store", StateBad, "name a store with --store badger:DIR", "%v", err)
@@ -78,45 +74,6 @@ func (c *checkup) versions() {
 	if os.Geteuid() == 0 {
 		c.add("user", StateWeak, "run as a user of its own unless workers cannot get uids otherwise", "running as root, which is used only to give workers uids and namespaces")
 	}
-}
-
-// directory reports on the data directory and whether there is one.
-func (c *checkup) directory(dir string) bool {
-	if dir == "" {
-		return true // memory:
-	}
-	fi, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		c.add("data", StateOK, "", "nothing is stored in %s yet", dir)
-		return false
-	case err != nil:
-		c.add("data", StateBad, "make "+dir+" readable", "%v", err)
-		return false
-	case !fi.IsDir():
-		c.add("data", StateBad, "name a directory with --store badger:DIR", "%s is not a directory", dir)
-		return false
-	}
-	c.add("data", StateOK, "", "%s", dir)
-	c.space(dir)
-	return true
-}
-
-// space compares the free space with the bounds of S125.
-func (c *checkup) space(dir string) {
-	free, ok := freeSpace(dir)
-	state, remedy := StateOK, ""
-	switch {
-	case !ok:
-		return
-	case free < spaceStop:
-		state, remedy = StateBad, "free some disk space; the store stays closed until then"
-	case free < spaceStart:
-		state, remedy = StateBad, "free some disk space; runs are refused until then"
-	case free < 4*spaceStart:
-		state, remedy = StateWeak, "free some disk space before long"
-	}
-	c.add("space", state, remedy, "%d MiB free", free/abi.MiB)
 }
 
 // store opens the store, which proves its witness, and reports what it is.
@@ -187,56 +144,6 @@ func damageOf(s store.Store) *store.DamageError {
 	return nil
 }
 
-// privateDirs hold what nobody else may read or change (S148). The cache is
-// readable for the group of the workers (S40), and browsers of other uids pass
-// through the data directory to their profiles (B175).
-var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
-	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
-
-// vault says where the key of the stored secrets is (S84).
-func (c *checkup) vault(dir string) {
-	if dir == "" {
-		return
-	}
-	v, err := vault.Open(dir)
-	var place vault.Place
-	if err == nil {
-		place, err = v.Place()
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		c.add("vault", StateBad, "repair what it names, or bring back a copy", "%v", err)
-	case place == vault.InKeyring:
-		c.add("vault", StateOK, "", "the key of the stored secrets is sealed by the OS keyring")
-	default:
-		c.add("vault", StateOK, "", "the key of the stored secrets is beside them: whoever copies the whole data directory can open them; sluice secret rotate --keyring moves it")
-	}
-}
-
-// modes looks for files that others could read or change.
-func (c *checkup) modes(dir string) {
-	if dir == "" {
-		return
-	}
-	var open []string
-	for name, forbidden := range privateDirs {
-		path := filepath.Join(dir, name)
-		fi, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil || fi.Mode().Perm()&forbidden != 0 || !ownedByUs(fi) {
-			open = append(open, path)
-		}
-	}
-	if len(open) > 0 {
-		c.add("modes", StateBad, "chown and chmod go-rwx: "+strings.Join(open, " "), "others can reach %d directories, or own them", len(open))
-		return
-	}
-	c.add("modes", StateOK, "", "nobody else can read or change the data")
-}
-
 // engine opens the sandbox: cache, then what isolation this machine gives.
 func (c *checkup) engine(ctx context.Context, h *Host) {
 	h.Options.Prespawn = -1
@@ -257,7 +164,7 @@ func (c *checkup) engine(ctx context.Context, h *Host) {
 	c.isolation(ctx, h)
 }
 
-// browser says which browser runs are lent (S80).
+// browser says which browser runs are lent.
 func (c *checkup) browser(ctx context.Context, h *Host) {
 	b := h.Options.Browsers
 	if b == nil {
@@ -267,7 +174,7 @@ func (c *checkup) browser(ctx context.Context, h *Host) {
 			return
 		}
 		defer os.RemoveAll(temp)
-		b = newBrowsers(&Host{temp: temp, Options: h.Options})
+		b = newBrowsers(&directory{temp: temp, Options: h.Options})
 		defer b.Close(ctx)
 	}
 	b.Facts(ctx).findings(c)
@@ -305,7 +212,7 @@ func (c *checkup) isolation(ctx context.Context, h *Host) {
 	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked, len(report.Attempts))
 }
 
-// limits shows the values in force (security.md §17).
+// limits shows the values in force.
 func (c *checkup) limits(o Options) {
 	memory := o.MemoryBytes
 	if memory == 0 {

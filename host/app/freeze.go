@@ -63,11 +63,10 @@ func textsOf(v strictjson.Value, name string) (out []string, ok bool) {
 	return out, true
 }
 
-// freeze turns the scope that an owner approves into one that later versions of
-// the manifest mean nothing different by: * becomes its streams, views become
-// lists of fields (A195). Null is null: everything declared, where a version that
-// declares more asks again. The error is a *host.Refusal, without anything
-// that was submitted.
+// freeze rewrites the scope that an owner approves so that a later version of the manifest
+// cannot widen it: * becomes the streams of today, a view its list of fields. Null stays null,
+// which means everything declared; a version that declares more asks again. The error is a
+// *host.Refusal, which repeats nothing that was submitted.
 func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

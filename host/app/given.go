@@ -12,39 +12,11 @@ import (
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
 
-// ofGiven is a run of a module that need not be installed, or of an installed one
-// whose connection is made if there is none.
-func (s *Service) ofGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
-	w.making = true
-	switch {
-	case len(g.Module) > 0:
-		w.loaded, err = s.host.LoadBytes(g.Module, g.Manifest)
-	default:
-		w.loaded, err = s.host.installed(ctx, name, "")
-		if err == nil && len(g.Manifest) > 0 {
-			w.loaded, err = s.host.loadListed(w.loaded.Connector, g.Manifest)
-		}
-	}
-	if err != nil {
-		return w, err
-	}
-	if len(g.Signature) > 0 {
-		if w.loaded.Signature, err = signature.Parse(g.Signature); err != nil {
-			return w, host.Refuse(CodeSignatureInvalid, "this is no signature of minisign")
-		}
-	}
-	if g.Strict {
-		w.loaded.strict()
-	}
-	w.connection = store.ConnectionID(g.Connection)
-	return w, nil
-}
-
-// strict has all records checked against the manifest, whether or not it asks hosts to.
+// strict has all records checked against the schemas of the manifest, even where the manifest
+// does not ask for that.
 func (l *Loaded) strict() {
 	m := *l.Manifest
 	m.Streams = slices.Clone(m.Streams)
@@ -54,13 +26,13 @@ func (l *Loaded) strict() {
 	l.Manifest = &m
 }
 
-// give adds to a request what its owner gave for this run.
-func (s *Service) give(r *RunRequest, g *host.Given) error {
+// addGiven adds to a request what its owner gave for this run.
+func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 	if g == nil {
 		return nil
 	}
 	var err error
-	if r.Approved, err = s.host.approval(r.Connector.Manifest, g.Bindings); err != nil {
+	if r.Approved, err = rs.bindings.approval(r.Connector.Manifest, g.Bindings); err != nil {
 		return err
 	}
 	r.Config, r.Secrets, r.Accepted, r.ResetState = g.Settings, g.Secrets, g.Accepted, g.ResetState
@@ -86,7 +58,7 @@ func (s *Service) give(r *RunRequest, g *host.Given) error {
 // maxRecordings is how many recordings are kept until they are asked for.
 const maxRecordings = 4
 
-// recordings are those of runs that are over, newest last.
+// recordings keeps the recordings of runs that are over until they are asked for.
 type recordings struct {
 	mu   sync.Mutex // guards all below
 	runs []store.RunID
@@ -120,15 +92,15 @@ func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) err
 }
 
 // Recording implements host.Runs.
-func (s *Service) Recording(ctx context.Context, id store.RunID) (host.Recording, error) {
-	rec, err := s.host.Store.Run(ctx, id)
+func (rs *runs) Recording(ctx context.Context, id store.RunID) (host.Recording, error) {
+	rec, err := rs.Store.Run(ctx, id)
 	if err == nil && rec.Status != "active" { // its end is stored a moment before the recording is there
-		_, err = s.runs.Wait(ctx, id)
+		_, err = rs.controller.Wait(ctx, id)
 	}
 	if err != nil && !errors.Is(err, controller.ErrNotActive) {
 		return host.Recording{}, err
 	}
-	r := &s.recordings
+	r := &rs.recordings
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out, ok := r.of[id]

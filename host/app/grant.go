@@ -18,7 +18,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Terms bound a grant (§2.2).
+// grantStore gives connections what their owner approves, takes it back, and writes both
+// down. What is taken back ends the connection's run.
+type grantStore struct {
+	*directory
+	connections *connectionStore
+	publishers  *publishers
+	active      *activeRuns
+}
+
+// Terms bound a grant.
 type Terms struct {
 	Scope     json.RawMessage // nil: everything declared
 	Narrow    bool            // stored records may lose fields that Scope leaves out
@@ -35,37 +44,37 @@ type GrantRequest struct {
 	Terms *Terms
 	// Approved is added to what is approved.
 	Approved store.Approved
-	// Accepted says that the owner looked at what Doubts says.
+	// Accepted says that the owner knows what Doubts returns and goes on.
 	Accepted bool
 }
 
 // Grant stores what an owner gives, and that this version of the connector is
 // the one they looked at. It applies to the next run.
-func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
-	if err := h.room(); err != nil {
+func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
+	if err := gs.checkSpace(); err != nil {
 		return store.Connection{}, err
 	}
 	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Accepted: q.Accepted}
-	if err := h.vouched(ctx, who); err != nil {
+	if err := gs.publishers.checkDoubts(ctx, who); err != nil {
 		return store.Connection{}, err
 	}
-	c, err := h.connection(ctx, who)
+	c, err := gs.connections.find(ctx, who)
 	if err != nil {
 		return c, err
 	}
 	now := time.Now()
 	if q.Terms != nil {
-		if err := q.Terms.check(ctx, h.Store, c.ID, q.Connector.Manifest, now); err != nil {
+		if err := q.Terms.check(ctx, gs.Store, c.ID, q.Connector.Manifest, now); err != nil {
 			return c, err
 		}
 	}
 	if _, err := policyOf(q.Approved.Hosts); err != nil {
 		return c, err
 	}
-	if c, err = h.made(ctx, who); err != nil {
+	if c, err = gs.connections.findOrMake(ctx, who); err != nil {
 		return c, err
 	}
-	return h.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
+	return gs.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
 			c.Grant = q.Terms.grant()
 			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), host.Who(ctx).ID, now
@@ -78,46 +87,36 @@ func (h *Host) Grant(ctx context.Context, q GrantRequest) (store.Connection, err
 	})
 }
 
-// change changes a connection as one step: what another takes back meanwhile is
-// not given back by it. It counts the revision.
-func (h *Host) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
-	return h.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
-		c.UpdatedAt = time.Now()
-		c.Revision++
-		return change(c)
-	})
-}
-
-// give changes what a connection is given for a module, and writes that down.
-func (h *Host) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
-	err = h.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
-		c, err = h.change(ctx, id, change)
+// give changes what a connection is granted and writes that to the audit log.
+func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
+	err = gs.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
+		c, err = gs.connections.change(ctx, id, change)
 		return err
 	})
 	return c, err
 }
 
-// takeBack changes what a connection was given and ends its run. It is had also
-// where it cannot be written down.
-func (h *Host) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
-	c, err := h.change(ctx, id, func(c *store.Connection) error {
+// takeBack takes something back from a connection and cancels its run. It takes effect even
+// when the audit log cannot be written; the error says so.
+func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
 		return change(c)
 	})
 	if err != nil {
 		return c, err
 	}
-	h.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
-	if err := h.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
+	gs.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
+	if err := gs.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
 		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
 	}
 	return c, nil
 }
 
-// revoked ends a run whose grant was taken back by somebody who is not known.
+// revoked cancels a run whose grant was taken back, where nobody knows by whom.
 var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
 
-// revocation ends a run whose grant is taken back.
+// revocation is revoked with the principal of the context.
 func revocation(ctx context.Context) run.CancelRequest {
 	c := revoked
 	if who := host.Who(ctx).ID; who != "" {
@@ -157,7 +156,7 @@ func (t *Terms) grant() *store.Grant {
 	return g
 }
 
-// newGrantRef makes the name of an approval (A195).
+// newGrantRef makes the name of an approval.
 func newGrantRef(now time.Time) string {
 	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
 }
@@ -181,11 +180,11 @@ func union(have, more []string) []string {
 	return out
 }
 
-// Revoke takes back everything an owner gave a connection, and ends its run
-// (R8). What it collected stays, and so do its cursors and secrets.
-func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	h.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
-	return h.takeBack(ctx, id, func(c *store.Connection) error {
+// Revoke takes back everything an owner gave a connection, and ends its run. What it collected
+// stays, and so do its cursors and secrets.
+func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	gs.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
+	return gs.takeBack(ctx, id, func(c *store.Connection) error {
 		takeAll(c)
 		return nil
 	})
@@ -198,49 +197,11 @@ func takeAll(c *store.Connection) {
 	c.Grant.Status, c.Approved = "revoked", store.Approved{}
 }
 
-// Narrow takes back single approvals, and ends the connection's run. What is
-// not approved is ErrNotApproved.
-func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
-	return h.takeBack(ctx, id, func(c *store.Connection) error {
-		var missing []string
-		for _, name := range mounts {
-			n := len(c.Approved.Mounts)
-			c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
-			if len(c.Approved.Mounts) == n {
-				missing = append(missing, name)
-			}
-		}
-		var gone []string
-		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
-		missing = append(missing, gone...)
-		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
-		if browser && !c.Approved.Browser {
-			gone = append(gone, abi.BindingBrowser)
-		}
-		c.Approved.Browser = c.Approved.Browser && !browser
-		if missing = append(missing, gone...); len(missing) > 0 {
-			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
-		}
-		return nil
-	})
-}
-
 // ErrNotApproved: nothing of that name is approved.
 var ErrNotApproved = errors.New("not approved")
 
-// without takes away names; those that were not there are missing.
-func without(have, names []string) (left, missing []string) {
-	left = slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
-	for _, n := range names {
-		if !slices.Contains(have, n) {
-			missing = append(missing, n)
-		}
-	}
-	return left, missing
-}
-
-// Added is what a version of a connector asks for beyond the one that the owner
-// of a connection approved (S3, A180).
+// Added is what a version of a connector asks for beyond the one that the owner of a
+// connection approved.
 func Added(c store.Connection, l *Loaded) []grant.Want {
 	if len(c.Manifest) == 0 {
 		return nil
@@ -256,9 +217,8 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	return added
 }
 
-// looser is what a grant's scope would let through under another manifest: the
-// fields that are always collected (R28), and what time and resources are
-// measured by, are the manifest's to say.
+// looser is what a grant's scope would let through under another manifest: the fields that are
+// always collected, and what time and resources are measured by, are the manifest's to say.
 func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
 	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
 	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
@@ -282,9 +242,9 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 	return out
 }
 
-// pin makes this version of the connector the connection's. One that asks for
-// more is refused unless the owner accepted that.
-func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
+// pin records that the connection uses this version of its connector. A version that asks for
+// more than the approved one is refused unless the owner accepted that.
+func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
 	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a grant that cannot be used refuses the start before anything else does
 	}
@@ -296,9 +256,9 @@ func (h *Host) pin(ctx context.Context, c store.Connection, l *Loaded, accepted 
 		return nil
 	}
 	if accepted {
-		return h.give(ctx, c.ID, l.Connector.Digest, adopt)
+		return gs.give(ctx, c.ID, l.Connector.Digest, adopt)
 	}
-	return h.change(ctx, c.ID, adopt)
+	return gs.connections.change(ctx, c.ID, adopt)
 }
 
 func asksMore(id store.ConnectionID, l *Loaded, added []grant.Want) error {

@@ -12,7 +12,7 @@ func TestIdentify(t *testing.T) {
 	dir := t.TempDir()
 	id := func() string {
 		t.Helper()
-		h := &Host{DataDir: dir, Options: Options{}.settled()}
+		h := newHost(&directory{DataDir: dir, Options: Options{}.settled()})
 		if err := h.identify(); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@ package app
 
 import "testing"
 
-// S141: what counts as a lower version.
+// What counts as a lower version.
 func TestCompareVersions(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -20,7 +20,7 @@ func TestCompareVersions(t *testing.T) {
 	}
 }
 
-// S141: ids that can be mistaken for each other.
+// Ids that can be mistaken for each other.
 func TestSkeleton(t *testing.T) {
 	for _, same := range [][2]string{{"git-log", "gitlog"}, {"Mail", "mail"}, {"paypal", "paypa1"}, {"сhat", "chat"}, {"my_box", "my-box"}, {"modern", "modem"}} {
 		if skeleton(same[0]) != skeleton(same[1]) {

@@ -17,9 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// browsers are those of this machine. What an earlier host left of them is ended,
-// and what this machine has is looked for, at the first use (B178): most commands
-// need none.
+// browsers are those of this machine. What an earlier host left of them is ended, and what
+// this machine has is looked for, at the first use: most commands need none.
 type browsers struct {
 	o     browser.Options
 	views *liveview.Views
@@ -33,19 +32,19 @@ var _ Browsers = (*browsers)(nil)
 
 // newBrowsers keeps profiles in the data directory, or in the scratch space of a
 // host that has none.
-func newBrowsers(h *Host) *browsers {
+func newBrowsers(h *directory) *browsers {
 	o := h.Options.Browser
 	if o.Data = h.DataDir; o.Data == "" {
 		o.Data = h.temp
 	}
 	if o.Path == "" {
-		o.Path = os.Getenv("SLUICE_BROWSER") // B172
+		o.Path = os.Getenv("SLUICE_BROWSER")
 	}
 	if o.FirstUID == 0 && os.Geteuid() == 0 {
 		o.FirstUID, o.LastUID = browserUIDs()
 	}
 	if o.Watchdog == 0 {
-		o.Watchdog = fleet.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS")) // B189
+		o.Watchdog = fleet.WatchdogLimit(os.Getenv("SLUICE_SESSION_ESTABLISH_WATCHDOG_MS"))
 	}
 	if o.Log == nil {
 		o.Log = h.Options.Log
@@ -53,9 +52,9 @@ func newBrowsers(h *Host) *browsers {
 	return &browsers{o: o, views: liveview.New()}
 }
 
-// browserUIDs is the range of B175 unless the operator names another: none of the
-// workers' (jail.FirstUID to jail.LastUID), so that a guest and a page never share
-// one. A container seldom has uids of more than 16 bits.
+// browserUIDs is the range of uids of browsers unless the operator names another: none of the
+// workers' (jail.FirstUID to jail.LastUID), so that a guest and a page never share one. A
+// container seldom has uids of more than 16 bits.
 func browserUIDs() (first, last int) {
 	const far, many = 300_000, 10_000
 	if m, err := os.ReadFile("/proc/self/uid_map"); err != nil || mapped(string(m), far+many-1) {

@@ -27,27 +27,27 @@ type Loaded struct {
 	Signature *signature.Signature // that came with it, nil for none; one beside File is looked for
 }
 
-// Load takes a connector from a .wasm file, a source directory, which is built
-// first, or an installed name. sidecar is a manifest file that wins over the
-// module's own (G2). The error is a *run.Refusal.
-func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
+// Load takes a connector from a .wasm file, a source directory, which is built first, or an
+// installed name. sidecar is a manifest file that wins over the module's own. The error is a
+// *run.Refusal.
+func (ms *modules) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	fi, err := os.Stat(arg)
 	switch {
 	case err == nil && fi.IsDir():
-		if err := h.ambiguous(ctx, arg); err != nil {
+		if err := ms.ambiguous(ctx, arg); err != nil {
 			return nil, err
 		}
 		wasm, err := Build(ctx, arg)
 		if err != nil {
 			return nil, err
 		}
-		return h.check(wasm, sidecar)
+		return ms.check(wasm, sidecar)
 	case err == nil:
-		wasm, err := readModule(arg, h.Options.Module)
+		wasm, err := readModule(arg, ms.Options.Module)
 		if err != nil {
 			return nil, err
 		}
-		l, err := h.check(wasm, sidecar)
+		l, err := ms.check(wasm, sidecar)
 		if err == nil {
 			l.File = arg
 		}
@@ -55,17 +55,17 @@ func (h *Host) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	case !IsName(arg):
 		return nil, refusal("connector_not_runnable", fmt.Errorf("no module or source directory at %s", arg))
 	}
-	return h.installed(ctx, arg, sidecar)
+	return ms.installed(ctx, arg, sidecar)
 }
 
 // ambiguous refuses a directory that has the name of an installed connector: what
 // runs must not depend on where the command was given.
-func (h *Host) ambiguous(ctx context.Context, dir string) error {
+func (ms *modules) ambiguous(ctx context.Context, dir string) error {
 	if filepath.Base(dir) != dir || dir == "." || dir == ".." {
 		return nil
 	}
 	for _, bundled := range []bool{false, true} {
-		c, ok, err := h.connector(ctx, dir, bundled)
+		c, ok, err := ms.connector(ctx, dir, bundled)
 		if err != nil {
 			return err
 		}
@@ -76,11 +76,11 @@ func (h *Host) ambiguous(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Embed is Load of a module or source directory with another manifest, which becomes
-// the module's own (G2), in place of one that it has. The digest is that of the new
-// module, so a signature of the old one does not fit.
-func (h *Host) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) {
-	l, err := h.Load(ctx, arg, sidecar)
+// Embed is Load of a module or source directory with another manifest, which becomes the
+// module's own, in place of one that it has. The digest is that of the new module, so a
+// signature of the old one does not fit.
+func (ms *modules) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) {
+	l, err := ms.Load(ctx, arg, sidecar)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (h *Host) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) 
 	if err != nil {
 		return nil, moduleRefusal(err)
 	}
-	return h.LoadBytes(wasm, nil)
+	return ms.LoadBytes(wasm, nil)
 }
 
 // IsName reports whether Load would take arg as the name of an installed
@@ -131,15 +131,15 @@ func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 }
 
 // check is LoadBytes with a manifest file, "" for none.
-func (h *Host) check(wasm []byte, sidecar string) (*Loaded, error) {
+func (ms *modules) check(wasm []byte, sidecar string) (*Loaded, error) {
 	if sidecar == "" {
-		return h.LoadBytes(wasm, nil)
+		return ms.LoadBytes(wasm, nil)
 	}
 	raw, err := readSidecar(sidecar)
 	if err != nil {
 		return nil, err
 	}
-	return h.LoadBytes(wasm, raw)
+	return ms.LoadBytes(wasm, raw)
 }
 
 // readSidecar reads a manifest file, one byte more than a manifest can have at
@@ -157,14 +157,13 @@ func readSidecar(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// LoadBytes walks a module and reads its manifest (S34, R14). manifest wins over
-// the module's own (G2); empty means that. Nothing of the module is run, and
-// nothing is stored. wasm is the Loaded's from then on. The error is a
-// *run.Refusal.
-func (h *Host) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
+// LoadBytes checks a module and reads its manifest; manifest, unless empty, replaces the
+// module's own. Nothing of the module is run, and nothing is stored. The Loaded owns wasm from
+// then on. The error is a *run.Refusal.
+func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	l := &Loaded{Wasm: wasm}
 	var err error
-	if l.Module, err = sandbox.CheckModule(wasm, h.Options.Module); err != nil {
+	if l.Module, err = sandbox.CheckModule(wasm, ms.Options.Module); err != nil {
 		return nil, moduleRefusal(err)
 	}
 	raw := l.Module.Manifest
@@ -196,34 +195,4 @@ func (h *Host) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 		l.Connector.Warnings = append(l.Connector.Warnings, store.Warning{Code: w.Code, Message: w.Detail})
 	}
 	return l, nil
-}
-
-func refusal(code string, err error) *run.Refusal {
-	return &run.Refusal{Code: code, Message: err.Error(), Err: err}
-}
-
-func moduleRefusal(err error) error {
-	var m *sandbox.ModuleError
-	if errors.As(err, &m) {
-		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: moduleDetails(m), Err: err}
-	}
-	return refusal(sandbox.CodeModuleInvalid, err)
-}
-
-// moduleDetails say by which rule a module was refused, and what it asked for
-// (A179).
-func moduleDetails(m *sandbox.ModuleError) map[string]any {
-	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
-	if m.EscapeAttempt() {
-		d["import"], d["escapeKind"] = abi.Cut(abi.Clean(m.Import), 200), m.EscapeKind()
-	}
-	return d
-}
-
-func manifestRefusal(err error) error {
-	var m *abi.ManifestError
-	if errors.As(err, &m) {
-		return &run.Refusal{Code: "connector_invalid", Message: m.Error(), Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
-	}
-	return refusal("connector_invalid", err)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R17: a manifest given beside chooses the implementation that has its fingerprint;
-// without one, or with one that neither has, the installed one comes first. R18: one
-// that cannot be run gives way.
+// A manifest given beside chooses the implementation that has its fingerprint; without one, or
+// with one that neither has, the installed one comes first: one that cannot be run gives way.
 func TestImplementation(t *testing.T) {
 	h := openHost(t)
 	mine, ours := published(t, id, "1", "Installed"), published(t, id, "2", "Bundled")

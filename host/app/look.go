@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A lookedAt is a binding whose browser its owner may look at: it tells the views
-// of the host what the run tells the binding (B207, B214).
+// A lookedAt is a binding whose browser its owner may look at: it tells the views of the host
+// what the run tells the binding.
 type lookedAt struct {
 	lentSession
 	views *liveview.Views
@@ -25,14 +25,14 @@ type lookedAt struct {
 	surface string // that is shown
 }
 
-// settling bounds how long a run waits for the owner's lease to end (B223).
+// settling bounds how long a run waits for the owner's lease to end.
 const settling = 5 * time.Second
 
-// notReady is the code of a surface that was closed on purpose (B206).
+// notReady is the code of a surface that was closed on purpose.
 const notReady = "browser_surface_not_ready"
 
 // liveViews are the views of a host: those of its browsers, if they are its own.
-func liveViews(h *Host) *liveview.Views {
+func liveViews(h *directory) *liveview.Views {
 	if b, ok := h.Options.Browsers.(*browsers); ok {
 		return b.views
 	}
@@ -95,8 +95,8 @@ func (l *lookedAt) look() {
 	}()
 }
 
-// reason is why views end now: the loss of a surface closes its question too, and
-// whoever looked is told of the loss (B203, B235).
+// reason is why views end now: the loss of a surface closes its question too, and whoever
+// looked is told of the loss.
 func (l *lookedAt) reason() string {
 	if a := l.Surface(); a.Ref != "" && a.Reason != "" && a.Reason != notReady {
 		return liveview.ReasonLost
@@ -106,7 +106,7 @@ func (l *lookedAt) reason() string {
 
 // Asked implements binding.Screen.
 func (l *lookedAt) Asked(id, kind string, until time.Time) {
-	l.look() // a session flow asks while its surface is being opened (B186)
+	l.look() // a session flow asks while its surface is being opened
 	if r := l.shown(); r != nil {
 		r.Asked(id, kind)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// S3, R28, R30: a version whose manifest loosens the bounds of a grant asks for
-// more; without such bounds, or within them, it does not.
+// A version whose manifest loosens the bounds of a grant asks for more; without such bounds,
+// or within them, it does not.
 func TestLooser(t *testing.T) {
 	const v1 = `{"protocol_version": "0.1.0", "connector_id": "x", "version": "1", "display_name": "X", "streams": [
 		{"name": "other", "semantics": "append_only", "primary_key": ["id"], "schema": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}},

@@ -11,6 +11,13 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
+// bindings gives runs what their connections may use of the world outside: the network, a
+// browser, directories.
+type bindings struct {
+	*directory
+	pace *network.Governor // of all runs of this process
+}
+
 // CheckHost checks a host that the owner named for a run: it must read
 // [http://|https://]HOST[:PORT].
 func CheckHost(text string) error {
@@ -18,9 +25,9 @@ func CheckHost(text string) error {
 	return err
 }
 
-// WantedHosts are the hosts of a manifest that may be approved by answering a
-// question: those that nothing approved covers, without addresses and names of
-// the owner's own network, which an owner must type (S64).
+// WantedHosts are the hosts of a manifest that may be approved by answering a question: those
+// that nothing approved covers, without addresses and names of the owner's own network, which
+// an owner must type.
 func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	policy, err := policyOf(approved)
 	if err != nil {
@@ -72,7 +79,7 @@ func requestedHosts(m *abi.Manifest) []string {
 
 // network is the network of one run, nil when the module cannot use any.
 // reserved is what only the host reaches, for tokens.
-func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (binding.Binding, error) {
+func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
 		return replayed{network.NewReplay(q.Replay.recording)}, nil
 	}
@@ -127,7 +134,7 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 }
 
 // client is a client of this host, whose requests t writes down.
-func (h *Host) client(o network.Options, t *tracer) (*network.Client, error) {
+func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client, error) {
 	o.Governor, o.Audit = h.pace, t.hop
 	c, err := network.NewClient(o)
 	if err != nil {

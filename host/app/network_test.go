@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicehost/sluice/abi"
 )
 
-// R157, R160: an owner names the server where the manifest leaves it open, and
-// adds no place that the manifest does not have.
+// An owner names the server where the manifest leaves it open, and adds no place that the
+// manifest does not have.
 func TestOwnerDestinations(t *testing.T) {
 	m := asking("open", "bound", "none")
 	m.Sluice.Secrets[0].Destinations = []abi.Destination{

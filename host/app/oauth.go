@@ -92,10 +92,9 @@ type tokens struct {
 	all     []*oauth.Source
 }
 
-// tokens takes what is needed to obtain tokens out of the secrets; given are
-// those that are not from the vault. A source that lacks something is the run's
-// to miss (R25).
-func (h *Host) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *tracer) (*tokens, error) {
+// tokens takes what is needed to obtain tokens out of the secrets; given are those that are
+// not from the vault. A source that lacks something is the run's to miss.
+func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *requestLogger) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
 		if f.OAuth == nil {
@@ -105,11 +104,11 @@ func (h *Host) tokens(m *abi.Manifest, conn store.Connection, secrets, given map
 		delete(secrets, f.Name)
 		if out.client == nil {
 			var err error
-			if out.client, err = h.client(network.Options{Policy: p}, t); err != nil {
+			if out.client, err = az.bindings.client(network.Options{Policy: p}, t); err != nil {
 				return nil, err
 			}
 		}
-		s, err := h.source(m, f, conn, secrets, kept, given[f.Name] != "", out.client)
+		s, err := az.source(m, f, conn, secrets, kept, given[f.Name] != "", out.client)
 		if missing := (*run.Refusal)(nil); errors.As(err, &missing) && missing.Code == "setting_missing" && !f.Required {
 			continue
 		}
@@ -143,7 +142,7 @@ func (t replayedToken) Current(context.Context, string) (string, error) { return
 func (t replayedToken) Tell(func(string))                               {}
 
 // source is nil when there is nothing to obtain a token with.
-func (h *Host) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string, kept string, once bool, via *network.Client) (*oauth.Source, error) {
+func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string, kept string, once bool, via *network.Client) (*oauth.Source, error) {
 	c, err := authClient(f.OAuth, conn, secrets, via)
 	if c == nil || err != nil {
 		return nil, err
@@ -163,7 +162,7 @@ func (h *Host) source(m *abi.Manifest, f abi.SecretField, conn store.Connection,
 		r.Details = map[string]any{"secret": f.Name}
 		return nil, r
 	}
-	var k oauth.Keeper = &keptInVault{h, conn.ID, f.Name}
+	var k oauth.Keeper = &keptInVault{az.secrets, conn.ID, f.Name}
 	if once {
 		k = &keptOnce{have}
 	}
@@ -238,16 +237,15 @@ type keptOnce struct{ s oauth.Stored }
 func (k *keptOnce) Load() (oauth.Stored, error)    { return k.s, nil }
 func (k *keptOnce) Save(_, now oauth.Stored) error { k.s = now; return nil }
 
-// keptInVault is an authorization in the vault. Each request for a token opens
-// it anew (S85).
+// keptInVault is an authorization in the vault. Each request for a token opens it anew.
 type keptInVault struct {
-	host *Host
-	id   store.ConnectionID
-	name string
+	vault *secretStore
+	id    store.ConnectionID
+	name  string
 }
 
 func (k *keptInVault) Load() (oauth.Stored, error) {
-	value, ok, err := k.host.stored(k.id, k.name)
+	value, ok, err := k.vault.stored(k.id, k.name)
 	if err != nil {
 		return oauth.Stored{}, err
 	}
@@ -266,7 +264,7 @@ func (k *keptInVault) Save(was, now oauth.Stored) error {
 	if err != nil {
 		return err
 	}
-	v, err := vault.Open(k.host.DataDir)
+	v, err := vault.Open(k.vault.DataDir)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
@@ -58,7 +57,7 @@ func vaulted(t *testing.T, s *oauthtest.Server) (*Host, *vault.Vault, string) {
 	t.Helper()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	h := &Host{DataDir: t.TempDir(), Options: Options{}.settled(), pace: network.NewGovernor(network.DefaultPace())}
+	h := newHost(&directory{DataDir: t.TempDir(), Options: Options{}.settled()})
 	v, err := vault.Open(h.DataDir)
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +77,11 @@ func tokensOf(t *testing.T, h *Host, m *abi.Manifest, hosts ...string) (*tokens,
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets, err := h.secrets(m, "mail", nil)
+	secrets, err := h.ofRun(m, "mail", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{host: h})
+	got, err := h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &requestLogger{dir: h.directory})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +102,7 @@ func TestTokensFromVault(t *testing.T) {
 	if err != nil || !strings.HasPrefix(access, "access-") {
 		t.Fatal(err)
 	}
-	kept, err := (&keptInVault{h, "mail", "token"}).Load()
+	kept, err := (&keptInVault{h.secretStore, "mail", "token"}).Load()
 	issued := s.Issued()
 	if err != nil || kept.RefreshToken != issued[1] || kept.TokenURL != base+"/token" {
 		t.Errorf("the new refresh token is not stored: %v", err)
@@ -116,8 +115,7 @@ func TestTokensFromVault(t *testing.T) {
 	}
 }
 
-// The token server is approved like any other host (S63); the denial names it,
-// and nothing is sent.
+// The token server is approved like any other host; the denial names it, and nothing is sent.
 func TestTokensUnapproved(t *testing.T) {
 	s := &oauthtest.Server{}
 	h, _, base := vaulted(t, s)
@@ -129,8 +127,8 @@ func TestTokensUnapproved(t *testing.T) {
 	}
 }
 
-// An authorization that the server ended is EDENIED, with what to do (R25); the
-// server is asked once.
+// An authorization that the server ended is EDENIED, with what to do; the server is asked
+// once.
 func TestTokensExpired(t *testing.T) {
 	s := &oauthtest.Server{}
 	h, _, base := vaulted(t, s)
@@ -155,12 +153,12 @@ func TestTokensOfAnotherServer(t *testing.T) {
 	web := httptest.NewServer(evil)
 	defer web.Close()
 	m := obtaining(web.URL)
-	secrets, err := h.secrets(m, "mail", nil)
+	secrets, err := h.ofRun(m, "mail", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	policy, _ := policyOf([]string{web.URL})
-	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &tracer{host: h})
+	_, err = h.tokens(m, store.Connection{ID: "mail"}, secrets, nil, policy, &requestLogger{dir: h.directory})
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || !strings.Contains(refused.Message, "sluice secret authorize mail token") {
 		t.Errorf("got %v", err)
@@ -175,7 +173,7 @@ func TestTokensOfAnotherServer(t *testing.T) {
 // What an owner sets or removes while a token is fetched is kept as it is.
 func TestOwnerWins(t *testing.T) {
 	h, v, base := vaulted(t, &oauthtest.Server{})
-	k := &keptInVault{h, "mail", "token"}
+	k := &keptInVault{h.secretStore, "mail", "token"}
 	was, err := k.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +200,7 @@ func TestOwnerWins(t *testing.T) {
 	}
 }
 
-// The client's id comes from the settings, and its absence is said (R219).
+// The client's id comes from the settings, and its absence is said.
 func TestClientSetting(t *testing.T) {
 	o := &abi.OAuth{Grant: abi.OAuthRefresh, ClientIDFrom: "app"}
 	c, err := authClient(o, store.Connection{Settings: []byte(`{"app": "x1"}`)}, nil, nil)
@@ -217,11 +215,11 @@ func TestClientSetting(t *testing.T) {
 	}
 }
 
-// R157, S3: a connector whose manifest stops calling a secret obtained is not
-// handed the refresh token in its place.
+// A connector whose manifest stops calling a secret obtained is not handed the refresh token
+// in its place.
 func TestAuthorizationIsNoSecret(t *testing.T) {
 	h, _, _ := vaulted(t, &oauthtest.Server{})
-	_, err := h.secrets(asking("token"), "mail", nil)
+	_, err := h.ofRun(asking("token"), "mail", nil)
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || strings.Contains(err.Error(), "refresh_token") {
 		t.Errorf("got %v", err)

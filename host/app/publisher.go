@@ -12,7 +12,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Codes of refused signatures (run-api.md A169).
+// publishers knows whose signature a connector has to have.
+type publishers struct {
+	*directory
+	modules *modules
+}
+
+// Codes of refused signatures.
 const (
 	CodeSignatureRequired = "signature_required"
 	CodeSignatureInvalid  = "signature_invalid"
@@ -48,8 +54,8 @@ func (l *Loaded) Claims() signature.Claims {
 }
 
 // Pinned finds the key that is pinned for a connector.
-func (h *Host) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
-	pins, err := h.Store.Pins(ctx)
+func (ps *publishers) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
+	pins, err := ps.Store.Pins(ctx)
 	if err != nil {
 		return store.Pin{}, false, fmt.Errorf("list pinned keys: %w", err)
 	}
@@ -61,22 +67,22 @@ func (h *Host) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, boo
 	return store.Pin{}, false, nil
 }
 
-// trust is what a module's signature comes to.
-type trust struct {
+// A signatureTrust is the outcome of checking a module's signature.
+type signatureTrust struct {
 	signer   *store.Signer // nil for an unsigned module
 	pins     bool          // signer becomes the pinned key
 	replaces *store.Signer // in place of this one
-	doubts   []string      // what only the owner can settle (S141)
+	doubts   []string      // what only the owner can settle
 }
 
-// trust verifies a module's signature, with the key that the owner names, else
-// the one it carries, else the pinned one, and holds the key against the pin
-// (S140). A signature that does not verify is refused, and no flag changes that;
-// another key than the pinned one, or none, is the owner's to decide.
-func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, error) {
-	pin, pinned, err := h.Pinned(ctx, l.Connector.ID)
+// trust verifies a module's signature, with the key that the owner names, else the one it
+// carries, else the pinned one, and holds the key against the pin. A signature that does not
+// verify is refused, and no flag changes that; another key than the pinned one, or none, is
+// the owner's to decide.
+func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (signatureTrust, error) {
+	pin, pinned, err := ps.Pinned(ctx, l.Connector.ID)
 	if err != nil {
-		return trust{}, err
+		return signatureTrust{}, err
 	}
 	if o.Signature == nil {
 		return unsigned(l, o, pin, pinned)
@@ -86,16 +92,16 @@ func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, e
 		key = carried
 	} else if key == (signature.PublicKey{}) {
 		if !pinned {
-			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
+			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("the signature names key %s and does not carry it; give the publisher's public key with --key FILE", o.Signature.KeyID()))
 		}
 		if key, err = signature.ParseKey(pin.Signer.Key); err != nil {
-			return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
+			return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("pinned key of %s: %w; give the publisher's with --key FILE", l.Connector.ID, err))
 		}
 	}
 	if err := o.Signature.Verify(key, l.Wasm, l.Claims()); err != nil {
-		return trust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
+		return signatureTrust{}, refusal(CodeSignatureInvalid, fmt.Errorf("%w; get both files again from the publisher, and its key if that is new", err))
 	}
-	t := trust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
+	t := signatureTrust{signer: &store.Signer{KeyID: key.ID(), Key: key.String()}}
 	t.pins = !pinned || pin.Signer != *t.signer
 	if pinned && t.pins {
 		t.replaces = &pin.Signer
@@ -105,27 +111,27 @@ func (h *Host) trust(ctx context.Context, l *Loaded, o InstallOptions) (trust, e
 	return t, nil
 }
 
-func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (trust, error) {
+func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (signatureTrust, error) {
 	switch {
 	case o.Key != signature.PublicKey{}:
-		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned, and --key names a key; put its signature beside it, or give --signature FILE", l.Connector.ID))
 	case o.RequireSignature:
-		return trust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
+		return signatureTrust{}, refusal(CodeSignatureRequired, fmt.Errorf("%s is unsigned; put its signature beside it, or give --signature FILE", l.Connector.ID))
 	case pinned:
-		return trust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
+		return signatureTrust{doubts: []string{fmt.Sprintf("%s is unsigned, but key %s is pinned for it", l.Connector.ID, pin.Signer.KeyID)}}, nil
 	}
-	return trust{}, nil
+	return signatureTrust{}, nil
 }
 
 // Doubts says why a module may not be its publisher's, although it was not
 // installed: a key is pinned for its connector, and did not sign it. A run of it
 // would have that connector's connections and secrets.
-func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
-	installed, ok, err := h.connector(ctx, string(l.Connector.ID), false)
+func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
+	installed, ok, err := ps.modules.connector(ctx, string(l.Connector.ID), false)
 	if err != nil || ok && installed.Digest == l.Connector.Digest {
 		return nil, err
 	}
-	if _, pinned, err := h.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
+	if _, pinned, err := ps.Pinned(ctx, l.Connector.ID); err != nil || !pinned {
 		return nil, err
 	}
 	o := InstallOptions{Signature: l.Signature}
@@ -134,17 +140,17 @@ func (h *Host) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 			return []string{err.Error()}, nil
 		}
 	}
-	t, err := h.trust(ctx, l, o)
+	t, err := ps.trust(ctx, l, o)
 	return t.doubts, err
 }
 
-// vouched refuses a module that Doubts are about, unless its owner accepted it,
+// checkDoubts refuses a module that Doubts are about, unless its owner accepted it,
 // now or when the connection ran it before.
-func (h *Host) vouched(ctx context.Context, q RunRequest) error {
-	if c, err := h.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
+func (ps *publishers) checkDoubts(ctx context.Context, q RunRequest) error {
+	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
 		return nil
 	}
-	doubts, err := h.Doubts(ctx, q.Connector)
+	doubts, err := ps.Doubts(ctx, q.Connector)
 	if err != nil || len(doubts) == 0 {
 		return err
 	}

@@ -139,9 +139,9 @@ const id = "https://connectors.example/mailbox"
 
 func yes(string) bool { return true }
 
-// What somebody in the middle can put in the place of a release, once the
-// publisher's key is pinned (S140, S141). Nothing of it is installed; what only
-// the owner can judge is, with a flag and a second yes.
+// What somebody in the middle can put in the place of a release, once the publisher's key is
+// pinned. Nothing of it is installed; what only the owner can judge is, with a flag and a
+// second yes.
 func TestTamper(t *testing.T) {
 	h := openHost(t)
 	publisher, thief := newKey(t), newKey(t)
@@ -240,13 +240,13 @@ func listed(t *testing.T, h *app.Host) string {
 	return fmt.Sprint(out, pins)
 }
 
-// A pin outlives its connector: uninstalling is no way around it, for another
-// key, for none, and for a connector that looks like the one that was (S140).
+// A pin outlives its connector: uninstalling is no way around it, for another key, for none,
+// and for a connector that looks like the one that was.
 func TestPinStays(t *testing.T) {
 	h := openHost(t)
 	publisher, thief := newKey(t), newKey(t)
 	mustInstall(t, h, published(t, id, "1.2.0", "Mailbox").signedBy(h, publisher), app.InstallOptions{})
-	if err := h.Uninstall(t.Context(), "mailbox"); err != nil {
+	if err := app.ServiceOf(h).UninstallConnector(t.Context(), "mailbox", ""); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]release{
@@ -306,8 +306,8 @@ func TestPinnedID(t *testing.T) {
 	}
 }
 
-// A module that was changed on the disk is not run; it is set aside, and
-// installing again repairs (S138).
+// A module that was changed on the disk is not run; it is set aside, and installing again
+// repairs.
 func TestQuarantine(t *testing.T) {
 	h := openHost(t)
 	r := published(t, "mailbox", "1.0.0", "Mailbox")
@@ -345,8 +345,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// What is loaded is what was hashed: replacing the file afterwards changes
-// nothing for who has it (S138).
+// What is loaded is what was hashed: replacing the file afterwards changes nothing for who has
+// it.
 func TestSwapAfterLoad(t *testing.T) {
 	h := openHost(t)
 	r := published(t, "mailbox", "1.0.0", "Mailbox").signedBy(h, newKey(t))

@@ -107,8 +107,8 @@ func (r *Recording) Connection() store.ConnectionID {
 	return store.ConnectionID(r.recording.Header.Connection)
 }
 
-// repeatable settles time and chance of a run that is recorded or replayed. A
-// replay is started as the recording was, unless the request says otherwise.
+// repeatable fixes the clock and the random seed of a run that is recorded or replayed. A
+// replay starts as the recording did, unless the request says otherwise.
 func (q RunRequest) repeatable() (RunRequest, error) {
 	if q.Record != nil && q.Replay != nil {
 		return q, refusal("invalid_request", errors.New("a run is recorded or replayed, not both"))
@@ -166,8 +166,8 @@ func (q RunRequest) secretsWithout(there []string) (out []string) {
 	return out
 }
 
-// handles are the random bytes of handles: those of the seed, so that a replay
-// has the same, yet not those that the guest gets.
+// handles is the source of random bytes for handles. It follows from the seed, so that a replay
+// has the same handles, but its bytes are not those that the guest gets.
 func (q RunRequest) handles() io.Reader {
 	if q.fixed == nil {
 		return nil

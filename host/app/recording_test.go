@@ -20,14 +20,14 @@ func TestReplayKeepsNoSettings(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h := &Host{Store: s}
+	h := newHost(&directory{Store: s})
 	l := &Loaded{Manifest: &abi.Manifest{ConnectorID: "feed"}, Connector: store.Connector{ID: "feed"}}
 	for _, replay := range []*Recording{{}, nil} {
 		id := store.ConnectionID("replayed")
 		if replay == nil {
 			id = "run"
 		}
-		c, err := h.made(t.Context(), RunRequest{Connector: l, Connection: id, Config: []byte(`{"server":"https://evil.example"}`), Replay: replay})
+		c, err := h.connections.findOrMake(t.Context(), RunRequest{Connector: l, Connection: id, Config: []byte(`{"server":"https://evil.example"}`), Replay: replay})
 		if err != nil || (len(c.Settings) > 0) != (replay == nil) {
 			t.Errorf("%s: settings %s, %v", id, c.Settings, err)
 		}

@@ -9,26 +9,25 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What is kept of timelines (§20.5): those of the newest runs of a connection,
-// and all of the last days. A step deletes at most prunedAtOnce.
+// What is kept of timelines: those of the newest runs of a connection, and all of the last
+// days. A step deletes at most prunedAtOnce.
 const (
 	timelinesKept    = 500
 	timelinesKeptFor = 90 * 24 * time.Hour
 	prunedAtOnce     = 1000
 )
 
-// PruneTimelines deletes timelines that are beyond what is kept. Run records
-// stay. Files that runs left go with their timelines (B165).
-func (s *Service) PruneTimelines(ctx context.Context) error {
-	runs, err := store.Prunable(ctx, s.host.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
+// PruneTimelines deletes old timelines, and the files of their runs. Run rows stay.
+func (as *artifacts) PruneTimelines(ctx context.Context) error {
+	runs, err := store.Prunable(ctx, as.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
 	if err != nil {
 		return fmt.Errorf("list timelines: %w", err)
 	}
 	for _, id := range runs {
-		if err := s.host.Store.Prune(ctx, id); err != nil {
+		if err := as.Store.Prune(ctx, id); err != nil {
 			return fmt.Errorf("delete timeline of %s: %w", id, err)
 		}
-		if err := browser.RemoveTrace(s.host.traces(), string(id)); err != nil {
+		if err := browser.RemoveTrace(as.traces(), string(id)); err != nil {
 			return fmt.Errorf("delete trace of %s: %w", id, err)
 		}
 	}

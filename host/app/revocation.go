@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A store belongs to one process at a time (S127), and a revocation must not
-// wait for it: it is left as a file beside the store, which the process that has
-// the store finds within revocationEvery, and any other finds when it opens the
-// store. So it is not lost either when that process is killed.
+// A store belongs to one process at a time, and a revocation must not wait for it: it is left
+// as a file beside the store, which the process that has the store finds within
+// revocationEvery, and any other finds when it opens the store. So it is not lost either when
+// that process is killed.
 const revocationEvery = 300 * time.Millisecond
 
 func revocations(dir string) string { return filepath.Join(dir, "revocations") }
@@ -57,20 +57,12 @@ func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, err
 	}, nil
 }
 
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // takeRevocations does what other processes left.
-func (h *Host) takeRevocations(ctx context.Context) error {
-	if h.DataDir == "" {
+func (gs *grantStore) takeRevocations(ctx context.Context) error {
+	if gs.DataDir == "" {
 		return nil
 	}
-	left, err := os.ReadDir(revocations(h.DataDir))
+	left, err := os.ReadDir(revocations(gs.DataDir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -78,14 +70,14 @@ func (h *Host) takeRevocations(ctx context.Context) error {
 		return fmt.Errorf("look for revocations: %w", err)
 	}
 	for _, e := range left {
-		if err := h.takeRevocation(ctx, filepath.Join(revocations(h.DataDir), e.Name())); err != nil {
+		if err := gs.takeRevocation(ctx, filepath.Join(revocations(gs.DataDir), e.Name())); err != nil {
 			return fmt.Errorf("revoke the grant of %s: %w", e.Name(), err)
 		}
 	}
 	return nil
 }
 
-func (h *Host) takeRevocation(ctx context.Context, path string) error {
+func (gs *grantStore) takeRevocation(ctx context.Context, path string) error {
 	id := filepath.Base(path)
 	if !abi.IsSlug(id) { // an answer that is read soon, or has no reader any more
 		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
@@ -93,7 +85,7 @@ func (h *Host) takeRevocation(ctx context.Context, path string) error {
 		}
 		return nil
 	}
-	_, err := h.Revoke(ctx, store.ConnectionID(id))
+	_, err := gs.Revoke(ctx, store.ConnectionID(id))
 	if errors.Is(err, store.ErrNotFound) {
 		return os.Rename(path, path+unknown)
 	}
@@ -104,7 +96,7 @@ func (h *Host) takeRevocation(ctx context.Context, path string) error {
 }
 
 // watchRevocations takes revocations until ctx ends.
-func (h *Host) watchRevocations(ctx context.Context) {
+func (gs *grantStore) watchRevocations(ctx context.Context) {
 	look := time.NewTicker(revocationEvery)
 	defer look.Stop()
 	for {
@@ -113,8 +105,8 @@ func (h *Host) watchRevocations(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		if err := h.takeRevocations(ctx); err != nil && ctx.Err() == nil {
-			h.Options.Log.Error("revocation", "error", err)
+		if err := gs.takeRevocations(ctx); err != nil && ctx.Err() == nil {
+			gs.Options.Log.Error("revocation", "error", err)
 		}
 	}
 }

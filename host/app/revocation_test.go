@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// R8: what lies where revocations are left. A link is taken as one and leads
-// nowhere; what is no id is no revocation; who names no connection is told so.
+// What lies where revocations are left. A link is taken as one and leads nowhere; what is no
+// id is no revocation; who names no connection is told so.
 func TestHostileRevocations(t *testing.T) {
 	h := openHost(t)
 	l := load(t, h, published(t, id, "1", "Mailbox"))

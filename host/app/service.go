@@ -3,12 +3,10 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
-	liveview "github.com/sluicehost/sluice/host/browser/view"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
@@ -16,13 +14,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ServiceOptions configure a Service. Zero values are the defaults of
-// security.md §17.
+// ServiceOptions configure a Service. Zero values are the defaults.
 type ServiceOptions struct {
 	Runs     int           // host.runs: how many runs execute at once; 8, at most 64
-	Accepted int           // how many may be active, whatever they do (A253); 64
+	Accepted int           // how many may be active, whatever they do; 64
 	Share    int           // how many of them one key may have; 0 is the controller's usual part
-	Grace    time.Duration // how long Close waits for active runs (R190); 30 s
+	Grace    time.Duration // how long Close waits for active runs; 30 s
 	// ShortestInterval is the least interval of a schedule that is saved; 0 is
 	// schedule.DefaultShortest.
 	ShortestInterval time.Duration
@@ -32,101 +29,119 @@ type ServiceOptions struct {
 	Store store.Store
 	// Count is told what happens to runs, for metrics; nil for nobody.
 	Count func(controller.Event)
-	// Ticked is told of each history record of a schedule, once it is durable
-	// (R208); it does not block. Nil for nobody.
+	// Ticked is told of each history record of a schedule, once it is durable; it does not
+	// block. Nil for nobody.
 	Ticked func(host.Tick)
 	// Spans is told of what runs do, for traces; nil for nobody.
 	Spans run.Spans
 }
 
-// A Service is a Host that is left running: what the dashboard, the API and
-// schedules ask for, on top of what a single command needs. It implements
-// host.Host. All methods may be called concurrently.
+// A Service is a Host that is left running, for the dashboard, the API and schedules. It
+// implements host.Host: each interface of that is one of its parts, wired in newService. All
+// methods may be called concurrently.
 type Service struct {
-	// host is the open data directory that it works on.
-	host *Host
-	desk *interaction.Desk
-	runs *controller.Controller
-	log  *slog.Logger
-
-	store     store.Store // what runs commit to
-	schedules *schedule.Scheduler
-
-	spans run.Spans
-	views *liveview.Views // of the browsers of runs
-
-	correlations correlations // of active runs
-	recordings   recordings
-
-	mu        sync.Mutex                      // guards temporary and leftovers
-	temporary map[store.ConnectionID]struct{} // connections of runs of conformance connectors
-	leftovers bool                            // some could not be deleted
-	closing   sync.Once                       // of Close
-
-	names  sync.Map // module digest to Named
-	putOff sync.Map // connection id to why its scheduled run was put off
+	*runs
+	*forks
+	*artifacts
+	*questions
+	*connectors
+	*connectorNames
+	*connections
+	*grants
+	*state
+	*secrets
+	*schedules
+	*backups
+	*system
+	*views
+	closing sync.Once // of Close
 }
 
-var (
-	_ host.Runs      = (*Service)(nil)
-	_ host.Questions = (*Service)(nil)
-)
+var _ host.Host = (*Service)(nil)
 
-// Service starts what goes on for as long as the host is open. There is one per
+// Service starts what runs for as long as the host is open. There is one per
 // host, and it is closed before the host is. ctx is for the start alone.
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
-	s := &Service{host: h, desk: interaction.New(h.Store), log: h.Options.Log, store: o.Store, spans: o.Spans, temporary: map[store.ConnectionID]struct{}{}, views: liveViews(h)}
-	if err := s.deleteLeftovers(ctx); err != nil {
+	s := newService(h, o)
+	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
 		return nil, err
 	}
-	s.runs = controller.New(h.Store, controller.Options{
+	s.controller = controller.New(h.Store, controller.Options{
 		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, Count: o.Count, Log: h.Options.Log,
 	})
-	if err := s.startSchedules(ctx, o); err != nil {
+	if o.Idle {
+		return s, nil
+	}
+	if err := s.schedules.start(ctx); err != nil {
 		s.Close(ctx)
 		return nil, err
 	}
 	return s, nil
 }
 
-// Close stops schedules, refuses new starts, waits for active runs as long as ServiceOptions.Grace
-// or ctx lasts, stops the rest, which fail with controller_restarted, and returns
-// when all are over (R190). The host is still open.
+// newService wires the parts of a service. Nothing runs yet.
+func newService(h *Host, o ServiceOptions) *Service {
+	d, desk := h.directory, interaction.New(h.Store)
+	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
+	s := &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	s.runs = &runs{
+		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store,
+		workflows: &workflows{d, h.modules, h.connections, t},
+	}
+	s.forks = &forks{d, s.runs, h.connections}
+	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}
+	s.schedules.clock = schedule.New(schedule.Deps{
+		Store: d.Store, Starter: scheduleRunner{s.schedules}, Source: scheduleRunner{s.schedules}, Log: d.Options.Log, Shortest: o.ShortestInterval, Done: o.Ticked,
+	})
+	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
+	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
+	s.connections = &connections{d, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
+	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules}
+	s.state = &state{d, h.connections, s.schedules.clock}
+	s.secrets = &secrets{h.connections, h.secretStore, ov}
+	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
+	s.views = &views{liveViews(d), s.system}
+	return s
+}
+
+// Close stops schedules, refuses new starts, waits for active runs as long as
+// ServiceOptions.Grace or ctx lasts, stops the rest, which fail with controller_restarted, and
+// returns when all are over. The host is still open.
 func (s *Service) Close(ctx context.Context) {
 	s.closing.Do(func() {
-		s.schedules.Quiesce()
-		s.views.Quiesce()
-		s.runs.Shutdown(ctx)
-		s.schedules.Stop(ctx)
-		s.views.Close()
+		s.clock.Quiesce()
+		s.views.views.Quiesce()
+		s.controller.Shutdown(ctx)
+		s.clock.Stop(ctx)
+		s.views.views.Close()
 	})
 }
 
 // RunStats are numbers of this moment, for metrics.
-func (s *Service) RunStats() controller.Stats { return s.runs.Stats() }
+func (rs *runs) RunStats() controller.Stats { return rs.controller.Stats() }
 
 // OpenQuestions is how many questions wait for an answer, for metrics.
-func (s *Service) OpenQuestions() int { return s.desk.Waiting() }
+func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
 
-// unrenewed is what is left of a lease that missed a renewal (R183): who made it
-// is not at work any more.
+// unrenewed is how much time a lease has left when it missed a renewal: its holder is not at
+// work any more.
 const unrenewed = 40 * time.Second
 
-// reconcile is R188, and again for runs of this boot that nobody performs.
-func (s *Service) reconcile(ctx context.Context, live func(store.RunID) bool) error {
-	h := s.host
-	err := h.reconcile(ctx)
+// reconcile closes the runs that an earlier start left active, and those of this start that
+// nobody performs.
+func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) error {
+	err := rs.directory.reconcile(ctx)
 	if err == nil {
-		err = run.CloseLost(ctx, h.Store, h.ID, h.Epoch, func(l store.Lease) bool {
-			return !live(l.RunID) && !h.active.has(l.RunID) && time.Until(l.ExpiresAt) < unrenewed
+		err = run.CloseLost(ctx, rs.Store, rs.ID, rs.Epoch, func(l store.Lease) bool {
+			return !live(l.RunID) && !rs.starter.active.has(l.RunID) && time.Until(l.ExpiresAt) < unrenewed
 		})
 	}
-	s.mu.Lock()
-	again := s.leftovers
-	s.leftovers = false
-	s.mu.Unlock()
+	rs.temporaries.mu.Lock()
+	again := rs.temporaries.leftovers
+	rs.temporaries.leftovers = false
+	rs.temporaries.mu.Unlock()
 	if again {
-		err = errors.Join(err, s.deleteLeftovers(ctx))
+		err = errors.Join(err, rs.temporaries.deleteLeftovers(ctx))
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -17,8 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The most that one approval holds (security.md section 17), and the longest
-// name and path in it, in bytes.
+// The most that one approval holds, and the longest name and path in it, in bytes.
 const (
 	maxHosts    = 100
 	maxHost     = 1024
@@ -27,48 +25,6 @@ const (
 	maxPlain    = 64
 	maxPlaces   = 32
 )
-
-// errNarrower: an approval takes something back.
-var errNarrower = errors.New("takes something back")
-
-// ApproveBindings implements host.Connections (A189): what is named takes the
-// place of what was approved. Where that takes something back, the connection's
-// run ends (R8).
-func (s *Service) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
-	_, k, m, err := s.configured(ctx, id)
-	if err != nil {
-		return host.Bindings{}, asked(err)
-	}
-	approved, err := s.host.approval(m, q)
-	if err != nil {
-		return host.Bindings{}, err
-	}
-	if q.Browser != nil {
-		if err := s.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
-			return host.Bindings{}, err
-		}
-	}
-	replace := func(narrower bool) func(c *store.Connection) error {
-		return func(c *store.Connection) error {
-			if !narrower && narrows(c.Approved, approved) {
-				return errNarrower
-			}
-			c.Approved = approved
-			if q.Browser != nil && q.Browser.Profile != "" {
-				c.ProfileName = q.Browser.Profile
-			}
-			return nil
-		}
-	}
-	c, err := s.host.give(ctx, id, k.Digest, replace(false))
-	if errors.Is(err, errNarrower) {
-		c, err = s.host.takeBack(ctx, id, replace(true))
-	}
-	if err != nil {
-		return host.Bindings{}, asked(err)
-	}
-	return shownBindings(c, m), nil
-}
 
 // narrows reports whether something of old is not in new.
 func narrows(old, new store.Approved) bool {
@@ -101,7 +57,7 @@ func sameRoot(a, b store.Mount) bool {
 
 // approval checks what an owner approves against what the manifest asks for:
 // more than that is binding_not_requested.
-func (h *Host) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error) {
+func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error) {
 	var out store.Approved
 	var err error
 	if q.Network != nil {
@@ -137,12 +93,12 @@ func (h *Host) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error
 }
 
 func notRequested(path string) *host.Refusal {
-	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []fault{{path, "binding_not_requested"}})
+	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []memberFault{{path, "binding_not_requested"}})
 }
 
-// approvedHosts takes the servers that the manifest asks for; where it leaves
-// them to the owner, any. An address or a name of the owner's own network is
-// taken as it is spelled here, never by a pattern (S64).
+// approvedHosts takes the servers that the manifest asks for; where it leaves them to the
+// owner, any. An address or a name of the owner's own network is taken as it is spelled here,
+// never by a pattern.
 func approvedHosts(m *abi.Manifest, hosts []string) ([]string, error) {
 	if len(hosts) > maxHosts {
 		return nil, invalid("network.hosts", "too_many", "want at most %d", maxHosts)
@@ -177,7 +133,7 @@ func hostsLeftToOwner(m *abi.Manifest) bool {
 	return (declared || pages) && (len(b.Hosts) == 0 || slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return leftToOwner(m, f.Name) }))
 }
 
-// leftToOwner: only the owner knows where a secret is to go (R157).
+// leftToOwner: only the owner knows where a secret is to go.
 func leftToOwner(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool {
 		return f.Name == secret && slices.ContainsFunc(f.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
@@ -189,10 +145,10 @@ func asksToSee(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
 }
 
-// approvedMounts checks directories (S56). The path is the whole, plain one of
-// an existing directory: nothing that this process happens to stand in, and no
-// dots, decides what it means.
-func (h *Host) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
+// approvedMounts checks directories. The path is the whole, plain one of an existing
+// directory: nothing that this process happens to stand in, and no dots, decides what it
+// means.
+func (h *bindings) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
 	if len(mounts) > maxMounts {
 		return nil, invalid("filesystem.mounts", "too_many", "want at most %d", maxMounts)
 	}
@@ -226,7 +182,7 @@ func (h *Host) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mou
 	return out, nil
 }
 
-// approvedPlain takes the secrets that the connector asks to see (R155).
+// approvedPlain takes the secrets that the connector asks to see.
 func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	if len(names) > maxPlain {
 		return nil, invalid("plainAcknowledged", "too_many", "want at most %d", maxPlain)
@@ -241,9 +197,8 @@ func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	return out, nil
 }
 
-// approvedDestinations takes where the manifest has secrets sent, and servers
-// that it leaves to the owner (R157). What an owner names keeps path and
-// placements of the manifest's.
+// approvedDestinations takes where the manifest has secrets sent, and servers that it leaves
+// to the owner. What an owner names keeps path and placements of the manifest's.
 func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) (map[string][]abi.Destination, error) {
 	if len(fields) == 0 {
 		return nil, nil

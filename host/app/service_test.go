@@ -80,8 +80,8 @@ func connected(t *testing.T) (*app.Service, *app.Host) {
 	return s, h
 }
 
-// refused checks a refusal: its code, the rule of its one field if there is one,
-// and that nothing that was submitted is in it (A45).
+// refused checks a refusal: its code, the rule of its one field if there is one, and that
+// nothing that was submitted is in it.
 func refused(t *testing.T, err error, code, rule string, submitted ...string) *host.Refusal {
 	t.Helper()
 	var r *host.Refusal

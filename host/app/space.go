@@ -7,23 +7,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of S125: below spaceStart nothing is started, below spaceStop the
+// How much space has to be free: below spaceStart nothing is started, below spaceStop the
 // store is closed.
 const (
 	spaceStart = 512 * abi.MiB
 	spaceStop  = 64 * abi.MiB
 )
 
-// room refuses a start, an installation or a grant while the disk is nearly full, before anything is
+// checkSpace refuses a start, an installation or a grant while the disk is nearly full, before anything is
 // written that would have to wait for space. The error is a *run.Refusal.
-func (h *Host) room() error {
-	if h.DataDir == "" {
+func (d *directory) checkSpace() error {
+	if d.DataDir == "" {
 		return nil
 	}
-	free, known := freeSpace(h.DataDir)
+	free, known := freeSpace(d.DataDir)
 	if !known || free >= spaceStart {
 		return nil
 	}
 	return refusal("store_no_space", fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and start again",
-		store.ErrNoSpace, free/abi.MiB, h.DataDir, spaceStart/abi.MiB))
+		store.ErrNoSpace, free/abi.MiB, d.DataDir, spaceStart/abi.MiB))
 }

@@ -1,16 +1,22 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
+
+// secretStore reads and changes the secrets of connections, in the vault beside the store.
+type secretStore struct{ *directory }
 
 // ErrNoVault: a store in memory keeps no secrets.
 var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with --store badger:DIR")
@@ -18,7 +24,7 @@ var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with
 // OpenVault opens the secrets beside a store. It opens no store and takes no
 // lock of one, so it may be used while runs go on. Secrets need no connection
 // yet. Changes are in the audit log.
-func OpenVault(store string) (*Secrets, error) {
+func OpenVault(store string) (*AuditedVault, error) {
 	dir, err := DataDir(store)
 	if err != nil {
 		return nil, err
@@ -34,14 +40,14 @@ func OpenVault(store string) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Secrets{v, l}, nil
+	return &AuditedVault{v, l}, nil
 }
 
-// secrets adds to those that were given what the vault has for the others that
-// the manifest declares. One that is set and cannot be read refuses the start;
-// one that is not set is the run's to miss (R25).
-func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
-	if h.DataDir == "" {
+// ofRun returns the secrets of a run: those given, and from the vault the others that the
+// manifest declares. A secret that is set and cannot be read refuses the start; one that is not
+// set is left out.
+func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
+	if ss.DataDir == "" {
 		return given, nil
 	}
 	out := map[string]string{}
@@ -50,7 +56,7 @@ func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]
 		if _, ok := out[f.Name]; ok {
 			continue
 		}
-		value, ok, err := h.stored(id, f.Name)
+		value, ok, err := ss.stored(id, f.Name)
 		if err != nil {
 			r := refusal("secret_missing", fmt.Errorf("read stored secret: %w", err))
 			r.Details = map[string]any{"secret": f.Name}
@@ -68,10 +74,10 @@ func (h *Host) secrets(m *abi.Manifest, id store.ConnectionID, given map[string]
 	return out, nil
 }
 
-// stored is what the vault has under a name. It becomes a string here because
-// that is what a run takes; the vault's own copy is cleared (S85).
-func (h *Host) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
-	v, err := vault.Open(h.DataDir)
+// stored is what the vault has under a name. It becomes a string here because that is what a
+// run takes; the vault's own copy is cleared.
+func (ss *secretStore) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
+	v, err := vault.Open(ss.DataDir)
 	if err != nil {
 		return "", false, err
 	}
@@ -85,4 +91,81 @@ func (h *Host) stored(id store.ConnectionID, name string) (value string, ok bool
 	defer s.Wipe()
 	s.Use(func(b []byte) { value = string(b) })
 	return value, true, nil
+}
+
+// set says which secrets are set, by connection and name.
+func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error) {
+	out := map[store.ConnectionID]map[string]time.Time{}
+	if ss.DataDir == "" {
+		return out, nil
+	}
+	v, err := vault.Open(ss.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.List()
+	for _, e := range all {
+		id := store.ConnectionID(e.Connection)
+		if out[id] == nil {
+			out[id] = map[string]time.Time{}
+		}
+		out[id][e.Name] = e.Set
+	}
+	return out, err
+}
+
+func (ss *secretStore) remove(ctx context.Context, id store.ConnectionID, name string) error {
+	return ss.change(by(ctx, audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
+		func(v *vault.Vault) error { return v.Remove(string(id), name) })
+}
+
+// forget removes all secrets of a connection.
+func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error {
+	set, err := ss.set()
+	for name := range set[id] {
+		err = errors.Join(err, ss.remove(ctx, id, name))
+	}
+	return err
+}
+
+// change changes the vault and writes that to the audit log. Its errors hold no value.
+func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) error {
+	if ss.DataDir == "" {
+		return host.Refuse("unavailable", "a store in memory keeps no secrets")
+	}
+	v, err := vault.Open(ss.DataDir)
+	if err != nil {
+		return err
+	}
+	err = ss.audited(e, func() error { return change(v) })
+	switch {
+	case errors.Is(err, vault.ErrNotFound):
+		return notFound("secret")
+	case errors.Is(err, vault.ErrInvalid):
+		return invalid("name", "too_many", "a connection has at most %d secrets", vault.MaxPerConnection)
+	}
+	return err
+}
+
+// An AuditedVault writes its changes to the audit log, by name and never by value.
+type AuditedVault struct {
+	*vault.Vault
+	log *audit.Log
+}
+
+// Set is vault.Set.
+func (s *AuditedVault) Set(connection, name string, value []byte) error {
+	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Set(connection, name, value) })
+}
+
+// Remove is vault.Remove.
+func (s *AuditedVault) Remove(connection, name string) error {
+	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
+		func() error { return s.Vault.Remove(connection, name) })
+}
+
+// Rotate is vault.Rotate.
+func (s *AuditedVault) Rotate(to vault.Place) error {
+	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
 }

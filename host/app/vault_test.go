@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
@@ -33,9 +32,9 @@ func TestStoredSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := &Host{DataDir: dir}
+	h := newHost(&directory{DataDir: dir})
 	given := map[string]string{"given": "typed"}
-	got, err := h.secrets(asking("token", "given", "other", ".."), "mail", given)
+	got, err := h.ofRun(asking("token", "given", "other", ".."), "mail", given)
 	if d := cmp.Diff(map[string]string{"token": "stored", "given": "typed"}, got); d != "" || err != nil {
 		t.Errorf("%v\n%s", err, d)
 	}
@@ -46,15 +45,15 @@ func TestStoredSecrets(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "keys", "vault.age-identity")); err != nil {
 		t.Fatal(err)
 	}
-	_, err = h.secrets(asking("token"), "mail", nil)
+	_, err = h.ofRun(asking("token"), "mail", nil)
 	var refused *run.Refusal
 	if !errors.As(err, &refused) || refused.Code != "secret_missing" || !errors.Is(err, vault.ErrKey) {
 		t.Errorf("without the identity: %v", err)
 	}
-	if _, err := h.secrets(asking("given"), "mail", given); err != nil {
+	if _, err := h.ofRun(asking("given"), "mail", given); err != nil {
 		t.Errorf("a given secret needed the vault: %v", err)
 	}
-	if _, err := h.secrets(asking(), "mail", nil); err != nil {
+	if _, err := h.ofRun(asking(), "mail", nil); err != nil {
 		t.Errorf("a connector without secrets needed the vault: %v", err)
 	}
 }
@@ -63,7 +62,7 @@ func TestNoVaultInMemory(t *testing.T) {
 	if _, err := OpenVault("memory:"); !errors.Is(err, ErrNoVault) {
 		t.Errorf("got %v", err)
 	}
-	if got, err := (&Host{}).secrets(asking("token"), "mail", nil); len(got) != 0 || err != nil {
+	if got, err := (&secretStore{&directory{}}).ofRun(asking("token"), "mail", nil); len(got) != 0 || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

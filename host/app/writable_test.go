@@ -19,7 +19,7 @@ func TestStalledIsNotWritable(t *testing.T) {
 	}
 	defer st.Close()
 	for want, s := range map[bool]store.Store{true: st, false: stalledStore{st}} {
-		if got := (&Host{Store: s}).writable(t.Context()); got != want {
+		if got := (&directory{Store: s}).writable(t.Context()); got != want {
 			t.Errorf("%T: writable is %v", s, got)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// ErrUnsafe: others can reach the log, or it is not what belongs there (S148).
+// ErrUnsafe: others can reach the log, or it is not what belongs there.
 var ErrUnsafe = errors.New("the audit log is not safe")
 
-// A directory is an open one. Invariant: it was ours alone when it was opened,
-// and no link led to it.
+// A directory is an open directory of the log.
+//
+// Invariant: it was accessible to nobody else when it was opened, and no link led to it.
 type directory struct {
 	root *os.Root
 	path string // for errors
@@ -75,7 +76,7 @@ func openDirectory(data string, names ...string) (*directory, error) {
 	return &directory{root, path}, nil
 }
 
-// locked does something while no other goroutine or process changes the log.
+// locked calls do while no other goroutine or process changes the log.
 func (d *directory) locked(do func() error) error {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -175,8 +176,8 @@ func after(names []string) (string, error) {
 	return fileName(n), nil
 }
 
-// private refuses what is not of the type, not ours, or not ours alone, with
-// the command that repairs it (S148).
+// private refuses what is not of the type, not ours, or not ours alone, with the command that
+// repairs it.
 func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:

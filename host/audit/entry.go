@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// An Entry is one line of the log (A224). Hash is SHA-256 over the 32 bytes of
-// PrevHash and the line without its hash; the first entry's PrevHash is zero.
+// An Entry is one line of the log. Hash is SHA-256 over the 32 bytes of PrevHash and the line
+// without its hash; the first entry's PrevHash is zero.
 type Entry struct {
 	Sequence  uint64            `json:"sequence"` // from 1
 	ID        string            `json:"auditId"`
@@ -128,7 +128,7 @@ func (e *Entry) seal() error {
 	return nil
 }
 
-// text is the one way in which an entry is written, with its line end.
+// text is the only encoding of an entry, with its line end.
 func (e *Entry) text() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -139,7 +139,7 @@ func (e *Entry) text() ([]byte, error) {
 
 var dotted = regexp.MustCompile(`^[a-z_]{1,40}\.[a-z_]{1,40}$`)
 
-// errNotWritten: a line is not one that this package writes.
+// errNotWritten: this package did not write the line.
 var errNotWritten = errors.New("it is not as it was written")
 
 // parseEntry reads a line, with its line end. An entry that comes of it is

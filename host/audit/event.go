@@ -12,7 +12,7 @@ import (
 // An Action is what was done. The list is append-only: entries are forever.
 type Action string
 
-// What is written down (S137).
+// What is written down.
 const (
 	ConnectionCreated    Action = "connection.created"
 	ConnectorInstalled   Action = "connector.installed"
@@ -31,7 +31,7 @@ const (
 	PolicyRefused        Action = "policy.refused"
 	ModuleQuarantined    Action = "module.quarantined"
 
-	// Of a host that is left running (A168).
+	// Of a host that is left running.
 	LoginCreated        Action = "login.created"
 	LoginFailed         Action = "login.failed"
 	SessionCreated      Action = "session.created"

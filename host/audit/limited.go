@@ -12,9 +12,9 @@ const (
 	limitKinds  = 1000
 )
 
-// A Limited writes refusals down without letting whoever causes them fill the
-// disk (S8): ten an hour of one target and code, then one line with the count of
-// the others when the hour is over, or at Close. The request log has each.
+// A Limited writes refusals to the log without letting whoever causes them fill the disk: ten an
+// hour of one target and code, and one line with the count of the others at the end of the hour
+// or at Close. The request log has them all.
 type Limited struct {
 	log *Log
 	now func() time.Time
@@ -31,7 +31,7 @@ type window struct {
 	untold int64
 }
 
-// NewLimited returns one that writes to a log.
+// NewLimited returns a Limited that writes to a log.
 func NewLimited(l *Log) *Limited {
 	return &Limited{log: l, now: time.Now, kinds: map[kind]*window{}}
 }
@@ -85,7 +85,7 @@ func (l *Limited) over(now time.Time) (late []Event) {
 	return late
 }
 
-// Close writes down what is not yet told.
+// Close writes the counts that are not written yet.
 func (l *Limited) Close() error {
 	l.mu.Lock()
 	late := l.over(l.now().Add(limitWindow))

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-// S8: refusals are counted, not each written down.
+// Refusals are counted, not each written down.
 func TestLimited(t *testing.T) {
 	l := open(t, t.TempDir())
 	r := audit.NewLimited(l)

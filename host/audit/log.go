@@ -32,8 +32,8 @@ func Open(dataDir string) (*Log, error) {
 	return &Log{data: abs, roll: rollBytes}, nil
 }
 
-// Ready reports whether an Append would find a log that it can write. Callers
-// ask before an effect that is not to happen unseen.
+// Ready reports whether the log can be written. Callers ask before an effect that must not
+// happen without an entry.
 func (l *Log) Ready() error {
 	return l.existing(func(d, w *directory) error {
 		if _, err := readHead(w); err != nil {
@@ -47,8 +47,8 @@ func (l *Log) Ready() error {
 	})
 }
 
-// Append writes events down in order, behind the newest entry of whichever
-// process. It returns when they are on the device.
+// Append writes events in order after the newest entry, whichever process wrote that. It returns
+// when they are on the device.
 func (l *Log) Append(events ...Event) error {
 	d, err := makeDirectory(l.data, logDir)
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *Log) Append(events ...Event) error {
 	})
 }
 
-// add appends one event, after what there is to tell of the log itself.
+// add appends one event, after notes about damage to the log, if there are any.
 func (l *Log) add(d, w *directory, event Event) error {
 	for {
 		told, err := l.step(d, w, event)
@@ -155,8 +155,8 @@ func cut(f *os.File, to, size int64) error {
 	return f.Truncate(to)
 }
 
-// existing does something with a log that exists, while nobody changes it. w is
-// nil if there is no witness directory.
+// existing calls a function with the directories of a log that exists, while nobody changes it.
+// w is nil if there is no witness directory.
 func (l *Log) existing(do func(d, w *directory) error) error {
 	d, err := openDirectory(l.data, logDir)
 	if errors.Is(err, fs.ErrNotExist) {

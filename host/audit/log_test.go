@@ -100,7 +100,7 @@ func write(t testing.TB, path string, b []byte) {
 	}
 }
 
-// A224: every field, in a chain that goes on over files.
+// Every field, in a chain that goes on over files.
 func TestChain(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -122,7 +122,7 @@ func TestChain(t *testing.T) {
 	if len(names) < 5 {
 		t.Errorf("the files did not roll: %v", names)
 	}
-	for _, n := range append(names, filepath.Dir(names[0]), filepath.Join(dir, "witness", "audit.head")) { // S148
+	for _, n := range append(names, filepath.Dir(names[0]), filepath.Join(dir, "witness", "audit.head")) {
 		if fi, err := os.Stat(n); err != nil || fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", n, fi.Mode(), err)
 		}
@@ -159,7 +159,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// S50: what names bring along is cleaned and bounded; an action is one of the list.
+// What names bring along is cleaned and bounded; an action is one of the list.
 func TestTexts(t *testing.T) {
 	l := open(t, t.TempDir())
 	long := strings.Repeat("\"\\\U0001F512", 4000)
@@ -182,8 +182,8 @@ func TestTexts(t *testing.T) {
 	sound(t, l, 1)
 }
 
-// S137: whatever is changed, removed, moved or cut, at any line, is found; and
-// it stays found when the log goes on.
+// Whatever is changed, removed, moved or cut, at any line, is found; and it stays found when
+// the log goes on.
 func TestTampered(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -333,7 +333,7 @@ func TestHammer(t *testing.T) {
 	sound(t, open(t, dir), 160)
 }
 
-// S148: what others can reach, links and pipes are refused, with the remedy.
+// What others can reach, links and pipes are refused, with the remedy.
 func TestUnsafe(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"directory": func(dir string) error { return os.Chmod(filepath.Join(dir, "audit"), 0o750) },

@@ -113,9 +113,8 @@ func sequenceOf(line []byte) (uint64, bool) {
 	return n, err == nil
 }
 
-// backwards hands over the whole lines of a file, with their ends, last first,
-// until more says no. A line is valid until the next. Lines longer than one can
-// be are passed over.
+// backwards passes the complete lines of a file to more, last first and with their ends, until
+// more returns false. A line is valid until the next call. Overlong lines are skipped.
 func backwards(f io.ReaderAt, size int64, more func(line []byte) (bool, error)) error {
 	var tail []byte // what stands before the lines handed over, from at on
 	block := make([]byte, newestBlock)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-// A224: pages of newest entries, across files, give every entry once.
+// Pages of newest entries, across files, give every entry once.
 func TestNewest(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
@@ -91,7 +91,7 @@ func TestNewestBroken(t *testing.T) {
 	}
 }
 
-// S137: no sentence and no value with blanks gets into the log.
+// No sentence and no value with blanks gets into the log.
 func TestFact(t *testing.T) {
 	for _, good := range [][2]string{{"scope", "runs:create"}, {"keyId", "key_01ABC"}, {"count", "3"}} {
 		if _, ok := audit.Fact(good[0], good[1]); !ok {

@@ -61,8 +61,8 @@ func appender(t *testing.T, dir, name string, entries int) (out []string) {
 	return out
 }
 
-// S152: processes that append to one log and are killed at any moment lose no
-// acknowledged entry and leave a sound chain.
+// Processes that append to one log and are killed at any moment lose no acknowledged entry and
+// leave a sound chain.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	var acknowledged []string

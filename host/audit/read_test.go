@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-// What is read is what was written, byte for byte, and fit for a screen (S50).
+// What is read is what was written, byte for byte, and fit for a screen.
 func FuzzEntry(f *testing.F) {
 	l := open(f, f.TempDir())
 	add(f, l, "a")

@@ -23,7 +23,7 @@ const (
 	requestsBuffered = 64 << 10
 )
 
-// A Request is a hop of a request that a connector made or was refused (S78).
+// A Request is a hop of a request that a connector made or was refused.
 type Request struct {
 	At         Time   `json:"at"`
 	Run        string `json:"run_id"`

@@ -23,7 +23,7 @@ func requests(t *testing.T, q *audit.Requests, run string) (out []audit.Request)
 	return out
 }
 
-// S78: one line a hop, of which the oldest files go.
+// One line a hop, of which the oldest files go.
 func TestRequests(t *testing.T) {
 	dir := t.TempDir()
 	q := audit.OpenRequests(dir)

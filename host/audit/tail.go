@@ -83,7 +83,7 @@ func lastLines(f *os.File, size int64, most int) (lines []place, whole int64, er
 	return lines, whole, nil
 }
 
-// A state is what an append goes on from.
+// A state is where an append continues.
 type state struct {
 	head  Head
 	cut   int64  // where the newest file is to end; its size if nothing is torn

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// A Report is what Verify found (A225).
+// A Report is what Verify found.
 type Report struct {
 	OK      bool
 	Entries uint64
@@ -65,7 +65,7 @@ type chain struct {
 	newest  bool   // it is in the newest file
 }
 
-// line is one step of the chain. What follows a break is measured by itself.
+// line is one step of the chain. After a break the chain goes on from the line that broke it.
 func (c *chain) line(n line) {
 	if n.torn {
 		c.r.Torn = true
@@ -116,7 +116,7 @@ func (c *chain) end(h *Head) {
 	}
 }
 
-// gone finds a witness without a log.
+// gone reports a witness whose log is missing.
 func (l *Log) gone(r *Report) error {
 	w, err := openDirectory(l.data, witnessDir)
 	if errors.Is(err, fs.ErrNotExist) {

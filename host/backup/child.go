@@ -16,12 +16,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Command is the first argument of the process that unpacks. It is a process of
-// its own because an engine that meets damage may end the process it is in
-// (S119), and what is unpacked may be anybody's.
+// Command is the first argument of the process that unpacks. It is a process of its own
+// because an engine that meets damage may end the process it is in, and what is unpacked may
+// be anybody's.
 const Command = "unpack-backup"
 
-// A verdict is what that process says, as one line of JSON.
+// A verdict is the answer of the unpacking process, one line of JSON.
 type verdict struct {
 	Digest  string  `json:"digest,omitempty"` // of the manifest
 	Summary Summary `json:"summary"`
@@ -30,8 +30,8 @@ type verdict struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Main is that process: it unpacks what it is given into the directory that
-// args name.
+// Main is the unpacking process: it unpacks an archive from its standard input into the
+// directory that args name.
 func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "want a directory")
@@ -97,7 +97,7 @@ func judge(out, errs []byte, ended error) (Summary, string, error) {
 	return v.Summary, v.Digest, nil
 }
 
-// said is an error of the other process, which named its kind.
+// said is an error that the unpacking process reported, with its kind.
 type said struct {
 	text string
 	kind error
@@ -106,7 +106,7 @@ type said struct {
 func (s said) Error() string { return s.text }
 func (s said) Unwrap() error { return s.kind }
 
-// executable is this program, whatever is under its name by now.
+// executable is this running program, even if another file has its name by now.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
@@ -128,7 +128,7 @@ func (f *failing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// capped keeps the beginning.
+// capped keeps the first bytes that are written to it.
 type capped struct {
 	b    *bytes.Buffer
 	left int

@@ -14,7 +14,7 @@ import (
 	"filippo.io/age"
 )
 
-// FaultMid is the fault point of S152: in the middle of writing.
+// FaultMid is where tests cut a backup off: in the middle of writing.
 const FaultMid = "backup.mid"
 
 // ErrExists: the file is there already.
@@ -28,8 +28,8 @@ const temporary = ".tmp"
 type Order struct {
 	Path string
 	To   Recipients // none: plain text
-	// Drill is given the archive as it is read back from the file; an error means
-	// that there is no backup. nil leaves the backup unverified (S135).
+	// Drill is given the archive as it is read back from the file; an error means that there
+	// is no backup. nil leaves the backup unverified.
 	Drill func(ctx context.Context, archive io.Reader) error
 	// Room refuses to go on when the disk is nearly full; it may be nil.
 	Room func() error
@@ -43,9 +43,8 @@ type Written struct {
 	SHA256 string // of the file
 }
 
-// Create writes an archive: to a temporary name, synced, tried, renamed,
-// directory synced (S134, S135). Whenever it ends, under the final name is
-// either nothing or all of it.
+// Create writes an archive: to a temporary name, synced, tried, renamed, directory synced.
+// Whenever it ends, under the final name is either nothing or all of it.
 func Create(ctx context.Context, p *Plan, o Order) (w Written, err error) {
 	if err := vacant(o.Path); err != nil {
 		return w, err
@@ -163,7 +162,7 @@ func Sweep(dir string) error {
 	return err
 }
 
-// guarded looks at the context and the free space every so many bytes.
+// guarded is a writer that checks the context and the free space every so many bytes.
 type guarded struct {
 	ctx  context.Context
 	w    io.Writer

@@ -113,11 +113,10 @@ func ReadIdentities(path string) (Identities, error) {
 	return ids, nil
 }
 
-// ephemeral is an identity for the drill, and its recipient: with it the very
-// file that was written can be read again, though the owner's identity is
-// elsewhere. It is in no file and gone with the process; what stays in the
-// file is a key that nobody has. It is of the kind of the others, for age does
-// not mix keys that resist quantum computers with keys that do not.
+// ephemeral is an identity for the drill, and its recipient. With it the file that was written
+// can be read again although the owner's identity is elsewhere. It lives in this process only,
+// so that its stanza in the file is of no use later. It is of the same kind as the other
+// recipients, because age does not mix post-quantum keys with others.
 func ephemeral(others Recipients) (age.Identity, age.Recipient, error) {
 	for _, r := range others {
 		if _, ok := r.(*age.HybridRecipient); ok {

@@ -44,8 +44,8 @@ type Manifest struct {
 	Version      string           `json:"sluice_version"`
 	Created      time.Time        `json:"created"`
 	Installation string           `json:"installation_id"` // where it was made
-	Streams      []store.Counters `json:"streams"`         // S123
-	Parts        []Part           `json:"parts"`           // in order of their names, which is that in the archive
+	Streams      []store.Counters `json:"streams"`
+	Parts        []Part           `json:"parts"` // in order of their names, which is that in the archive
 }
 
 // A Part is a file in an archive. The name of a module is its digest.
@@ -114,7 +114,7 @@ func (m Manifest) check() error {
 	return nil
 }
 
-// check lets through only names that mean a file in its place.
+// check accepts only names of files that belong in an archive.
 func (p Part) check() error {
 	most, ok := int64(0), false
 	dir, rest, _ := strings.Cut(p.Name, "/")
@@ -143,10 +143,10 @@ func (p Part) check() error {
 	return nil
 }
 
-// datable says that a tar header can hold the time.
+// datable reports whether a tar header can hold the time.
 func datable(t time.Time) bool { return t.Unix() >= 0 && t.Unix() < 1<<33 && t.Location() == time.UTC }
 
-// A Summary is a manifest in figures.
+// A Summary is a manifest in numbers.
 type Summary struct {
 	Created      time.Time `json:"created"`
 	Installation string    `json:"installation_id"`
@@ -157,7 +157,7 @@ type Summary struct {
 	Secrets      int       `json:"secrets"`
 }
 
-// Summary counts.
+// Summary sums the manifest up.
 func (m Manifest) Summary() Summary {
 	s := Summary{Created: m.Created, Installation: m.Installation, Version: m.Version, Streams: len(m.Streams)}
 	for _, c := range m.Streams {

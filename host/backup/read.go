@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// A sink takes what is read. What it was given before an error, and before
-// read returns nil, is not to be believed.
+// A sink takes what is read. What it got is not verified before read returns nil.
 type sink interface {
 	begin(Manifest) error
 	// part reads the content of a part to its end.
@@ -87,8 +86,7 @@ func readPart(r io.Reader, p Part, to sink) error {
 	return expect(r, padding(p.Size), "the end of "+p.Name)
 }
 
-// broken says what a failed read means: that the file ends early, that it was
-// altered, or that the disk failed.
+// broken explains a failed read: the file ends early, was altered, or the disk failed.
 func broken(err error, where string) error {
 	var disk *fs.PathError
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotEmpty: a restore never merges (S136).
+	// ErrNotEmpty: the directory is not empty, and a restore never merges.
 	ErrNotEmpty = errors.New("the directory is not empty")
 	// ErrEncrypted: the backup is encrypted and no identity was given.
 	ErrEncrypted = errors.New("the backup is encrypted")
@@ -21,9 +21,9 @@ var (
 // An Unpacker is UnpackApart.
 type Unpacker func(ctx context.Context, archive io.Reader, dir string) (Summary, string, error)
 
-// Restore makes the data directory dir, which must not exist or be empty, of
-// the backup in file. Everything is unpacked and verified beside it first; then
-// finish may complete what is there, and it gets its name (S136).
+// Restore makes the data directory dir, which must not exist or be empty, of the backup in
+// file. Everything is unpacked and verified beside it first; then finish may complete what is
+// there, and it gets its name.
 func Restore(ctx context.Context, file, dir string, ids Identities, unpack Unpacker, finish func(dir string) error) (s Summary, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -119,7 +119,7 @@ func makeTemp(temp string) error {
 	return nil
 }
 
-// place gives the directory its name. Whatever has come there meanwhile stays.
+// place renames the finished directory to its name. It replaces nothing but an empty directory.
 func place(temp, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // refused unless it is an empty directory
 		return fmt.Errorf("restore: %w; if it is a mount point, name a directory in it with --store badger:DIR", err)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Tar, as little of it as an archive needs: regular files, mode 0600, of nobody.
-// A header is a function of name, size and time, so a reader computes the one
-// that must come and compares. No other kind of entry can be said.
+// The subset of tar that an archive needs: regular files with mode 0600 and no owner. A header
+// is a function of name, size and time, so that a reader computes the expected one and compares.
+// No other kind of entry can be expressed.
 const (
 	block    = 512
 	maxOctal = 1<<33 - 1 // eleven octal digits

@@ -26,11 +26,10 @@ type Opener struct {
 	Room func(dir string, bytes int64) error
 }
 
-// Unpack makes a data directory of an archive, in a directory that is empty,
-// and proves that it is the one that was backed up: all parts match their
-// digests, every value of the store is read, every counter recounted (S135), and
-// a copy of the restored store is the copy in the archive, byte for byte. After
-// an error the directory is of no use. The digest is of the manifest.
+// Unpack makes a data directory of an archive, in a directory that is empty, and proves that
+// it is the one that was backed up: all parts match their digests, every value of the store is
+// read, every counter recounted, and a copy of the restored store is the copy in the archive,
+// byte for byte. After an error the directory is of no use. The digest is of the manifest.
 func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Manifest, digest string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -48,7 +47,7 @@ func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Man
 	return m, digest, hostile(err)
 }
 
-// hostile: a store that is damaged in an archive that is whole was made so.
+// hostile marks an error of a store in an intact archive: whoever made the archive damaged it.
 func hostile(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) && !errors.Is(err, ErrRefused) {
@@ -165,7 +164,7 @@ func (u *unpacking) verify(m Manifest) (err error) {
 	return nil
 }
 
-// compare compares counters with those that the archive names (S123).
+// compare compares counters with those that the archive names.
 func compare(want, got []store.Counters) error {
 	for i := range max(len(want), len(got)) {
 		switch {

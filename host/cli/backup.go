@@ -5,17 +5,16 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/backup"
+	"github.com/spf13/cobra"
 )
 
 func (c *command) backup() *cobra.Command {
-	var o app.BackupOptions
+	var o host.NewBackup
 	list := false
 	cmd := &cobra.Command{
 		Use: "backup", Short: "Copy everything into one encrypted file, and try it",
@@ -54,7 +53,7 @@ protects nothing.`,
 	return cmd
 }
 
-func (c *command) doBackup(ctx context.Context, o app.BackupOptions) error {
+func (c *command) doBackup(ctx context.Context, o host.NewBackup) error {
 	if c.url != "" {
 		return usagef("a backup is made where the host runs, not over --url")
 	}
@@ -72,28 +71,19 @@ func (c *command) doBackup(ctx context.Context, o app.BackupOptions) error {
 }
 
 // backupThere has the host make a backup.
-func backupThere(ctx context.Context, k *client.Client, o app.BackupOptions) (r app.BackupResult, err error) {
+func backupThere(ctx context.Context, k *client.Client, o host.NewBackup) (b host.Backup, err error) {
 	for _, path := range []*string{&o.Out, &o.NewIdentity} {
 		if *path == "" {
 			continue
 		}
 		if *path, err = filepath.Abs(*path); err != nil {
-			return r, err
+			return b, err
 		}
 	}
-	b, err := k.Backup(ctx, host.NewBackup{To: o.To, NewIdentity: o.NewIdentity, Plain: o.Plain, Out: o.Out, NoDrill: o.NoDrill})
-	if err != nil {
-		return r, err
-	}
-	return app.BackupResult{
-		Entry: backup.Entry{
-			File: b.File, Created: b.Created, Size: b.Size, SHA256: b.SHA256, Encrypted: b.Encrypted, Verified: b.Verified, Records: b.Records,
-		},
-		Streams: b.Streams, Modules: b.Modules, Secrets: b.Secrets, Recipient: b.Recipient,
-	}, nil
+	return k.Backup(ctx, o)
 }
 
-func (c *command) madeBackup(o app.BackupOptions, r app.BackupResult, dir string, err error) error {
+func (c *command) madeBackup(o host.NewBackup, r host.Backup, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
 		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
 	}
@@ -108,7 +98,7 @@ func (c *command) madeBackup(o app.BackupOptions, r app.BackupResult, dir string
 }
 
 // tellBackup says what was made and what it lacks.
-func (c *command) tellBackup(r app.BackupResult, data string) {
+func (c *command) tellBackup(r host.Backup, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))
 	state := "verified: restored once, everything agrees"

@@ -27,7 +27,7 @@ func (c *command) vault(context.Context) (secrets, error) {
 	return secretsHere{v}, err
 }
 
-type secretsHere struct{ *app.Secrets }
+type secretsHere struct{ *app.AuditedVault }
 
 func (s secretsHere) set(_ context.Context, connection, name string, value []byte) error {
 	return s.Set(connection, name, value)

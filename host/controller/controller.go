@@ -1,10 +1,8 @@
-// Package controller has the active runs of a process: it admits them, performs
-// each in a goroutine of its own, finds them by id for who wants to cancel, pause
-// or resume one, ends them when the host stops, and closes those that nobody
-// performs any more.
+// Package controller holds the active runs of a process. It admits them up to a limit, performs
+// each in a goroutine of its own, cancels, pauses and resumes them by id, stops them when the
+// host stops, and closes runs in the store that nobody performs any more.
 //
-// It knows neither modules nor connections: what is to be run comes from a
-// function, ready to go.
+// It knows neither modules nor connections: its caller passes a function that prepares a run.
 package controller
 
 import (
@@ -29,7 +27,7 @@ const (
 	DefaultAccepted = 64
 
 	reserved = 8 // one place of so many is for runs that the host starts by itself
-	shares   = 4 // how many keys it takes to have all accepted runs
+	shares   = 4 // one key may have a quarter of the accepted runs
 )
 
 // Options configure a Controller.
@@ -47,9 +45,9 @@ type Options struct {
 	Share int
 	// Grace is how long a shutdown waits for active runs; 0 is 30 s.
 	Grace time.Duration
-	// Reconcile closes runs that stand in the store as active and are none;
-	// live tells those that are. It is called every Every, 15 s for 0, and when a
-	// run came to no end of its own. Nil for never.
+	// Reconcile closes runs that are active in the store and that nobody performs; live
+	// reports whether a run is performed here. It is called every Every, 15 s for 0, and
+	// when a run ended without a result. Nil for never.
 	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
 	Every     time.Duration
 	// Count is told what happened, for metrics; nil for nobody. It does not block.
@@ -74,8 +72,7 @@ type Store interface {
 	Run(ctx context.Context, id store.RunID) (store.Run, error)
 }
 
-// A Controller has the active runs of a process. All methods may be called
-// concurrently.
+// A Controller holds the active runs of a process. All methods may be called concurrently.
 type Controller struct {
 	options Options
 	store   Store
@@ -84,7 +81,7 @@ type Controller struct {
 	running sync.WaitGroup // goroutines of runs
 	stop    context.CancelFunc
 	watched chan struct{} // closed when the reconciler is gone
-	lost    chan struct{} // capacity 1: a run came to no end
+	lost    chan struct{} // capacity 1: a run ended without a result
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	closing bool
@@ -120,8 +117,8 @@ type Job struct {
 	Run *run.Run
 	// With is run.Accept's.
 	With func(store.Run) []store.Write
-	// Ended is called once: with the result when the run is over, with nil when it
-	// was not accepted or came to no end. Nil for nothing.
+	// Ended is called once: with the result when the run is over, with nil when it was not
+	// accepted or ended without a result. It may be nil.
 	Ended func(*run.Result)
 	// Abandon stops the guest of a run whose own goroutine is gone. Nil for none.
 	Abandon func()
@@ -133,7 +130,7 @@ type entry struct {
 	place    *place
 	accepted bool
 	over     chan struct{} // closed at the end, after result is set
-	result   *run.Result   // nil for a run that came to no end
+	result   *run.Result   // nil for a run that ended without one
 }
 
 // Start is StartFor of a run that the host starts by itself, for a schedule.
@@ -141,11 +138,10 @@ func (c *Controller) Start(ctx context.Context, prepare func(context.Context, ru
 	return c.StartFor(ctx, "", prepare)
 }
 
-// StartFor admits a run that by asked for, has it made and accepts it. It returns once the run is
-// durable, without waiting for the guest. prepare gets the run's place
-// among those that execute. The error is prepare's, Accept's, or a *run.Refusal:
-// unavailable while the host stops, rate_limited above the limit of accepted
-// runs, or of those of one key.
+// StartFor admits a run for the key by, prepares and accepts it. It returns once the run is
+// durable, without waiting for the guest. prepare gets the place of the run among those that
+// execute. The error is prepare's, Accept's, or a *run.Refusal: unavailable while the host
+// stops, rate_limited above the limit of accepted runs or of those of one key.
 func (c *Controller) StartFor(ctx context.Context, by string, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
 	if err := c.admit(by); err != nil {
 		c.options.Count(Refused)
@@ -174,8 +170,8 @@ func (c *Controller) StartFor(ctx context.Context, by string, prepare func(conte
 	return rec, nil
 }
 
-// accept makes the run durable. It is active before, so that a reconciler that
-// sees its lease knows it.
+// accept makes the run durable. It counts as active before that, so that a reconciler that sees
+// its lease does not close it.
 func (c *Controller) accept(ctx context.Context, e *entry) (store.Run, error) {
 	if err := c.enter(e); err != nil {
 		return store.Run{}, err
@@ -243,7 +239,7 @@ func (c *Controller) Full() error {
 	return c.full("")
 }
 
-// enter makes a run one that is found by its id.
+// enter registers a run under its id.
 func (c *Controller) enter(e *entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

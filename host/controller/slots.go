@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// slots are the places of runs that execute (host.runs). Of those who wait, the
-// one whose starter has the fewest gets the next, in the order of asking. Some are
-// kept for the host's own runs. More than the limit may execute for a while: a run
-// that returns from its owner goes on at once.
+// slots are the places of runs that execute (host.runs). The next free one goes to the waiting
+// run whose key has the fewest, and among those to the one that asked first. Some are reserved
+// for runs that the host starts by itself. More runs than the limit may execute for a while,
+// because a run that waited for its owner goes on at once.
 type slots struct {
 	limit   int
 	reserve int // of these, for runs that the host starts by itself
@@ -94,7 +94,7 @@ func (p *place) ask() <-chan struct{} {
 	return p.given
 }
 
-// giveUp leaves the queue, or gives back what was given in the same moment.
+// giveUp leaves the queue, or gives a place back that was given at the same moment.
 func (p *place) giveUp() {
 	s := p.slots
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *slots) free(p *place) {
 	}
 }
 
-// stand says whether the run stands still.
+// stand notes whether the run waits for its owner or is paused.
 func (p *place) stand(still bool) {
 	if p.away == still {
 		return
@@ -153,8 +153,7 @@ func (p *place) Return() {
 	}
 }
 
-// Release implements run.Slots. Doing it twice changes nothing, so that a run
-// that came to no end is released as well.
+// Release implements run.Slots. A second call does nothing.
 func (p *place) Release() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ErrNotActive: the run is none of this process, or over. The store has what
-// became of it.
+// ErrNotActive: the run is over, or not performed by this process. Its row in the store says
+// what became of it.
 var ErrNotActive = errors.New("the run is not active")
 
-// moment is how long a cancel waits for the end of a run, so that one that needs
-// nothing is cancelled and not cancelling.
+// moment is how long a cancel waits for the end of a run, so that a run that stops at once is
+// reported as cancelled, not as cancelling.
 const moment = 200 * time.Millisecond
 
 func (c *Controller) entry(id store.RunID) *entry {

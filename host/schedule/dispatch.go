@@ -9,79 +9,94 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// A dispatcher starts the runs of due ticks, or records why it does not.
+type dispatcher struct {
+	*lifetime
+	store     Store
+	starter   Starter
+	now       func() time.Time
+	done      func(host.Tick)
+	documents *documents
+	plans     *plans
+	gates     *gates
+	history   *history
+}
+
 // dispatch handles one due time: it ends with the schedule's next due time
 // durable, and with what it did in the same commit. The open tick it returns is
 // to be followed; nil when no run started.
-func (s *Scheduler) dispatch(id store.ConnectionID) (*open, error) {
+func (dp *dispatcher) dispatch(id store.ConnectionID) (*openTick, error) {
 	for try := 1; ; try++ {
-		o, err := s.try(id)
+		o, err := dp.tryOnce(id)
 		if !errors.As(err, new(*store.ConflictError)) || try == attempts {
 			return o, err
 		}
 	}
 }
 
-// try is dispatch until somebody changes the schedule: *store.ConflictError.
-func (s *Scheduler) try(id store.ConnectionID) (*open, error) {
-	d, err := s.load(s.ctx, id)
+// tryOnce is one try of dispatch. It fails with *store.ConflictError when somebody changes the
+// schedule meanwhile.
+func (dp *dispatcher) tryOnce(id store.ConnectionID) (*openTick, error) {
+	d, err := dp.documents.load(dp.ctx, id)
 	var gone *host.Refusal
 	switch {
 	case errors.As(err, &gone):
-		s.unplan(id)
+		dp.plans.drop(id)
 		return nil, nil
 	case errors.Is(err, errUnreadable):
 		panic(err)
 	case err != nil:
 		return nil, err
 	}
-	now := s.now()
-	if s.stopped() || !d.Definition.Enabled || d.Poisoned || d.DueAt.IsZero() || d.DueAt.After(now) {
-		s.plan(id, d)
+	now := dp.now()
+	if dp.stopped() || !d.Definition.Enabled || d.Poisoned || d.DueAt.IsZero() || d.DueAt.After(now) {
+		dp.plans.planDocument(id, d)
 		return nil, nil
 	}
-	if err := s.observe(s.ctx, id, &d); err != nil {
+	if err := dp.documents.observe(dp.ctx, id, &d); err != nil {
 		return nil, err
 	}
-	if moved, err := s.moved(&d, now); err != nil || moved {
-		return nil, errors.Join(err, s.save(id, d))
+	if moved, err := dp.movedOn(&d, now); err != nil || moved {
+		return nil, errors.Join(err, dp.save(id, d))
 	}
-	return s.decide(id, d, now)
+	return dp.decide(id, d, now)
 }
 
-// moved: a run that somebody started meanwhile puts off an interval.
-func (s *Scheduler) moved(d *document, now time.Time) (bool, error) {
+// movedOn moves the slot of an interval on when somebody else started a run meanwhile, and
+// reports whether it did.
+func (dp *dispatcher) movedOn(d *document, now time.Time) (bool, error) {
 	t, err := timetableOf(d.Definition)
 	if err != nil || t.interval == 0 || d.LastStarted.IsZero() {
 		return false, err
 	}
 	if slot := believed(d.LastStarted, now).Add(t.interval); slot.After(d.Slot) && slot.After(now) {
-		return true, s.due(d, slot, nil)
+		return true, dp.documents.setDue(d, slot, nil)
 	}
 	return false, nil
 }
 
-func (s *Scheduler) decide(id store.ConnectionID, d document, now time.Time) (*open, error) {
-	missed := now.Sub(d.DueAt) > late || d.DueAt.Before(s.began())
+func (dp *dispatcher) decide(id store.ConnectionID, d document, now time.Time) (*openTick, error) {
+	missed := now.Sub(d.DueAt) > missedAfter || d.DueAt.Before(dp.startedAt())
 	if missed && !d.Definition.CatchUp {
-		return nil, errors.Join(s.advance(&d, now), s.save(id, d))
+		return nil, errors.Join(dp.documents.advance(&d, now), dp.save(id, d))
 	}
-	v, err := s.judged(id, d, now)
+	v, err := dp.gates.judgeWithin(id, d, now)
 	switch {
 	case errors.Is(err, errWedged):
-		return nil, s.wedged(id, d)
+		return nil, dp.recordWedged(id, d)
 	case err != nil:
 		return nil, err
-	case s.stopped():
+	case dp.stopped():
 		return nil, nil
 	case v.gate != 0:
-		return nil, s.refused(id, d, v, now, missed)
+		return nil, dp.skip(id, d, v, now, missed)
 	}
-	return s.begun(id, d, v, now, missed)
+	return dp.start(id, d, v, now, missed)
 }
 
-// refused leaves a slot behind that a gate refused, with a record unless it is
-// silent.
-func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) error {
+// skip goes on to the next slot after a gate refused this one. It adds a history record unless
+// the last skip had the same cause.
+func (dp *dispatcher) skip(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) error {
 	silent := false
 	switch v.gate {
 	case gateConsumed: // every due tick says so
@@ -91,32 +106,32 @@ func (s *Scheduler) refused(id store.ConnectionID, d document, v verdict, now ti
 		silent = true
 	case gateGrant:
 		silent = d.Grant != nil && d.Grant.Said && !d.Grant.Restarted
-		d.Grant, d.Silent = &disabled{Reason: v.reason, Said: true}, ""
+		d.Grant, d.Silent = &grantFault{Reason: v.reason, Said: true}, ""
 	default:
 		silent, d.Silent = d.Silent == v.cause, v.cause
 	}
-	if err := s.advance(&d, now); err != nil {
+	if err := dp.documents.advance(&d, now); err != nil {
 		return err
 	}
 	if silent {
-		return s.save(id, d)
+		return dp.save(id, d)
 	}
-	return s.saveWith(id, d, v.skip(id, now.UTC(), missed))
+	return dp.saveWith(id, d, v.skip(id, now.UTC(), missed))
 }
 
-// wedged abandons a tick whose gates gave no answer.
-func (s *Scheduler) wedged(id store.ConnectionID, d document) error {
-	now := s.now()
-	t := s.failed(id, errWedged.Error(), now.UTC())
+// recordWedged records a tick whose gates did not answer in time as failed.
+func (dp *dispatcher) recordWedged(id store.ConnectionID, d document) error {
+	now := dp.now()
+	t := dp.gates.failedTick(id, errWedged.Error(), now.UTC())
 	d.Streak, d.LastError = d.Streak.after(t, d.Slot), errWedged.Error()
-	if err := s.advance(&d, now); err != nil {
+	if err := dp.documents.advance(&d, now); err != nil {
 		return err
 	}
-	return s.saveWith(id, d, t)
+	return dp.saveWith(id, d, t)
 }
 
-// begun starts the run of a tick; the schedule moves on in the same commit.
-func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*open, error) {
+// start starts the run of a tick; the schedule moves on in the same commit.
+func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*openTick, error) {
 	at := d.Slot
 	if missed {
 		at = now.UTC()
@@ -124,32 +139,32 @@ func (s *Scheduler) begun(id store.ConnectionID, d document, v verdict, now time
 	after := d
 	after.Silent, after.Grant = "", nil
 	after.LastStarted = now.UTC()
-	if err := s.advance(&after, now); err != nil {
+	if err := dp.documents.advance(&after, now); err != nil {
 		return nil, err
 	}
 	start := Start{Connection: id, Trigger: "scheduled", Attempt: 1, CatchUp: missed, AutomationMode: v.conn.Policy.Automation()}
 	start.With = func(r store.Run) []store.Write {
 		after.startedAt(r)
-		after.Open = &open{RunID: r.ID, Attempt: 1, At: at, CatchUp: missed}
+		after.Open = &openTick{RunID: r.ID, Attempt: 1, At: at, CatchUp: missed}
 		return []store.Write{after.write(id)}
 	}
-	run, err := s.d.Starter.StartScheduled(s.ctx, start)
+	run, err := dp.starter.StartScheduled(dp.ctx, start)
 	var no *Refused
 	switch {
 	case errors.As(err, &no) && no.Code == "run_already_active":
-		return nil, s.refused(id, d, v.refuse(gateActive, "", ""), now, missed)
+		return nil, dp.skip(id, d, v.refuse(gateActive, "", ""), now, missed)
 	case errors.As(err, &no) && grantCode(no.Code):
 		v.reason = no.Code
-		return nil, s.refused(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed)
+		return nil, dp.skip(id, d, v.refuse(gateGrant, no.Code, no.Code+" grant no longer usable"), now, missed)
 	case errors.As(err, &no):
-		run, err = s.d.Starter.RecordRefused(s.ctx, start, no)
+		run, err = dp.starter.RecordRefused(dp.ctx, start, no)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start run of %s: %w", id, err)
 	}
 	after.stored++
-	s.plan(id, after)
-	return &open{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed}, nil
+	dp.plans.planDocument(id, after)
+	return &openTick{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed}, nil
 }
 
 // startedAt moves an interval to the start of its run, with the jitter that
@@ -163,34 +178,28 @@ func (d *document) startedAt(r store.Run) {
 	}
 }
 
-func (s *Scheduler) began() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.started
-}
-
-// save writes a schedule as it was loaded and changed; *store.ConflictError when
-// somebody else did too.
-func (s *Scheduler) save(id store.ConnectionID, d document) error {
-	if err := s.d.Store.Write(s.ctx, d.write(id)); err != nil {
+// save writes a changed schedule. It fails with *store.ConflictError when somebody else changed
+// it since it was loaded.
+func (dp *dispatcher) save(id store.ConnectionID, d document) error {
+	if err := dp.store.Write(dp.ctx, d.write(id)); err != nil {
 		return fmt.Errorf("save schedule of %s: %w", id, err)
 	}
 	d.stored++
-	s.plan(id, d)
+	dp.plans.planDocument(id, d)
 	return nil
 }
 
 // saveWith adds a history record in the same commit.
-func (s *Scheduler) saveWith(id store.ConnectionID, d document, t host.Tick) error {
-	with, err := s.record(s.ctx, id, t)
+func (dp *dispatcher) saveWith(id store.ConnectionID, d document, t host.Tick) error {
+	with, err := dp.history.record(dp.ctx, id, t)
 	if err != nil {
 		return err
 	}
-	if err := s.d.Store.Write(s.ctx, append(with, d.write(id))...); err != nil {
+	if err := dp.store.Write(dp.ctx, append(with, d.write(id))...); err != nil {
 		return fmt.Errorf("save schedule of %s: %w", id, err)
 	}
 	d.stored++
-	s.plan(id, d)
-	s.d.Done(t)
+	dp.plans.planDocument(id, d)
+	dp.done(t)
 	return nil
 }

@@ -13,7 +13,7 @@ func (s *Scheduler) Slow(look time.Duration) { s.look = look }
 // RetryWait is how long a failed attempt waits.
 var RetryWait = retryWait
 
-// Retryable is the table of §22.6 for the result of a run.
+// Retryable says whether another attempt may help, for the result of a run.
 func Retryable(raw string) bool {
 	r, err := resultOf(store.Run{ID: "run_1", Status: "failed", Result: json.RawMessage(raw)})
 	if err != nil {

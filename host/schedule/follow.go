@@ -5,56 +5,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
+	"log/slog"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
+// A follower waits for runs that were started, tries them again, and records how their
+// ticks ended.
+type follower struct {
+	*lifetime
+	store     Store
+	starter   Starter
+	source    Source
+	done      func(host.Tick)
+	changed   func(store.ConnectionID)
+	log       *slog.Logger
+	documents *documents
+	plans     *plans
+	marks     *marks
+	history   *history
+}
+
 // follow waits for the run of an open tick, tries again what may be tried again,
 // and records the tick when its outcome is final. It returns
 // early, with the tick open, when the scheduler stops before the run ends.
-func (s *Scheduler) follow(id store.ConnectionID, o open) {
+func (fl *follower) follow(id store.ConnectionID, o openTick) {
 	for {
-		run, res, err := s.ended(&o)
-		var next *open
+		run, res, err := fl.awaitEnd(&o)
+		var next *openTick
 		if err == nil {
-			next, err = s.again(id, o, run, res)
+			next, err = fl.tryAgain(id, o, run, res)
 		}
 		switch {
 		case next != nil:
 			o = *next
 			continue
-		case errors.Is(err, errLater):
+		case errors.Is(err, errStopping):
 			return
 		case errors.Is(err, store.ErrNotFound):
-			err = s.drop(id, o) // the connection was erased
+			err = fl.forget(id, o) // the connection was erased
 		case err == nil:
-			err = s.finish(id, o, run, res)
+			err = fl.finish(id, o, run, res)
 		}
-		if err == nil || s.ctx.Err() != nil {
+		if err == nil || fl.ctx.Err() != nil {
 			return
 		}
-		s.d.Log.Error("tick is followed again", "connection", id, "run", o.RunID, "error", err)
-		if !s.sleep(againAfter) {
+		fl.log.Error("tick is followed again", "connection", id, "run", o.RunID, "error", err)
+		if !fl.sleep(againAfter) {
 			return
 		}
 	}
 }
 
-// ended waits until a run is over. Meanwhile it heeds its questions.
-func (s *Scheduler) ended(o *open) (store.Run, result, error) {
-	wake, stop := s.d.Store.Watch(o.RunID)
+// awaitEnd waits until a run is over. Meanwhile it marks the connection when the run asks
+// something.
+func (fl *follower) awaitEnd(o *openTick) (store.Run, result, error) {
+	wake, stop := fl.store.Watch(o.RunID)
 	defer stop()
 	for {
-		run, err := s.d.Store.Run(s.ctx, o.RunID)
+		run, err := fl.store.Run(fl.ctx, o.RunID)
 		if err != nil {
 			return run, result{}, fmt.Errorf("read run %s: %w", o.RunID, err)
 		}
-		if err := s.heed(s.ctx, run, o); err != nil {
+		if err := fl.marks.follow(fl.ctx, run, o); err != nil {
 			return run, result{}, err
 		}
 		if run.Status != "active" {
@@ -63,53 +77,39 @@ func (s *Scheduler) ended(o *open) (store.Run, result, error) {
 		}
 		select {
 		case <-wake:
-		case <-s.ctx.Done():
-			return run, result{}, s.ctx.Err()
+		case <-fl.ctx.Done():
+			return run, result{}, fl.ctx.Err()
 		}
 	}
 }
 
-// errLater: the tick stays open, for the next start of the host.
-var errLater = errors.New("the host is stopping")
+// errStopping: the host is stopping, and the tick stays open for its next start.
+var errStopping = errors.New("the host is stopping")
 
-// again waits before the next attempt and starts another attempt. nil
-// when there is to be none: then the last failure stands. errLater for a
-// run that ended only because this host does.
-func (s *Scheduler) again(id store.ConnectionID, o open, run store.Run, res result) (*open, error) {
-	d, err := s.load(s.ctx, id)
+// tryAgain waits and then starts another attempt. It returns nil when there is to be none, so
+// that the last failure stands, and errStopping for a run that ended only because the host is
+// stopping.
+func (fl *follower) tryAgain(id store.ConnectionID, o openTick, run store.Run, res result) (*openTick, error) {
+	d, err := fl.documents.load(fl.ctx, id)
 	if errors.As(err, new(*host.Refusal)) || errors.Is(err, errUnreadable) {
 		return nil, nil
 	}
 	if err != nil || !res.retryable() || int64(o.Attempt) > d.Definition.MaxRetries || !d.Definition.Enabled {
 		return nil, err
 	}
-	if s.stopped() && res.reason() == "controller_restarted" {
-		return nil, errLater
+	if fl.stopped() && res.reason() == "controller_restarted" {
+		return nil, errStopping
 	}
-	if s.stopped() || !s.sleep(retryWait(o.Attempt)) {
+	if fl.stopped() || !fl.sleep(retryWait(o.Attempt)) {
 		return nil, nil
 	}
-	return s.retry(id, o, run)
+	return fl.retry(id, o, run)
 }
 
-// sleep reports whether the scheduler still starts runs after a while.
-func (s *Scheduler) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return !s.stopped()
-	case <-s.stopping:
-		return false
-	case <-s.ctx.Done():
-		return false
-	}
-}
-
-// retry starts the next attempt as a run of its own. nil when it may not
-// start: then the last failure stands.
-func (s *Scheduler) retry(id store.ConnectionID, o open, failed store.Run) (*open, error) {
-	conn, err := s.d.Source.ScheduledConnection(s.ctx, id)
+// retry starts the next attempt as a run of its own. It returns nil when that may not start, so
+// that the last failure stands.
+func (fl *follower) retry(id store.ConnectionID, o openTick, failed store.Run) (*openTick, error) {
+	conn, err := fl.source.ScheduledConnection(fl.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -117,17 +117,17 @@ func (s *Scheduler) retry(id store.ConnectionID, o open, failed store.Run) (*ope
 		return nil, fmt.Errorf("look at connection %s: %w", id, err)
 	}
 	for try := 1; ; try++ {
-		d, err := s.load(s.ctx, id)
+		d, err := fl.documents.load(fl.ctx, id)
 		if errors.As(err, new(*host.Refusal)) || errors.Is(err, errUnreadable) {
 			return nil, nil // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		if s.stopped() || !d.Definition.Enabled || d.Poisoned || d.Open == nil || d.Open.RunID != failed.ID {
+		if fl.stopped() || !d.Definition.Enabled || d.Poisoned || d.Open == nil || d.Open.RunID != failed.ID {
 			return nil, nil // paused, replaced or recorded meanwhile
 		}
-		next, err := s.attempt(id, d, o, failed, conn.Policy.Automation())
+		next, err := fl.attempt(id, d, o, failed, conn.Policy.Automation())
 		if errors.As(err, new(*store.ConflictError)) && try < attempts {
 			continue
 		}
@@ -135,7 +135,7 @@ func (s *Scheduler) retry(id store.ConnectionID, o open, failed store.Run) (*ope
 	}
 }
 
-func (s *Scheduler) attempt(id store.ConnectionID, d document, o open, failed store.Run, mode string) (*open, error) {
+func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, failed store.Run, mode string) (*openTick, error) {
 	o.Attempt++
 	o.Read = 0
 	start := Start{Connection: id, Trigger: "retry", Attempt: o.Attempt, RetryOf: failed.ID, CatchUp: o.CatchUp, AutomationMode: mode}
@@ -145,27 +145,27 @@ func (s *Scheduler) attempt(id store.ConnectionID, d document, o open, failed st
 		d.Open = &o
 		return []store.Write{d.write(id)}
 	}
-	_, err := s.d.Starter.StartScheduled(s.ctx, start)
+	_, err := fl.starter.StartScheduled(fl.ctx, start)
 	var no *Refused
 	switch {
 	case errors.As(err, &no) && no.Code == "run_already_active":
 		return nil, nil
 	case errors.As(err, &no) && grantCode(no.Code):
-		return nil, s.disable(id, no.Code)
+		return nil, fl.disable(id, no.Code)
 	case errors.As(err, &no):
-		_, err = s.d.Starter.RecordRefused(s.ctx, start, no)
+		_, err = fl.starter.RecordRefused(fl.ctx, start, no)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start attempt %d of %s: %w", o.Attempt, id, err)
 	}
-	s.d.Changed(id)
+	fl.changed(id)
 	return &o, nil
 }
 
 // disable notes that a grant refused a run; the next due time says so.
-func (s *Scheduler) disable(id store.ConnectionID, reason string) error {
-	_, err := s.change(s.ctx, id, func(d *document) ([]store.Write, error) {
-		d.Grant = &disabled{Reason: reason}
+func (fl *follower) disable(id store.ConnectionID, reason string) error {
+	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
+		d.Grant = &grantFault{Reason: reason}
 		return nil, nil
 	})
 	return err
@@ -173,16 +173,16 @@ func (s *Scheduler) disable(id store.ConnectionID, reason string) error {
 
 // finish records a tick whose outcome is final, once. Its schedule may be
 // gone by then, or another one be in its place; the record stays.
-func (s *Scheduler) finish(id store.ConnectionID, o open, run store.Run, res result) error {
+func (fl *follower) finish(id store.ConnectionID, o openTick, run store.Run, res result) error {
 	t, err := tickOf(run, res)
 	if err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		err := s.close(id, o, run, res, t)
+		err := fl.commit(id, o, run, res, t)
 		switch {
 		case err == nil:
-			s.d.Done(t)
+			fl.done(t)
 			return nil
 		case errors.Is(err, errRecorded):
 			return nil
@@ -192,21 +192,23 @@ func (s *Scheduler) finish(id store.ConnectionID, o open, run store.Run, res res
 	}
 }
 
-// errRecorded: an attempt to write the record that seemed to fail had not.
+// errRecorded: the record is there already; an earlier attempt to write it only seemed to fail.
 var errRecorded = errors.New("recorded already")
 
-func (s *Scheduler) close(id store.ConnectionID, o open, run store.Run, res result, t host.Tick) error {
-	d, err := s.load(s.ctx, id)
+// commit writes the history record and, if the schedule still has this tick open, closes it in
+// the same commit.
+func (fl *follower) commit(id store.ConnectionID, o openTick, run store.Run, res result, t host.Tick) error {
+	d, err := fl.documents.load(fl.ctx, id)
 	here := err == nil && d.Open != nil && d.Open.RunID == o.RunID
 	if err != nil && !errors.As(err, new(*host.Refusal)) && !errors.Is(err, errUnreadable) {
 		return err
 	}
 	if !here {
-		if done, err := s.recorded(s.ctx, id, run.ID); err != nil || done {
+		if done, err := fl.history.recorded(fl.ctx, id, run.ID); err != nil || done {
 			return cmp.Or(err, errRecorded)
 		}
 	}
-	writes, err := s.record(s.ctx, id, t)
+	writes, err := fl.history.record(fl.ctx, id, t)
 	if err != nil {
 		return err
 	}
@@ -215,23 +217,23 @@ func (s *Scheduler) close(id store.ConnectionID, o open, run store.Run, res resu
 		d.finished(run)
 		d.Streak = d.Streak.after(t, o.At)
 		if grantCode(res.reason()) {
-			d.Grant = &disabled{Reason: res.reason()}
+			d.Grant = &grantFault{Reason: res.reason()}
 		}
 		writes = append(writes, d.write(id))
 	}
-	if err := s.d.Store.Write(s.ctx, writes...); err != nil {
+	if err := fl.store.Write(fl.ctx, writes...); err != nil {
 		return fmt.Errorf("record tick of %s: %w", id, err)
 	}
 	if here {
 		d.stored++
-		s.plan(id, d)
+		fl.plans.planDocument(id, d)
 	}
 	return nil
 }
 
-// drop forgets an open tick whose run nobody has any more.
-func (s *Scheduler) drop(id store.ConnectionID, o open) error {
-	_, err := s.change(s.ctx, id, func(d *document) ([]store.Write, error) {
+// forget closes an open tick whose run is not in the store any more.
+func (fl *follower) forget(id store.ConnectionID, o openTick) error {
+	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
 		if d.Open == nil || d.Open.RunID != o.RunID {
 			return nil, errUnchanged
 		}
@@ -242,105 +244,4 @@ func (s *Scheduler) drop(id store.ConnectionID, o open) error {
 		return nil
 	}
 	return err
-}
-
-// retryWait is how long a failed attempt waits for the next.
-func retryWait(attempt int) time.Duration {
-	const first, longest = time.Second, 30 * time.Second
-	if attempt > 5 {
-		return longest
-	}
-	return min(first<<(max(attempt, 1)-1), longest)
-}
-
-// retryable says whether another attempt may help; the first case that matches wins
-// (docs/spec/runs.md, "Retries").
-func (r result) retryable() bool {
-	switch {
-	case r.Status != abi.Failed: // 1
-		return false
-	case slices.ContainsFunc(r.KnownGaps, gap.wantsOwner): // 2
-		return false
-	case r.wantsAuthorization(): // 3
-		return false
-	case r.refusedBySink(), r.clientError(): // 4
-		return false
-	case slices.Contains(hopeless, r.reason()): // 5
-		return false
-	case r.reason() == "launch_failed" && !slices.Contains(passing, r.subtype()): // 5
-		return false
-	case slices.ContainsFunc(r.KnownGaps, gap.wantsRetry): // 6
-		return true
-	case r.ConnectorError != nil && r.ConnectorError.Retryable != nil && !*r.ConnectorError.Retryable: // 7
-		return false
-	}
-	return true // 8
-}
-
-// hopeless are reasons that another attempt ends with too (row 5).
-var hopeless = []string{
-	"connector_protocol_violation", "authentication_error", "permission_error",
-	"grant_consumed", "grant_expired", "grant_invalid", "grant_revoked",
-	"connector_invalid", "run_timed_out", "assistance_timed_out", "memory_limit_exceeded", "worker_protocol_error",
-}
-
-// passing are failure codes of a launch that another may not meet (row 5).
-var passing = []string{"host_resources", "prepare_timeout", "surface_start_failed"}
-
-func (r result) subtype() string {
-	if r.Failure == nil {
-		return ""
-	}
-	return r.Failure.Subtype
-}
-
-func (g gap) wantsOwner() bool {
-	return g.Hint.Action == abi.ManualActionRequired || g.Hint.Action == abi.RefreshCredentials
-}
-
-func (g gap) wantsRetry() bool {
-	return g.Kind == "run_failed" && g.Hint.Action == abi.RetryByRuntime && g.Hint.Retryable
-}
-
-// authorizationWords are those of row 3.
-var authorizationWords = []string{
-	"401", "403", "auth_missing", "credential_required", "credentials_required", "credential_rejected", "invalid_token",
-	"manual_action_required", "reauth", "session_expired", "session_failed", "session_required", "unauthorized", "forbidden",
-}
-
-// wantsAuthorization is row 3: a connector that gave no hint says in words that
-// it was not let in.
-func (r result) wantsAuthorization() bool {
-	e := r.ConnectorError
-	if e == nil || e.RecoveryHint != nil || e.Retryable != nil && *e.Retryable {
-		return false
-	}
-	return slices.ContainsFunc(words(e.Code+" "+e.Message), func(w string) bool { return slices.Contains(authorizationWords, w) })
-}
-
-// words are runs of letters, digits and underscores, in lower case.
-func words(s string) []string {
-	return strings.FieldsFunc(strings.ToLower(s), func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_'
-	})
-}
-
-// sinkRetries are the reasons of a sink that was throttled or failed; any other
-// code of it is a refusal.
-var sinkRetries = []string{
-	"rate_limit_error", "ingest_http_error", "ingest_storage_error", "ingest_response_invalid", "ingest_envelope_contract_violation",
-	"runtime_error", "controller_restarted",
-}
-
-func (r result) refusedBySink() bool {
-	return r.Failure != nil && (r.Failure.Origin == "storage" || r.Failure.Origin == "transport") && !slices.Contains(sinkRetries, r.reason())
-}
-
-// clientError: the connector reports a status 400 to 499 as its code, except 429.
-func (r result) clientError() bool {
-	if r.ConnectorError == nil {
-		return false
-	}
-	code := strings.TrimPrefix(strings.ToLower(r.ConnectorError.Code), "http_")
-	return len(code) == 3 && code[0] == '4' && strings.Trim(code, "0123456789") == "" && code != "429"
 }

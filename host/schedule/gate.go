@@ -4,12 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
+
+// gates decide whether a due tick may start a run.
+type gates struct {
+	*lifetime
+	source    Source
+	documents *documents
+	marks     *marks
+	limit     time.Duration // that all of them may take together
+}
 
 // A verdict is what the gates say of a due tick.
 type verdict struct {
@@ -32,8 +40,8 @@ const (
 )
 
 // judge asks the gates. It reads, and writes at most a mark that is over.
-func (s *Scheduler) judge(ctx context.Context, id store.ConnectionID, d document, now time.Time) (verdict, error) {
-	conn, err := s.d.Source.ScheduledConnection(ctx, id)
+func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, now time.Time) (verdict, error) {
+	conn, err := gs.source.ScheduledConnection(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		conn, err = Connection{NotReady: "connection_not_found"}, nil
 	}
@@ -41,20 +49,20 @@ func (s *Scheduler) judge(ctx context.Context, id store.ConnectionID, d document
 		return verdict{}, fmt.Errorf("look at connection %s: %w", id, err)
 	}
 	v := verdict{conn: conn}
-	if spent(conn.Grant) {
+	if consumed(conn.Grant) {
 		return v.refuse(gateConsumed, "", "single_use grant already consumed"), nil
 	}
 	if reason := d.unusable(conn.Grant, now); reason != "" {
 		v.reason = reason
 		return v.refuse(gateGrant, reason, reason+" grant no longer usable"), nil
 	}
-	switch run, err := s.active(ctx, id); {
+	switch run, err := gs.documents.active(ctx, id); {
 	case err != nil:
 		return v, err
 	case run != "" || d.Open != nil:
 		return v.refuse(gateActive, "", ""), nil
 	}
-	switch needs, err := s.NeedsAttention(ctx, id); {
+	switch needs, err := gs.marks.NeedsAttention(ctx, id); {
 	case err != nil:
 		return v, err
 	case needs:
@@ -67,12 +75,12 @@ func (s *Scheduler) judge(ctx context.Context, id store.ConnectionID, d document
 	if conn.NotReady != "" {
 		return v.refuse(gateReady, "not_ready: "+conn.NotReady, "not_ready: "+conn.NotReady), nil
 	}
-	return s.backoffGate(v, d)
+	return gs.backoff(v, d)
 }
 
-// backoffGate compares slots, not clocks: jitter and the time that a start takes
-// are no part of the wait.
-func (s *Scheduler) backoffGate(v verdict, d document) (verdict, error) {
+// backoff refuses a slot that lies within the back-off of a streak of failures. It compares
+// slots, so that neither jitter nor the time that a start takes counts.
+func (gs *gates) backoff(v verdict, d document) (verdict, error) {
 	state := d.Streak.state()
 	if state == "" {
 		return v, nil
@@ -98,13 +106,13 @@ func (v verdict) refuse(gate int, cause, message string) verdict {
 	return v
 }
 
-// spent: a single-use grant that a run consumed (gate 1).
-func spent(g *store.Grant) bool {
+// consumed reports whether a run has consumed a single-use grant.
+func consumed(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable is why the grant is disabled for scheduling: it is not usable
-// now, or was not when the schedule last began.
+// unusable is the code for which a schedule may not use its grant: the grant is not usable now,
+// or refused a run and was not approved anew since. It is "" for a usable one.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
 	if d.Grant == nil || fault == "" && d.Grant.Restarted {
@@ -121,18 +129,18 @@ func grantCode(code string) bool {
 	return false
 }
 
-// errWedged: the gates took longer than Scheduler.gates.
+// errWedged: the gates did not answer within gates.limit.
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
-// judged asks the gates and waits no longer than Scheduler.gates. What answers later is
-// not heard; what it panicked with is passed on.
-func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (verdict, error) {
+// judgeWithin is judge, but gives up after gates.limit. A panic of judge is a panic of
+// judgeWithin.
+func (gs *gates) judgeWithin(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {
 		v        verdict
 		err      error
 		panicked any
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.gates)
+	ctx, cancel := context.WithTimeout(gs.ctx, gs.limit)
 	defer cancel()
 	said := make(chan answer, 1)
 	go func() {
@@ -143,7 +151,7 @@ func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (ve
 			}
 			said <- a
 		}()
-		a.v, a.err = s.judge(ctx, id, d, now)
+		a.v, a.err = gs.judge(ctx, id, d, now)
 	}()
 	select {
 	case a := <-said:
@@ -155,8 +163,8 @@ func (s *Scheduler) judged(id store.ConnectionID, d document, now time.Time) (ve
 		}
 		return a.v, a.err
 	case <-ctx.Done():
-		if s.ctx.Err() != nil {
-			return verdict{}, s.ctx.Err()
+		if gs.ctx.Err() != nil {
+			return verdict{}, gs.ctx.Err()
 		}
 		return verdict{}, errWedged
 	}
@@ -169,75 +177,4 @@ func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) host.T
 		StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64), TerminalReason: v.reason, Error: v.message,
 		TriggerKind: "scheduled", CatchUp: catchUp,
 	}
-}
-
-// failed is the record of a tick that the scheduler itself failed.
-func (s *Scheduler) failed(id store.ConnectionID, code string, now time.Time) host.Tick {
-	message := map[string]string{
-		"scheduler_dispatch_wedged": "the checks before the run took longer than " + s.gates.String(),
-		"schedule_poisoned":         "evaluating this schedule failed; it is paused until the owner resumes it",
-	}[code]
-	return host.Tick{
-		Status: "failed", ConnectionID: string(id), StartedAt: now, CompletedAt: now, RecordsEmitted: new(int64),
-		FailureReason: code, Error: strings.Join([]string{code, message}, ": "), TriggerKind: "scheduled",
-	}
-}
-
-// From how many failures on, and how long at most.
-const (
-	coolingFrom  = 3
-	blockedFrom  = 7
-	longestDelay = 24 * time.Hour
-)
-
-// The states of a streak.
-const (
-	CoolingOff = "cooling_off"
-	Blocked    = "blocked"
-)
-
-// A streak is how often in a row ticks failed for one reason.
-type streak struct {
-	Class string    `json:"class"`
-	Count int       `json:"count"`
-	At    time.Time `json:"at"` // of the last of them
-}
-
-// after is the streak after one more record.
-func (k streak) after(t host.Tick, at time.Time) streak {
-	switch t.Status {
-	case "succeeded":
-		return streak{}
-	case "failed":
-		class := reasonClass(t)
-		if class != k.Class {
-			k.Count = 0
-		}
-		return streak{class, k.Count + 1, at}
-	}
-	return k
-}
-
-// state is cooling_off, blocked, or "" while a streak is short.
-func (k streak) state() string {
-	switch {
-	case k.Count >= blockedFrom:
-		return Blocked
-	case k.Count >= coolingFrom:
-		return CoolingOff
-	}
-	return ""
-}
-
-// until is when the next automatic run may start; zero is at any time.
-func (k streak) until(t timetable) (time.Time, error) {
-	if k.Count < coolingFrom {
-		return time.Time{}, nil
-	}
-	base, err := t.distance(k.At)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("back-off: %w", err)
-	}
-	wait := min(base, longestDelay) << min(k.Count-coolingFrom, 8)
-	return k.At.Add(min(wait, longestDelay)), nil
 }

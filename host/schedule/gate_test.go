@@ -291,7 +291,7 @@ func TestResumeUnblocks(t *testing.T) {
 	})
 }
 
-// TestPolicy: §22.5.
+// TestPolicy: what a manifest says of automatic runs.
 func TestPolicy(t *testing.T) {
 	for raw, want := range map[string]string{
 		``:                       "/unattended",

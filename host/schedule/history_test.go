@@ -106,7 +106,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// TestRetryTable: §22.6, row by row.
+// TestRetryTable goes through docs/spec/runs.md, "Retries", row by row.
 func TestRetryTable(t *testing.T) {
 	for i, c := range []struct {
 		want   bool

@@ -15,7 +15,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -25,93 +24,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Store is the part of store.Store that a Scheduler needs.
-type Store interface {
-	Write(ctx context.Context, writes ...store.Write) error
-	Document(ctx context.Context, kind store.Kind, id string) (store.Document, error)
-	Documents(ctx context.Context, q store.DocumentQuery) ([]store.Document, error)
-	Leases(ctx context.Context) ([]store.Lease, error)
-	Run(ctx context.Context, id store.RunID) (store.Run, error)
-	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
-	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
-	Watch(id store.RunID) (wake <-chan struct{}, stop func())
-}
-
-// A Starter starts automatic runs.
-type Starter interface {
-	// StartScheduled returns once the run is durable, without waiting for its guest;
-	// what With returns is in the same commit. *Refused when a pre-start
-	// check says no, which leaves no trace; *store.ConflictError when a document was
-	// not as With expected.
-	StartScheduled(ctx context.Context, q Start) (store.Run, error)
-	// RecordRefused makes the run of a start that was refused: one that consists of
-	// run.failed with launch_failed. The run returned is over.
-	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
-}
-
-// A Start is an automatic start.
-type Start struct {
-	Connection     store.ConnectionID
-	Trigger        string // scheduled or retry
-	Attempt        int
-	RetryOf        store.RunID
-	CatchUp        bool
-	AutomationMode string
-	// With is called with the run that is accepted, maybe more than once. It neither
-	// blocks nor uses the store.
-	With func(store.Run) []store.Write
-}
-
-// Refused is why a run was not started: by a code of run.Refusal.
-type Refused struct {
-	Code    string
-	Message string
-	Err     error
-}
-
-func (e *Refused) Error() string { return e.Code + ": " + e.Message }
-func (e *Refused) Unwrap() error { return e.Err }
-
-// A Source says what a connection is at this moment.
-type Source interface {
-	// ScheduledConnection returns store.ErrNotFound for one that is not there.
-	ScheduledConnection(ctx context.Context, id store.ConnectionID) (Connection, error)
-}
-
-// A Connection is what gates look at.
-type Connection struct {
-	ConnectorID store.ConnectorID
-	Grant       *store.Grant // nil is the owner's own
-	Policy      Policy
-	// NotReady is the first code of run.Refusal that refuses a start now, apart
-	// from those of grant and active run; "" when none does.
-	NotReady string
-}
-
-// Deps are what a Scheduler works with. Store, Starter and Source are needed.
-type Deps struct {
-	Store   Store
-	Starter Starter
-	Source  Source
-	Now     func() time.Time         // the wall clock; nil is time.Now
-	Rand    func(n int64) int64      // 0 to n-1; nil is math/rand
-	Log     *slog.Logger             // nil: none
-	Done    func(host.Tick)          // after each history record is durable; nil for none
-	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
-	// Shortest is the least interval of a schedule that is saved, in whole seconds
-	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
-	Shortest time.Duration
-}
-
-// DefaultShortest is the least interval unless the owner sets another: a run
-// starts a worker and may start a browser.
-const DefaultShortest = 10 * time.Second
-
 // Times of the loop.
 const (
 	lookEvery    = 30 * time.Second // at least, for jumps of the clock
-	jump         = 60 * time.Second // of the clock: all schedules are looked at again
-	late         = 60 * time.Second // a due time that passed longer ago was missed
+	clockJump    = 60 * time.Second // of the clock: all schedules are looked at again
+	missedAfter  = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
 	defaultGates = 30 * time.Minute // that the gates of a due time may take
 )
@@ -119,32 +36,24 @@ const (
 // A Scheduler runs the schedules of one store. Start and Stop are called once
 // each in effect; everything else also works while it does not run.
 type Scheduler struct {
-	d     Deps
-	look  time.Duration
-	gates time.Duration
+	*lifetime
+	*history
+	*marks
+	documents  *documents
+	plans      *plans
+	gates      *gates
+	dispatcher *dispatcher
+	follower   *follower
 
-	wake     chan struct{} // capacity 1: something is due earlier
-	stopping chan struct{} // closed: nothing starts any more
-	ctx      context.Context
-	cancel   context.CancelFunc
+	store    Store
+	source   Source
+	now      func() time.Time
+	log      *slog.Logger
+	done     func(host.Tick)
+	changed  func(store.ConnectionID)
+	shortest time.Duration
+	look     time.Duration  // how often the loop looks at the clock at least
 	work     sync.WaitGroup // loop and ticks
-
-	mu      sync.Mutex // guards the rest; not held across I/O
-	state   int        // fresh, running, stopped
-	plans   map[store.ConnectionID]*planned
-	started time.Time
-}
-
-const (
-	fresh = iota
-	running
-	stopped
-)
-
-// A planned schedule is what the loop knows of it.
-type planned struct {
-	due    time.Time // zero: never
-	firing bool      // its gates are under way
 }
 
 // New makes a scheduler that does not run yet.
@@ -165,13 +74,19 @@ func New(d Deps) *Scheduler {
 	if d.Changed == nil {
 		d.Changed = func(store.ConnectionID) {}
 	}
-	s := &Scheduler{d: d, look: lookEvery, gates: defaultGates, wake: make(chan struct{}, 1), stopping: make(chan struct{}),
-		plans: map[store.ConnectionID]*planned{}}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s
+	lt := &lifetime{stopping: make(chan struct{})}
+	lt.ctx, lt.cancel = context.WithCancel(context.Background())
+	h, ms := &history{d.Store}, &marks{d.Store, d.Changed}
+	ps := &plans{changed: d.Changed, wake: make(chan struct{}, 1), planned: map[store.ConnectionID]*planned{}}
+	ds := &documents{d.Store, ps, d.Rand}
+	gs := &gates{lt, d.Source, ds, ms, defaultGates}
+	return &Scheduler{
+		lifetime: lt, history: h, marks: ms, documents: ds, plans: ps, gates: gs,
+		dispatcher: &dispatcher{lt, d.Store, d.Starter, d.Now, d.Done, ds, ps, gs, h},
+		follower:   &follower{lt, d.Store, d.Starter, d.Source, d.Done, d.Changed, d.Log, ds, ps, ms, h},
+		store:      d.Store, source: d.Source, now: d.Now, log: d.Log, done: d.Done, changed: d.Changed, shortest: d.Shortest, look: lookEvery,
+	}
 }
-
-func (s *Scheduler) now() time.Time { return s.d.Now() }
 
 // Start reads all schedules, takes over the ticks that an earlier start left open
 // and begins to dispatch. Runs of earlier starts must have been reconciled.
@@ -194,24 +109,6 @@ func (s *Scheduler) Start(ctx context.Context) error {
 	return nil
 }
 
-// Running reports whether due runs start.
-func (s *Scheduler) Running() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state == running
-}
-
-// Quiesce stops it from starting anything, also retries that wait.
-// What was started is still followed until Stop.
-func (s *Scheduler) Quiesce() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != stopped {
-		close(s.stopping)
-	}
-	s.state = stopped
-}
-
 // Stop waits until the ticks whose runs are over are recorded; those that ctx
 // does not wait for stay open for the next start.
 func (s *Scheduler) Stop(ctx context.Context) {
@@ -227,19 +124,10 @@ func (s *Scheduler) Stop(ctx context.Context) {
 	}
 }
 
-func (s *Scheduler) stopped() bool {
-	select {
-	case <-s.stopping:
-		return true
-	default:
-		return false
-	}
-}
-
-// takeOver plans all schedules. A due time of a clock that was wrong is
-// computed again, a tick that is open followed on.
+// takeOver plans all schedules at a start: it reviews their due times and follows the ticks that
+// are open.
 func (s *Scheduler) takeOver(ctx context.Context) error {
-	return s.each(ctx, func(d store.Document) error {
+	return s.documents.each(ctx, func(d store.Document) error {
 		id := store.ConnectionID(d.ID)
 		doc, err := decode(d)
 		if err != nil {
@@ -247,7 +135,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 			return nil
 		}
 		if doc.Grant != nil { // a host start is a restart
-			if doc, err = s.change(ctx, id, func(d *document) ([]store.Write, error) {
+			if doc, err = s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 				if d.Grant == nil {
 					return nil, errUnchanged
 				}
@@ -257,75 +145,17 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 				return err
 			}
 		}
-		s.plan(id, doc)
+		s.plans.planDocument(id, doc)
 		if doc.Open != nil {
-			s.work.Go(func() { s.guarded(id, func() { s.follow(id, *doc.Open) }) })
+			s.work.Go(func() { s.guarded(id, func() { s.follower.follow(id, *doc.Open) }) })
 		}
 		s.review(ctx, id)
 		return nil
 	})
 }
 
-// each calls f with all stored schedules, in the order of their connections.
-func (s *Scheduler) each(ctx context.Context, f func(store.Document) error) error {
-	const page = 200
-	for after := ""; ; {
-		docs, err := s.d.Store.Documents(ctx, store.DocumentQuery{Kind: store.Schedules, After: after, Limit: page})
-		if err != nil {
-			return fmt.Errorf("list schedules: %w", err)
-		}
-		for _, d := range docs {
-			if err := f(d); err != nil {
-				return err
-			}
-			after = d.ID
-		}
-		if len(docs) < page {
-			return nil
-		}
-	}
-}
-
-// plan tells the loop when a schedule is due.
-func (s *Scheduler) plan(id store.ConnectionID, d document) {
-	due := d.DueAt
-	if !d.Definition.Enabled || d.Poisoned {
-		due = time.Time{}
-	}
-	s.planAt(id, due)
-	s.d.Changed(id)
-}
-
-func (s *Scheduler) planAt(id store.ConnectionID, due time.Time) {
-	s.mu.Lock()
-	p := s.plans[id]
-	if p == nil {
-		p = &planned{}
-		s.plans[id] = p
-	}
-	earlier := !due.IsZero() && (p.due.IsZero() || due.Before(p.due))
-	p.due = due
-	s.mu.Unlock()
-	if earlier {
-		s.awake()
-	}
-}
-
-func (s *Scheduler) unplan(id store.ConnectionID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.plans, id)
-}
-
-func (s *Scheduler) awake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// guarded keeps what a schedule panics with away from all others: it is disabled
-// and says so.
+// guarded runs f and keeps a panic of one schedule from stopping the others: the schedule is
+// disabled, and its history says so.
 func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -335,27 +165,28 @@ func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	f()
 }
 
+// poison disables a schedule whose evaluation failed.
 func (s *Scheduler) poison(id store.ConnectionID, with any) {
 	defer func() {
 		if p := recover(); p != nil { // then it is not due again before the next start
-			s.d.Log.Error("schedule is not run", "connection", id, "panic", p)
-			s.planAt(id, time.Time{})
+			s.log.Error("schedule is not run", "connection", id, "panic", p)
+			s.plans.planAt(id, time.Time{})
 		}
 	}()
-	s.d.Log.Error("schedule disabled itself", "connection", id, "panic", with)
+	s.log.Error("schedule disabled itself", "connection", id, "panic", with)
 	now := s.now().UTC()
-	said := s.failed(id, "schedule_poisoned", now)
-	_, err := s.change(s.ctx, id, func(d *document) ([]store.Write, error) {
+	said := s.gates.failedTick(id, "schedule_poisoned", now)
+	_, err := s.documents.change(s.ctx, id, func(d *document) ([]store.Write, error) {
 		d.Definition.Enabled, d.Poisoned, d.LastError = false, true, "schedule_poisoned"
 		d.Slot, d.DueAt = time.Time{}, time.Time{}
 		return s.record(s.ctx, id, said)
 	})
 	if err != nil && !errors.As(err, new(*host.Refusal)) {
-		s.d.Log.Error("schedule is not run", "connection", id, "error", err)
-		s.planAt(id, time.Time{})
+		s.log.Error("schedule is not run", "connection", id, "error", err)
+		s.plans.planAt(id, time.Time{})
 		return
 	}
-	s.d.Done(said)
+	s.done(said)
 }
 
 // loop is the one goroutine that waits. It sleeps until something is due, looks
@@ -364,8 +195,8 @@ func (s *Scheduler) loop() {
 	wall, began := s.now().Round(0), time.Now()
 	for {
 		now, passed := s.now().Round(0), time.Since(began)
-		if d := now.Sub(wall) - passed; d > jump || d < -jump {
-			s.d.Log.Warn("the clock jumped; all schedules are looked at again", "by", d)
+		if d := now.Sub(wall) - passed; d > clockJump || d < -clockJump {
+			s.log.Warn("the clock jumped; all schedules are looked at again", "by", d)
 			s.reviewAll()
 		}
 		wall, began = now, time.Now()
@@ -374,7 +205,7 @@ func (s *Scheduler) loop() {
 		case <-s.stopping:
 			timer.Stop()
 			return
-		case <-s.wake:
+		case <-s.plans.wake:
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -383,60 +214,40 @@ func (s *Scheduler) loop() {
 
 // fireDue starts what is due, and says how long nothing more is.
 func (s *Scheduler) fireDue(now time.Time) time.Duration {
-	wait := s.look
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, p := range s.plans {
-		switch {
-		case p.due.IsZero() || p.firing:
-		case p.due.After(now):
-			wait = min(wait, p.due.Sub(now))
-		default:
-			p.firing = true
-			s.work.Go(func() { s.fire(id) })
-		}
+	due, wait := s.plans.take(now, s.look)
+	for _, id := range due {
+		s.work.Go(func() { s.fire(id) })
 	}
 	return wait
 }
 
 // fire dispatches one due schedule, and follows its run.
 func (s *Scheduler) fire(id store.ConnectionID) {
-	var o *open
+	var o *openTick
 	s.guarded(id, func() {
 		var err error
-		if o, err = s.dispatch(id); err != nil && s.ctx.Err() == nil {
-			s.d.Log.Error("due run is put off", "connection", id, "error", err)
-			s.planAt(id, s.now().Add(againAfter))
+		if o, err = s.dispatcher.dispatch(id); err != nil && s.ctx.Err() == nil {
+			s.log.Error("due run is put off", "connection", id, "error", err)
+			s.plans.planAt(id, s.now().Add(againAfter))
 		}
 	})
-	s.mu.Lock()
-	if p := s.plans[id]; p != nil {
-		p.firing = false
-	}
-	s.mu.Unlock()
-	s.awake()
+	s.plans.fired(id)
 	if o != nil {
-		s.guarded(id, func() { s.follow(id, *o) })
+		s.guarded(id, func() { s.follower.follow(id, *o) })
 	}
 }
 
 func (s *Scheduler) reviewAll() {
-	s.mu.Lock()
-	ids := make([]store.ConnectionID, 0, len(s.plans))
-	for id := range s.plans {
-		ids = append(ids, id)
-	}
-	s.mu.Unlock()
-	for _, id := range ids {
+	for _, id := range s.plans.ids() {
 		s.review(s.ctx, id)
 	}
 }
 
-// review computes a due time again that the clock, as it is now, would not have
-// set: it was set by one that was ahead. What is due already stays so.
+// review computes a due time again that was set by a clock that was ahead of the present one.
+// A schedule that is due already stays so.
 func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 	s.guarded(id, func() {
-		_, err := s.change(ctx, id, func(d *document) ([]store.Write, error) {
+		_, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 			now := s.now()
 			if !d.Definition.Enabled || d.Poisoned || !d.DueAt.IsZero() && !d.DueAt.After(now) {
 				return nil, errUnchanged
@@ -449,10 +260,10 @@ func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 			if err == nil && !d.Slot.IsZero() && !slot.Before(d.Slot) {
 				return nil, errUnchanged
 			}
-			return nil, s.due(d, slot, err)
+			return nil, s.documents.setDue(d, slot, err)
 		})
 		if err != nil && !errors.As(err, new(*host.Refusal)) && s.ctx.Err() == nil {
-			s.d.Log.Error("schedule was not looked at", "connection", id, "error", err)
+			s.log.Error("schedule was not looked at", "connection", id, "error", err)
 		}
 	})
 }

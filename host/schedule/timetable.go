@@ -27,9 +27,9 @@ func timetableOf(d host.ScheduleTerms) (timetable, error) {
 	return timetable{expression: e, zone: zone}, err
 }
 
-// bogus is how far ahead of the clock an instant lies that the clock cannot have
-// shown: it was wrong then, and what was noted is forgotten. A clock that is set
-// back by less never repeats a slot.
+// bogus bounds how far in the future an instant that was noted may lie. Beyond it the clock was
+// wrong when the instant was noted, and it is ignored. A clock that is set back by less never
+// repeats a slot.
 const bogus = 7 * 24 * time.Hour
 
 func believed(t, now time.Time) time.Time {

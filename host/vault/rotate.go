@@ -8,14 +8,13 @@ import (
 	"filippo.io/age"
 )
 
-// Rotate seals every secret under a new identity and drops the old one, which
-// makes what the device keeps of removed secrets unreadable (S85). A secret that
-// cannot be opened refuses it before anything is changed.
+// Rotate seals every secret under a new identity and drops the old one, which makes what the
+// device keeps of removed secrets unreadable. A secret that cannot be opened refuses it before
+// anything is changed.
 //
-// Invariant: at every step the identity file opens every secret. It holds the
-// new identity beside the old one until the last secret is sealed anew; a
-// rotation that was killed is completed by the next one. The new identity is kept
-// in the place named, "" for where it is.
+// Invariant: at every step the identity file opens every secret. It holds the new identity
+// beside the old one until the last secret is sealed anew; a rotation that was killed is
+// completed by the next one. The new identity is kept in the place named, "" for where it is.
 func (v *Vault) Rotate(to Place) error {
 	err := v.locked(exclusive, func(o *opened) error {
 		old, err := o.identities()

@@ -8,9 +8,9 @@ import (
 
 const redacted = "[redacted]"
 
-// A Secret holds a value so that no printer, encoder or logger shows it (S90).
-// Copies share the value: Wipe on one clears all. Use and Wipe are not to be
-// called at the same time. The zero Secret holds nothing.
+// A Secret holds a value so that no printer, encoder or logger shows it. Copies share the
+// value: Wipe on one clears all. Use and Wipe are not to be called at the same time. The zero
+// Secret holds nothing.
 type Secret struct {
 	// A function, because printers follow the pointers and slices in unexported
 	// fields without asking any method, and stop at a function.

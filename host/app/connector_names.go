@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// connectorNames knows what the connectors of runs are called.
+type connectorNames struct {
+	*directory
+	known sync.Map // module digest to Named
+}
+
+// A ConnectorName is what a run's connector is called.
+type ConnectorName struct{ Name, Version string }
+
+// ConnectorOf says which connector a run was of, as far as it is known: the
+// module may be uninstalled by now, or replaced by another version.
+func (cn *connectorNames) ConnectorOf(ctx context.Context, r store.Run) (ConnectorName, bool) {
+	if n, ok := cn.known.Load(r.Digest); ok {
+		return n.(ConnectorName), true
+	}
+	connectors, err := cn.Store.Connectors(ctx)
+	if err != nil {
+		return ConnectorName{}, false
+	}
+	for _, c := range connectors {
+		if c.Digest == r.Digest {
+			n := ConnectorName{c.Name, c.Version}
+			cn.known.Store(r.Digest, n)
+			return n, true
+		}
+	}
+	c, err := cn.Store.Connection(ctx, r.ConnectionID)
+	if err != nil || c.Digest != r.Digest {
+		return ConnectorName{}, false
+	}
+	m, err := abi.ReadManifest(c.Manifest)
+	if err != nil {
+		return ConnectorName{}, false
+	}
+	n := ConnectorName{m.Name(), m.Version}
+	cn.known.Store(r.Digest, n)
+	return n, true
+}

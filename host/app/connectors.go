@@ -1,0 +1,235 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/grant"
+	"github.com/sluicehost/sluice/host/signature"
+	"github.com/sluicehost/sluice/store"
+)
+
+// connectors implements host.Connectors.
+type connectors struct {
+	*directory
+	modules    *modules
+	publishers *publishers
+	installer  *installer
+	overviews  *overviews
+}
+
+var _ host.Connectors = (*connectors)(nil)
+
+// InstallConnector implements host.Connectors. The module is hashed before anything else looks
+// at it. Nothing of it is run, and nothing is granted.
+func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
+	who := host.Who(ctx)
+	l, signed, err := cs.submitted(q)
+	if err != nil {
+		return host.Connector{}, false, asRefusal(err)
+	}
+	old, listed, err := cs.modules.connector(ctx, string(l.Connector.ID), false)
+	if err != nil {
+		return host.Connector{}, false, err
+	}
+	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
+	if same && signed == nil {
+		c, err := cs.Connector(ctx, string(old.ID))
+		return c, false, err
+	}
+	if !same && !q.Force && conflicts(old, listed, l) {
+		return host.Connector{}, false, host.Refuse("connector_version_conflict", "another module is installed under this version of the connector; give the new one another version").
+			With("installedDigest", string(old.Digest)).With("digest", string(l.Connector.Digest))
+	}
+	l.Connector.InstalledBy, l.Connector.Source = who.ID, "upload"
+	if q.Digest != "" {
+		l.Connector.Source = "digest"
+	}
+	done, err := cs.installer.Install(ctx, l, InstallOptions{
+		Signature: signed, RequireSignature: cs.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
+	})
+	if err != nil {
+		return host.Connector{}, false, installRefusal(err)
+	}
+	c, err := cs.Connector(ctx, string(done.Connector.ID))
+	return c, !same, err
+}
+
+// conflicts: the version is taken by other bytes, of the module or its manifest.
+func conflicts(old store.Connector, listed bool, l *Loaded) bool {
+	return listed && old.ID == l.Connector.ID && compareVersions(old.Version, l.Connector.Version) == 0
+}
+
+// installRefusal words for the API what Install words for a terminal.
+func installRefusal(err error) error {
+	told := asRefusal(err)
+	var r *host.Refusal
+	if !errors.As(told, &r) {
+		return told
+	}
+	switch {
+	case errors.Is(err, ErrSuspicious):
+		r.Message = "this module may not be what it says it is; look at the doubts, and force it only if you know better"
+	case r.Code == CodeSignatureRequired:
+		r.Message = "the module is unsigned, and this host installs only signed ones"
+	case r.Code == CodeSignatureInvalid:
+		r.Message = "the signature is not one of this module by the key of its publisher; get both files again from the publisher"
+	}
+	return r
+}
+
+// submitted loads what is to be installed or looked at.
+func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Signature, error) {
+	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
+		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
+	}
+	wasm, err := cs.bytesOf(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d := string(digestOf(wasm)); q.ExpectedDigest != "" && q.ExpectedDigest != d {
+		return nil, nil, host.Refuse("pack_integrity_failure", "the module is not the one that was expected: its digest is another").With("digest", d)
+	}
+	l, err := cs.modules.LoadBytes(wasm, q.Manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	embedded := l.Module.Manifest
+	if len(q.Manifest) > 0 && embedded != nil && !sameJSON(embedded, q.Manifest) {
+		return nil, nil, host.Refuse("connector_invalid", "the module carries a manifest, and another is beside it; leave one of them out").With("rule", "manifest_twice")
+	}
+	if len(q.Signature) == 0 {
+		return l, nil, nil
+	}
+	if embedded == nil {
+		return nil, nil, host.Refuse(CodeSignatureInvalid, "a signature covers the module and nothing beside it; embed the manifest, and sign again")
+	}
+	signed, err := signature.Parse(q.Signature)
+	if err != nil {
+		return nil, nil, host.Refuse(CodeSignatureInvalid, "this is no signature of minisign")
+	}
+	return l, signed, nil
+}
+
+// bytesOf are the bytes of a module: those that came, or those that the store holds under a
+// digest.
+func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
+	switch {
+	case (q.Module == nil) == (q.Digest == ""):
+		return nil, invalid("module", "one_of", "give either the module or its digest")
+	case q.Digest == "":
+		return q.Module, nil
+	case !isDigest(q.Digest):
+		return nil, invalid("digest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
+	}
+	d := store.Digest(q.Digest)
+	if _, err := os.Lstat(cs.modules.modulePath(d)); cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound("module")
+	}
+	return cs.modules.openModule(store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
+}
+
+// sameJSON compares but for white space, and for how the store escapes.
+func sameJSON(a, b []byte) bool {
+	one, err := json.Marshal(json.RawMessage(a))
+	two, err2 := json.Marshal(json.RawMessage(b))
+	return err == nil && err2 == nil && bytes.Equal(one, two)
+}
+
+// InspectConnector implements host.Connectors. It stores nothing.
+func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
+	l, signed, err := cs.submitted(q)
+	if err != nil {
+		return host.Inspection{}, asRefusal(err)
+	}
+	out := host.Inspection{
+		Manifest: l.Manifest.Raw, Requested: requestedBy(l.Manifest), Imports: []string{}, Findings: warnings(l.Connector),
+		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(grant.Wants(l.Manifest)),
+	}
+	for _, i := range l.Module.Imports {
+		out.Imports = append(out.Imports, i.String())
+	}
+	t, err := cs.publishers.trust(ctx, l, InstallOptions{Signature: signed})
+	if err != nil {
+		return host.Inspection{}, installRefusal(err)
+	}
+	if t.signer != nil {
+		out.Signature = host.Signature{Status: "verified", Signer: t.signer.Key}
+	}
+	if pin, ok, err := cs.publishers.Pinned(ctx, l.Connector.ID); err != nil {
+		return host.Inspection{}, err
+	} else if ok {
+		out.Pinned = pin.Signer.Key
+	}
+	why, err := cs.installer.suspicious(ctx, l.Connector)
+	if err != nil {
+		return host.Inspection{}, err
+	}
+	for _, w := range t.doubts {
+		out.Findings = append(out.Findings, host.Warning{Code: "untrusted", Message: abi.Cut(abi.Clean(w), 1000)})
+	}
+	for _, w := range why {
+		out.Findings = append(out.Findings, host.Warning{Code: "suspicious", Message: abi.Cut(abi.Clean(w), 1000)})
+	}
+	return out, nil
+}
+
+// Connectors implements host.Connectors.
+func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) {
+	v, err := cs.overviews.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []host.Connector{}
+	for _, k := range v.connectors {
+		c, err := v.connector(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Connector implements host.Connectors: by name or id.
+func (cs *connectors) Connector(ctx context.Context, name string) (host.Connector, error) {
+	v, err := cs.overviews.take(ctx)
+	if err != nil {
+		return host.Connector{}, err
+	}
+	k, ok := v.named(name)
+	if !ok {
+		return host.Connector{}, notFound("connector")
+	}
+	return v.connector(ctx, k)
+}
+
+// UninstallConnector implements host.Connectors. Its module stays until space is needed: it
+// can be installed again by its digest.
+func (cs *connectors) UninstallConnector(ctx context.Context, name, version string) error {
+	v, err := cs.overviews.take(ctx)
+	if err != nil {
+		return err
+	}
+	k, ok := v.named(name)
+	if !ok || version != "" && version != k.Version {
+		return notFound("connector")
+	}
+	var using []string
+	for _, c := range v.connections {
+		if c.ConnectorID == k.ID {
+			using = append(using, string(c.ID))
+		}
+	}
+	if len(using) > 0 {
+		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
+	}
+	return asRefusal(cs.installer.uninstall(ctx, k))
+}

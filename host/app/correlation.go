@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// correlations are the scope ids of runs that are active. Runs do not outlive the process, so
+// nothing of it is stored.
+type correlations struct {
+	mu  sync.Mutex // guards all, and users and runs of each
+	all map[string]*correlation
+}
+
+// A correlation is one scope id that is in use. nil is that of runs without one.
+type correlation struct {
+	id    string
+	turn  chan struct{} // capacity 1: held by the start that is in progress
+	users int           // starts that hold it or wait for it
+	runs  map[store.RunID]bool
+	set   *correlations
+}
+
+// enter waits until no other start with the scope id is in progress, so that of
+// two one sees what became of the other. leave ends it.
+func (s *correlations) enter(ctx context.Context, id string) (*correlation, error) {
+	if id == "" {
+		return nil, nil
+	}
+	s.mu.Lock()
+	sc := s.all[id]
+	if sc == nil {
+		if s.all == nil {
+			s.all = map[string]*correlation{}
+		}
+		sc = &correlation{id: id, turn: make(chan struct{}, 1), runs: map[store.RunID]bool{}, set: s}
+		s.all[id] = sc
+	}
+	sc.users++
+	s.mu.Unlock()
+	select {
+	case sc.turn <- struct{}{}:
+		return sc, nil
+	case <-ctx.Done():
+		s.forget(sc)
+		return nil, ctx.Err()
+	}
+}
+
+func (s *correlations) leave(sc *correlation) {
+	if sc != nil {
+		<-sc.turn
+		s.forget(sc)
+	}
+}
+
+func (s *correlations) forget(sc *correlation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sc.users--
+	s.drop(sc)
+}
+
+// drop is called with mu held.
+func (s *correlations) drop(sc *correlation) {
+	if sc.users == 0 && len(sc.runs) == 0 {
+		delete(s.all, sc.id)
+	}
+}
+
+// add makes a run one of the scope until over is called.
+func (s *correlations) add(sc *correlation, id store.RunID) (over func()) {
+	if sc == nil {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sc.runs[id] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(sc.runs, id)
+		s.drop(sc)
+	}
+}
+
+// free refuses a start that is to be the only one of its scope, while another run
+// of it is active.
+func (sc *correlation) free(ctx context.Context, st store.Store, only bool) error {
+	if sc == nil || !only {
+		return nil
+	}
+	sc.set.mu.Lock()
+	ids := slices.Collect(maps.Keys(sc.runs))
+	sc.set.mu.Unlock()
+	for _, id := range ids {
+		if rec, err := st.Run(ctx, id); err == nil && rec.Status != "active" {
+			continue // whoever saw its end may start the next
+		}
+		return host.Refuse("run_already_active", "a run with this scopeId is active").With("activeRunId", string(id))
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/drivers"
+)
+
+// A directory is the open data directory: the store, the logs beside it, and the identity of
+// this installation. Every part of a Host embeds it.
+type directory struct {
+	Store store.Store
+	// DataDir is "" for memory:.
+	DataDir string
+	Options Options
+	ID      string // of this installation
+	Epoch   string // of this start of it
+	started time.Time
+	temp    string // scratch space of a host in memory
+
+	refusals *audit.Limited  // nil for memory:
+	requests *audit.Requests // nil for memory:
+}
+
+// newDirectory describes a directory that is not open yet.
+func newDirectory(o Options) *directory {
+	return &directory{Options: o, Epoch: randomID("boot_"), started: time.Now()}
+}
+
+// DefaultDataDir is where a user's data lives unless a store is named.
+func DefaultDataDir() (string, error) {
+	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "sluice"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find data directory: %w; name one with --store badger:DIR", err)
+	}
+	return filepath.Join(home, ".local", "share", "sluice"), nil
+}
+
+// DataDir is the directory that a store's name means, "" for memory:. It need
+// not exist.
+func DataDir(store string) (string, error) {
+	d := &directory{Options: Options{Store: store}}
+	_, err := d.locate()
+	return d.DataDir, err
+}
+
+// ErrStoreURL: the store's name is not one that this build understands.
+var ErrStoreURL = drivers.ErrAddress
+
+// Home is a path whose leading ~ is the home of the user who runs this process.
+func Home(path string) string { return filesystem.Home(path) }
+
+// locate settles which store is meant, and the data directory.
+func (d *directory) locate() (url string, err error) {
+	url = d.Options.Store
+	if url == "" {
+		dir, err := DefaultDataDir()
+		if err != nil {
+			return "", err
+		}
+		url = "badger:" + dir
+	}
+	a, err := drivers.Parse(url)
+	if err != nil {
+		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), err)
+	}
+	if a.Dir == "" {
+		return url, nil
+	}
+	if a.Dir, err = filepath.Abs(Home(a.Dir)); err != nil {
+		return "", fmt.Errorf("store %s: %w", url, err)
+	}
+	if fi, err := os.Stat(a.Dir); err == nil && !fi.IsDir() {
+		return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
+	}
+	d.DataDir = a.Dir
+	return a.String(), nil
+}
+
+func (d *directory) openStore() error {
+	url, err := d.locate()
+	if err != nil {
+		return err
+	}
+	return d.openURL(url)
+}
+
+// ballast is disk space that the store keeps back, so that it can be closed cleanly on a full
+// disk.
+const ballast = 64 << 20
+
+func (d *directory) openURL(url string) error {
+	s, err := drivers.Open(url, drivers.Options{
+		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss,
+		Ballast: ballast,
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", d.DataDir, err)
+	}
+	if err != nil {
+		return err
+	}
+	d.Store = s
+	if limit := store.MemoryLimit(s); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit) // of the process, as the umask is
+	}
+	return nil
+}
+
+// reconcile closes the runs that an earlier start left active, so that whoever looks sees how
+// they ended. The lock of the data directory says that nobody else has them.
+func (d *directory) reconcile(ctx context.Context) error {
+	if err := run.Reconcile(ctx, d.Store, "", d.Epoch); err != nil && !errors.Is(err, store.ErrReadOnly) {
+		return fmt.Errorf("close runs of an earlier start: %w", err)
+	}
+	return nil
+}
+
+// identify reads or makes the id of this installation. What is no id, as a power
+// cut or a bad disk leaves it, is replaced: nothing stored refers to it.
+func (d *directory) identify() error {
+	if d.DataDir == "" {
+		d.ID = randomID("host_")
+		return nil
+	}
+	path := filepath.Join(d.DataDir, "host-id")
+	b, err := os.ReadFile(path)
+	if d.ID = strings.TrimSpace(string(b)); err == nil && isID("host_", d.ID) {
+		return nil
+	}
+	if err == nil {
+		d.Options.Log.Warn("installation_id_replaced", "was", abi.Cut(abi.Clean(d.ID), 80))
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		d.ID = randomID("host_")
+		err = writeWhole(path, []byte(d.ID), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("read installation id: %w", err)
+	}
+	return nil
+}
+
+func (d *directory) cacheDir() (string, error) {
+	switch {
+	case d.Options.CacheDir != "":
+		return d.Options.CacheDir, nil
+	case d.DataDir != "":
+		return filepath.Join(d.DataDir, "cache"), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find cache directory: %w; set SLUICE_CACHE to one", err)
+	}
+	return filepath.Join(dir, "sluice"), nil
+}
+
+// scratchDir holds the /tmp directories of runs; they are erased at boot.
+func (d *directory) scratchDir() string {
+	if d.DataDir != "" {
+		return filepath.Join(d.DataDir, "runs")
+	}
+	return d.temp
+}
+
+func (d *directory) clearScratch() error {
+	if d.DataDir == "" {
+		dir, err := os.MkdirTemp("", "sluice-runs-")
+		d.temp = dir
+		return err
+	}
+	if err := os.RemoveAll(d.scratchDir()); err != nil {
+		return fmt.Errorf("clear scratch space: %w", err)
+	}
+	return nil
+}
+
+func randomID(prefix string) string {
+	var b [8]byte
+	rand.Read(b[:])
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// isID reports whether randomID could have made id.
+func isID(prefix, id string) bool {
+	digits, ok := strings.CutPrefix(id, prefix)
+	b, err := hex.DecodeString(digits)
+	return ok && err == nil && len(b) == 8
+}
+
+// writeWhole replaces a file as one step, which is on the device when it
+// returns: a power cut leaves the old file or the new one.
+func writeWhole(path string, data []byte, perm fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

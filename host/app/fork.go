@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// forks starts runs that branch off an earlier one.
+type forks struct {
+	*directory
+	runs        *runs
+	connections *connectionStore
+}
+
+// ForkRun implements host.Runs: it starts a branch of a run that is over, from the cursors as
+// of an event of it. A *host.Refusal says conflict with details.runStatus, events_expired,
+// validation_error for a fromSeq that the run does not have, replay_unavailable with
+// details.reason checkpoint_pruned or module_missing, or why the start was refused.
+func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	src, err := fs.forkable(ctx, q)
+	if err != nil {
+		return store.Run{}, asRefusal(err)
+	}
+	start := q.Start
+	if start.WorkflowID, err = fs.workflowOf(ctx, src); err != nil {
+		return store.Run{}, err
+	}
+	b, err := fs.branchOf(ctx, src, q.FromSeq)
+	if err != nil {
+		return store.Run{}, err
+	}
+	moved, err := fs.movedOn(ctx, src, b)
+	if err != nil {
+		return store.Run{}, err
+	}
+	start.NoPersist = start.NoPersist || moved // a branch never moves a cursor backwards
+	start.Trigger = ""
+	start.Request.ForkedFrom = &store.ForkedFrom{RunID: src.ID, FromSeq: q.FromSeq, Mode: "branch"}
+	return fs.runs.start(ctx, start, b)
+}
+
+// forkable returns the source of a branch. It refuses a run that is active, has no such event,
+// or whose timeline or module is gone.
+func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
+	src, err := fs.Store.Run(ctx, q.Source)
+	switch {
+	case err != nil:
+		return src, err
+	case src.Status == "active":
+		status, err := fs.statusOf(ctx, src)
+		if err != nil {
+			return src, err
+		}
+		return src, host.Refuse("conflict", "only a run that is over can be forked").With("runStatus", status)
+	case src.Pruned:
+		return src, host.Refuse("events_expired", "the timeline of this run was deleted")
+	}
+	head, err := fs.Store.RunHead(ctx, src.ID)
+	if err != nil {
+		return src, fmt.Errorf("read timeline of %s: %w", src.ID, err)
+	}
+	if q.FromSeq >= head.Next {
+		return src, host.Refuse("validation_error", "fromSeq: the run has no such event").With("fields", []map[string]string{{"path": "fromSeq", "rule": "exists"}})
+	}
+	return src, fs.stillInstalled(ctx, src.Digest)
+}
+
+// statusOf is the status of an active run.
+func (fs *forks) statusOf(ctx context.Context, r store.Run) (string, error) {
+	live, here := fs.runs.controller.Live(r.ID)
+	switch {
+	case here && live.Paused:
+		return "paused", nil
+	case r.Phase == "preparing":
+		return "pending", nil
+	case r.Phase != "waiting":
+		return "running", nil
+	}
+	open, err := fs.Store.Pending(ctx, r.ID)
+	if err != nil {
+		return "", fmt.Errorf("list open questions of %s: %w", r.ID, err)
+	}
+	if len(open) > 0 && (open[0].Kind == abi.KindApproval || open[0].Kind == abi.KindManualAction) {
+		return "waiting-approval", nil
+	}
+	return "waiting-input", nil
+}
+
+func unavailable(reason, message string) error {
+	return host.Refuse("replay_unavailable", "%s", message).With("reason", reason)
+}
+
+// stillInstalled refuses a branch whose module was uninstalled.
+func (fs *forks) stillInstalled(ctx context.Context, d store.Digest) error {
+	all, err := fs.Store.Connectors(ctx)
+	if err != nil {
+		return fmt.Errorf("list connectors: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(c store.Connector) bool { return c.Digest == d }) {
+		return unavailable("module_missing", "the module of this run is not installed any more")
+	}
+	return nil
+}
+
+// workflowOf says what a branch runs: the connection of its source, or, for a conformance
+// connector, whose runs have a connection each, the connector.
+func (fs *forks) workflowOf(ctx context.Context, src store.Run) (string, error) {
+	c, err := fs.connections.permanent(ctx, src.ConnectionID)
+	switch {
+	case err == nil && c.Grant != nil && c.Grant.ID != src.GrantID, err == nil && c.Grant == nil && src.GrantID != "":
+		return "", unavailable("checkpoint_pruned", "the run kept its cursors under another grant")
+	case err == nil || !errors.Is(err, store.ErrNotFound):
+		return string(src.ConnectionID), err
+	}
+	all, err := fs.Store.Connectors(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list connectors: %w", err)
+	}
+	for _, c := range all {
+		if c.ID == src.ConnectorID && c.Conformance {
+			return c.Name, nil
+		}
+	}
+	return "", host.Refuse("connection_not_ready", "the connection of this run was deleted").With("code", "connection_not_found")
+}

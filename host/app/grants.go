@@ -1,0 +1,139 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// grants implements host.Grants.
+type grants struct {
+	*directory
+	connections *connectionStore
+	grants      *grantStore
+	overviews   *overviews
+	bindings    *bindings
+	schedules   *schedules
+}
+
+var _ host.Grants = (*grants)(nil)
+
+// GrantConnection implements host.Grants. It also records that the owner approved the installed
+// version of the connector.
+func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
+	who := host.Who(ctx)
+	if err := gs.checkSpace(); err != nil {
+		return host.Grant{}, asRefusal(err)
+	}
+	_, k, m, err := gs.overviews.configured(ctx, id)
+	if err != nil {
+		return host.Grant{}, asRefusal(err)
+	}
+	now := time.Now()
+	g := &store.Grant{AccessMode: cmp.Or(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now), ApprovedBy: who.ID, ApprovedAt: now}
+	if g.AccessMode != "continuous" && g.AccessMode != "single_use" {
+		return host.Grant{}, invalid("accessMode", "value_unknown", "want continuous or single_use")
+	}
+	if q.ExpiresAt != nil {
+		if !q.ExpiresAt.After(now) {
+			return host.Grant{}, invalid("expiresAt", "past", "want a time that is still to come")
+		}
+		until := q.ExpiresAt.UTC()
+		g.ExpiresAt = &until
+	}
+	if g.Scope, err = freeze(m, q.Scope); err != nil {
+		return host.Grant{}, err
+	}
+	terms := Terms{Scope: g.Scope, Narrow: q.Narrow}
+	if err := terms.check(ctx, gs.Store, id, m, now); err != nil {
+		return host.Grant{}, asRefusal(err)
+	}
+	c, err := gs.grants.give(ctx, id, k.Digest, func(c *store.Connection) error {
+		if c.Grant != nil {
+			g.ID = c.Grant.ID // the namespace of its state
+		}
+		c.Grant, c.Manifest, c.Digest = g, k.Manifest, k.Digest
+		return nil
+	})
+	if err == nil {
+		err = gs.schedules.clock.Restarted(ctx, id)
+	}
+	if err != nil {
+		return host.Grant{}, asRefusal(err)
+	}
+	return *shownGrant(c), nil
+}
+
+// errGrantReplaced: the grant that is to be revoked is not the current one.
+var errGrantReplaced = errors.New("another grant took its place")
+
+// RevokeGrant implements host.Grants.
+func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {
+	c, err := gs.connections.permanent(ctx, id)
+	if err != nil {
+		return asRefusal(err)
+	}
+	gone := func(g *store.Grant) bool {
+		return ref != "" && ref != grantRef(g) || g != nil && g.Status == "revoked" || unapproved(g)
+	}
+	if gone(c.Grant) {
+		return nil
+	}
+	gs.grants.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
+	_, err = gs.grants.takeBack(ctx, id, func(c *store.Connection) error {
+		if gone(c.Grant) {
+			return errGrantReplaced
+		}
+		takeAll(c)
+		return nil
+	})
+	if errors.Is(err, errGrantReplaced) {
+		return nil
+	}
+	return asRefusal(err)
+}
+
+// errNarrower: an approval takes something back.
+var errNarrower = errors.New("takes something back")
+
+// ApproveBindings implements host.Grants: the new approval replaces the old one. When it takes
+// something back, the connection's run is cancelled.
+func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
+	_, k, m, err := gs.overviews.configured(ctx, id)
+	if err != nil {
+		return host.Bindings{}, asRefusal(err)
+	}
+	approved, err := gs.bindings.approval(m, q)
+	if err != nil {
+		return host.Bindings{}, err
+	}
+	if q.Browser != nil {
+		if err := gs.overviews.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
+			return host.Bindings{}, err
+		}
+	}
+	replace := func(narrower bool) func(c *store.Connection) error {
+		return func(c *store.Connection) error {
+			if !narrower && narrows(c.Approved, approved) {
+				return errNarrower
+			}
+			c.Approved = approved
+			if q.Browser != nil && q.Browser.Profile != "" {
+				c.ProfileName = q.Browser.Profile
+			}
+			return nil
+		}
+	}
+	c, err := gs.grants.give(ctx, id, k.Digest, replace(false))
+	if errors.Is(err, errNarrower) {
+		c, err = gs.grants.takeBack(ctx, id, replace(true))
+	}
+	if err != nil {
+		return host.Bindings{}, asRefusal(err)
+	}
+	return shownBindings(c, m), nil
+}

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// modules keeps the modules of connectors by their digest, and loads them: from a file,
+// a source directory, bytes, or the list of what is installed.
+type modules struct{ *directory }
+
+func (ms *modules) modulePath(d store.Digest) string {
+	return filepath.Join(ms.DataDir, "modules", strings.TrimPrefix(string(d), "sha256:")+".wasm")
+}
+
+// keepModule writes the module's bytes under their digest, once.
+func (ms *modules) keepModule(l *Loaded) error {
+	if ms.DataDir == "" {
+		return refusal("connector_invalid", errors.New("a memory: store keeps no modules; install into badger:DIR"))
+	}
+	path := ms.modulePath(l.Connector.Digest)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keep module: %w", err)
+	}
+	err := writeWhole(path, l.Wasm, 0o400)
+	if err == nil {
+		err = syncDir(ms.DataDir) // the directory may be new
+	}
+	if err != nil {
+		return fmt.Errorf("keep module: %w", err)
+	}
+	return nil
+}
+
+// connector looks a name up in one of the two sets in this order: the id, the name derived
+// from it, then what a manifest adds.
+func (ms *modules) connector(ctx context.Context, key string, bundled bool, more ...string) (store.Connector, bool, error) {
+	all, err := ms.Store.Connectors(ctx)
+	if err != nil {
+		return store.Connector{}, false, fmt.Errorf("list connectors: %w", err)
+	}
+	for _, k := range append([]string{key, abi.SlugOf(key)}, more...) {
+		for _, c := range all {
+			if k != "" && c.Bundled == bundled && (string(c.ID) == k || c.Name == k) {
+				return c, true, nil
+			}
+		}
+	}
+	return store.Connector{}, false, nil
+}
+
+// installed loads a connector from the data directory: of an installed and a bundled one, the
+// one that has the fingerprint of the sidecar, else the installed one. One whose module is
+// missing or changed gives way to the other.
+func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded, error) {
+	var raw []byte
+	var more []string
+	var wanted string
+	if sidecar != "" {
+		var err error
+		if raw, err = readSidecar(sidecar); err != nil {
+			return nil, err
+		}
+		m, err := abi.ReadManifest(raw)
+		if err != nil {
+			return nil, manifestRefusal(err)
+		}
+		more, wanted = []string{m.ConnectorID, m.ConnectorKey}, fingerprint(m)
+	}
+	var found []store.Connector
+	for _, bundled := range []bool{false, true} {
+		c, ok, err := ms.connector(ctx, name, bundled, more...)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 0 {
+		return nil, refusal("connector_not_runnable", fmt.Errorf("no connector %s is installed, and there is no file or directory of that name; sluice connectors lists what is installed", name))
+	}
+	if len(found) == 2 && hasFingerprint(found[1], wanted) && !hasFingerprint(found[0], wanted) {
+		slices.Reverse(found)
+	}
+	l, err := ms.loadListed(found[0], raw)
+	if err != nil && len(found) == 2 {
+		if other, no := ms.loadListed(found[1], raw); no == nil {
+			return other, nil
+		}
+	}
+	return l, err
+}
+
+// fingerprint is the version and the stream names in byte order.
+func fingerprint(m *abi.Manifest) string {
+	names := make([]string, len(m.Streams))
+	for i, s := range m.Streams {
+		names[i] = s.Name
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%q %q", m.Version, names)
+}
+
+func hasFingerprint(c store.Connector, wanted string) bool {
+	m, err := abi.ReadManifest(c.Manifest)
+	return err == nil && fingerprint(m) == wanted
+}
+
+// LoadFor loads the module of a connection: the one that its owner approved, or, where that is
+// not installed any more, the one that is.
+func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, error) {
+	all, err := ms.Store.Connectors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list connectors: %w", err)
+	}
+	for _, listed := range all { // installed before bundled
+		if listed.ID == c.ConnectorID && listed.Digest == c.Digest {
+			return ms.loadListed(listed, nil)
+		}
+	}
+	return ms.installed(ctx, string(c.ConnectorID), "")
+}
+
+// loadListed loads a module that the store lists, with a manifest instead of the
+// one that it was installed with, nil for none.
+func (ms *modules) loadListed(c store.Connector, manifest []byte) (*Loaded, error) {
+	wasm, err := ms.openModule(c)
+	if err != nil {
+		return nil, err
+	}
+	if manifest == nil {
+		manifest = c.Manifest
+	}
+	l, err := ms.LoadBytes(wasm, manifest)
+	if err != nil {
+		return nil, err
+	}
+	l.Connector.Bundled, l.Connector.Signer, l.Connector.Conformance = c.Bundled, c.Signer, c.Conformance
+	return l, nil
+}
+
+// moduleMissing reports whether the file of a module is gone or has another length. Its content
+// is checked when it is opened.
+func (ms *modules) moduleMissing(k store.Connector) bool {
+	if !isDigest(string(k.Digest)) {
+		return true
+	}
+	fi, err := os.Stat(ms.modulePath(k.Digest))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && k.Size > 0 && fi.Size() != k.Size
+}

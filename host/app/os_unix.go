@@ -1,0 +1,18 @@
+//go:build unix
+
+package app
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ownedByUs reports whether a file belongs to the user this process runs as.
+func ownedByUs(fi fs.FileInfo) bool {
+	s, ok := fi.Sys().(*syscall.Stat_t)
+	return !ok || int(s.Uid) == os.Geteuid()
+}
+
+// restrictUmask makes everything that the host writes private.
+func restrictUmask() { syscall.Umask(0o077) }

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// lastRun is the newest that is over, nil for none.
+func (v *overview) lastRun(ctx context.Context, id store.ConnectionID) (*host.LastRun, error) {
+	runs, err := v.from.Store.Runs(ctx, id, "", 2) // at most one is active
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(runs, func(r store.Run) bool { return r.FinishedAt != nil })
+	if i < 0 {
+		return nil, nil
+	}
+	r := runs[i]
+	out := &host.LastRun{RunID: string(r.ID), Status: r.Status, StartedAt: r.StartedAt, FinishedAt: *r.FinishedAt}
+	var result struct {
+		Reason  *string `json:"terminal_reason"`
+		Outcome string  `json:"outcome"`
+		Flushed int64   `json:"records_flushed"`
+	}
+	if len(r.Result) > 0 && json.Unmarshal(r.Result, &result) == nil {
+		out.Records, out.Outcome = result.Flushed, result.Outcome
+		if result.Reason != nil {
+			out.TerminalReason = *result.Reason
+		}
+	}
+	return out, nil
+}
+
+// ownGrant is the id of a grant that has none of its own: given at the command line without
+// bounds, or before grants had ids.
+const ownGrant = "gra_own"
+
+func grantRef(g *store.Grant) string {
+	if g == nil || g.Ref == "" {
+		return ownGrant
+	}
+	return g.Ref
+}
+
+// shownGrant is the grant of a connection as its owner sees it, nil while nobody approved anything.
+func shownGrant(c store.Connection) *host.Grant {
+	g := c.Grant
+	if unapproved(g) {
+		return nil
+	}
+	out := &host.Grant{GrantID: grantRef(g), Scope: json.RawMessage("null"), AccessMode: "continuous", Status: "active", ApprovedBy: "owner", ApprovedAt: c.CreatedAt}
+	if g == nil {
+		return out
+	}
+	if len(g.Scope) > 0 {
+		out.Scope = g.Scope
+	}
+	out.AccessMode, out.Status, out.ExpiresAt = g.AccessMode, g.Status, g.ExpiresAt
+	if code := g.Fault(time.Now()); code != "" {
+		out.Status = code[len("grant_"):]
+	}
+	if g.ApprovedBy != "" {
+		out.ApprovedBy = g.ApprovedBy
+	}
+	if !g.ApprovedAt.IsZero() {
+		out.ApprovedAt = g.ApprovedAt
+	}
+	return out
+}
+
+// unapproved is the grant of a connection that was made over the API or the dashboard, before
+// somebody who may approves what it collects.
+func unapproved(g *store.Grant) bool { return g != nil && g.Status == "invalid" && g.Ref == "" }
+
+// shownBindings are the approved ones: what the connection has, not what is asked for.
+func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
+	asks := func(name string) bool {
+		if m == nil {
+			return false
+		}
+		_, ok := m.Bindings[name]
+		return ok
+	}
+	var out host.Bindings
+	if len(c.Approved.Hosts) > 0 || asks(abi.BindingNetwork) {
+		out.Network = &host.NetworkBinding{Hosts: append([]string{}, c.Approved.Hosts...)}
+	}
+	if len(c.Approved.Mounts) > 0 || asks(abi.BindingFilesystem) {
+		out.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{}}
+		for _, a := range c.Approved.Mounts {
+			out.Filesystem.Mounts = append(out.Filesystem.Mounts, host.Mount{Name: a.Name, HostPath: a.Path, Mode: mode(a.Writable)})
+		}
+	}
+	if asks(abi.BindingInteractive) || c.Approved.NoInteractive {
+		allowed := !c.Approved.NoInteractive
+		out.Interactive = &allowed
+	}
+	if c.Approved.Browser {
+		out.Browser = &host.BrowserBinding{Profile: c.ProfileName}
+	}
+	out.Destinations, out.PlainAcknowledged = c.Approved.Destinations, c.Approved.Plain
+	return out
+}
+
+// secrets are those that the manifest asks for, with whether they are set. requested shows
+// destinations as the manifest has them, where a server is left to the owner; otherwise they
+// are where the secret may go.
+func (v *overview) secrets(c store.Connection, m *abi.Manifest, requested bool) []host.Secret {
+	out := []host.Secret{}
+	if m == nil {
+		return out
+	}
+	for _, f := range run.SecretFields(m) {
+		s := host.Secret{Name: f.Name, Label: f.Label, Required: f.Required, Delivery: "plain", Destinations: []abi.Destination{}, OAuth: f.OAuth != nil}
+		if run.Sealed(m, f) {
+			s.Delivery = "sealed"
+		}
+		for _, d := range f.Destinations {
+			if requested || d.Origin != abi.OwnerOrigin {
+				s.Destinations = append(s.Destinations, d)
+			}
+		}
+		if !requested {
+			for _, d := range c.Approved.Destinations[f.Name] {
+				if !slices.ContainsFunc(s.Destinations, func(o abi.Destination) bool { return sameDestination(o, d) }) {
+					s.Destinations = append(s.Destinations, d)
+				}
+			}
+		}
+		if at, set := v.set[c.ID][f.Name]; set {
+			s.Set, s.SetAt = true, &at
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func sameDestination(a, b abi.Destination) bool {
+	return a.Origin == b.Origin && a.PathPrefix == b.PathPrefix && slices.Equal(a.Placements, b.Placements)
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package app
-
-import "io/fs"
-
-// ownedByUs is not known where files carry access lists.
-func ownedByUs(fs.FileInfo) bool { return true }

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A memberFault is a member of a request that is wrong, and by which rule.
+type memberFault struct {
+	Path string `json:"path"`
+	Rule string `json:"rule"`
+}
+
+// invalid refuses a request for one member. The text is the host's own: it holds nothing that
+// was submitted.
+func invalid(path, rule, format string, args ...any) *host.Refusal {
+	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []memberFault{{path, rule}})
+}
+
+// notFound is store.ErrNotFound about a thing, which is not named: ids that nobody has are not
+// echoed.
+func notFound(what string) error { return fmt.Errorf("%s: %w", what, store.ErrNotFound) }
+
+// asRefusal turns an error of a command into the *host.Refusal that its caller is shown. An
+// error that is no refusal is a fault of the host and stays as it is.
+func asRefusal(err error) error {
+	var told *host.Refusal
+	var refused *run.Refusal
+	var active *store.ActiveError
+	switch {
+	case err == nil || errors.Is(err, store.ErrNotFound):
+		return err
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &refused) && refused.Code != "runtime_error":
+		return &host.Refusal{Code: refused.Code, Message: refused.Message, Details: refused.Details}
+	case errors.As(err, &active):
+		return host.Refuse("run_already_active", "a run of this connection is active; it ends first, or is cancelled").With("activeRunId", string(active.RunID))
+	case errors.Is(err, store.ErrNoSpace):
+		return host.Refuse("store_no_space", "there is not enough free disk space")
+	case errors.Is(err, store.ErrReadOnly):
+		return host.Refuse("store_corrupt", "the store was found damaged and accepts no changes; restore a backup, or go on from what is left with sluice doctor --accept-loss")
+	}
+	return err
+}
+
+func prepareRefusal(err error) error {
+	var f *sandbox.Failure
+	if errors.As(err, &f) {
+		return refusal(f.Code, err)
+	}
+	return refusal("connector_not_runnable", err)
+}
+
+func refusal(code string, err error) *run.Refusal {
+	return &run.Refusal{Code: code, Message: err.Error(), Err: err}
+}
+
+func moduleRefusal(err error) error {
+	var m *sandbox.ModuleError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: m.Code(), Message: m.Error(), Details: moduleDetails(m), Err: err}
+	}
+	return refusal(sandbox.CodeModuleInvalid, err)
+}
+
+// moduleDetails say by which rule a module was refused, and what it asked for.
+func moduleDetails(m *sandbox.ModuleError) map[string]any {
+	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
+	if m.EscapeAttempt() {
+		d["import"], d["escapeKind"] = abi.Cut(abi.Clean(m.Import), 200), m.EscapeKind()
+	}
+	return d
+}
+
+func manifestRefusal(err error) error {
+	var m *abi.ManifestError
+	if errors.As(err, &m) {
+		return &run.Refusal{Code: "connector_invalid", Message: m.Error(), Details: map[string]any{"rule": m.Rule, "member": m.Path}, Err: err}
+	}
+	return refusal("connector_invalid", err)
+}

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/grant"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// requestedBy is what a manifest asks for, by sort.
+func requestedBy(m *abi.Manifest) host.RequestedByAll {
+	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{}, InteractionKinds: append([]string{}, m.HumanKinds...)}
+	for _, f := range run.SecretFields(m) {
+		out.Secrets = append(out.Secrets, f.Name)
+	}
+	for _, st := range m.Streams {
+		out.Streams = append(out.Streams, st.Name)
+	}
+	return out
+}
+
+// bindingsOf are the bindings that a manifest asks for.
+func bindingsOf(m *abi.Manifest) map[string]host.RequestedBinding {
+	out := map[string]host.RequestedBinding{}
+	for name, b := range m.Bindings {
+		r := host.RequestedBinding{Required: b.Required, Hosts: b.Hosts, Browser: b.Browser}
+		for _, mount := range b.Mounts {
+			r.Mounts = append(r.Mounts, host.RequestedMount(mount))
+		}
+		out[name] = r
+	}
+	return out
+}
+
+func warnings(k store.Connector) []host.Warning {
+	out := []host.Warning{}
+	for _, w := range k.Warnings {
+		out = append(out, host.Warning{Code: w.Code, Message: w.Message})
+	}
+	return out
+}
+
+// abiOf says what a connector speaks.
+func abiOf(k store.Connector) host.ABI {
+	if k.Transport == "stdio" {
+		return host.ABI{Family: "stdio", Version: "0.1.0"}
+	}
+	return host.ABI{Family: "sluice", Version: fmt.Sprintf("%d.%d", abi.Major, abi.Minor)}
+}
+
+func words(wants []grant.Want) []string {
+	out := []string{}
+	for _, w := range wants {
+		out = append(out, w.String())
+	}
+	return out
+}
+
+// Requested implements host.Grants.
+func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
+	v, err := gs.overviews.take(ctx)
+	if err != nil {
+		return host.Requested{}, err
+	}
+	c, err := v.connectionOf(id)
+	if err != nil {
+		return host.Requested{}, err
+	}
+	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{}, Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
+	k, ok := v.connectorOf(c)
+	m := v.manifest(k)
+	if !ok || m == nil {
+		return out, nil
+	}
+	out.Bindings, out.Secrets, out.Words = bindingsOf(m), v.secrets(c, m, true), words(grant.Wants(m))
+	for _, st := range m.Streams {
+		out.Streams = append(out.Streams, requestedStream(m, st))
+	}
+	out.Missing = words(v.missing(c, m))
+	return out, nil
+}
+
+func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
+	out := host.RequestedStream{
+		Name: st.Name, Fields: []string{}, Views: []string{}, TimeRange: st.ConsentTimeField != "", Resources: st.ResourceField != "",
+		Required: len(m.Children(st.Name)) > 0, // the cursors of others are its own
+	}
+	for name := range st.Properties {
+		out.Fields = append(out.Fields, name)
+	}
+	slices.Sort(out.Fields)
+	for _, v := range viewsOf(m, st.Name) {
+		out.Views = append(out.Views, v.id)
+	}
+	return out
+}
+
+// missing are the wants of a manifest that the connection was not given.
+func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
+	added := Added(c, &Loaded{Manifest: m})
+	usable := c.Grant.Fault(time.Now()) == ""
+	policy, err := policyOf(c.Approved.Hosts)
+	if err != nil {
+		policy, _ = policyOf(nil)
+	}
+	in := v.input(c, store.Connector{}, m)
+	given := func(w grant.Want) bool {
+		switch w.Kind {
+		case grant.Stream:
+			return usable && grantsStream(c.Grant, m, w.Name)
+		case grant.Host:
+			return len(missingHosts(policy, []string{w.Name})) == 0
+		case grant.Servers:
+			return usable && len(c.Approved.Hosts) > 0
+		case grant.Directory, grant.Change:
+			return slices.ContainsFunc(c.Approved.Mounts, func(a store.Mount) bool { return a.Name == w.Name && (a.Writable || w.Kind == grant.Directory) })
+		case grant.Binding:
+			return usable && w.Name == abi.BindingBrowser && c.Approved.Browser // this host has no other
+		case grant.Browse:
+			return usable && c.Approved.Browser
+		case grant.Secret:
+			_, set := in.Secrets[w.Name]
+			return set || in.Tokens[w.Name] != nil
+		case grant.Send:
+			return usable && (!leftToOwner(m, w.Name) || len(c.Approved.Destinations[w.Name]) > 0)
+		case grant.See:
+			return usable && (!asksToSee(m, w.Name) || slices.Contains(c.Approved.Plain, w.Name))
+		}
+		return usable
+	}
+	out := slices.DeleteFunc(grant.Wants(m), given)
+	for _, w := range added {
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// grantsStream reports whether a usable grant has a stream.
+func grantsStream(g *store.Grant, m *abi.Manifest, stream string) bool {
+	if g == nil || len(g.Scope) == 0 {
+		return m.Stream(stream).Availability != abi.UnsupportedInMode
+	}
+	root, err := strictjson.Parse(g.Scope, strictjson.ParseOptions{})
+	if err != nil {
+		return false
+	}
+	list, _ := root.Member("streams")
+	for item := range list.Items() {
+		if name, _ := item.Member("name"); name.Equal(stream) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/backup"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/drivers"
+)
+
+// RestoreResult is what was restored.
+type RestoreResult struct {
+	backup.Summary
+	DataDir string `json:"data_dir"`
+	ID      string `json:"new_installation_id"`
+}
+
+// Restore makes the data directory of a store, which must be absent or empty, of a backup.
+// identity is a file; it may be "" for a backup in plain text.
+func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
+	restrictUmask()
+	dir, err := DataDir(url)
+	if err == nil && dir == "" {
+		err = ErrNoBackup
+	}
+	if err != nil {
+		return r, err
+	}
+	var ids backup.Identities
+	if identity != "" {
+		if ids, err = backup.ReadIdentities(identity); err != nil {
+			return r, err
+		}
+	}
+	r.DataDir = dir
+	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
+		d := &directory{DataDir: dir}
+		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
+			return err
+		}
+		err := d.identify() // a new one: two copies must not both believe to be the one
+		if r.ID = d.ID; err != nil {
+			return err
+		}
+		return d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
+	})
+	return r, err
+}
+
+// Backups lists the backups made of a store, oldest first.
+func Backups(url string) ([]backup.Entry, error) {
+	dir, err := DataDir(url)
+	if err == nil && dir == "" {
+		err = ErrNoBackup
+	}
+	if err != nil {
+		return nil, err
+	}
+	return backup.List(dir)
+}
+
+// unpackOpener is how the process that unpacks a backup opens a store. Its clock stands still,
+// so that documents that expired since the backup was made are not swept.
+var unpackOpener = backup.Opener{
+	Open: func(dir string) (backup.Store, error) {
+		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
+		if err != nil {
+			return nil, err
+		}
+		if limit := store.MemoryLimit(s); limit > 0 {
+			debug.SetMemoryLimit(limit)
+		}
+		if d := store.Damage(s); d != nil {
+			return nil, errors.Join(d, s.Close())
+		}
+		copied, ok := s.(backup.Store)
+		if !ok {
+			return nil, errors.Join(ErrNoBackup, s.Close())
+		}
+		return copied, nil
+	},
+	Room: roomFor,
+}
+
+// roomFor refuses to write so many bytes to a directory that too little space would be left to
+// start runs.
+func roomFor(dir string, bytes int64) error {
+	free, known := freeSpace(dir)
+	if need := uint64(bytes) + spaceStart; known && free < need {
+		return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed; free some disk space and try again", store.ErrNoSpace, free/abi.MiB, dir, need/abi.MiB)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/controller"
+	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// runs implements host.Runs, except for branches.
+type runs struct {
+	*directory
+	controller  *controller.Controller
+	starter     *starter
+	bindings    *bindings
+	workflows   *workflows
+	temporaries *temporaries
+	desk        *interaction.Desk
+	spans       run.Spans
+	commitTo    store.Store // nil for the store of the directory
+
+	correlations correlations // of active runs
+	recordings   recordings
+}
+
+// StartRun implements host.Runs. A run of the service can always ask its
+// owner, at the desk.
+func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
+	return rs.start(ctx, q, branch{})
+}
+
+func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
+	who := host.Who(ctx)
+	if err := checkBudgets(q.Budgets); err != nil {
+		return store.Run{}, err
+	}
+	q.WorkflowID = strings.Clone(q.WorkflowID)
+	q.Request.Transport, q.Request.By, q.Request.WorkflowID = who.Transport, who.ID, q.WorkflowID
+	sc, err := rs.correlations.enter(ctx, q.Request.ScopeID)
+	if err != nil {
+		return store.Run{}, err
+	}
+	defer rs.correlations.leave(sc)
+	var w workflow
+	rec, err := rs.controller.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+		var err error
+		if w, err = rs.workflows.resolve(ctx, q); err != nil {
+			return controller.Job{}, err
+		}
+		if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {
+			rs.temporaries.remove(w)
+			return controller.Job{}, err
+		}
+		request := rs.request(w, q, b, slots)
+		var p *prepared
+		if err = rs.addGiven(&request, q.Given); err == nil {
+			p, err = rs.starter.prepare(ctx, request)
+		}
+		if err != nil {
+			rs.temporaries.remove(w)
+			return controller.Job{}, err
+		}
+		if q.Given != nil && q.Given.TimeOuts {
+			rs.desk.AllowTimeOuts(p.run.ID)
+		}
+		w.loaded = nil // not to be kept for as long as the run lasts
+		recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
+		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
+			rs.ended(p, w, r)
+			if err := rs.recordings.add(p.run.ID, recorder, r); err != nil {
+				rs.Options.Log.Error("recording_lost", "run", p.run.ID, "error", err)
+			}
+			over()
+		}}, nil
+	})
+	return rec, rs.startError(ctx, w, err)
+}
+
+// startedBy says whose share of the places for runs a start counts against; "" is that of the
+// host, for schedules.
+func startedBy(who host.Principal) string {
+	switch {
+	case who.ID == "scheduler" && who.Transport == "":
+		return ""
+	case who.ID == "":
+		return "owner"
+	}
+	return who.ID
+}
+
+func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
+	return RunRequest{
+		Connector: w.loaded, Connection: w.connection, Existing: !w.create, Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
+		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
+	}
+}
+
+// ended cleans up after a run that is over or was not accepted. r is nil for a run without a
+// result.
+func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
+	rs.desk.Forget(p.run.ID)
+	if r == nil {
+		if err := p.release(); err != nil {
+			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
+		}
+	}
+	rs.temporaries.remove(w)
+}
+
+// checkBudgets refuses a budget of 0 or less, which would mean none at all: a request may only
+// lower budgets.
+func checkBudgets(b map[string]int64) error {
+	for _, ms := range b {
+		if ms <= 0 {
+			return host.Refuse("invalid_request", "a budget is a number of milliseconds above 0").With("field", "budgets")
+		}
+	}
+	return nil
+}
+
+// startError adds to run_already_active when the connection may be free again.
+func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
+	err = asRefusal(err)
+	var r *host.Refusal
+	if !errors.As(err, &r) || r.Code != "run_already_active" {
+		return err
+	}
+	r.With("activeHost", "cloud").With("retryAfter", 1)
+	leases, listed := rs.Store.Leases(ctx)
+	if listed != nil {
+		return errors.Join(err, fmt.Errorf("list active runs: %w", listed))
+	}
+	for _, l := range leases {
+		if l.ConnectionID == w.connection || r.Details["activeRunId"] == string(l.RunID) {
+			r.With("activeRunId", string(l.RunID)).With("retryAfter", max(1, int(math.Ceil(time.Until(l.ExpiresAt).Seconds()))))
+		}
+	}
+	return err
+}
+
+// CancelRun implements host.Runs.
+func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
+	live, active := rs.controller.Live(id)
+	status, err := rs.controller.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	if active && !live.CancelRequested {
+		rs.steered(ctx, id, "cancel", err)
+	}
+	return status, asRefusal(err)
+}
+
+// PauseRun implements host.Runs.
+func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
+	at, err := rs.controller.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, id, "pause", err)
+	return at, asRefusal(err)
+}
+
+// ResumeRun implements host.Runs.
+func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
+	at, err := rs.controller.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, id, "resume", err)
+	return at, asRefusal(err)
+}
+
+// steered writes to the audit log that somebody cancelled, paused or resumed a run. A log that
+// cannot be written does not keep anybody from stopping a run.
+func (rs *runs) steered(ctx context.Context, id store.RunID, code string, err error) {
+	if err != nil {
+		return
+	}
+	e := audit.Event{Action: audit.RunSteered, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(code)}}
+	if err := rs.Audit(by(ctx, e)); err != nil {
+		rs.Options.Log.Error("steering_not_written_down", "run", id, "code", code, "error", err)
+	}
+}
+
+// LiveRun implements host.Runs.
+func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
+	l, ok := rs.controller.Live(id)
+	if l.Queued && l.Stalled == "" {
+		n := rs.controller.Stats()
+		l.Stalled = fmt.Sprintf("Waits for a place: %d of %d runs execute, and %d wait.", n.Running, n.Runs, n.Queued)
+	}
+	return host.LiveRun{
+		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused, CancelRequested: l.CancelRequested,
+		HeldUp: l.Stalled,
+		Usage:  host.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
+	}, ok
+}

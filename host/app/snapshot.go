@@ -1,0 +1,188 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/oauth"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// snapshots reads connectors, leases and secrets at once, for answers about many connections.
+type snapshots struct {
+	*directory
+	modules  *modules
+	secrets  *secretStore
+	bindings *bindings
+}
+
+// A snapshot is what one answer is made from. It says which connections are ready to run.
+type snapshot struct {
+	from       *snapshots
+	connectors []store.Connector
+	leases     map[store.ConnectionID]store.Lease
+	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
+	full       bool                                        // there is no room for a start
+	browser    bool                                        // there is one to lend
+
+	manifests map[installedAs]*abi.Manifest // nil for one that cannot be read
+}
+
+// An installedAs is what the store tells connectors apart by.
+type installedAs struct {
+	id      store.ConnectorID
+	bundled bool
+}
+
+func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
+	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.checkSpace() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
+	var err error
+	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {
+		return nil, err
+	}
+	leases, err := sn.Store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases {
+		v.leases[l.ConnectionID] = l
+	}
+	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) {
+		err = nil // as good as empty: a start is refused with the remedy, and Info warns
+	}
+	return v, err
+}
+
+// named finds a connector by its id or name, installed before bundled.
+func (v *snapshot) named(name string) (store.Connector, bool) {
+	for _, key := range []string{name, abi.SlugOf(name)} {
+		for _, bundled := range []bool{false, true} {
+			for _, k := range v.connectors {
+				if k.Bundled == bundled && (string(k.ID) == key || k.Name == key) {
+					return k, true
+				}
+			}
+		}
+	}
+	return store.Connector{}, false
+}
+
+// connectorOf finds the connector of a connection as LoadFor does: the module that was
+// approved, or else the one that is installed.
+func (v *snapshot) connectorOf(c store.Connection) (store.Connector, bool) {
+	for _, fits := range []func(store.Connector) bool{
+		func(k store.Connector) bool { return k.Digest == c.Digest },
+		func(k store.Connector) bool { return !k.Bundled },
+		func(store.Connector) bool { return true },
+	} {
+		for _, k := range v.connectors {
+			if k.ID == c.ConnectorID && fits(k) {
+				return k, true
+			}
+		}
+	}
+	return store.Connector{}, false
+}
+
+// manifest is nil for one that is not valid any more.
+func (v *snapshot) manifest(k store.Connector) *abi.Manifest {
+	key := installedAs{k.ID, k.Bundled}
+	m, ok := v.manifests[key]
+	if !ok {
+		m, _ = abi.ReadManifest(k.Manifest)
+		v.manifests[key] = m
+	}
+	return m
+}
+
+func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
+	codes := []string{}
+	add := func(code string) {
+		if code != "" && !slices.Contains(codes, code) {
+			codes = append(codes, code)
+		}
+	}
+	if !c.Enabled {
+		add("connection_disabled")
+	}
+	if _, active := v.leases[c.ID]; active {
+		add("run_already_active")
+	}
+	add(c.Grant.Fault(time.Now()))
+	k, listed := v.connectorOf(c)
+	var m *abi.Manifest
+	switch {
+	case !listed || v.from.modules.moduleMissing(k):
+		add("connector_not_runnable")
+	default:
+		if m = v.manifest(k); m == nil {
+			add("connector_invalid")
+		}
+	}
+	if m != nil {
+		if !sameJSON(c.Manifest, k.Manifest) && len(Added(c, &Loaded{Manifest: m})) > 0 {
+			add("binding_not_approved")
+		}
+		for _, r := range run.Faults(ctx, v.from.Store, v.input(c, k, m)) {
+			add(r.Code)
+		}
+	}
+	if v.full {
+		add("store_no_space")
+	}
+	return codes
+}
+
+// input describes a start as far as that is possible without opening secrets: a secret that is
+// set has a placeholder.
+func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
+	in := run.Input{
+		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
+		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Offered: map[string]bool{abi.BindingBrowser: v.browser},
+	}
+	for name := range v.set[c.ID] {
+		in.Secrets[name] = "set"
+	}
+	for _, f := range run.SecretFields(m) {
+		if f.OAuth == nil {
+			continue
+		}
+		delete(in.Secrets, f.Name)
+		if v.obtainable(c, f) {
+			in.Tokens[f.Name] = replayedToken("")
+		}
+	}
+	requested := m.Bindings[abi.BindingNetwork].Hosts
+	if policy, err := policyOf(c.Approved.Hosts); err == nil {
+		in.MissingHosts = missingHosts(policy, requested)
+	} else {
+		in.MissingHosts = requested
+	}
+	return in
+}
+
+// obtainable reports whether the host has what it needs to ask for a token.
+func (v *snapshot) obtainable(c store.Connection, f abi.SecretField) bool {
+	secrets := map[string]string{}
+	if _, set := v.set[c.ID][f.OAuth.ClientSecret]; set {
+		secrets[f.OAuth.ClientSecret] = "set"
+	}
+	client, err := authClient(f.OAuth, c, secrets, nil)
+	if err != nil || client == nil {
+		return false
+	}
+	if f.OAuth.Grant == abi.OAuthClient {
+		return true
+	}
+	value, ok, err := v.from.secrets.stored(c.ID, f.Name)
+	if err != nil || !ok {
+		return false
+	}
+	have, err := oauth.ReadStored([]byte(value))
+	return err == nil && have.For(f.OAuth, client.ID) == nil
+}

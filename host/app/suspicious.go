@@ -1,0 +1,104 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// suspicious says what an attacker who swaps modules would do: an older
+// version, the same version with another module, a connector that could be
+// taken for another's. Uninstalling is no way around it for a connector whose
+// key is pinned.
+func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]string, error) {
+	all, err := in.Store.Connectors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list connectors: %w", err)
+	}
+	pins, err := in.Store.Pins(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list pinned keys: %w", err)
+	}
+	var why []string
+	for _, old := range all {
+		switch order := compareVersions(c.Version, old.Version); {
+		case old.ID != c.ID:
+			why = appendNew(why, lookalike(c, old.ID, old.Name, "installed"))
+		case old.Digest == c.Digest:
+		case order < 0:
+			why = append(why, fmt.Sprintf("%s %s is installed; %s is older", old.Name, old.Version, c.Version))
+		case order == 0:
+			why = append(why, fmt.Sprintf("%s %s is installed with another module under the same version", old.Name, old.Version))
+		}
+	}
+	for _, p := range pins {
+		listed := slices.ContainsFunc(all, func(old store.Connector) bool { return old.ID == p.ConnectorID })
+		if !listed && p.ConnectorID != c.ID {
+			why = appendNew(why, lookalike(c, p.ConnectorID, p.Name, "pinned"))
+		}
+	}
+	return why, nil
+}
+
+// lookalike says why c could be taken for a known connector: by its id, or by
+// the name that both answer to.
+func lookalike(c store.Connector, id store.ConnectorID, name, known string) string {
+	switch {
+	case skeleton(string(id)) == skeleton(string(c.ID)):
+		return fmt.Sprintf("%s looks like the %s %s but is another connector", c.ID, known, id)
+	case skeleton(name) == skeleton(c.Name):
+		return fmt.Sprintf("%s would be called %s, which looks like the name of the %s %s", c.ID, c.Name, known, id)
+	}
+	return ""
+}
+
+func appendNew(why []string, reason string) []string {
+	if reason == "" || slices.Contains(why, reason) {
+		return why
+	}
+	return append(why, reason)
+}
+
+// compareVersions orders dotted versions by number where both parts are
+// numbers, else by text.
+func compareVersions(a, b string) int {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(as), len(bs)) {
+		var x, y string
+		if i < len(as) {
+			x = as[i]
+		}
+		if i < len(bs) {
+			y = bs[i]
+		}
+		c := cmp.Compare(x, y)
+		if isDigits(x) && isDigits(y) {
+			x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+			c = cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func isDigits(s string) bool {
+	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
+}
+
+// alike maps characters to one that they are easily taken for.
+var alike = strings.NewReplacer(
+	"-", "", "_", "", ".", "", " ", "",
+	"0", "o", "1", "l", "i", "l", "|", "l", "5", "s", "3", "e", "vv", "w", "rn", "m",
+	"а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x", "і", "l", "ѕ", "s", "ј", "j", "к", "k", "м", "m", "т", "t", "н", "h",
+	"α", "a", "ο", "o", "ν", "v", "ι", "l", "κ", "k", "ρ", "p", "τ", "t", "υ", "u", "χ", "x", "ı", "l",
+)
+
+// skeleton is what is left of an id when case, hyphens and look-alike letters are taken away:
+// two ids with one skeleton can be mistaken for each other.
+func skeleton(id string) string { return alike.Replace(strings.ToLower(id)) }

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	liveview "github.com/sluicehost/sluice/host/browser/view"
+	"github.com/sluicehost/sluice/store"
+)
+
+// views implements host.Views.
+type views struct {
+	views  *liveview.Views
+	system *system
+}
+
+var (
+	_ host.Views    = (*views)(nil)
+	_ liveview.Conn = host.ViewConn(nil)
+)
+
+// Views is where runs with a browser let their owner look.
+func (vs *views) Views() *liveview.Views { return vs.views }
+
+// MintView implements host.Views. That the owner may look is the caller's business, that the
+// run exists too; what was given out is in the audit log before it is.
+func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
+	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
+	if p := q.Viewport; p != nil {
+		if mint.Viewport = liveview.Viewport(p.Width, p.Height, p.DeviceScaleFactor, p.Mobile); mint.Viewport == nil {
+			return host.View{}, invalid("viewport", "a width and a height of 240 to 3840", "it is no size of a window")
+		}
+	}
+	m, err := vs.views.Mint(mint)
+	var refused *liveview.Refusal
+	if errors.As(err, &refused) {
+		return host.View{}, host.Refuse(refused.Code, "%s", refused.Message)
+	}
+	if err != nil {
+		return host.View{}, err
+	}
+	if !m.Replayed {
+		if err := vs.system.Audit(ctx, string(audit.ViewOpened), string(q.RunID), string(audit.Done), nil); err != nil {
+			vs.views.Revoke(owner, string(q.RunID), m.ViewID)
+			return host.View{}, err
+		}
+	}
+	out := host.View{ViewID: m.ViewID, Mode: m.Mode, ExpiresAt: m.ExpiresAt, Replayed: m.Replayed}
+	if m.Token != "" {
+		out.Token = &m.Token
+	}
+	return out, nil
+}
+
+// RevokeView implements host.Views.
+func (vs *views) RevokeView(_ context.Context, owner string, run store.RunID, viewID string) error {
+	if !vs.views.Revoke(owner, string(run), viewID) {
+		return notFound("view")
+	}
+	return nil
+}
+
+// ConnectView implements host.Views.
+func (vs *views) ConnectView(ctx context.Context, owner string, run store.RunID, c host.ViewConn) {
+	vs.views.Connect(ctx, owner, string(run), c)
+}
+
+// ReachFailed implements host.Views.
+func (vs *views) ReachFailed(_ context.Context, owner string, run store.RunID, viewID, reason string, httpStatus int) error {
+	if !vs.views.Failed(owner, string(run), viewID, reason, httpStatus) {
+		return notFound("view")
+	}
+	return nil
+}

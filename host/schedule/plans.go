@@ -1,0 +1,98 @@
+package schedule
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// plans are the due times that the loop waits for.
+type plans struct {
+	changed func(store.ConnectionID)
+	wake    chan struct{} // capacity 1: something is due earlier
+
+	mu      sync.Mutex // guards planned
+	planned map[store.ConnectionID]*planned
+}
+
+// A planned schedule is what the loop knows of it.
+type planned struct {
+	due    time.Time // zero: never
+	firing bool      // its gates are under way
+}
+
+// planDocument tells the loop when a schedule is due.
+func (ps *plans) planDocument(id store.ConnectionID, d document) {
+	due := d.DueAt
+	if !d.Definition.Enabled || d.Poisoned {
+		due = time.Time{}
+	}
+	ps.planAt(id, due)
+	ps.changed(id)
+}
+
+func (ps *plans) planAt(id store.ConnectionID, due time.Time) {
+	ps.mu.Lock()
+	p := ps.planned[id]
+	if p == nil {
+		p = &planned{}
+		ps.planned[id] = p
+	}
+	earlier := !due.IsZero() && (p.due.IsZero() || due.Before(p.due))
+	p.due = due
+	ps.mu.Unlock()
+	if earlier {
+		ps.awake()
+	}
+}
+
+func (ps *plans) drop(id store.ConnectionID) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.planned, id)
+}
+
+func (ps *plans) awake() {
+	select {
+	case ps.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take marks what is due as firing, and says how long nothing more is, at most longest.
+func (ps *plans) take(now time.Time, longest time.Duration) (due []store.ConnectionID, wait time.Duration) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	wait = longest
+	for id, p := range ps.planned {
+		switch {
+		case p.due.IsZero() || p.firing:
+		case p.due.After(now):
+			wait = min(wait, p.due.Sub(now))
+		default:
+			p.firing = true
+			due = append(due, id)
+		}
+	}
+	return due, wait
+}
+
+// fired marks that a schedule was dispatched: it may be due again.
+func (ps *plans) fired(id store.ConnectionID) {
+	ps.mu.Lock()
+	if p := ps.planned[id]; p != nil {
+		p.firing = false
+	}
+	ps.mu.Unlock()
+	ps.awake()
+}
+
+// ids are the schedules that are planned.
+func (ps *plans) ids() []store.ConnectionID {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return slices.Collect(maps.Keys(ps.planned))
+}
