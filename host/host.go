@@ -173,6 +173,9 @@ type InstallConnector struct {
 	ExpectedDigest string
 	// Force goes through with what S141 wants a second look at.
 	Force bool
+	// Key is the publisher's public key that the owner names, as minisign writes it: no
+	// other will do. "" is the pinned key, or on first use the one in the signature.
+	Key string
 	// Conformance marks a connector of A242, under its reserved name.
 	Conformance bool
 }
@@ -194,6 +197,9 @@ type Grants interface {
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
 	// GrantConnection replaces the active grant.
 	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
+	// GrantGiven gives a connection what q says, beside what it has, and makes one that
+	// there is not. The connector need not be installed.
+	GrantGiven(ctx context.Context, q GivenGrant) (Connection, error)
 	// RevokeGrant ends the active run too; "" is the current grant.
 	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
 	// ApproveBindings replaces what the connection may use.

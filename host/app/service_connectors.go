@@ -35,8 +35,12 @@ func (s *Service) InstallConnector(ctx context.Context, q host.InstallConnector)
 	if err != nil {
 		return host.Connector{}, false, err
 	}
+	key, err := namedKey(q.Key)
+	if err != nil {
+		return host.Connector{}, false, err
+	}
 	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
-	if same && signed == nil {
+	if same && signed == nil && s.host.hasModule(old) {
 		c, err := s.Connector(ctx, string(old.ID))
 		return c, false, err
 	}
@@ -49,13 +53,32 @@ func (s *Service) InstallConnector(ctx context.Context, q host.InstallConnector)
 		l.Connector.Source = "digest"
 	}
 	done, err := s.host.Install(ctx, l, InstallOptions{
-		Signature: signed, RequireSignature: s.host.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
+		Signature: signed, Key: key, RequireSignature: s.host.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
 	})
 	if err != nil {
 		return host.Connector{}, false, installRefusal(err)
 	}
 	c, err := s.Connector(ctx, string(done.Connector.ID))
 	return c, !same, err
+}
+
+// namedKey is the key of a publisher that an owner names, the zero PublicKey for none.
+func namedKey(text string) (signature.PublicKey, error) {
+	if text == "" {
+		return signature.PublicKey{}, nil
+	}
+	key, err := signature.ParseKey(text)
+	if err != nil {
+		return key, invalid("key", "public_key", "want a public key of minisign")
+	}
+	return key, nil
+}
+
+// hasModule reports whether the module of a listed connector is still there as it
+// was installed. One that was changed is set aside.
+func (h *Host) hasModule(c store.Connector) bool {
+	_, err := h.openModule(c)
+	return err == nil
 }
 
 // conflicts: the version is taken by other bytes, of the module or its manifest.
@@ -159,7 +182,11 @@ func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector)
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())
 	}
-	t, err := s.host.trust(ctx, l, InstallOptions{Signature: signed})
+	key, err := namedKey(q.Key)
+	if err != nil {
+		return host.Inspection{}, err
+	}
+	t, err := s.host.trust(ctx, l, InstallOptions{Signature: signed, Key: key})
 	if err != nil {
 		return host.Inspection{}, installRefusal(err)
 	}

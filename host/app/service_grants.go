@@ -158,6 +158,35 @@ func (s *Service) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	return *shownGrant(c), nil
 }
 
+// GrantGiven implements host.Grants.
+func (s *Service) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Connection, error) {
+	w, err := s.ofGiven(ctx, q.Connector, q.Given)
+	if err != nil {
+		return host.Connection{}, asked(err)
+	}
+	give := GrantRequest{Connector: w.loaded, Connection: w.connection, Accepted: q.Given.Accepted}
+	if give.Approved, err = s.host.approval(w.loaded.Manifest, q.Given.Bindings); err != nil {
+		return host.Connection{}, err
+	}
+	if t := q.Terms; t != nil {
+		if t.AccessMode != "continuous" && t.AccessMode != "single_use" {
+			return host.Connection{}, invalid("terms.accessMode", "value_unknown", "want continuous or single_use")
+		}
+		give.Terms = &Terms{Scope: t.Scope, Narrow: t.Narrow, SingleUse: t.AccessMode == "single_use", Expires: t.ExpiresAt}
+		if string(t.Scope) == "null" {
+			give.Terms.Scope = nil
+		}
+	}
+	c, err := s.host.Grant(ctx, give)
+	if err == nil {
+		err = s.schedules.Restarted(ctx, c.ID) // it begins anew under what it was given
+	}
+	if err != nil {
+		return host.Connection{}, asked(err)
+	}
+	return s.Connection(ctx, c.ID)
+}
+
 // errOtherGrant: the grant that is to be revoked is not the current one.
 var errOtherGrant = errors.New("another grant took its place")
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -41,26 +40,6 @@ func (c *command) approve(ctx context.Context, to served, known store.Connection
 	q.Accepted = c.accept(known, q.Connector, doubts, f)
 	_, err := c.bindings(to.Client, bindingsOf(known), q, f)
 	return err
-}
-
-// approveHere is approve for a store that is open in this process.
-func (c *command) approveHere(ctx context.Context, h *app.Host, q *app.RunRequest, f *runFlags) (err error) {
-	known, err := h.Store.Connection(ctx, connectionOf(*q))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("load connection: %w", err)
-	}
-	doubts, err := h.Doubts(ctx, q.Connector)
-	if err != nil {
-		return err
-	}
-	q.Accepted = c.accept(known, q.Connector, doubts, f)
-	if q.Approved.Destinations, err = destinations(q.Connector.Manifest, f.secretsTo); err != nil {
-		return err
-	}
-	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
-		return err
-	}
-	return c.approveRest(known, q, f)
 }
 
 func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {

@@ -57,40 +57,31 @@ func (c *command) installConformance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k, err := c.running(ctx)
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		return c.withFiles(func(h *app.Host) error { return c.uploadConformance(ctx, h, k, dirs) })
-	}
-	return c.with(ctx, app.Options{}, func(h *app.Host) error {
+	return c.through(ctx, app.Options{}, func(k *client.Client) error {
+		if err := c.installExamples(ctx, k, dirs, host.InstallConnector{Conformance: true}); err != nil {
+			return err
+		}
+		return c.saidInstalled(dirs)
+	})
+}
+
+// installExamples builds the connectors of source directories and installs each as q
+// says.
+func (c *command) installExamples(ctx context.Context, k *client.Client, dirs []string, q host.InstallConnector) error {
+	return c.withFiles(func(h *app.Host) error {
 		for _, dir := range dirs {
 			c.building(dir)
 			l, err := h.Load(ctx, dir, "")
 			if err != nil {
 				return err
 			}
-			if _, err := h.Install(ctx, l, app.InstallOptions{Conformance: true}); err != nil {
-				return err
+			q.Module = l.Wasm
+			if _, _, err := k.InstallConnector(ctx, q); err != nil {
+				return fmt.Errorf("install %s: %w", l.Connector.Name, err)
 			}
 		}
-		return c.saidInstalled(dirs)
+		return nil
 	})
-}
-
-func (c *command) uploadConformance(ctx context.Context, h *app.Host, k *client.Client, dirs []string) error {
-	for _, dir := range dirs {
-		c.building(dir)
-		l, err := h.Load(ctx, dir, "")
-		if err != nil {
-			return err
-		}
-		if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
-			return fmt.Errorf("install %s: %w", l.Connector.Name, err)
-		}
-	}
-	return c.saidInstalled(dirs)
 }
 
 func (c *command) saidInstalled(dirs []string) error {

@@ -57,7 +57,7 @@ func (c *command) doConnect(ctx context.Context, connector, name string, f *gran
 	return c.reading(ctx, func(src served) error { return c.makeConnection(ctx, src.Client, connector, name, q, terms, f) })
 }
 
-func (c *command) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *app.Terms, f *grantFlags) (err error) {
+func (c *command) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
 	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
 		return err
 	}
@@ -82,7 +82,10 @@ func (c *command) makeConnection(ctx context.Context, k *client.Client, connecto
 	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
 		return fmt.Errorf("connection %s is made, and has no grant; sluice grant gives one: %w", id, err)
 	}
-	if err := c.showConnection(ctx, k, id, q.Connector.Manifest); err != nil || c.json {
+	if conn, err = k.Connection(ctx, id); err != nil {
+		return err
+	}
+	if err := c.showConnection(conn, q.Connector.Manifest); err != nil || c.json {
 		return err
 	}
 	c.warnf("Connection %s is made. Run it with sluice run %s, or by itself with sluice schedule set %s --every 6h.", id, id, id)
@@ -90,11 +93,7 @@ func (c *command) makeConnection(ctx context.Context, k *client.Client, connecto
 }
 
 // showConnection prints what a connection has, and whether it could run.
-func (c *command) showConnection(ctx context.Context, k *client.Client, id store.ConnectionID, m *abi.Manifest) error {
-	conn, err := k.Connection(ctx, id)
-	if err != nil {
-		return err
-	}
+func (c *command) showConnection(conn host.Connection, m *abi.Manifest) error {
 	if c.json {
 		return printJSON(c.out, conn)
 	}
@@ -206,7 +205,7 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 
 // giveTo approves bindings and the grant. Without terms the grant that there is
 // stays, and one that cannot be used is replaced by one without bounds.
-func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *app.Terms) error {
+func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *host.GrantTerms) error {
 	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
 		return err
 	}
@@ -219,14 +218,7 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 	}
 	q := host.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous"}
 	if terms != nil {
-		q.ExpiresAt = terms.Expires
-		if terms.SingleUse {
-			q.AccessMode = "single_use"
-		}
-		if len(terms.Scope) > 0 {
-			q.Scope = terms.Scope
-		}
-		q.Narrow = terms.Narrow
+		q = *terms
 	}
 	_, err = k.GrantConnection(ctx, id, q)
 	if c.narrows(err) {
@@ -234,38 +226,6 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 		_, err = k.GrantConnection(ctx, id, q)
 	}
 	return err
-}
-
-// grantThere is sluice grant on a running host.
-func (c *command) grantThere(ctx context.Context, k *client.Client, connector string, f *grantFlags, terms *app.Terms) error {
-	if !app.IsName(connector) || f.manifest != "" {
-		return usagef("a running host grants installed connectors something: sluice install FILE, then sluice grant with its name")
-	}
-	q := app.RunRequest{}
-	var err error
-	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
-		return err
-	}
-	m := q.Connector.Manifest
-	id := store.ConnectionID(orWord(f.connection, m.Name()))
-	conn, err := k.Connection(ctx, id)
-	missing := client.IsNotFound(err)
-	if err != nil && !missing {
-		return err
-	}
-	wanted, err := c.bindings(k, conn.Bindings, &q, &f.runFlags)
-	if err != nil {
-		return err
-	}
-	if missing {
-		if _, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: m.Name(), ConnectionID: string(id)}); err != nil {
-			return err
-		}
-	}
-	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
-		return err
-	}
-	return c.showConnection(ctx, k, id, m)
 }
 
 func (c *command) deleteConnection() *cobra.Command {

@@ -114,29 +114,24 @@ func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 
 // furnish installs the connectors and lets two of them run.
 func (c *command) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
-	err := c.withFiles(func(h *app.Host) error {
-		for _, name := range demoConnectors {
-			from := filepath.Join(root, "examples", name)
-			c.building(from)
-			l, err := h.Load(ctx, from, "")
-			if err != nil {
-				return err
-			}
-			if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm}); err != nil {
-				return fmt.Errorf("install %s: %w", name, err)
-			}
-		}
-		if !conformance {
-			return nil
-		}
+	var sources []string
+	for _, name := range demoConnectors {
+		sources = append(sources, filepath.Join(root, "examples", name))
+	}
+	if err := c.installExamples(ctx, k, sources, host.InstallConnector{}); err != nil {
+		return err
+	}
+	if conformance {
 		sources, err := conformanceIn(root)
 		if err != nil {
 			return err
 		}
-		return c.uploadConformance(ctx, h, k, sources)
-	})
-	if err != nil {
-		return err
+		if err := c.installExamples(ctx, k, sources, host.InstallConnector{Conformance: true}); err != nil {
+			return err
+		}
+		if err := c.saidInstalled(sources); err != nil {
+			return err
+		}
 	}
 	if err := c.demoCollects(ctx, k, root, dir); err != nil {
 		return err
@@ -167,7 +162,7 @@ func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir 
 	if err != nil {
 		return err
 	}
-	w := &watched{c: c, k: k, run: started.RunID, progress: c.newProgress(installed.Manifest)}
+	w := &watched{c: c, k: k, run: started.RunID, progress: newProgress(c.screen, installed.Manifest)}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -57,50 +59,54 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 	if err != nil {
 		return err
 	}
-	k, err := c.running(ctx)
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		return c.grantThere(ctx, k, connector, f, terms)
-	}
-	return c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
-		q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
-		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
-			return err
-		}
-		if err := c.approveHere(ctx, h, &q, &f.runFlags); err != nil {
-			return err
-		}
-		if f.declined { // to grant is to accept
-			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
-		}
-		give := app.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted}
-		conn, err := h.Grant(ctx, give)
-		if c.narrows(err) {
-			give.Terms.Narrow = true
-			conn, err = h.Grant(ctx, give)
-		}
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return printJSON(c.out, conn)
-		}
-		c.showGrant(conn, q.Connector.Manifest)
-		return nil
+	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+		return c.grantThrough(ctx, served{k}, connector, f, terms)
 	})
 }
 
+// grantThrough asks for what is missing, and has the host store what was given.
+func (c *command) grantThrough(ctx context.Context, to served, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
+	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
+	if q.Connector, err = c.toRun(ctx, to, connector, &f.runFlags); err != nil {
+		return err
+	}
+	known, err := to.known(ctx, connectionOf(q))
+	if err != nil {
+		return err
+	}
+	if err := c.approve(ctx, to, known, &q, &f.runFlags); err != nil {
+		return err
+	}
+	if f.declined { // to grant is to accept
+		return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
+	}
+	give := host.GivenGrant{Connector: connector, Terms: terms}
+	if give.Given, err = givenBy(q, &f.runFlags); err != nil {
+		return err
+	}
+	conn, err := to.GrantGiven(ctx, give)
+	if terms != nil && c.narrows(err) {
+		terms.Narrow = true
+		conn, err = to.GrantGiven(ctx, give)
+	}
+	if err != nil {
+		return err
+	}
+	return c.showConnection(conn, q.Connector.Manifest)
+}
+
 // terms are the bounds that the flags give; nil for none.
-func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
+func (f *grantFlags) terms(now time.Time) (*host.GrantTerms, error) {
 	if f.scope == "" && !f.once && !f.continuous && f.expires == "" {
 		return nil, nil
 	}
 	if f.once && f.continuous {
 		return nil, usagef("--single-use and --continuous contradict each other")
 	}
-	t := &app.Terms{SingleUse: f.once, Narrow: f.narrow}
+	t := &host.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous", Narrow: f.narrow}
+	if f.once {
+		t.AccessMode = "single_use"
+	}
 	scope, err := valueOrFile("--scope", f.scope)
 	if err != nil {
 		return nil, err
@@ -116,7 +122,7 @@ func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
 		if err != nil {
 			return nil, usagef("--expires %s: %w", abi.Clean(f.expires), err)
 		}
-		t.Expires = &at
+		t.ExpiresAt = &at
 	}
 	return t, nil
 }

@@ -263,21 +263,15 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	if q.Narrow {
 		inputs["narrow"] = true
 	}
-	n := client.NewRun{WorkflowID: connector, Given: &host.Given{
-		Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState, Bindings: merged(host.Bindings{}, q.Approved),
-		Secrets: q.Secrets, Accepted: q.Accepted, NotInteractive: f.noInteractive || q.Owner == nil && c.own, Record: t.file != nil, Replay: t.text,
-		TimeOuts: slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) }),
-	}}
-	l := q.Connector
-	if f.manifest != "" {
-		n.Given.Manifest = l.Manifest.Raw
+	own, err := givenBy(q, f)
+	if err != nil {
+		return client.NewRun{}, err
 	}
-	if n.Given.Module = l.Wasm; l.Wasm != nil {
-		n.WorkflowID = l.Manifest.Name()
-		var err error
-		if n.Given.Signature, err = signatureBeside(l); err != nil {
-			return n, err
-		}
+	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.own, t.file != nil, t.text
+	own.TimeOuts = slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
+	n := client.NewRun{WorkflowID: connector, Given: own}
+	if q.Connector.Wasm != nil {
+		n.WorkflowID = q.Connector.Manifest.Name()
 	}
 	if c.url != "" && n.Given.Empty() {
 		n.Given = nil // a key that may only start runs
@@ -285,9 +279,26 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 			n.WorkflowID = string(q.Connection)
 		}
 	}
-	var err error
 	n.Inputs, err = json.Marshal(inputs)
 	return n, err
+}
+
+// givenBy is what the flags and the owner give beyond what is stored.
+func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
+	l := q.Connector
+	g := &host.Given{
+		Module: l.Wasm, Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState,
+		Bindings: merged(host.Bindings{}, q.Approved), Secrets: q.Secrets, Accepted: q.Accepted,
+	}
+	if f.manifest != "" {
+		g.Manifest = l.Manifest.Raw
+	}
+	if l.Wasm == nil {
+		return g, nil
+	}
+	var err error
+	g.Signature, err = signatureBeside(l)
+	return g, err
 }
 
 // againOf is the command that runs a connector again: a file is not run by the name
@@ -344,7 +355,7 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: c.newProgress(q.Connector.Manifest), out: out}
+	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err
