@@ -85,7 +85,7 @@ func (c *command) doInstall(ctx context.Context, k *client.Client, path string, 
 		return printJSON(c.out, lineOfConnector(installed))
 	}
 	c.describe(l, nil)
-	c.warnf("Installed %s %s. Run it with: sluice run %s", installed.Name, abi.Clean(installed.Version), installed.Name)
+	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", installed.Name, abi.Clean(installed.Version), installed.Name)
 	return nil
 }
 

@@ -26,8 +26,8 @@ type progress struct {
 	mode     string
 	message  string
 	notice   string // what the owner is asked to do
-	stalled  string // why the host waits
-	told     string // what stalled was last: its event says nothing new
+	stalled  string // what keeps it from going on, as its snapshot says
+	told     string // what was said of that last, here or by an event: it is not repeated
 	rejected int64
 	logs     []string // the latest lines of the connector's log
 }
@@ -173,6 +173,9 @@ func (p *progress) take(e store.Event, d eventData) {
 		if e.InteractionID == "" {
 			p.notice = abi.Clean(d.Message)
 		}
+		if d.Action == abi.ActionNone { // the host's own: the snapshot says it as well
+			p.told = p.notice
+		}
 	case "run.assistance_resolved", "run.assistance_cancelled", "run.assistance_timed_out":
 		p.notice = ""
 	case "run.state_advanced":
@@ -221,7 +224,7 @@ func (p *progress) block(now time.Time) []string {
 	if p.message != "" {
 		lines = append(lines, "  "+p.message)
 	}
-	for _, notice := range []string{p.stalled, p.notice} {
+	for _, notice := range slices.Compact([]string{p.stalled, p.notice}) {
 		if notice != "" {
 			lines = append(lines, "  ! "+notice)
 		}
