@@ -14,9 +14,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// approval asks the owner for what a connector wants, and reads it from flags.
+type approval struct{ *command }
+
+func (c *command) approval() approval { return approval{c} }
+
 // approve fills in what the owner gives a run: by flags, by --yes, and by answers on
 // the terminal. known is the connection, the zero Connection if there is none.
-func (c *command) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
+func (c approval) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
 	var doubts []string
 	if l := q.Connector; l.Wasm != nil && known.Digest != l.Connector.Digest {
 		q := host.InstallConnector{Module: l.Wasm}
@@ -42,7 +47,7 @@ func (c *command) approve(ctx context.Context, to served, known store.Connection
 	return err
 }
 
-func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
+func (c approval) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
 	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
 		return err
 	}
@@ -55,7 +60,7 @@ func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runF
 
 // acts is whether the connector may act in a browser: by --browser, --yes, or an
 // answer on the terminal.
-func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
+func (c approval) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
 	m := q.Connector.Manifest
 	_, asks := m.Bindings[abi.BindingBrowser]
 	switch {
@@ -73,7 +78,7 @@ func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (
 
 // accept asks about a version that wants more than the one that was approved, or
 // that the publisher did not sign.
-func (c *command) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
+func (c approval) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
 	added := app.Added(known, l)
 	if known.Digest == l.Connector.Digest {
 		doubts = nil // it ran before
@@ -98,7 +103,7 @@ func (c *command) accept(known store.Connection, l *app.Loaded, doubts []string,
 // narrows asks about a scope that was refused because stored records would lose
 // fields to it, and reports whether the owner means that. Without a terminal the
 // error says so, and --narrow is the answer.
-func (c *command) narrows(err error) bool {
+func (c approval) narrows(err error) bool {
 	code, message := "", ""
 	var refused *run.Refusal
 	var answered *client.Error
@@ -118,7 +123,7 @@ func (c *command) narrows(err error) bool {
 
 // plain are the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked (R155). --yes does not agree.
-func (c *command) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+func (c approval) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {

@@ -14,7 +14,10 @@ import (
 	"github.com/sluicehost/sluice/host/backup"
 )
 
-func (c *command) backup() *cobra.Command {
+// backupCommands are sluice backup and restore.
+type backupCommands struct{ *command }
+
+func (c backupCommands) backup() *cobra.Command {
 	var o app.BackupOptions
 	list := false
 	cmd := &cobra.Command{
@@ -54,7 +57,7 @@ protects nothing.`,
 	return cmd
 }
 
-func (c *command) doBackup(ctx context.Context, o app.BackupOptions) error {
+func (c backupCommands) doBackup(ctx context.Context, o app.BackupOptions) error {
 	if c.url != "" {
 		return usagef("a backup is made where the host runs, not over --url")
 	}
@@ -93,7 +96,7 @@ func backupThere(ctx context.Context, k *client.Client, o app.BackupOptions) (r 
 	}, nil
 }
 
-func (c *command) madeBackup(o app.BackupOptions, r app.BackupResult, dir string, err error) error {
+func (c backupCommands) madeBackup(o app.BackupOptions, r app.BackupResult, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
 		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
 	}
@@ -108,7 +111,7 @@ func (c *command) madeBackup(o app.BackupOptions, r app.BackupResult, dir string
 }
 
 // tellBackup says what was made and what it lacks.
-func (c *command) tellBackup(r app.BackupResult, data string) {
+func (c backupCommands) tellBackup(r app.BackupResult, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))
 	state := "verified: restored once, everything agrees"
@@ -131,7 +134,7 @@ type backupLine struct {
 	State string `json:"state"` // verified, unverified or gone
 }
 
-func (c *command) listBackups() error {
+func (c backupCommands) listBackups() error {
 	all, err := app.Backups(c.store)
 	if err != nil {
 		return err

@@ -17,7 +17,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) check() *cobra.Command {
+// checkCommands is sluice check.
+type checkCommands struct{ *command }
+
+func (c checkCommands) check() *cobra.Command {
 	f := &runFlags{}
 	var static bool
 	cmd := &cobra.Command{
@@ -38,7 +41,7 @@ secrets, are not used. Exit codes are those of sluice run.`,
 				return err
 			}
 			q.Connector = l
-			report := &checkReport{out: c, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
+			report := &checkReport{out: c.command, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
 				if err := c.try(cmd.Context(), report, q, f); err != nil {
@@ -103,15 +106,15 @@ func (r *checkReport) static(l *app.Loaded) {
 
 // try runs the connector twice, on a host of its own with a store in memory: a running
 // host would keep what comes of it.
-func (c *command) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
+func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
 	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
 	return c.alone(ctx, app.Options{Require: f.require}, func(_ *app.Host, k *client.Client) error {
 		return c.tryTwice(ctx, served{k}, report, q, f)
 	})
 }
 
-func (c *command) tryTwice(ctx context.Context, to served, report *checkReport, q app.RunRequest, f *runFlags) error {
-	if err := c.approve(ctx, to, store.Connection{}, &q, f); err != nil {
+func (c checkCommands) tryTwice(ctx context.Context, to served, report *checkReport, q app.RunRequest, f *runFlags) error {
+	if err := c.approval().approve(ctx, to, store.Connection{}, &q, f); err != nil {
 		return err
 	}
 	first, err := c.tryOnce(ctx, to, q, f, report, "first run")
@@ -132,7 +135,7 @@ func (c *command) tryTwice(ctx context.Context, to served, report *checkReport, 
 
 // tryOnce does one run, all of whose records are checked against the manifest, and
 // reports on it.
-func (c *command) tryOnce(ctx context.Context, to served, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
+func (c checkCommands) tryOnce(ctx context.Context, to served, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
 	start, err := c.start("", q, &tape{}, f)
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func (c *command) tryOnce(ctx context.Context, to served, q app.RunRequest, f *r
 	}
 	watch := &oddities{}
 	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
-	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
+	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err

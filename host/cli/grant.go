@@ -27,7 +27,10 @@ type grantFlags struct {
 	expires          string
 }
 
-func (c *command) grant() *cobra.Command {
+// grantCommands are sluice grant and revoke.
+type grantCommands struct{ *command }
+
+func (c grantCommands) grant() *cobra.Command {
 	f := &grantFlags{}
 	cmd := &cobra.Command{
 		Use: "grant CONNECTOR", Short: "Give a connection what its connector asks for",
@@ -54,7 +57,7 @@ bounds; without them they stay. What is given applies from the next run on.`,
 	return cmd
 }
 
-func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) error {
+func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFlags) error {
 	terms, err := f.terms(time.Now())
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) 
 }
 
 // grantThrough asks for what is missing, and has the host store what was given.
-func (c *command) grantThrough(ctx context.Context, to served, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
+func (c grantCommands) grantThrough(ctx context.Context, to served, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
 	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
 	if q.Connector, err = c.toRun(ctx, to, connector, &f.runFlags); err != nil {
 		return err
@@ -74,7 +77,7 @@ func (c *command) grantThrough(ctx context.Context, to served, connector string,
 	if err != nil {
 		return err
 	}
-	if err := c.approve(ctx, to, known, &q, &f.runFlags); err != nil {
+	if err := c.approval().approve(ctx, to, known, &q, &f.runFlags); err != nil {
 		return err
 	}
 	if f.declined { // to grant is to accept
@@ -85,14 +88,14 @@ func (c *command) grantThrough(ctx context.Context, to served, connector string,
 		return err
 	}
 	conn, err := to.GrantGiven(ctx, give)
-	if terms != nil && c.narrows(err) {
+	if terms != nil && c.approval().narrows(err) {
 		terms.Narrow = true
 		conn, err = to.GrantGiven(ctx, give)
 	}
 	if err != nil {
 		return err
 	}
-	return c.showConnection(conn, q.Connector.Manifest)
+	return c.approval().showConnection(conn, q.Connector.Manifest)
 }
 
 // terms are the bounds that the flags give; nil for none.
@@ -153,7 +156,7 @@ func spanOfDays(text string) (int, bool) {
 
 // showGrant prints what a connection has, and what its connector asks for
 // beyond that.
-func (c *command) showGrant(conn store.Connection, m *abi.Manifest) {
+func (c approval) showGrant(conn store.Connection, m *abi.Manifest) {
 	s := c.screenOut()
 	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ID)))
 	for _, line := range granted(conn, m) {
@@ -219,7 +222,7 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 	return lines
 }
 
-func (c *command) revoke() *cobra.Command {
+func (c grantCommands) revoke() *cobra.Command {
 	var hosts, mounts, plain []string
 	var browser bool
 	cmd := &cobra.Command{
@@ -256,7 +259,7 @@ and stored secrets. sluice grant gives it anew.`,
 
 // revokeAll revokes a grant also while another process, perhaps a run of that
 // connection, has the store.
-func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
+func (c grantCommands) revokeAll(ctx context.Context, id store.ConnectionID) error {
 	var conn store.Connection
 	err := c.reading(ctx, func(src served) (err error) {
 		if conn, err = findConnection(ctx, src, string(id)); err != nil {
@@ -276,7 +279,7 @@ func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
 }
 
 // leaveRevocation leaves a revocation to the process that has the store.
-func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
+func (c grantCommands) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
 	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
@@ -313,7 +316,7 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 	return nil
 }
 
-func (c *command) revoked(conn store.Connection) {
+func (c grantCommands) revoked(conn store.Connection) {
 	if conn.Grant.Fault(time.Now()) == "grant_revoked" {
 		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ID, conn.ID)
 		return

@@ -12,7 +12,7 @@ import (
 // hosts are what the owner lets the connector reach: those of --allow-host, and
 // those of the manifest that --yes or an answer on the terminal approves.
 // Addresses and names of the owner's own network are only ever typed (S64).
-func (c *command) hosts(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+func (c approval) hosts(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	if q.Replay != nil { // its hosts are those of the recording
 		return nil, nil
 	}

@@ -22,7 +22,10 @@ type installFlags struct {
 	manifest            string
 }
 
-func (c *command) install() *cobra.Command {
+// installCommands are sluice install and inspect.
+type installCommands struct{ *command }
+
+func (c installCommands) install() *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use: "install FILE", Short: "Install a connector under its digest",
@@ -63,7 +66,7 @@ func (f installFlags) load(ctx context.Context, h *app.Host, path string) (*app.
 }
 
 // doInstall looks at a module first, asks about what is suspicious, and installs it.
-func (c *command) doInstall(ctx context.Context, k *client.Client, path string, f installFlags) error {
+func (c installCommands) doInstall(ctx context.Context, k *client.Client, path string, f installFlags) error {
 	q, l, err := c.submission(ctx, path, f)
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (c *command) doInstall(ctx context.Context, k *client.Client, path string, 
 
 // submission is the module with its signature and the key that the owner named. The
 // file is read here: the host may run elsewhere.
-func (c *command) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
+func (c installCommands) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
 	err = c.withFiles(func(h *app.Host) error {
 		l, err = f.load(ctx, h, path)
 		return err
@@ -160,7 +163,7 @@ func doubted(err error, doubts string, f installFlags) error {
 
 // sayTrust says in words what a signature is worth. pinned is the key that was pinned
 // for the connector before, "" for none.
-func (c *command) sayTrust(k store.Connector, pinned string, named bool) {
+func (c installCommands) sayTrust(k store.Connector, pinned string, named bool) {
 	was, err := signature.ParseKey(pinned)
 	switch {
 	case k.Signer == nil:

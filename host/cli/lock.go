@@ -47,7 +47,7 @@ type lockedPin struct {
 	Signer      store.Signer      `json:"signer"`
 }
 
-func (c *command) lockConnectors(ctx context.Context, h *app.Host) error {
+func (c listCommands) lockConnectors(ctx context.Context, h *app.Host) error {
 	all, err := h.Store.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)

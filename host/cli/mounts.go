@@ -13,7 +13,7 @@ import (
 
 // mounts are the directories of a run: those of --mount, then those that are
 // required, not approved yet, and named by the owner when asked (S56).
-func (c *command) mounts(h *app.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
+func (c approval) mounts(h *app.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
 	given, err := approveMounts(h, m, f.mounts)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type traffic struct {
 
 // printRequests prints the request log of a run (S78), and for people the sums
 // of each server.
-func (c *command) printRequests(ctx context.Context, src served, id store.RunID) error {
+func (c showCommands) printRequests(ctx context.Context, src served, id store.RunID) error {
 	list, err := src.requests(ctx, id)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *command) printRequests(ctx context.Context, src served, id store.RunID)
 			}
 			continue
 		}
-		rows = append(rows, requestRow(c, r))
+		rows = append(rows, requestRow(c.command, r))
 		t := servers[r.Origin]
 		if t == nil {
 			t = &traffic{}

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) restore() *cobra.Command {
+func (c backupCommands) restore() *cobra.Command {
 	identity := ""
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Make a data directory of a backup",
@@ -36,7 +36,7 @@ DATA/keys/vault.age-identity, or remove the secrets and set them again.`,
 	return cmd
 }
 
-func (c *command) doRestore(ctx context.Context, file, identity string) error {
+func (c backupCommands) doRestore(ctx context.Context, file, identity string) error {
 	for _, f := range []string{file, identity} {
 		if fi, err := os.Stat(f); f != "" && (err != nil || !fi.Mode().IsRegular()) {
 			return usagef("there is no file %s", f)

@@ -43,7 +43,10 @@ type runFlags struct {
 	declined                        bool // the owner was asked about this version, and said no
 }
 
-func (c *command) run() *cobra.Command {
+// runCommands is sluice run.
+type runCommands struct{ *command }
+
+func (c runCommands) run() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run CONNECTOR",
@@ -108,7 +111,7 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 	fl.Lookup("require-isolation").NoOptDefVal = "full"
 }
 
-func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {
+func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) error {
 	request, err := c.runRequest(f)
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 }
 
 // runThrough starts a run on a host, and shows it until its end.
-func (c *command) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
+func (c runCommands) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
 	if err := c.isolated(ctx, to, f.require); err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func (c *command) runThrough(ctx context.Context, to served, connector string, q
 	if err != nil {
 		return err
 	}
-	if err := c.approve(ctx, to, known, &q, f); err != nil {
+	if err := c.approval().approve(ctx, to, known, &q, f); err != nil {
 		return err
 	}
 	if q.Trace && c.url == "" {
@@ -191,7 +194,7 @@ func (c *command) runThrough(ctx context.Context, to served, connector string, q
 }
 
 // isolated refuses a host whose jail is weaker than what is required.
-func (c *command) isolated(ctx context.Context, to served, require string) error {
+func (c runCommands) isolated(ctx context.Context, to served, require string) error {
 	if require == "" || c.own {
 		return nil // a host of its own was opened with it
 	}
@@ -324,7 +327,7 @@ func shellWord(s string) string {
 }
 
 // tellTrace says where the archive of a run is. A run that used no browser has none.
-func (c *command) tellTrace(file string) {
+func (c runCommands) tellTrace(file string) {
 	if _, err := os.Stat(file); err == nil {
 		c.warnf("trace: %s; unpack it and open index.html", abi.Clean(file))
 	}
@@ -339,7 +342,7 @@ type finished struct {
 }
 
 // follow starts a run and shows it while it lasts.
-func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
+func (c runCommands) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
 	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
@@ -347,7 +350,7 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
 	started, err := to.StartRun(ctx, start)
 	done()
-	if c.narrows(err) {
+	if c.approval().narrows(err) {
 		if start.Inputs, err = withNarrow(start.Inputs); err == nil {
 			started, err = to.StartRun(ctx, start)
 		}
@@ -355,7 +358,7 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
+	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) secret() *cobra.Command {
+func (c secretCommands) secret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "secret", Short: "Keep secrets for a connection's runs",
 		Long: `Secrets are kept encrypted in the data directory, one file each, outside the
@@ -34,7 +34,7 @@ directory can open them, unless sluice secret rotate --keyring has moved it.`,
 	return cmd
 }
 
-func (c *command) setSecret() *cobra.Command {
+func (c secretCommands) setSecret() *cobra.Command {
 	from := ""
 	cmd := &cobra.Command{
 		Use: "set CONNECTION NAME", Short: "Store a secret, or replace it",
@@ -51,7 +51,7 @@ argument. Line ends after it are left out. The connection need not exist yet.`,
 	return cmd
 }
 
-func (c *command) doSetSecret(ctx context.Context, connection, name, from string) error {
+func (c secretCommands) doSetSecret(ctx context.Context, connection, name, from string) error {
 	v, err := c.vault(ctx)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (c *command) doSetSecret(ctx context.Context, connection, name, from string
 }
 
 // secretValue reads a value where the owner said (S95).
-func (c *command) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
+func (c secretCommands) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
 	switch from {
 	case "":
 		t, ok := c.terminal()
@@ -119,7 +119,7 @@ type secretLine struct {
 	at         time.Time
 }
 
-func (c *command) listSecrets() *cobra.Command {
+func (c secretCommands) listSecrets() *cobra.Command {
 	return &cobra.Command{
 		Use: "list [CONNECTION]", Short: "List the names of stored secrets",
 		Long:    "Lists which secrets are stored and since when, never a value. With --json: one\narray.",
@@ -139,7 +139,7 @@ func (c *command) listSecrets() *cobra.Command {
 	}
 }
 
-func (c *command) printSecrets(lines []secretLine) error {
+func (c secretCommands) printSecrets(lines []secretLine) error {
 	if c.json {
 		return printJSON(c.out, lines)
 	}
@@ -157,7 +157,7 @@ func (c *command) printSecrets(lines []secretLine) error {
 	return c.table([]string{"connection", "name", "set", "how"}, rows)
 }
 
-func (c *command) removeSecret() *cobra.Command {
+func (c secretCommands) removeSecret() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove CONNECTION NAME", Short: "Delete a stored secret",
 		Long: `Deletes the file of a secret. Disks may keep what it held for a while; sluice
@@ -178,7 +178,7 @@ secret rotate makes that unreadable.`,
 	}
 }
 
-func (c *command) rotateSecrets() *cobra.Command {
+func (c secretCommands) rotateSecrets() *cobra.Command {
 	var keyring, file bool
 	cmd := &cobra.Command{
 		Use: "rotate", Short: "Encrypt all secrets under a new key",

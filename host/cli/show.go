@@ -11,7 +11,10 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-func (c *command) show() *cobra.Command {
+// showCommands are sluice show and trace.
+type showCommands struct{ *command }
+
+func (c showCommands) show() *cobra.Command {
 	requests := false
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show how a run ended",
@@ -29,7 +32,7 @@ queries, headers and bodies; with --json one object per line.`,
 	return cmd
 }
 
-func (c *command) doShow(ctx context.Context, src served, arg string, requests bool) error {
+func (c showCommands) doShow(ctx context.Context, src served, arg string, requests bool) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) trace() *cobra.Command {
+func (c showCommands) trace() *cobra.Command {
 	to := ""
 	cmd := &cobra.Command{
 		Use: "trace RUN", Short: "Save what a run did in its browser",
@@ -31,7 +31,7 @@ the account.`,
 	return cmd
 }
 
-func (c *command) doTrace(ctx context.Context, src served, arg, to string) error {
+func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err

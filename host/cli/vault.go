@@ -18,7 +18,7 @@ type secrets interface {
 	list(ctx context.Context, of []string) ([]secretLine, error)
 }
 
-func (c *command) vault(context.Context) (secrets, error) {
+func (c secretCommands) vault(context.Context) (secrets, error) {
 	if c.url != "" {
 		k, err := c.remote()
 		return secretsThere{k}, err

@@ -23,7 +23,7 @@ type watched struct {
 	progress *progress
 	out      *sinks
 	also     func(store.Event) // sees every event; nil for nobody
-	next     uint64 // of the timeline, that is not in its file
+	next     uint64            // of the timeline, that is not in its file
 
 	asking sync.WaitGroup
 	stop   map[string]context.CancelFunc // of questions that stand
