@@ -43,6 +43,9 @@ type Runs interface {
 	// Recording is what a run recorded, once; store.ErrNotFound after that, and when
 	// its connector did not come to its end.
 	Recording(ctx context.Context, id store.RunID) (Recording, error)
+	// Requests are what a run asked of servers or was refused, oldest first: at most
+	// limit, after the first skip. The log keeps the newest of all runs.
+	Requests(ctx context.Context, id store.RunID, skip, limit int) ([]Request, error)
 	// LiveRun is what is known of a run of this process and stands in no event;
 	// false when it is not active here.
 	LiveRun(id store.RunID) (LiveRun, bool)

@@ -325,6 +325,21 @@ type Tick struct {
 	CatchUp                bool            `json:"catchUp,omitempty"`
 }
 
+// Request is one hop of a request that a connector made or was refused, without
+// query, headers and bodies.
+type Request struct {
+	At         time.Time `json:"at"`
+	Method     string    `json:"method"`
+	Origin     string    `json:"origin"`
+	Path       string    `json:"path"`
+	Status     int       `json:"status"`            // 0 when there was no answer
+	Refused    string    `json:"refused,omitempty"` // code of the error
+	Sent       int64     `json:"sent"`              // bytes
+	Received   int64     `json:"received"`
+	DurationMS int64     `json:"durationMs"`       // until the answer began
+	Family     string    `json:"family,omitempty"` // ipv4 or ipv6; "" when nothing was connected
+}
+
 // Statistics sum up the ticks of a connection. Skipped ones are no runs.
 type Statistics struct {
 	TotalRuns    int64 `json:"totalRuns"`

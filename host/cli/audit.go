@@ -150,7 +150,7 @@ func detailText(details map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-// verified is what sluice audit verify prints (A225).
+// verified is what sluice audit verify prints.
 type verified struct {
 	OK      bool          `json:"ok"`
 	Entries uint64        `json:"entries"`

@@ -40,7 +40,7 @@ func (c keyCommands) login() *cobra.Command {
 	}
 }
 
-// printLogin prints a login link, the plain address after it (A31, A33).
+// printLogin prints a login link, the plain address after it.
 func (c keyCommands) printLogin(l client.Login) error {
 	if c.json {
 		return printJSON(c.out, l)

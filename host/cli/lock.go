@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// connectorsLock is connectors.lock (S139): what exactly is installed, by whom,
+// connectorsLock is connectors.lock: what exactly is installed, by whom,
 // and what it was granted. It has no times and no host paths, so that two are
 // equal exactly if what they say is.
 type connectorsLock struct {

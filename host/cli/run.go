@@ -397,7 +397,7 @@ func withNarrow(inputs json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// warn prints what the module's checks found odd (G25).
+// warn prints what the module's checks found odd.
 func (c *command) warn(l *app.Loaded) {
 	for _, w := range l.Warnings {
 		c.warnf("warning: %s (%s)", abi.Clean(w.Detail), w.Code)
@@ -444,7 +444,7 @@ func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 	return q, nil
 }
 
-// owner is who answers questions: the script, then the terminal (R22).
+// owner is who answers questions: the script, then the terminal.
 func (c *command) owner(f *runFlags) (run.Owner, error) {
 	answers, err := parseAnswers(f.answers)
 	if err != nil {
@@ -489,7 +489,7 @@ func valueOrFile(flag, v string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
-// readSecrets reads NAME=@FILE; a value is never an argument (S95).
+// readSecrets reads NAME=@FILE; a value is never an argument.
 func readSecrets(args []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, a := range args {

@@ -59,7 +59,7 @@ func event(typ, stream string, data map[string]any) store.Event {
 }
 
 // The block shows streams with counts, phase, mode, the latest message, and
-// what the owner is asked to do; text of the connector is cleaned (S50).
+// what the owner is asked to do; text of the connector is cleaned.
 func TestProgressBlock(t *testing.T) {
 	var out strings.Builder
 	p := newProgress(newScreen(&out), &abi.Manifest{DisplayName: "Mail\x1b[31m box"})

@@ -77,7 +77,7 @@ it. docs/operating.md has them all.`,
 	return cmd
 }
 
-// prespawned is how many workers a service keeps ready (security.md section 17).
+// prespawned is how many workers a service keeps ready.
 const prespawned = 2
 
 // serveOptions are the file's settings and, over them, the flags that were given.
@@ -161,7 +161,7 @@ func (c *command) unserved(err error) error {
 	return err
 }
 
-// greet says where the dashboard is (A31).
+// greet says where the dashboard is.
 func (c serveCommands) greet(ctx context.Context, d *daemon.Daemon) error {
 	login, err := d.Server.LoginLink(ctx)
 	if err != nil {

@@ -47,7 +47,7 @@ func (c stateCommands) state() *cobra.Command {
 	return cmd
 }
 
-// stateOf is the state of one namespace (run-api.md A216).
+// stateOf is the state of one namespace.
 type stateOf struct {
 	ConnectionID store.ConnectionID     `json:"connectionId"`
 	GrantID      *store.GrantID         `json:"grantId"`
