@@ -71,3 +71,28 @@ func TestGiven(t *testing.T) {
 	c.do("POST", "/v1/runs/"+run+"/cancel", nil).want(200)
 	c.ended(run)
 }
+
+// TestGrantGiven gives a connection of a module that is not installed what is asked for:
+// what is given again is added, and terms replace those before.
+func TestGrantGiven(t *testing.T) {
+	c := served(t)
+	wasm, err := build.Guest("examples/ask")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := []byte(strings.NewReplacer("/box", "/granted", `"box"`, `"granted"`).Replace(boxManifest))
+	give := func(who *client, g *host.Given, terms *host.GrantTerms) *answer {
+		b, kind := upload("grant", string(must(json.Marshal(host.GivenGrant{Given: g, Terms: terms}))), "module", string(wasm))
+		return who.do("POST", "/v1/connections:grant", b, kind)
+	}
+	first := &host.Given{Connection: "granted-box", Manifest: manifest, Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}}
+	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.GrantsApprove, access.ConnectionsManage}})
+	give(c.as(lacking), first, nil).want(403, "forbidden")
+	give(c, first, nil).want(200)
+	again := &host.Given{Connection: "granted-box", Manifest: manifest}
+	a := give(c, again, &host.GrantTerms{AccessMode: "single_use"}).want(200)
+	if a.member("grant", "accessMode") != "single_use" || a.member("bindings", "network", "hosts", 0) != "api.example.org" {
+		t.Errorf("%s", a.body)
+	}
+	give(c, again, &host.GrantTerms{AccessMode: "sometimes"}).want(400, "validation_error")
+}

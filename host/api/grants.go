@@ -34,7 +34,7 @@ func (a *API) grantRoutes() []route {
 			see: "api.md#connections-grants-bindings-secrets", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
 		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
 			see: "api.md#connections-grants-bindings-secrets", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{}, status: 201},
-		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true, Upload: true, Handle: a.grantGiven},
+		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true, Keyed: true, Upload: true, Handle: a.grantGiven},
 			see: "api.md#connections-grants-bindings-secrets", summary: "Give a connection of a module that need not be installed what it asks for", form: grantParts, answer: host.Connection{},
 			codes: []string{"binding_not_requested", "module_invalid", "signature_invalid", "connector_not_runnable"}},
 		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
