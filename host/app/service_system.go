@@ -72,6 +72,9 @@ func (h *Host) weaknesses() []host.Warning {
 	return out
 }
 
+// Limits are those in force, by name.
+func (s *Service) Limits() map[string]int64 { return s.host.limits() }
+
 // limits are those in force, by the keys of security.md section 17 and
 // runtime.md sections 19 and 23.
 func (h *Host) limits() map[string]int64 {

@@ -195,10 +195,13 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 }
 
 func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version string) (err error) {
-	info := d.Service.Info(ctx)
+	limits, browser := d.Service.Limits(), false
+	if !o.Alone { // what is found out here takes a second: whether the jail holds, and which browser there is
+		browser = d.Service.Info(ctx).Browser.Product != ""
+	}
 	rates := app.Access().Rates()
 	perRun, perKey, all := d.streams.Limits()
-	maps.Copy(info.Limits, map[string]int64{
+	maps.Copy(limits, map[string]int64{
 		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst), "loginsPerMinute": int64(rates.LoginsPerMinute),
 		"tokenPostsPerMinute": int64(rates.TokenPostsPerMinute), "subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
 		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, server.DefaultPerAddress)),
@@ -206,7 +209,7 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 	})
 	d.API, err = api.New(api.Options{
 		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
-		PublicURL: o.Server.PublicURL, Version: version, Limits: info.Limits, Browser: info.Browser.Product != "", Log: o.Host.Log,
+		PublicURL: o.Server.PublicURL, Version: version, Limits: limits, Browser: browser, Log: o.Host.Log,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 )
 
 // A pipe is a listener that only this process can dial. Its connections look like
@@ -12,6 +13,10 @@ type pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+
+	mu      sync.Mutex // guards dialled
+	dialled []net.Conn
+	served  sync.WaitGroup // connections that the server has not closed
 }
 
 func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
@@ -25,8 +30,29 @@ func (p *pipe) Accept() (net.Conn, error) {
 	}
 }
 
+// hangUpWithin bounds the wait for a server to see that its connections are closed.
+const hangUpWithin = time.Second
+
+// Close hangs up, and gives the server a moment to see it: one that is shut down
+// looks only every 100 ms whether connections are left.
 func (p *pipe) Close() error {
-	p.once.Do(func() { close(p.closed) })
+	p.once.Do(func() {
+		p.mu.Lock()
+		close(p.closed)
+		for _, c := range p.dialled {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
+		gone := make(chan struct{})
+		go func() {
+			p.served.Wait()
+			close(gone)
+		}()
+		select {
+		case <-gone:
+		case <-time.After(hangUpWithin):
+		}
+	})
 	return nil
 }
 
@@ -36,17 +62,38 @@ var pipeAddr = &net.UnixAddr{Net: "unix"}
 
 func (p *pipe) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
+	c := &pipeConn{Conn: theirs, closed: sync.OnceFunc(p.served.Done)}
+	p.mu.Lock()
 	select {
-	case p.conns <- pipeConn{theirs}:
+	case <-p.closed:
+		p.mu.Unlock()
+		return nil, net.ErrClosed
+	default:
+	}
+	p.dialled = append(p.dialled, ours)
+	p.served.Add(1)
+	p.mu.Unlock()
+	select {
+	case p.conns <- c:
 		return ours, nil
 	case <-p.closed:
+		_ = c.Close()
 		return nil, net.ErrClosed
 	case <-ctx.Done():
+		_ = c.Close()
 		return nil, context.Cause(ctx)
 	}
 }
 
-type pipeConn struct{ net.Conn }
+type pipeConn struct {
+	net.Conn
+	closed func()
+}
 
-func (pipeConn) LocalAddr() net.Addr  { return pipeAddr }
-func (pipeConn) RemoteAddr() net.Addr { return pipeAddr }
+func (c *pipeConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}
+
+func (*pipeConn) LocalAddr() net.Addr  { return pipeAddr }
+func (*pipeConn) RemoteAddr() net.Addr { return pipeAddr }

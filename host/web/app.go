@@ -134,6 +134,7 @@ func (a *App) Serve(l net.Listener) error {
 	if !a.listeners.add(l) {
 		return l.Close()
 	}
+	defer a.listeners.served.Done()
 	return a.Fiber().Server().Serve(l)
 }
 
@@ -150,6 +151,7 @@ func (a *App) EndStreams(timeout time.Duration) { a.streams.end(timeout) }
 func (a *App) Shutdown(timeout time.Duration) error {
 	defer a.streams.stop()
 	a.listeners.close()
+	a.listeners.served.Wait() // or the server underneath, which looks every 100 ms, sees them as open
 	return a.Fiber().ShutdownWithTimeout(timeout)
 }
 

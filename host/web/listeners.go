@@ -14,6 +14,8 @@ type listeners struct {
 	all  []net.Listener
 	mute map[net.Conn]bool // have asked nothing yet
 	over bool
+
+	served sync.WaitGroup // those that the server underneath has not let go
 }
 
 // silent notes whether a connection has asked nothing yet.
@@ -33,12 +35,13 @@ func (s *listeners) silent(c net.Conn, yes bool) {
 	}
 }
 
-// add reports whether l may be served.
+// add reports whether l may be served; served is done with it then.
 func (s *listeners) add(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
 		s.all = append(s.all, l)
+		s.served.Add(1)
 	}
 	return !s.over
 }
