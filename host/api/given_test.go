@@ -59,6 +59,9 @@ func TestGiven(t *testing.T) {
 		t.Errorf("%s", r.body)
 	}
 	c.do("GET", "/v1/runs/"+run+"/recording", nil).want(404, "not_found")
+	if r := c.do("GET", "/v1/runs/"+run+"/requests", nil).want(200); len(r.member("data").([]any)) != 0 {
+		t.Errorf("it asked no server: %s", r.body)
+	}
 	c.do("GET", "/v1/connectors/given", nil).want(404, "not_found")
 
 	c.do("GET", "/v1/runs/"+run+"/timeline", nil).want(403, "forbidden")
