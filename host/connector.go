@@ -27,6 +27,9 @@ type InstallConnector struct {
 	ExpectedDigest string
 	// Force installs what would need a second look: an older version, another key.
 	Force bool
+	// Key is the publisher's public key that the owner names, as minisign writes it: no
+	// other will do. "" is the pinned key, or on first use the one in the signature.
+	Key string
 	// Conformance marks a connector of the conformance suite, under its reserved name.
 	Conformance bool
 }

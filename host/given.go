@@ -35,6 +35,18 @@ func (g *Given) Empty() bool {
 		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.TimeOuts && !g.Strict && !g.Record
 }
 
+// GivenGrant is what an owner gives a connection of a connector that need not be
+// installed.
+type GivenGrant struct {
+	Connector string `json:"connector"` // the installed one, unless Given has a module
+	// Given names the connection and the module, and what is approved. Nothing of it
+	// that is for a run is looked at.
+	Given *Given `json:"given"`
+	// Terms replace those of the grant; nil keeps them, unless the grant cannot be used
+	// any more: then the new one has none.
+	Terms *GrantTerms `json:"terms,omitempty"`
+}
+
 // A Recording is what a run with Given.Record asked of servers and got, secrets
 // scrubbed.
 type Recording struct {

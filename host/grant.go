@@ -13,6 +13,9 @@ type Grants interface {
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
 	// GrantConnection replaces the active grant.
 	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
+	// GrantGiven gives a connection what q says, beside what it has, and makes one that
+	// there is not. The connector need not be installed.
+	GrantGiven(ctx context.Context, q GivenGrant) (Connection, error)
 	// RevokeGrant ends the active run too; "" is the current grant.
 	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
 	// ApproveBindings replaces what the connection may use.

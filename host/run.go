@@ -24,6 +24,9 @@ type Runs interface {
 	// Recording is what a run recorded, once; store.ErrNotFound after that, and when
 	// its connector did not come to its end.
 	Recording(ctx context.Context, id store.RunID) (Recording, error)
+	// Requests are what a run asked of servers or was refused, oldest first: at most
+	// limit, after the first skip. The log keeps the newest of all runs.
+	Requests(ctx context.Context, id store.RunID, skip, limit int) ([]Request, error)
 	// LiveRun is the state of a run that no event has. It is false when the run is not active
 	// in this process.
 	LiveRun(id store.RunID) (LiveRun, bool)
@@ -78,4 +81,19 @@ type Usage struct {
 	MemoryBytes uint64 // resident, of the worker
 	HostCalls   uint64
 	BytesIn     uint64
+}
+
+// Request is one hop of a request that a connector made or was refused, without
+// query, headers and bodies.
+type Request struct {
+	At         time.Time `json:"at"`
+	Method     string    `json:"method"`
+	Origin     string    `json:"origin"`
+	Path       string    `json:"path"`
+	Status     int       `json:"status"`            // 0 when there was no answer
+	Refused    string    `json:"refused,omitempty"` // code of the error
+	Sent       int64     `json:"sent"`              // bytes
+	Received   int64     `json:"received"`
+	DurationMS int64     `json:"durationMs"`       // until the answer began
+	Family     string    `json:"family,omitempty"` // ipv4 or ipv6; "" when nothing was connected
 }

@@ -45,9 +45,9 @@ type chooseVersion struct {
 }
 
 // moduleParts are those of an upload: the module, its manifest unless it is
-// embedded, its minisign signature, its digest, force to install what needs a
-// second look (S141), and conformance for connectors of A242.
-var moduleParts = []string{"module", "manifest", "signature", "expectedDigest", "force", "conformance"}
+// embedded, its minisign signature, the publisher's key, its digest, force to install
+// what needs a second look, and conformance for conformance connectors.
+var moduleParts = []string{"module", "manifest", "signature", "key", "expectedDigest", "force", "conformance"}
 
 // connectorRoutes are A169 to A177. A module is that of all its connections, so
 // that a key for some of them changes none.
@@ -175,7 +175,7 @@ func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 		return q, web.Invalid(web.Field{Path: "module", Rule: "the bytes of a WebAssembly module"})
 	}
 	return host.InstallConnector{
-		Module: seen["module"], Manifest: seen["manifest"], Signature: seen["signature"],
+		Module: seen["module"], Manifest: seen["manifest"], Signature: seen["signature"], Key: string(seen["key"]),
 		ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true",
 		Conformance: string(seen["conformance"]) == "true",
 	}, nil

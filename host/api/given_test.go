@@ -59,6 +59,9 @@ func TestGiven(t *testing.T) {
 		t.Errorf("%s", r.body)
 	}
 	c.do("GET", "/v1/runs/"+run+"/recording", nil).want(404, "not_found")
+	if r := c.do("GET", "/v1/runs/"+run+"/requests", nil).want(200); len(r.member("data").([]any)) != 0 {
+		t.Errorf("it asked no server: %s", r.body)
+	}
 	c.do("GET", "/v1/connectors/given", nil).want(404, "not_found")
 
 	c.do("GET", "/v1/runs/"+run+"/timeline", nil).want(403, "forbidden")
@@ -70,4 +73,29 @@ func TestGiven(t *testing.T) {
 	c.do("POST", "/v1/runs/"+run+"/interaction", object{"interactionId": next(run), "status": "timeout"}).want(400, "validation_error")
 	c.do("POST", "/v1/runs/"+run+"/cancel", nil).want(200)
 	c.ended(run)
+}
+
+// TestGrantGiven gives a connection of a module that is not installed what is asked for:
+// what is given again is added, and terms replace those before.
+func TestGrantGiven(t *testing.T) {
+	c := served(t)
+	wasm, err := build.Guest("examples/ask")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := []byte(strings.NewReplacer("/box", "/granted", `"box"`, `"granted"`).Replace(boxManifest))
+	give := func(who *client, g *host.Given, terms *host.GrantTerms) *answer {
+		b, kind := upload("grant", string(must(json.Marshal(host.GivenGrant{Given: g, Terms: terms}))), "module", string(wasm))
+		return who.do("POST", "/v1/connections:grant", b, kind)
+	}
+	first := &host.Given{Connection: "granted-box", Manifest: manifest, Bindings: host.Bindings{Network: &host.NetworkBinding{Hosts: []string{"api.example.org"}}}}
+	lacking := key(t, access.NewKey{Scopes: []access.Scope{access.GrantsApprove, access.ConnectionsManage}})
+	give(c.as(lacking), first, nil).want(403, "forbidden")
+	give(c, first, nil).want(200)
+	again := &host.Given{Connection: "granted-box", Manifest: manifest}
+	a := give(c, again, &host.GrantTerms{AccessMode: "single_use"}).want(200)
+	if a.member("grant", "accessMode") != "single_use" || a.member("bindings", "network", "hosts", 0) != "api.example.org" {
+		t.Errorf("%s", a.body)
+	}
+	give(c, again, &host.GrantTerms{AccessMode: "sometimes"}).want(400, "validation_error")
 }

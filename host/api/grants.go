@@ -34,12 +34,43 @@ func (a *API) grantRoutes() []route {
 			see: "api.md#connections-grants-bindings-secrets", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
 		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
 			see: "api.md#connections-grants-bindings-secrets", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{}, status: 201},
+		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true, Keyed: true, Upload: true, Handle: a.grantGiven},
+			see: "api.md#connections-grants-bindings-secrets", summary: "Give a connection of a module that need not be installed what it asks for", form: grantParts, answer: host.Connection{},
+			codes: []string{"binding_not_requested", "module_invalid", "signature_invalid", "connector_not_runnable"}},
 		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
 			see: "api.md#connections-grants-bindings-secrets", summary: "Revoke a grant and cancel the run that has it"},
 		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true, Handle: a.approve},
 			see: "api.md#connections-grants-bindings-secrets", summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
 			codes: []string{"binding_not_requested"}},
 	}
+}
+
+// grantParts are the parts of a grant that brings the module along; grant is the rest.
+var grantParts = []string{"grant", "module", "signature"}
+
+// grantGiven is a grant for a connector that need not be installed. Whoever may do it
+// could also start a run with what is not stored.
+func (a *API) grantGiven(c *fiber.Ctx) error {
+	parts, err := readParts(c, grantParts, "module", "grant")
+	if err != nil {
+		return err
+	}
+	q := host.GivenGrant{Given: &host.Given{}}
+	if err := web.Decode(parts["grant"], &q); err != nil {
+		return err
+	}
+	if q.Given == nil {
+		return web.Invalid(web.Field{Path: "given", Rule: "required"})
+	}
+	q.Given.Module, q.Given.Signature = parts["module"], parts["signature"]
+	if err := mayGive(web.Principal(c), q.Given); err != nil {
+		return err
+	}
+	out, err := a.Host.GrantGiven(web.Context(c), q)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, out)
 }
 
 func (a *API) getGrants(c *fiber.Ctx) error {

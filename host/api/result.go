@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -29,4 +30,33 @@ func (a *API) result(c *fiber.Ctx) error {
 	}
 	delete(members, "state")
 	return web.JSON(c, 200, members)
+}
+
+// requests lists what a run asked of servers. A page goes on after as many as the
+// pages before had.
+func (a *API) requests(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	r, err := a.run(c)
+	if err != nil {
+		return err
+	}
+	skip := 0
+	if page.After != "" {
+		if skip, err = strconv.Atoi(page.After); err != nil {
+			return err // nobody else can have made it
+		}
+	}
+	list, err := a.Host.Requests(web.Context(c), r.ID, skip, page.Limit)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(list) == page.Limit {
+		next = strconv.Itoa(skip + page.Limit)
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return web.Listed(c, list, next)
 }

@@ -89,6 +89,8 @@ func (a *API) runRoutes() []route {
 			see: "api.md#status-and-snapshot", summary: "The snapshot of a run", answer: timeline.Snapshot{}},
 		{Route: web.Route{Method: "GET", Path: one + "/result", Scope: access.RunsRead, Handle: a.result},
 			see: "runs.md#the-run-result", summary: "The result value of a run that is over; its cursors only with state:read", answer: map[string]json.RawMessage{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: one + "/requests", Scope: access.AuditRead, Handle: a.requests},
+			see: "api.md#status-and-snapshot", summary: "What a run asked of servers, oldest first", query: paging, answer: web.List[host.Request]{}},
 		{Route: web.Route{Method: "GET", Path: one + "/recording", Scope: access.RunsRead, Whole: true, Handle: a.recording},
 			see: "api.md#running-what-is-not-stored", summary: "What a run that was started with given.record asked of servers and got, once", answer: host.Recording{}},
 		{Route: web.Route{Method: "GET", Path: one + "/timeline", Owner: true, Handle: a.timeline},

@@ -154,7 +154,12 @@ func (cs *connections) Connections(ctx context.Context) ([]host.Connection, erro
 
 // Connection implements host.Connections.
 func (cs *connections) Connection(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
-	v, err := cs.overviews.take(ctx)
+	return cs.overviews.shown(ctx, id)
+}
+
+// shown is a connection as it is shown.
+func (os *overviews) shown(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
+	v, err := os.take(ctx)
 	if err != nil {
 		return host.Connection{}, err
 	}

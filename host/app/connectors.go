@@ -39,8 +39,12 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 	if err != nil {
 		return host.Connector{}, false, err
 	}
+	key, err := namedKey(q.Key)
+	if err != nil {
+		return host.Connector{}, false, err
+	}
 	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
-	if same && signed == nil {
+	if same && signed == nil && cs.modules.has(old) {
 		c, err := cs.Connector(ctx, string(old.ID))
 		return c, false, err
 	}
@@ -53,13 +57,32 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 		l.Connector.Source = "digest"
 	}
 	done, err := cs.installer.Install(ctx, l, InstallOptions{
-		Signature: signed, RequireSignature: cs.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
+		Signature: signed, Key: key, RequireSignature: cs.Options.RequireSignature, Force: q.Force, Conformance: q.Conformance, Confirm: func(string) bool { return q.Force },
 	})
 	if err != nil {
 		return host.Connector{}, false, installRefusal(err)
 	}
 	c, err := cs.Connector(ctx, string(done.Connector.ID))
 	return c, !same, err
+}
+
+// namedKey is the key of a publisher that an owner names, the zero PublicKey for none.
+func namedKey(text string) (signature.PublicKey, error) {
+	if text == "" {
+		return signature.PublicKey{}, nil
+	}
+	key, err := signature.ParseKey(text)
+	if err != nil {
+		return key, invalid("key", "public_key", "want a public key of minisign")
+	}
+	return key, nil
+}
+
+// has reports whether the module of a listed connector is still there as it
+// was installed. One that was changed is set aside.
+func (ms *modules) has(c store.Connector) bool {
+	_, err := ms.openModule(c)
+	return err == nil
 }
 
 // conflicts: the version is taken by other bytes, of the module or its manifest.
@@ -156,7 +179,11 @@ func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnec
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())
 	}
-	t, err := cs.publishers.trust(ctx, l, InstallOptions{Signature: signed})
+	key, err := namedKey(q.Key)
+	if err != nil {
+		return host.Inspection{}, err
+	}
+	t, err := cs.publishers.trust(ctx, l, InstallOptions{Signature: signed, Key: key})
 	if err != nil {
 		return host.Inspection{}, installRefusal(err)
 	}

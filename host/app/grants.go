@@ -18,6 +18,7 @@ type grants struct {
 	overviews   *overviews
 	bindings    *bindings
 	schedules   *schedules
+	workflows   *workflows
 }
 
 var _ host.Grants = (*grants)(nil)
@@ -70,6 +71,35 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 
 // errGrantReplaced: the grant that is to be revoked is not the current one.
 var errGrantReplaced = errors.New("another grant took its place")
+
+// GrantGiven implements host.Grants.
+func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Connection, error) {
+	w, err := gs.workflows.fromGiven(ctx, q.Connector, q.Given)
+	if err != nil {
+		return host.Connection{}, asRefusal(err)
+	}
+	give := GrantRequest{Connector: w.loaded, Connection: w.connection, Accepted: q.Given.Accepted}
+	if give.Approved, err = gs.bindings.approval(w.loaded.Manifest, q.Given.Bindings); err != nil {
+		return host.Connection{}, err
+	}
+	if t := q.Terms; t != nil {
+		if t.AccessMode != "continuous" && t.AccessMode != "single_use" {
+			return host.Connection{}, invalid("terms.accessMode", "value_unknown", "want continuous or single_use")
+		}
+		give.Terms = &Terms{Scope: t.Scope, Narrow: t.Narrow, SingleUse: t.AccessMode == "single_use", Expires: t.ExpiresAt}
+		if string(t.Scope) == "null" {
+			give.Terms.Scope = nil
+		}
+	}
+	c, err := gs.grants.Grant(ctx, give)
+	if err == nil {
+		err = gs.schedules.clock.Restarted(ctx, c.ID) // it begins anew under what it was given
+	}
+	if err != nil {
+		return host.Connection{}, asRefusal(err)
+	}
+	return gs.overviews.shown(ctx, c.ID)
+}
 
 // RevokeGrant implements host.Grants.
 func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref string) error {

@@ -197,3 +197,28 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 		Usage:  host.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
 	}, ok
 }
+
+// Requests implements host.Runs.
+func (rs *runs) Requests(ctx context.Context, id store.RunID, skip, limit int) (out []host.Request, err error) {
+	log := rs.requests
+	if log == nil {
+		return nil, host.Refuse("unavailable", "a store in memory keeps no log of requests")
+	}
+	if err := log.Flush(); err != nil {
+		return nil, err
+	}
+	for r, err := range log.All(ctx, string(id)) {
+		switch {
+		case err != nil:
+			return nil, err
+		case skip > 0:
+			skip--
+			continue
+		case len(out) == limit:
+			return out, nil
+		}
+		out = append(out, host.Request{At: r.At.Time, Method: r.Method, Origin: r.Origin, Path: r.Path, Status: r.Status, Refused: r.Refused,
+			Sent: r.Sent, Received: r.Received, DurationMS: r.Millis, Family: r.Family})
+	}
+	return out, nil
+}

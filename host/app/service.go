@@ -96,7 +96,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
 	s.connections = &connections{d, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
-	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules}
+	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}

@@ -15,7 +15,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) answer() *cobra.Command {
+// answerCommands is sluice answer.
+type answerCommands struct{ *command }
+
+func (c answerCommands) answer() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use: "answer RUN", Short: "Answer the question that a run waits with",
@@ -39,7 +42,7 @@ type answered struct {
 	Status        string      `json:"status"`
 }
 
-func (c *command) doAnswer(ctx context.Context, arg string, f *runFlags) error {
+func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) error {
 	owner, err := c.owner(f)
 	if err != nil {
 		return err
@@ -78,7 +81,7 @@ func (c *command) doAnswer(ctx context.Context, arg string, f *runFlags) error {
 
 // asking is the run that is meant; last is the newest one that waits, not one that
 // was started since.
-func (c *command) asking(ctx context.Context, k *client.Client, arg string) (store.Run, error) {
+func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (store.Run, error) {
 	if arg != "last" {
 		return findRun(ctx, served{k}, arg)
 	}

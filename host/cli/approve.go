@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,9 +16,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
+// approval asks the owner for what a connector wants, and reads it from flags.
+type approval struct{ *command }
+
+func (c *command) approval() approval { return approval{c} }
+
 // approve fills in what the owner gives a run: by flags, by --yes, and by answers on
 // the terminal. known is the connection, the zero Connection if there is none.
-func (c *command) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
+func (c approval) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
 	var doubts []string
 	if l := q.Connector; l.Wasm != nil && known.Digest != l.Connector.Digest {
 		q := host.InstallConnector{Module: l.Wasm}
@@ -43,27 +49,7 @@ func (c *command) approve(ctx context.Context, to served, known store.Connection
 	return err
 }
 
-// approveHere is approve for a store that is open in this process.
-func (c *command) approveHere(ctx context.Context, h *app.Host, q *app.RunRequest, f *runFlags) (err error) {
-	known, err := h.Store.Connection(ctx, connectionOf(*q))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("load connection: %w", err)
-	}
-	doubts, err := h.Doubts(ctx, q.Connector)
-	if err != nil {
-		return err
-	}
-	q.Accepted = c.accept(known, q.Connector, doubts, f)
-	if q.Approved.Destinations, err = destinations(q.Connector.Manifest, f.secretsTo); err != nil {
-		return err
-	}
-	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
-		return err
-	}
-	return c.approveRest(known, q, f)
-}
-
-func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
+func (c approval) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
 	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
 		return err
 	}
@@ -76,7 +62,7 @@ func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runF
 
 // acts is whether the connector may act in a browser: by --browser, --yes, or an
 // answer on the terminal.
-func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
+func (c approval) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
 	m := q.Connector.Manifest
 	_, asks := m.Bindings[abi.BindingBrowser]
 	switch {
@@ -94,7 +80,7 @@ func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (
 
 // accept asks about a version that wants more than the one that was approved, or
 // that the publisher did not sign.
-func (c *command) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
+func (c approval) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
 	added := app.Added(known, l)
 	if known.Digest == l.Connector.Digest {
 		doubts = nil // it ran before
@@ -119,7 +105,7 @@ func (c *command) accept(known store.Connection, l *app.Loaded, doubts []string,
 // narrows asks about a scope that was refused because stored records would lose
 // fields to it, and reports whether the owner means that. Without a terminal the
 // error says so, and --narrow is the answer.
-func (c *command) narrows(err error) bool {
+func (c approval) narrows(err error) bool {
 	code, message := "", ""
 	var refused *run.Refusal
 	var answered *client.Error
@@ -138,8 +124,8 @@ func (c *command) narrows(err error) bool {
 }
 
 // plain are the secrets that the connector may see itself: those of --plain, and
-// those that the owner agrees to when asked (R155). --yes does not agree.
-func (c *command) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+// those that the owner agrees to when asked. --yes does not agree.
+func (c approval) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {
@@ -167,4 +153,155 @@ func (c *command) plain(known store.Connection, q *app.RunRequest, f *runFlags) 
 		}
 	}
 	return agreed, nil
+}
+
+// hosts are what the owner lets the connector reach: those of --allow-host, and
+// those of the manifest that --yes or an answer on the terminal approves.
+// Addresses and names of the owner's own network are only ever typed.
+func (c approval) hosts(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+	if q.Replay != nil { // its hosts are those of the recording
+		return nil, nil
+	}
+	m := q.Connector.Manifest
+	for _, text := range f.hosts {
+		if err := app.CheckHost(text); err != nil {
+			return nil, usagef("--allow-host: %w", err)
+		}
+	}
+	wanted, err := app.WantedHosts(m, slices.Concat(known.Approved.Hosts, f.hosts))
+	if err != nil || len(wanted) == 0 {
+		return f.hosts, err
+	}
+	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
+		t.say("── %s wants to reach %s", shownName(m), abi.Clean(strings.Join(wanted, ", ")))
+		if !t.choose("Let it? [yes/no] ") {
+			return f.hosts, nil
+		}
+	} else if !f.yes {
+		return f.hosts, nil
+	}
+	return slices.Concat(f.hosts, wanted), nil
+}
+
+// mounts are the directories of a run: those of --mount, then those that are
+// required, not approved yet, and named by the owner when asked.
+func (c approval) mounts(h *app.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
+	given, err := approveMounts(h, m, f.mounts)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := c.terminal()
+	if !ok || f.yes || f.noInteractive {
+		return given, nil
+	}
+	return append(given, t.askMounts(h, m, slices.Concat(known.Approved.Mounts, given))...), nil
+}
+
+// approveMounts reads NAME=DIR[:rw] and checks the directories.
+func approveMounts(h *app.Host, m *abi.Manifest, args []string) ([]store.Mount, error) {
+	var known []string
+	changes := map[string]bool{}
+	for _, r := range m.Bindings[abi.BindingFilesystem].Mounts {
+		known = append(known, r.Name)
+		changes[r.Name] = r.Writable
+	}
+	var out []store.Mount
+	for _, a := range args {
+		name, dir, ok := strings.Cut(a, "=")
+		if !ok || name == "" || dir == "" {
+			return nil, usagef("--mount %s: want NAME=DIR or NAME=DIR:rw", abi.Clean(a))
+		}
+		if !slices.Contains(known, name) {
+			return nil, usagef("--mount %s: the connector asks for no directory of that name; it asks for: %s", abi.Clean(name), orNone(known))
+		}
+		if slices.ContainsFunc(out, func(m store.Mount) bool { return m.Name == name }) {
+			return nil, usagef("--mount %s is given twice", name)
+		}
+		dir, writable := strings.CutSuffix(dir, ":rw")
+		dir = strings.TrimSuffix(dir, ":ro")
+		if writable && !changes[name] {
+			return nil, usagef("--mount %s: the connector asks to read it only; leave out :rw", name)
+		}
+		approved, err := h.ApproveMount(name, filepath.Clean(dir), writable)
+		if err != nil {
+			return nil, usage{fmt.Errorf("--mount %s: %w", name, err)}
+		}
+		out = append(out, approved)
+	}
+	return out, nil
+}
+
+// askMounts asks for each required directory that is not among approved. The
+// owner who gives none sees the start refused with its name.
+func (t terminal) askMounts(h *app.Host, m *abi.Manifest, approved []store.Mount) []store.Mount {
+	b := m.Bindings[abi.BindingFilesystem]
+	if !b.Required {
+		return nil
+	}
+	var out []store.Mount
+	for _, want := range b.Mounts {
+		if slices.ContainsFunc(approved, func(a store.Mount) bool { return a.Name == want.Name && (a.Writable || !want.Writable) }) {
+			continue
+		}
+		if mount, ok := t.askMount(h, m, want); ok {
+			out = append(out, mount)
+		}
+	}
+	return out
+}
+
+func (t terminal) askMount(h *app.Host, m *abi.Manifest, want abi.MountRequest) (store.Mount, bool) {
+	access := "read"
+	if want.Writable {
+		access = "read and change"
+	}
+	t.say("── %s wants to %s a directory it calls %s", shownName(m), access, abi.Clean(want.Name))
+	if want.Purpose != "" {
+		t.say("   It says:")
+		t.say("   │ %s", abi.Clean(want.Purpose))
+	}
+	for {
+		t.prompt("Which directory? (empty: none) ")
+		dir, err := t.read(false)
+		if err != nil || dir == "" {
+			return store.Mount{}, false
+		}
+		mount, err := h.ApproveMount(want.Name, filepath.Clean(dir), false)
+		if err == nil && want.Writable && t.choose("Let it change files there? [yes/no] ") {
+			mount, err = h.ApproveMount(want.Name, filepath.Clean(dir), true)
+		}
+		if err == nil {
+			return mount, true
+		}
+		t.say("   %v", err)
+	}
+}
+
+// shownName is what people call a connector.
+func shownName(m *abi.Manifest) string {
+	if n := abi.Clean(m.DisplayName); n != "" {
+		return n
+	}
+	return m.Name()
+}
+
+// destinations reads NAME=ORIGIN: where the owner lets a secret go besides the
+// servers that the manifest names.
+func destinations(m *abi.Manifest, args []string) (map[string][]abi.Destination, error) {
+	var out map[string][]abi.Destination
+	for _, a := range args {
+		name, origin, ok := strings.Cut(a, "=")
+		if !ok || name == "" {
+			return nil, usagef("--secret-to: want NAME=ORIGIN, as in password=https://dav.example.org")
+		}
+		to, err := app.OwnerDestinations(m, name, origin)
+		if err != nil {
+			return nil, usagef("--secret-to %s: %w", abi.Clean(name), err)
+		}
+		if out == nil {
+			out = map[string][]abi.Destination{}
+		}
+		out[name] = append(out[name], to...)
+	}
+	return out, nil
 }

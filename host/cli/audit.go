@@ -18,7 +18,10 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-func (c *command) audit() *cobra.Command {
+// auditCommands is sluice audit.
+type auditCommands struct{ *command }
+
+func (c auditCommands) audit() *cobra.Command {
 	var f audit.Filter
 	var since, until string
 	cmd := &cobra.Command{
@@ -52,7 +55,7 @@ one entry per line, as it is stored.
 
 // listAuditThere lists the audit log of a host elsewhere; with --json as its API
 // has it.
-func (c *command) listAuditThere(ctx context.Context, f audit.Filter) error {
+func (c auditCommands) listAuditThere(ctx context.Context, f audit.Filter) error {
 	k, err := c.remote()
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-d), nil
 }
 
-func (c *command) listAudit(ctx context.Context, f audit.Filter) error {
+func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 	if c.url != "" {
 		return c.listAuditThere(ctx, f)
 	}
@@ -147,7 +150,7 @@ func detailText(details map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-// verified is what sluice audit verify prints (A225).
+// verified is what sluice audit verify prints.
 type verified struct {
 	OK      bool          `json:"ok"`
 	Entries uint64        `json:"entries"`
@@ -164,7 +167,7 @@ type brokenPlace struct {
 	Why  string `json:"why"`
 }
 
-func (c *command) verifyAudit() *cobra.Command {
+func (c auditCommands) verifyAudit() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Check that the audit log is as it was written",
 		Long: `Reads the whole audit log and finds entries that were changed, removed, moved or
@@ -180,7 +183,7 @@ elsewhere, it shows that, too.`,
 	}
 }
 
-func (c *command) doVerifyAudit(ctx context.Context) error {
+func (c auditCommands) doVerifyAudit(ctx context.Context) error {
 	l, err := app.OpenAudit(c.store)
 	if err != nil {
 		return err
@@ -205,7 +208,7 @@ func (c *command) doVerifyAudit(ctx context.Context) error {
 	return c.printVerified(v)
 }
 
-func (c *command) printVerified(v verified) error {
+func (c auditCommands) printVerified(v verified) error {
 	s := c.screenOut()
 	if v.OK {
 		s.line(fmt.Sprintf("%s, all as written; hash %s", entryCount(v.Entries), v.Head))

@@ -24,7 +24,10 @@ type authorizeFlags struct {
 	device, browser, yes         bool
 }
 
-func (c *command) authorizeSecret() *cobra.Command {
+// secretCommands are sluice secret and those below it.
+type secretCommands struct{ *command }
+
+func (c secretCommands) authorizeSecret() *cobra.Command {
 	f := &authorizeFlags{}
 	cmd := &cobra.Command{
 		Use: "authorize CONNECTOR NAME", Short: "Let a server give out a secret's tokens",
@@ -47,7 +50,7 @@ says, by a code, also on another machine; with --browser in the browser of this 
 	return cmd
 }
 
-func (c *command) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
+func (c secretCommands) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
 	if _, err := app.OpenVault(c.store); err != nil {
 		return err // before anything is asked
 	}
@@ -113,7 +116,7 @@ func (f *authorizeFlags) flow(o *abi.OAuth) (string, error) {
 	return abi.OAuthDevice, nil
 }
 
-func (c *command) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name string) {
+func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name string) {
 	c.warnf("%s asks for an authorization, its secret %s:", shownName(m), abi.Clean(name))
 	c.warnf("  from %s", abi.Clean(o.TokenURL))
 	scopes := "whatever the server gives without asking for a scope"
@@ -124,7 +127,7 @@ func (c *command) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name strin
 }
 
 // tokenHosts are those that the owner lets the tokens come from, as hosts are.
-func (c *command) tokenHosts(ctx context.Context, h *app.Host, q *app.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+func (c secretCommands) tokenHosts(ctx context.Context, h *app.Host, q *app.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := app.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)
@@ -152,7 +155,7 @@ func (c *command) tokenHosts(ctx context.Context, h *app.Host, q *app.Authorizat
 }
 
 // authorize shows what the owner has to do, and waits for it.
-func (c *command) authorize(ctx context.Context, a *app.Authorization, flow string) error {
+func (c secretCommands) authorize(ctx context.Context, a *app.Authorization, flow string) error {
 	c.warnf("  as the client %s", abi.Clean(a.ClientID()))
 	var err error
 	if flow == abi.OAuthDevice {

@@ -11,9 +11,14 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/backup"
 	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) backup() *cobra.Command {
+// backupCommands are sluice backup and restore.
+type backupCommands struct{ *command }
+
+func (c backupCommands) backup() *cobra.Command {
 	var o host.NewBackup
 	list := false
 	cmd := &cobra.Command{
@@ -53,7 +58,7 @@ protects nothing.`,
 	return cmd
 }
 
-func (c *command) doBackup(ctx context.Context, o host.NewBackup) error {
+func (c backupCommands) doBackup(ctx context.Context, o host.NewBackup) error {
 	if c.url != "" {
 		return usagef("a backup is made where the host runs, not over --url")
 	}
@@ -83,7 +88,7 @@ func backupThere(ctx context.Context, k *client.Client, o host.NewBackup) (b hos
 	return k.Backup(ctx, o)
 }
 
-func (c *command) madeBackup(o host.NewBackup, r host.Backup, dir string, err error) error {
+func (c backupCommands) madeBackup(o host.NewBackup, r host.Backup, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
 		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
 	}
@@ -98,7 +103,7 @@ func (c *command) madeBackup(o host.NewBackup, r host.Backup, dir string, err er
 }
 
 // tellBackup says what was made and what it lacks.
-func (c *command) tellBackup(r host.Backup, data string) {
+func (c backupCommands) tellBackup(r host.Backup, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))
 	state := "verified: restored once, everything agrees"
@@ -121,7 +126,7 @@ type backupLine struct {
 	State string `json:"state"` // verified, unverified or gone
 }
 
-func (c *command) listBackups() error {
+func (c backupCommands) listBackups() error {
 	all, err := app.Backups(c.store)
 	if err != nil {
 		return err
@@ -150,4 +155,52 @@ func (c *command) listBackups() error {
 		c.warnf("No backup was made; sluice backup makes one.")
 	}
 	return c.table([]string{"state", "made", "kind", "size", "records", "file"}, rows)
+}
+
+func (c backupCommands) restore() *cobra.Command {
+	identity := ""
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Make a data directory of a backup",
+		Long: `Makes the data directory, which must be empty or not there, of a backup. Nothing
+is ever merged. All of the backup is read, unpacked beside the data directory and
+recounted first; one altered bit refuses it. The result is an installation of its
+own, with an id of its own.
+
+Restore only files that you made: encryption keeps others from reading a backup, but
+does not say who wrote it.
+
+The key of the stored secrets is not in a backup. Put your copy of it back as
+DATA/keys/vault.age-identity, or remove the secrets and set them again.`,
+		Example: "  sluice restore sluice-20260301T120000Z.age --identity ~/sluice-backup.key\n  sluice restore old.age --identity key --store badger:/tmp/look",
+		Args:    args(1, 1, "one file"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.doRestore(cmd.Context(), a[0], identity)
+		},
+	}
+	cmd.Flags().StringVar(&identity, "identity", "", "an age identity `FILE` that opens it")
+	return cmd
+}
+
+func (c backupCommands) doRestore(ctx context.Context, file, identity string) error {
+	for _, f := range []string{file, identity} {
+		if fi, err := os.Stat(f); f != "" && (err != nil || !fi.Mode().IsRegular()) {
+			return usagef("there is no file %s", f)
+		}
+	}
+	r, err := app.Restore(ctx, c.store, file, identity)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return printJSON(c.out, r)
+	}
+	s := c.screenOut()
+	s.line(abi.Clean(r.DataDir))
+	s.line("  " + recordCount(int64(r.Records)) + ", as of " + store.Time(r.Created))
+	c.warnf("Grants are as they were then, also those that were revoked or used up since: sluice connections shows them, sluice revoke takes them back.")
+	if r.Secrets > 0 {
+		c.warnf("Stored secrets (%d) are sealed: put your copy of their key to %s, or remove them and set them again.",
+			r.Secrets, abi.Clean(filepath.Join(r.DataDir, "keys", "vault.age-identity")))
+	}
+	return nil
 }

@@ -12,7 +12,10 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 )
 
-func (c *command) build() *cobra.Command {
+// buildCommands are sluice build and new.
+type buildCommands struct{ *command }
+
+func (c buildCommands) build() *cobra.Command {
 	var out, wasm, manifest string
 	cmd := &cobra.Command{
 		Use: "build [DIR] | build --wasm FILE --manifest FILE", Short: "Compile a connector and embed its manifest",
@@ -45,7 +48,7 @@ language that makes WebAssembly, gets its manifest. Nothing is run then.`,
 
 // buildFrom makes a module of a source directory, or of a compiled module and a
 // manifest.
-func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest string) (*app.Loaded, error) {
+func (c buildCommands) buildFrom(ctx context.Context, a []string, wasm, manifest string) (*app.Loaded, error) {
 	dir := "."
 	if len(a) == 1 {
 		dir = a[0]
@@ -64,7 +67,7 @@ func (c *command) buildFrom(ctx context.Context, a []string, wasm, manifest stri
 	return l, err
 }
 
-func (c *command) embedded(ctx context.Context, wasm, manifest string) (l *app.Loaded, err error) {
+func (c buildCommands) embedded(ctx context.Context, wasm, manifest string) (l *app.Loaded, err error) {
 	err = c.withFiles(func(h *app.Host) error {
 		l, err = h.Embed(ctx, wasm, manifest)
 		return err
@@ -81,7 +84,7 @@ type built struct {
 
 // writeModule writes the module under another name first, so that a file that
 // exists is whole.
-func (c *command) writeModule(l *app.Loaded, path string) error {
+func (c buildCommands) writeModule(l *app.Loaded, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return usagef("-o: %w", err)

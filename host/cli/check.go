@@ -3,21 +3,24 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) check() *cobra.Command {
+// checkCommands is sluice check.
+type checkCommands struct{ *command }
+
+func (c checkCommands) check() *cobra.Command {
 	f := &runFlags{}
 	var static bool
 	cmd := &cobra.Command{
@@ -37,8 +40,8 @@ secrets, are not used. Exit codes are those of sluice run.`,
 			if err != nil {
 				return err
 			}
-			q.Connector = strictly(l)
-			report := &checkReport{out: c, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
+			q.Connector = l
+			report := &checkReport{out: c.command, about: timeline.Trouble{Again: "sluice check " + shellWord(a[0]), Unkept: true}, runs: []*run.Result{}}
 			report.static(l)
 			if !static {
 				if err := c.try(cmd.Context(), report, q, f); err != nil {
@@ -51,18 +54,6 @@ secrets, are not used. Exit codes are those of sluice run.`,
 	f.addGrants(cmd)
 	cmd.Flags().BoolVar(&static, "static", false, "do not run it")
 	return cmd
-}
-
-// strictly is a connector all of whose records are checked against its manifest,
-// whether or not it asks hosts to.
-func strictly(l *app.Loaded) *app.Loaded {
-	m, out := *l.Manifest, *l
-	m.Streams = slices.Clone(m.Streams)
-	for i := range m.Streams {
-		m.Streams[i].CheckSchema = true
-	}
-	out.Manifest = &m
-	return &out
 }
 
 // A checkLine is one outcome of a check.
@@ -113,17 +104,20 @@ func (r *checkReport) static(l *app.Loaded) {
 	}
 }
 
-// try runs the connector twice.
-func (c *command) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) (err error) {
-	h, err := app.Open(ctx, app.Options{Store: "memory:", CacheDir: cacheDir(), Require: f.require})
-	if err != nil {
+// try runs the connector twice, on a host of its own with a store in memory: a running
+// host would keep what comes of it.
+func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
+	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
+	return c.alone(ctx, app.Options{Require: f.require}, func(_ *app.Host, k *client.Client) error {
+		return c.tryTwice(ctx, served{k}, report, q, f)
+	})
+}
+
+func (c checkCommands) tryTwice(ctx context.Context, to served, report *checkReport, q app.RunRequest, f *runFlags) error {
+	if err := c.approval().approve(ctx, to, store.Connection{}, &q, f); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.approveHere(ctx, h, &q, f); err != nil {
-		return err
-	}
-	first, err := c.tryOnce(ctx, h, q, report, "first run")
+	first, err := c.tryOnce(ctx, to, q, f, report, "first run")
 	if err != nil || first.Status != abi.Succeeded {
 		return err
 	}
@@ -132,25 +126,33 @@ func (c *command) try(ctx context.Context, report *checkReport, q app.RunRequest
 		return nil
 	}
 	q.State, q.ResetState, q.Mode = nil, false, ""
-	second, err := c.tryOnce(ctx, h, q, report, "second run")
+	second, err := c.tryOnce(ctx, to, q, f, report, "second run")
 	if err == nil && second.Status == abi.Succeeded && second.RecordsFlushed > 0 && second.RecordsFlushed >= first.RecordsFlushed {
 		report.add("second run", "warning", "it collected everything again although it had cursors")
 	}
 	return err
 }
 
-// tryOnce does one run and reports on it.
-func (c *command) tryOnce(ctx context.Context, h *app.Host, q app.RunRequest, report *checkReport, name string) (*run.Result, error) {
-	watch := &conformance{}
-	q.Watch = watch.event
-	r, err := h.Start(ctx, q)
+// tryOnce does one run, all of whose records are checked against the manifest, and
+// reports on it.
+func (c checkCommands) tryOnce(ctx context.Context, to served, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
+	start, err := c.start("", q, &tape{}, f)
 	if err != nil {
 		return nil, err
 	}
-	result, err := r.Do(ctx)
+	start.Given.Strict = true
+	started, err := to.StartRun(ctx, start)
 	if err != nil {
 		return nil, err
 	}
+	watch := &oddities{}
+	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
+	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
+	result, err := w.toTheEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.ran = true
 	report.runs = append(report.runs, result)
 	if code := resultCode(result); code != exitOK {
 		c.code = code
@@ -195,13 +197,13 @@ func rejectedOf(g run.KnownGap) []string {
 	return out
 }
 
-// conformance watches a run for what is allowed but odd.
-type conformance struct {
+// oddities watches a run for what is allowed but odd.
+type oddities struct {
 	odd  []string
-	logs []string
+	logs []string // the end of the connector's log
 }
 
-func (w *conformance) event(e store.Event) {
+func (w *oddities) event(e store.Event) {
 	var d struct {
 		eventData
 		Kind       string `json:"kind"`

@@ -16,11 +16,29 @@ func (c *command) addCommands(root *cobra.Command) {
 		}
 		root.AddCommand(commands...)
 	}
-	group("collect", "Collect, and see what came of it:", c.demo(), c.run(), c.records(), c.export(), c.runs(), c.show(), c.events(), c.trace(), c.connections(), c.state())
-	group("service", "Leave it running:", c.serve(), c.login(), c.schedule(), c.answer(), c.cancel(), c.pause(), c.resume(), c.keys(), c.webhooks())
-	group("grant", "Give, and take back:", c.inspect(), c.connect(), c.grant(), c.revoke(), c.secret(), c.audit())
-	group("connectors", "Get and make connectors:", c.install(), c.connectors(), c.uninstall(), c.verify(), c.newConnector(), c.build(), c.check(), c.sign(), c.conformance())
-	group("upkeep", "Upkeep:", c.doctor(), c.backup(), c.restore(), c.version())
+	group("collect", "Collect, and see what came of it:",
+		exampleCommands{c}.demo(), runCommands{c}.run(), recordCommands{c}.records(), recordCommands{c}.export(),
+		listCommands{c}.runs(), showCommands{c}.show(), eventCommands{c}.events(), showCommands{c}.trace(),
+		listCommands{c}.connections(), stateCommands{c}.state(),
+	)
+	group("service", "Leave it running:",
+		serveCommands{c}.serve(), keyCommands{c}.login(), scheduleCommands{c}.schedule(),
+		answerCommands{c}.answer(), steerCommands{c}.cancel(), steerCommands{c}.pause(),
+		steerCommands{c}.resume(), keyCommands{c}.keys(), webhookCommands{c}.webhooks(),
+	)
+	group("grant", "Give, and take back:",
+		installCommands{c}.inspect(), connectCommands{c}.connect(), grantCommands{c}.grant(),
+		grantCommands{c}.revoke(), secretCommands{c}.secret(), auditCommands{c}.audit(),
+	)
+	group("connectors", "Get and make connectors:",
+		installCommands{c}.install(), listCommands{c}.connectors(), listCommands{c}.uninstall(),
+		signCommands{c}.verify(), buildCommands{c}.newConnector(), buildCommands{c}.build(),
+		checkCommands{c}.check(), signCommands{c}.sign(), exampleCommands{c}.conformance(),
+	)
+	group("upkeep", "Upkeep:",
+		doctorCommands{c}.doctor(), backupCommands{c}.backup(), backupCommands{c}.restore(),
+		versionCommands{c}.version(),
+	)
 	root.SetHelpCommandGroupID("upkeep")
 	root.SetCompletionCommandGroupID("upkeep")
 }

@@ -56,7 +56,7 @@ type runsConfig struct {
 	Prespawn *int  `yaml:"prespawn"`
 }
 
-// limitsConfig are the limits that clients meet (A253).
+// limitsConfig are the limits that clients meet.
 type limitsConfig struct {
 	RequestsPerSecond   int             `yaml:"requests_per_second"`
 	RequestBurst        int             `yaml:"request_burst"`

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 )
 
-func (c *command) conformance() *cobra.Command {
+func (c exampleCommands) conformance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "conformance", Short: "Connectors to try a client of the API on",
 		Long:    "The conformance connectors do one thing each: wait, fail, ask. A client of the API\ntries itself on them without an account anywhere.",
@@ -48,7 +48,7 @@ func conformanceIn(root string) ([]string, error) {
 	return all, nil
 }
 
-func (c *command) installConformance(ctx context.Context) error {
+func (c exampleCommands) installConformance(ctx context.Context) error {
 	root, err := checkout()
 	if err != nil {
 		return err
@@ -57,43 +57,34 @@ func (c *command) installConformance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k, err := c.running(ctx)
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		return c.withFiles(func(h *app.Host) error { return c.uploadConformance(ctx, h, k, dirs) })
-	}
-	return c.with(ctx, app.Options{}, func(h *app.Host) error {
+	return c.through(ctx, app.Options{}, func(k *client.Client) error {
+		if err := c.installExamples(ctx, k, dirs, host.InstallConnector{Conformance: true}); err != nil {
+			return err
+		}
+		return c.saidInstalled(dirs)
+	})
+}
+
+// installExamples builds the connectors of source directories and installs each as q
+// says.
+func (c exampleCommands) installExamples(ctx context.Context, k *client.Client, dirs []string, q host.InstallConnector) error {
+	return c.withFiles(func(h *app.Host) error {
 		for _, dir := range dirs {
 			c.building(dir)
 			l, err := h.Load(ctx, dir, "")
 			if err != nil {
 				return err
 			}
-			if _, err := h.Install(ctx, l, app.InstallOptions{Conformance: true}); err != nil {
-				return err
+			q.Module = l.Wasm
+			if _, _, err := k.InstallConnector(ctx, q); err != nil {
+				return fmt.Errorf("install %s: %w", l.Connector.Name, err)
 			}
 		}
-		return c.saidInstalled(dirs)
+		return nil
 	})
 }
 
-func (c *command) uploadConformance(ctx context.Context, h *app.Host, k *client.Client, dirs []string) error {
-	for _, dir := range dirs {
-		c.building(dir)
-		l, err := h.Load(ctx, dir, "")
-		if err != nil {
-			return err
-		}
-		if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm, Conformance: true}); err != nil {
-			return fmt.Errorf("install %s: %w", l.Connector.Name, err)
-		}
-	}
-	return c.saidInstalled(dirs)
-}
-
-func (c *command) saidInstalled(dirs []string) error {
+func (c exampleCommands) saidInstalled(dirs []string) error {
 	var names []string
 	for _, d := range dirs {
 		names = append(names, filepath.Base(d))
@@ -105,7 +96,7 @@ func (c *command) saidInstalled(dirs []string) error {
 	return nil
 }
 
-func (c *command) building(dir string) {
+func (c exampleCommands) building(dir string) {
 	shown := dir
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, dir); err == nil && !strings.HasPrefix(rel, "..") {

@@ -19,7 +19,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) connect() *cobra.Command {
+// connectCommands is sluice connect.
+type connectCommands struct{ *command }
+
+func (c connectCommands) connect() *cobra.Command {
 	f := &grantFlags{}
 	var name string
 	cmd := &cobra.Command{
@@ -45,7 +48,7 @@ the connection.`,
 	return cmd
 }
 
-func (c *command) doConnect(ctx context.Context, connector, name string, f *grantFlags) error {
+func (c connectCommands) doConnect(ctx context.Context, connector, name string, f *grantFlags) error {
 	terms, err := f.terms(time.Now())
 	if err != nil {
 		return err
@@ -57,7 +60,7 @@ func (c *command) doConnect(ctx context.Context, connector, name string, f *gran
 	return c.reading(ctx, func(src served) error { return c.makeConnection(ctx, src.Client, connector, name, q, terms, f) })
 }
 
-func (c *command) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *app.Terms, f *grantFlags) (err error) {
+func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
 	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ func (c *command) makeConnection(ctx context.Context, k *client.Client, connecto
 		return err
 	}
 	// What can be wrong with it is looked at before there is a connection.
-	wanted, err := c.bindings(k, host.Bindings{}, &q, &f.runFlags)
+	wanted, err := c.approval().bindings(k, host.Bindings{}, &q, &f.runFlags)
 	if err != nil {
 		return err
 	}
@@ -79,10 +82,13 @@ func (c *command) makeConnection(ctx context.Context, k *client.Client, connecto
 			return fmt.Errorf("connection %s is made, but not its secret %s: %w", id, name, err)
 		}
 	}
-	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
+	if err := c.approval().giveTo(ctx, k, id, wanted, terms); err != nil {
 		return fmt.Errorf("connection %s is made, and has no grant; sluice grant gives one: %w", id, err)
 	}
-	if err := c.showConnection(ctx, k, id, q.Connector.Manifest); err != nil || c.json {
+	if conn, err = k.Connection(ctx, id); err != nil {
+		return err
+	}
+	if err := c.approval().showConnection(conn, q.Connector.Manifest); err != nil || c.json {
 		return err
 	}
 	c.warnf("Connection %s is made. Run it with sluice run %s, or by itself with sluice schedule set %s --every 6h.", id, id, id)
@@ -90,11 +96,7 @@ func (c *command) makeConnection(ctx context.Context, k *client.Client, connecto
 }
 
 // showConnection prints what a connection has, and whether it could run.
-func (c *command) showConnection(ctx context.Context, k *client.Client, id store.ConnectionID, m *abi.Manifest) error {
-	conn, err := k.Connection(ctx, id)
-	if err != nil {
-		return err
-	}
+func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 	if c.json {
 		return printJSON(c.out, conn)
 	}
@@ -106,7 +108,7 @@ func (c *command) showConnection(ctx context.Context, k *client.Client, id store
 }
 
 // bindings are what a connection has, and what flags and the owner add.
-func (c *command) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
+func (c approval) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
 	known := store.Connection{Approved: approvedFrom(have)}
 	m := q.Connector.Manifest
 	var err error
@@ -206,7 +208,7 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 
 // giveTo approves bindings and the grant. Without terms the grant that there is
 // stays, and one that cannot be used is replaced by one without bounds.
-func (c *command) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *app.Terms) error {
+func (c approval) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *host.GrantTerms) error {
 	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
 		return err
 	}
@@ -219,14 +221,7 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 	}
 	q := host.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous"}
 	if terms != nil {
-		q.ExpiresAt = terms.Expires
-		if terms.SingleUse {
-			q.AccessMode = "single_use"
-		}
-		if len(terms.Scope) > 0 {
-			q.Scope = terms.Scope
-		}
-		q.Narrow = terms.Narrow
+		q = *terms
 	}
 	_, err = k.GrantConnection(ctx, id, q)
 	if c.narrows(err) {
@@ -234,68 +229,4 @@ func (c *command) giveTo(ctx context.Context, k *client.Client, id store.Connect
 		_, err = k.GrantConnection(ctx, id, q)
 	}
 	return err
-}
-
-// grantThere is sluice grant on a running host.
-func (c *command) grantThere(ctx context.Context, k *client.Client, connector string, f *grantFlags, terms *app.Terms) error {
-	if !app.IsName(connector) || f.manifest != "" {
-		return usagef("a running host grants installed connectors something: sluice install FILE, then sluice grant with its name")
-	}
-	q := app.RunRequest{}
-	var err error
-	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
-		return err
-	}
-	m := q.Connector.Manifest
-	id := store.ConnectionID(orWord(f.connection, m.Name()))
-	conn, err := k.Connection(ctx, id)
-	missing := client.IsNotFound(err)
-	if err != nil && !missing {
-		return err
-	}
-	wanted, err := c.bindings(k, conn.Bindings, &q, &f.runFlags)
-	if err != nil {
-		return err
-	}
-	if missing {
-		if _, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: m.Name(), ConnectionID: string(id)}); err != nil {
-			return err
-		}
-	}
-	if err := c.giveTo(ctx, k, id, wanted, terms); err != nil {
-		return err
-	}
-	return c.showConnection(ctx, k, id, m)
-}
-
-func (c *command) deleteConnection() *cobra.Command {
-	var erase, yes bool
-	cmd := &cobra.Command{
-		Use: "delete CONNECTION", Short: "Delete a connection",
-		Long: `Deletes a connection and its schedule. What it collected stays, unless --erase says
-that records, cursors and secrets go too; that cannot be undone, and is asked about
-unless --yes is given. Timelines of its runs stay.`,
-		Example: "  sluice connections delete feed\n  sluice connections delete mailbox --erase",
-		Args:    args(1, 1, "one connection"),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			ctx := cmd.Context()
-			return c.reading(ctx, func(src served) error {
-				conn, err := findConnection(ctx, src, a[0])
-				if err != nil {
-					return err
-				}
-				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
-					return usagef("nothing was erased; --yes erases without asking")
-				}
-				if err := src.DeleteConnection(ctx, conn.ID, erase); err != nil {
-					return err
-				}
-				c.warnf("Deleted connection %s.", conn.ID)
-				return nil
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&erase, "erase", false, "records, cursors and secrets too")
-	cmd.Flags().BoolVar(&yes, "yes", false, "with --erase: do not ask")
-	return cmd
 }

@@ -27,7 +27,10 @@ import (
 // demoConnectors are the examples that the demo installs.
 var demoConnectors = []string{"git", "ical", "stdio", "ask"}
 
-func (c *command) demo() *cobra.Command {
+// exampleCommands are what is run from a checkout: sluice demo and conformance.
+type exampleCommands struct{ *command }
+
+func (c exampleCommands) demo() *cobra.Command {
 	var conformance bool
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -49,7 +52,7 @@ checkout of Sluice.`,
 // demoGrace is how long the runs of a demo may go on after Ctrl-C.
 const demoGrace = time.Second
 
-func (c *command) doDemo(ctx context.Context, conformance bool) (err error) {
+func (c exampleCommands) doDemo(ctx context.Context, conformance bool) (err error) {
 	root, err := checkout()
 	if err != nil {
 		return err
@@ -96,7 +99,7 @@ func (c *command) doDemo(ctx context.Context, conformance bool) (err error) {
 }
 
 // openDemo serves the temporary store, on the usual address if that is free.
-func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
+func (c exampleCommands) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 	o := daemon.Options{Host: app.Options{
 		Store: c.store, CacheDir: cacheDir(), Prespawn: prespawned, Log: slog.New(slog.NewTextHandler(c.errs, &slog.HandlerOptions{Level: slog.LevelError})),
 	}}
@@ -113,30 +116,25 @@ func (c *command) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 }
 
 // furnish installs the connectors and lets two of them run.
-func (c *command) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
-	err := c.withFiles(func(h *app.Host) error {
-		for _, name := range demoConnectors {
-			from := filepath.Join(root, "examples", name)
-			c.building(from)
-			l, err := h.Load(ctx, from, "")
-			if err != nil {
-				return err
-			}
-			if _, _, err := k.InstallConnector(ctx, host.InstallConnector{Module: l.Wasm}); err != nil {
-				return fmt.Errorf("install %s: %w", name, err)
-			}
-		}
-		if !conformance {
-			return nil
-		}
+func (c exampleCommands) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
+	var sources []string
+	for _, name := range demoConnectors {
+		sources = append(sources, filepath.Join(root, "examples", name))
+	}
+	if err := c.installExamples(ctx, k, sources, host.InstallConnector{}); err != nil {
+		return err
+	}
+	if conformance {
 		sources, err := conformanceIn(root)
 		if err != nil {
 			return err
 		}
-		return c.uploadConformance(ctx, h, k, sources)
-	})
-	if err != nil {
-		return err
+		if err := c.installExamples(ctx, k, sources, host.InstallConnector{Conformance: true}); err != nil {
+			return err
+		}
+		if err := c.saidInstalled(sources); err != nil {
+			return err
+		}
 	}
 	if err := c.demoCollects(ctx, k, root, dir); err != nil {
 		return err
@@ -146,7 +144,7 @@ func (c *command) furnish(ctx context.Context, k *client.Client, root, dir strin
 
 // demoCollects collects a repository, or a sample table where there is no git, and
 // schedules that.
-func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir string) error {
+func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, root, dir string) error {
 	connector, bindings := "git", host.Bindings{}
 	repository, err := c.demoRepository(ctx, root, dir)
 	if err != nil {
@@ -167,7 +165,7 @@ func (c *command) demoCollects(ctx context.Context, k *client.Client, root, dir 
 	if err != nil {
 		return err
 	}
-	w := &watched{c: c, k: k, run: started.RunID, progress: c.newProgress(installed.Manifest)}
+	w := &watched{c: c.command, k: k, run: started.RunID, progress: newProgress(c.screen, installed.Manifest)}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return err
@@ -197,7 +195,7 @@ type runFailed struct{ code int }
 func (e *runFailed) Error() string { return "the run of the demo did not succeed" }
 
 // demoRepository finds a repository around this directory, or makes one.
-func (c *command) demoRepository(ctx context.Context, root, dir string) (string, error) {
+func (c exampleCommands) demoRepository(ctx context.Context, root, dir string) (string, error) {
 	for at := root; ; at = filepath.Dir(at) {
 		if fi, err := os.Stat(filepath.Join(at, ".git")); err == nil && fi.IsDir() {
 			return at, nil
@@ -229,7 +227,7 @@ var demoQuestion = json.RawMessage(`{"ask": [
 	{"kind": "approval", "message": "And a decision: may it go on?", "timeout_seconds": 86400}]}`)
 
 // demoAsks starts examples/ask and waits until its question stands.
-func (c *command) demoAsks(ctx context.Context, k *client.Client) error {
+func (c exampleCommands) demoAsks(ctx context.Context, k *client.Client) error {
 	id, err := c.demoConnection(ctx, k, host.NewConnection{ConnectorName: "ask", Settings: demoQuestion}, host.Bindings{})
 	if err != nil {
 		return err
@@ -256,20 +254,20 @@ func (c *command) demoAsks(ctx context.Context, k *client.Client) error {
 }
 
 // demoConnection makes a connection that may do what it asks for.
-func (c *command) demoConnection(ctx context.Context, k *client.Client, q host.NewConnection, b host.Bindings) (store.ConnectionID, error) {
+func (c exampleCommands) demoConnection(ctx context.Context, k *client.Client, q host.NewConnection, b host.Bindings) (store.ConnectionID, error) {
 	conn, err := k.CreateConnection(ctx, q)
 	if err != nil {
 		return "", fmt.Errorf("make connection of %s: %w", q.ConnectorName, err)
 	}
 	id := store.ConnectionID(conn.ConnectionID)
-	if err := c.giveTo(ctx, k, id, b, nil); err != nil {
+	if err := c.approval().giveTo(ctx, k, id, b, nil); err != nil {
 		return "", fmt.Errorf("grant %s what it asks for: %w", id, err)
 	}
 	return id, nil
 }
 
 // inviteTo says where everything is; the link stands last.
-func (c *command) inviteTo(login server.Login, dir string) error {
+func (c exampleCommands) inviteTo(login server.Login, dir string) error {
 	c.warnf("")
 	c.warnf("Everything is in %s until you press Ctrl-C; then it is deleted.", dir)
 	c.warnf("Commands reach it with --store %s, such as: go run . answer last --store %s", c.store, c.store)

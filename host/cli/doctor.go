@@ -11,7 +11,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) doctor() *cobra.Command {
+// doctorCommands is sluice doctor.
+type doctorCommands struct{ *command }
+
+func (c doctorCommands) doctor() *cobra.Command {
 	var deep, accept bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check everything a run depends on",
@@ -32,7 +35,7 @@ what is left: connectors fetch the rest again.`,
 	return cmd
 }
 
-func (c *command) doDoctor(ctx context.Context, o app.Options, deep bool) error {
+func (c doctorCommands) doDoctor(ctx context.Context, o app.Options, deep bool) error {
 	if o.AcceptLoss {
 		if dir, err := app.DataDir(o.Store); err != nil || dir == "" {
 			return usagef("--accept-loss needs a store that is kept: --store badger:DIR")

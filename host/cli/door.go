@@ -3,12 +3,18 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/store"
 )
 
 // through gives a command its host: the one that serves the data directory or that
@@ -100,3 +106,137 @@ func (c *command) storedHere(ctx context.Context, do func(*app.Host) error) erro
 	}
 	return c.with(ctx, app.Options{NoSandbox: true}, do)
 }
+
+// running finds the host that a command is for: the one that --url names, or the
+// one that serves the data directory; nil when none does.
+func (c *command) running(ctx context.Context) (*client.Client, error) {
+	if c.found != nil {
+		return c.found, nil
+	}
+	var err error
+	if c.url != "" {
+		c.found, err = c.remote()
+		return c.found, err
+	}
+	if c.keyFile != "" {
+		return nil, usagef("--key-file goes with --url or SLUICE_URL; the host of this data directory needs no key")
+	}
+	dir, err := app.DataDir(c.store)
+	if err != nil || dir == "" {
+		return nil, err
+	}
+	socket := filepath.Join(dir, daemon.SocketName)
+	if fi, err := os.Stat(socket); err != nil || fi.Mode().Type() != os.ModeSocket {
+		return nil, nil
+	}
+	k := client.Socket(socket)
+	alive, err := k.Alive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if alive {
+		c.found = k
+	}
+	return c.found, nil // a socket that nobody answers is what a host left that was killed
+}
+
+// starting is how long a host that has the store and does not listen yet is waited for.
+const starting = 10 * time.Second
+
+// started reports whether a command was refused because a host has the store that only
+// just began, and which serves it by now. Nothing was done yet, so it can be given to
+// that host.
+func (c *command) started(ctx context.Context, err error) bool {
+	var busy *store.BusyError
+	if !errors.As(err, &busy) || c.found != nil || c.ran || !serves(busy.PID) {
+		return false
+	}
+	for end := time.Now().Add(starting); time.Now().Before(end); {
+		if k, err := c.running(ctx); err != nil || k != nil {
+			return k != nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// serves reports whether a process was started to serve, as far as its system tells.
+func serves(pid int) bool {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	args := strings.Split(string(line), "\x00")
+	return err == nil && len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
+}
+
+// remote is the host that --url or SLUICE_URL names, with the key of --key-file
+// or SLUICE_KEY. A key is never an argument.
+func (c *command) remote() (*client.Client, error) {
+	key := os.Getenv("SLUICE_KEY")
+	if c.keyFile != "" {
+		text, err := valueOrFile("--key-file", "@"+c.keyFile)
+		if err != nil {
+			return nil, err
+		}
+		if strings.ContainsAny(text, "\r\n") {
+			return nil, usagef("--key-file: %s has more than one line; a key file holds the key alone", c.keyFile)
+		}
+		key = text
+	}
+	if key == "" {
+		return nil, usagef("%s needs an API key: give it with --key-file FILE, or in SLUICE_KEY; sluice keys create makes one", c.url)
+	}
+	k, err := client.URL(c.url, key)
+	if errors.Is(err, client.ErrAddress) {
+		return nil, usagef("--url: %w", err)
+	}
+	return k, err
+}
+
+// needHost is running for commands that nothing but a host can do.
+func (c *command) needHost(ctx context.Context) (*client.Client, error) {
+	k, err := c.running(ctx)
+	if err == nil && k == nil {
+		dir, derr := app.DataDir(c.store)
+		if derr != nil {
+			return nil, derr
+		}
+		err = usagef("no host is running in %s; start one with sluice serve, or name another with --url", orWord(dir, "memory"))
+	}
+	return k, err
+}
+
+func orWord(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// heldError: a running host has the data directory that a command needs for
+// itself.
+type heldError struct{ dir, instead string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("a running host has %s; %s", e.dir, e.instead)
+}
+
+// unheld refuses what needs the data directory itself while a host has it.
+func (c *command) unheld(ctx context.Context, instead string) error {
+	if c.url != "" {
+		return usagef("this works on a data directory, not over --url; %s", instead)
+	}
+	k, err := c.running(ctx)
+	if err != nil || k == nil {
+		return err
+	}
+	dir, err := app.DataDir(c.store)
+	if err != nil {
+		return err
+	}
+	return &heldError{dir, instead}
+}
+
+const stopFirst = "stop it first, and start it again afterwards"

@@ -23,7 +23,10 @@ type eventFlags struct {
 	mode   string
 }
 
-func (c *command) events() *cobra.Command {
+// eventCommands is sluice events.
+type eventCommands struct{ *command }
+
+func (c eventCommands) events() *cobra.Command {
 	f := &eventFlags{}
 	cmd := &cobra.Command{
 		Use: "events RUN", Short: "Print the timeline of a run, or follow it",
@@ -44,7 +47,7 @@ run, messages the text it writes, debug is everything; values, which needs
 	return cmd
 }
 
-func (c *command) doEvents(ctx context.Context, arg string, f *eventFlags) error {
+func (c eventCommands) doEvents(ctx context.Context, arg string, f *eventFlags) error {
 	modes, err := timeline.ParseModes(f.mode)
 	var unknown *timeline.ModeError
 	switch {
@@ -73,7 +76,7 @@ func (c *command) doEvents(ctx context.Context, arg string, f *eventFlags) error
 }
 
 // followEvents prints frames as they come.
-func (c *command) followEvents(ctx context.Context, k *client.Client, id store.RunID, f *eventFlags) error {
+func (c eventCommands) followEvents(ctx context.Context, k *client.Client, id store.RunID, f *eventFlags) error {
 	var after *uint64
 	if f.from > 0 {
 		last := f.from - 1
@@ -107,7 +110,7 @@ func (c *command) followEvents(ctx context.Context, k *client.Client, id store.R
 	})
 }
 
-func (c *command) printSnapshot(id string, s timeline.Snapshot) error {
+func (c eventCommands) printSnapshot(id string, s timeline.Snapshot) error {
 	var records int64
 	if s.Metrics != nil {
 		records = s.Metrics.RecordsFlushed
@@ -116,7 +119,7 @@ func (c *command) printSnapshot(id string, s timeline.Snapshot) error {
 	return err
 }
 
-func (c *command) printEvent(d timeline.Doc) error {
+func (c eventCommands) printEvent(d timeline.Doc) error {
 	if c.json {
 		return printJSON(c.out, d)
 	}
@@ -124,7 +127,7 @@ func (c *command) printEvent(d timeline.Doc) error {
 	return err
 }
 
-func (c *command) eventTime(d timeline.Doc) string {
+func (c eventCommands) eventTime(d timeline.Doc) string {
 	at, err := time.Parse(time.RFC3339Nano, d.Timestamp)
 	if err == nil && c.screenOut().live {
 		return at.Local().Format("15:04:05.000")

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The exit codes of how runs end (cli.md, §13.2).
+// The exit codes of how runs end.
 func TestResultCode(t *testing.T) {
 	for reason, want := range map[string]int{
 		"connector_reported_failed": exitConnector, "connector_reported_cancelled": exitConnector, "connector_trapped": exitConnector,

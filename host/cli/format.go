@@ -87,7 +87,7 @@ func (c *command) when(t time.Time) string {
 }
 
 // table prints aligned columns with headings on a terminal, tab-separated lines
-// without headings elsewhere. Cells are cleaned (S50). Of nothing there is no
+// without headings elsewhere. Cells are cleaned. Of nothing there is no
 // table.
 func (c *command) table(heads []string, rows [][]string) error {
 	if !c.screenOut().live {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -25,7 +27,10 @@ type grantFlags struct {
 	expires          string
 }
 
-func (c *command) grant() *cobra.Command {
+// grantCommands are sluice grant and revoke.
+type grantCommands struct{ *command }
+
+func (c grantCommands) grant() *cobra.Command {
 	f := &grantFlags{}
 	cmd := &cobra.Command{
 		Use: "grant CONNECTOR", Short: "Give a connection what its connector asks for",
@@ -52,55 +57,59 @@ bounds; without them they stay. What is given applies from the next run on.`,
 	return cmd
 }
 
-func (c *command) doGrant(ctx context.Context, connector string, f *grantFlags) error {
+func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFlags) error {
 	terms, err := f.terms(time.Now())
 	if err != nil {
 		return err
 	}
-	k, err := c.running(ctx)
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		return c.grantThere(ctx, k, connector, f, terms)
-	}
-	return c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
-		q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
-		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
-			return err
-		}
-		if err := c.approveHere(ctx, h, &q, &f.runFlags); err != nil {
-			return err
-		}
-		if f.declined { // to grant is to accept
-			return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
-		}
-		give := app.GrantRequest{Connector: q.Connector, Connection: q.Connection, Terms: terms, Approved: q.Approved, Accepted: q.Accepted}
-		conn, err := h.Grant(ctx, give)
-		if c.narrows(err) {
-			give.Terms.Narrow = true
-			conn, err = h.Grant(ctx, give)
-		}
-		if err != nil {
-			return err
-		}
-		if c.json {
-			return printJSON(c.out, conn)
-		}
-		c.showGrant(conn, q.Connector.Manifest)
-		return nil
+	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+		return c.grantThrough(ctx, served{k}, connector, f, terms)
 	})
 }
 
+// grantThrough asks for what is missing, and has the host store what was given.
+func (c grantCommands) grantThrough(ctx context.Context, to served, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
+	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
+	if q.Connector, err = c.toRun(ctx, to, connector, &f.runFlags); err != nil {
+		return err
+	}
+	known, err := to.known(ctx, connectionOf(q))
+	if err != nil {
+		return err
+	}
+	if err := c.approval().approve(ctx, to, known, &q, &f.runFlags); err != nil {
+		return err
+	}
+	if f.declined { // to grant is to accept
+		return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
+	}
+	give := host.GivenGrant{Connector: connector, Terms: terms}
+	if give.Given, err = givenBy(q, &f.runFlags); err != nil {
+		return err
+	}
+	conn, err := to.GrantGiven(ctx, give)
+	if terms != nil && c.approval().narrows(err) {
+		terms.Narrow = true
+		conn, err = to.GrantGiven(ctx, give)
+	}
+	if err != nil {
+		return err
+	}
+	return c.approval().showConnection(conn, q.Connector.Manifest)
+}
+
 // terms are the bounds that the flags give; nil for none.
-func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
+func (f *grantFlags) terms(now time.Time) (*host.GrantTerms, error) {
 	if f.scope == "" && !f.once && !f.continuous && f.expires == "" {
 		return nil, nil
 	}
 	if f.once && f.continuous {
 		return nil, usagef("--single-use and --continuous contradict each other")
 	}
-	t := &app.Terms{SingleUse: f.once, Narrow: f.narrow}
+	t := &host.GrantTerms{Scope: json.RawMessage("null"), AccessMode: "continuous", Narrow: f.narrow}
+	if f.once {
+		t.AccessMode = "single_use"
+	}
 	scope, err := valueOrFile("--scope", f.scope)
 	if err != nil {
 		return nil, err
@@ -116,7 +125,7 @@ func (f *grantFlags) terms(now time.Time) (*app.Terms, error) {
 		if err != nil {
 			return nil, usagef("--expires %s: %w", abi.Clean(f.expires), err)
 		}
-		t.Expires = &at
+		t.ExpiresAt = &at
 	}
 	return t, nil
 }
@@ -147,7 +156,7 @@ func spanOfDays(text string) (int, bool) {
 
 // showGrant prints what a connection has, and what its connector asks for
 // beyond that.
-func (c *command) showGrant(conn store.Connection, m *abi.Manifest) {
+func (c approval) showGrant(conn store.Connection, m *abi.Manifest) {
 	s := c.screenOut()
 	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ID)))
 	for _, line := range granted(conn, m) {
@@ -213,7 +222,7 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 	return lines
 }
 
-func (c *command) revoke() *cobra.Command {
+func (c grantCommands) revoke() *cobra.Command {
 	var hosts, mounts, plain []string
 	var browser bool
 	cmd := &cobra.Command{
@@ -250,7 +259,7 @@ and stored secrets. sluice grant gives it anew.`,
 
 // revokeAll revokes a grant also while another process, perhaps a run of that
 // connection, has the store.
-func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
+func (c grantCommands) revokeAll(ctx context.Context, id store.ConnectionID) error {
 	var conn store.Connection
 	err := c.reading(ctx, func(src served) (err error) {
 		if conn, err = findConnection(ctx, src, string(id)); err != nil {
@@ -270,7 +279,7 @@ func (c *command) revokeAll(ctx context.Context, id store.ConnectionID) error {
 }
 
 // leaveRevocation leaves a revocation to the process that has the store.
-func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
+func (c grantCommands) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
 	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
@@ -307,7 +316,7 @@ func (c *command) leaveRevocation(ctx context.Context, id store.ConnectionID, bu
 	return nil
 }
 
-func (c *command) revoked(conn store.Connection) {
+func (c grantCommands) revoked(conn store.Connection) {
 	if conn.Grant.Fault(time.Now()) == "grant_revoked" {
 		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ID, conn.ID)
 		return

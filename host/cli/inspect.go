@@ -21,7 +21,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) inspect() *cobra.Command {
+func (c installCommands) inspect() *cobra.Command {
 	var manifest, connection string
 	cmd := &cobra.Command{
 		Use: "inspect CONNECTOR", Short: "Show what a connector is, asks for and would get",
@@ -237,7 +237,7 @@ func warningsOf(l *app.Loaded) []warningLine {
 }
 
 // describe prints an inspection for people.
-func (c *command) describe(l *app.Loaded, conn *store.Connection) {
+func (c installCommands) describe(l *app.Loaded, conn *store.Connection) {
 	s, i := c.screenOut(), inspectionOf(l, conn)
 	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
 	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
@@ -268,7 +268,7 @@ func (c *command) describe(l *app.Loaded, conn *store.Connection) {
 	}
 }
 
-func (c *command) describeSettings(i inspection) {
+func (c installCommands) describeSettings(i inspection) {
 	s := c.screenOut()
 	if len(i.Settings) > 0 {
 		s.line("It can be set up with --config:")

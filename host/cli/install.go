@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/signature"
+	"github.com/sluicehost/sluice/store"
 )
 
 // installFlags are how an install is to treat the module's signature.
@@ -19,7 +22,10 @@ type installFlags struct {
 	manifest            string
 }
 
-func (c *command) install() *cobra.Command {
+// installCommands are sluice install and inspect.
+type installCommands struct{ *command }
+
+func (c installCommands) install() *cobra.Command {
 	var f installFlags
 	cmd := &cobra.Command{
 		Use: "install FILE", Short: "Install a connector under its digest",
@@ -39,14 +45,7 @@ be asked. A signature that does not match is always refused.`,
 		Args:    args(1, 1, "one file or directory"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
-			k, err := c.running(ctx)
-			if err != nil {
-				return err
-			}
-			if k != nil {
-				return c.withFiles(func(h *app.Host) error { return c.installThere(ctx, h, k, a[0], f) })
-			}
-			return c.with(ctx, app.Options{}, func(h *app.Host) error { return c.doInstall(ctx, h, a[0], f) })
+			return c.through(ctx, app.Options{}, func(k *client.Client) error { return c.doInstall(ctx, k, a[0], f) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
@@ -66,123 +65,120 @@ func (f installFlags) load(ctx context.Context, h *app.Host, path string) (*app.
 	return h.Embed(ctx, path, f.manifest)
 }
 
-// read is the module's signature, nil for none. One of a module is none of the module
-// with another manifest.
-func (f installFlags) read(path string) (*signature.Signature, error) {
-	s, err := app.ReadSignature(path, f.signature)
-	if err == nil && s != nil && f.manifest != "" {
-		return nil, usagef("the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
-	}
-	return s, err
-}
-
-func (c *command) doInstall(ctx context.Context, h *app.Host, path string, f installFlags) error {
-	o := app.InstallOptions{RequireSignature: f.require, Force: f.force, Confirm: func(why string) bool {
-		return f.yes || c.confirm(why+". Install it? [yes/no] ")
-	}}
-	var err error
-	if f.key != "" {
-		if o.Key, err = readPublicKey(f.key); err != nil {
-			return err
-		}
-	}
-	l, err := f.load(ctx, h, path)
-	if err != nil {
-		return err
-	}
-	if o.Signature, err = f.read(path); err != nil {
-		return err
-	}
-	c.warn(l)
-	done, err := h.Install(ctx, l, o)
-	if err != nil {
-		return err
-	}
-	c.sayTrust(done)
-	if c.json {
-		return printJSON(c.out, lineOfConnector(done.Connector))
-	}
-	c.describe(l, nil)
-	c.warnf("Installed %s %s. Run it with: sluice run %s", l.Connector.Name, abi.Clean(l.Connector.Version), l.Connector.Name)
-	return nil
-}
-
-// installThere uploads a module to a running host. h reads and checks the file.
-func (c *command) installThere(ctx context.Context, h *app.Host, k *client.Client, path string, f installFlags) error {
-	l, err := f.load(ctx, h, path)
+// doInstall looks at a module first, asks about what is suspicious, and installs it.
+func (c installCommands) doInstall(ctx context.Context, k *client.Client, path string, f installFlags) error {
+	q, l, err := c.submission(ctx, path, f)
 	if err != nil {
 		return err
 	}
 	c.warn(l)
-	q := host.InstallConnector{Module: l.Wasm, ExpectedDigest: string(l.Connector.Digest)}
-	if q.Signature, err = c.signatureFor(l, path, f); err != nil {
+	found, err := k.InspectConnector(ctx, q)
+	if err != nil {
 		return err
 	}
-	if f.force {
-		if q.Force = f.yes || c.confirm("Install it even if it is suspicious? [yes/no] "); !q.Force {
-			return usagef("nothing was installed; --yes does not ask")
-		}
-	}
+	doubts := strings.Join(doubtsOf(found), "; ")
+	q.Force = f.force && (f.yes || doubts != "" && c.confirm(doubts+". Install it? [yes/no] "))
 	done, _, err := k.InstallConnector(ctx, q)
 	if err != nil {
-		return err
+		return doubted(err, doubts, f)
 	}
 	installed := connectorFrom(done)
-	if installed.Signer == nil {
-		c.warnf("It is unsigned: nothing says who made it, and nothing will tell you if another makes the next one.")
-	} else {
-		c.warnf("It is signed with key %s. From now on modules of %s must be signed with it.", installed.Signer.KeyID, abi.Clean(string(installed.ID)))
-	}
+	c.sayTrust(installed, found.Pinned, f.key != "")
 	if c.json {
 		return printJSON(c.out, lineOfConnector(installed))
 	}
 	c.describe(l, nil)
-	c.warnf("Installed %s %s. Make a connection with: sluice connect %s", installed.Name, abi.Clean(installed.Version), installed.Name)
+	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", installed.Name, abi.Clean(installed.Version), installed.Name)
 	return nil
 }
 
-// signatureFor is the signature beside a module, verified with the key that the
-// owner named.
-func (c *command) signatureFor(l *app.Loaded, path string, f installFlags) ([]byte, error) {
-	s, err := f.read(path)
+// submission is the module with its signature and the key that the owner named. The
+// file is read here: the host may run elsewhere.
+func (c installCommands) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
+	err = c.withFiles(func(h *app.Host) error {
+		l, err = f.load(ctx, h, path)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return q, nil, err
 	}
-	if s == nil {
-		if f.require || f.key != "" {
-			return nil, refused(app.CodeSignatureRequired, "the module is unsigned")
-		}
-		return nil, nil
+	q.Module, q.ExpectedDigest = l.Wasm, string(l.Connector.Digest)
+	s, err := app.ReadSignature(path, f.signature)
+	if err != nil {
+		return q, nil, err
 	}
+	var key signature.PublicKey
 	if f.key != "" {
-		key, err := readPublicKey(f.key)
-		if err != nil {
-			return nil, err
+		if key, err = readPublicKey(f.key); err != nil {
+			return q, nil, err
 		}
+		q.Key = key.String()
+	}
+	switch {
+	case s == nil && f.key != "":
+		return q, nil, refused(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned, and --key names a key; put its signature beside it, or give --signature FILE")
+	case s == nil && f.require:
+		return q, nil, refused(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned; put its signature beside it, or give --signature FILE")
+	case s == nil:
+		return q, l, nil
+	case f.manifest != "":
+		return q, nil, usagef("the signature is that of %s without --manifest; sign what sluice build --wasm %[1]s --manifest %s writes, and install that", path, f.manifest)
+	}
+	carried, ok := s.Key()
+	if f.key == "" {
+		key = carried
+	}
+	if f.key != "" || ok { // else the host has the key, or refuses
 		if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
-			return nil, refused(app.CodeSignatureInvalid, abi.Clean(err.Error()))
+			return q, nil, refused(app.CodeSignatureInvalid, abi.Clean(err.Error())+"; get both files again from the publisher, and its key if that is new")
 		}
 	}
-	return signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
+	q.Signature, err = signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
+	return q, l, err
 }
 
-// sayTrust says in words what a signature is worth (S140).
-func (c *command) sayTrust(done app.Installed) {
-	k := done.Connector
+// doubtsOf is what an attacker who swaps modules would do, too.
+func doubtsOf(found host.Inspection) (doubts []string) {
+	for _, w := range found.Findings {
+		if w.Code == "untrusted" || w.Code == "suspicious" {
+			doubts = append(doubts, w.Message)
+		}
+	}
+	return doubts
+}
+
+// doubted says of a refused install what the doubts are, and how to install it all
+// the same.
+func doubted(err error, doubts string, f installFlags) error {
+	var e *client.Error
+	if doubts == "" || !errors.As(err, &e) || e.Code != "connector_invalid" && e.Code != "connector_version_conflict" {
+		return err
+	}
+	next := "use --force if you mean it"
+	if f.force {
+		next = "confirm it on a terminal, or with --yes"
+	}
+	return refused("connector_invalid", doubts+": needs confirmation; "+next)
+}
+
+// sayTrust says in words what a signature is worth. pinned is the key that was pinned
+// for the connector before, "" for none.
+func (c installCommands) sayTrust(k store.Connector, pinned string, named bool) {
+	was, err := signature.ParseKey(pinned)
 	switch {
 	case k.Signer == nil:
 		c.warnf("It is unsigned: nothing says who made it, and nothing will tell you if another makes the next one.")
-	case done.FirstUse:
+	case pinned == k.Signer.Key:
+		c.warnf("It is signed with key %s, which is pinned for it.", k.Signer.KeyID)
+	case pinned != "" && err == nil:
+		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
+			k.Signer.KeyID, was.ID(), abi.Clean(string(k.ID)))
+	case named:
+		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", k.Signer.KeyID, abi.Clean(string(k.ID)))
+	default:
 		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", k.Signer.KeyID)
 		c.warnf("Compare it with what the publisher announces: %s", k.Signer.Key)
 		c.warnf("From now on modules of %s must be signed with it.", abi.Clean(string(k.ID)))
-	case done.Replaced != nil:
-		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
-			k.Signer.KeyID, done.Replaced.KeyID, abi.Clean(string(k.ID)))
-	case done.Pinned:
-		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", k.Signer.KeyID, abi.Clean(string(k.ID)))
-	default:
-		c.warnf("It is signed with key %s, which is pinned for it.", k.Signer.KeyID)
 	}
 }
 

@@ -14,7 +14,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) login() *cobra.Command {
+// keyCommands are sluice login, and keys with those below it.
+type keyCommands struct{ *command }
+
+func (c keyCommands) login() *cobra.Command {
 	return &cobra.Command{
 		Use: "login", Short: "Print a link that logs you in to the dashboard",
 		Long:    "Prints a new login link of the running host. It works once, for 10 minutes. With\n--json: one object.",
@@ -37,8 +40,8 @@ func (c *command) login() *cobra.Command {
 	}
 }
 
-// printLogin prints a login link, the plain address after it (A31, A33).
-func (c *command) printLogin(l client.Login) error {
+// printLogin prints a login link, the plain address after it.
+func (c keyCommands) printLogin(l client.Login) error {
 	if c.json {
 		return printJSON(c.out, l)
 	}
@@ -52,7 +55,7 @@ func (c *command) printLogin(l client.Login) error {
 	return nil
 }
 
-func (c *command) keys() *cobra.Command {
+func (c keyCommands) keys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "keys", Short: "Make and revoke API keys",
 		Long: `API keys let programs use the API of a running host, each within its scopes.
@@ -67,7 +70,7 @@ change holds for the next one that does.`,
 	return cmd
 }
 
-func (c *command) createKey() *cobra.Command {
+func (c keyCommands) createKey() *cobra.Command {
 	var q client.NewKey
 	var test bool
 	var expires string
@@ -103,7 +106,7 @@ hash. With --json: one object, the key is its member key.`,
 	return cmd
 }
 
-func (c *command) doCreateKey(ctx context.Context, q client.NewKey) error {
+func (c keyCommands) doCreateKey(ctx context.Context, q client.NewKey) error {
 	var key client.Key
 	err := c.storing(ctx, func(k *client.Client) (err error) {
 		key, err = k.CreateKey(ctx, q)
@@ -124,7 +127,7 @@ func (c *command) doCreateKey(ctx context.Context, q client.NewKey) error {
 	return err
 }
 
-func (c *command) listKeys() *cobra.Command {
+func (c keyCommands) listKeys() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List API keys",
 		Long:    "Lists API keys, revoked and expired ones too, never a secret. With --json: one array.",
@@ -155,7 +158,7 @@ func (c *command) listKeys() *cobra.Command {
 	}
 }
 
-func (c *command) revokeKey() *cobra.Command {
+func (c keyCommands) revokeKey() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke KEY", Short: "Revoke an API key at once",
 		Long:    "Revokes an API key, by its id. Streams that it holds open end within a minute.",

@@ -16,7 +16,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) connectors() *cobra.Command {
+// listCommands are sluice connectors, connections, runs and uninstall.
+type listCommands struct{ *command }
+
+func (c listCommands) connectors() *cobra.Command {
 	var lock bool
 	cmd := &cobra.Command{
 		Use: "connectors", Short: "List the installed connectors",
@@ -57,7 +60,7 @@ func lineOfConnector(k store.Connector) connectorLine {
 	return connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt), signatureOf(k).Status, k.Signer}
 }
 
-func (c *command) listConnectors(ctx context.Context, src served) error {
+func (c listCommands) listConnectors(ctx context.Context, src served) error {
 	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
@@ -81,7 +84,7 @@ func (c *command) listConnectors(ctx context.Context, src served) error {
 	return c.table([]string{"name", "version", "transport", "digest", "installed", "signed by", "title"}, rows)
 }
 
-func (c *command) connections() *cobra.Command {
+func (c listCommands) connections() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "connections", Short: "List the connections, or delete one",
 		Long:    "Lists the connections: each is one account or source that a connector collects from.\nWith --json: one array.",
@@ -92,6 +95,38 @@ func (c *command) connections() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(c.deleteConnection())
+	return cmd
+}
+
+func (c listCommands) deleteConnection() *cobra.Command {
+	var erase, yes bool
+	cmd := &cobra.Command{
+		Use: "delete CONNECTION", Short: "Delete a connection",
+		Long: `Deletes a connection and its schedule. What it collected stays, unless --erase says
+that records, cursors and secrets go too; that cannot be undone, and is asked about
+unless --yes is given. Timelines of its runs stay.`,
+		Example: "  sluice connections delete feed\n  sluice connections delete mailbox --erase",
+		Args:    args(1, 1, "one connection"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			ctx := cmd.Context()
+			return c.reading(ctx, func(src served) error {
+				conn, err := findConnection(ctx, src, a[0])
+				if err != nil {
+					return err
+				}
+				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
+					return usagef("nothing was erased; --yes erases without asking")
+				}
+				if err := src.DeleteConnection(ctx, conn.ID, erase); err != nil {
+					return err
+				}
+				c.warnf("Deleted connection %s.", conn.ID)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&erase, "erase", false, "records, cursors and secrets too")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --erase: do not ask")
 	return cmd
 }
 
@@ -108,7 +143,7 @@ type connectionLine struct {
 	CreatedAt   string             `json:"created_at"`
 }
 
-func (c *command) listConnections(ctx context.Context, src served) error {
+func (c listCommands) listConnections(ctx context.Context, src served) error {
 	all, err := src.Connections(ctx)
 	if err != nil {
 		return err
@@ -188,7 +223,7 @@ func shownApproved(k store.Connection) store.Approved {
 }
 
 // grantText says in a word how a grant stands.
-func (c *command) grantText(g *store.Grant) string {
+func (c listCommands) grantText(g *store.Grant) string {
 	switch code := g.Fault(time.Now()); {
 	case code != "":
 		return strings.TrimPrefix(code, "grant_")
@@ -209,7 +244,7 @@ func onOff(enabled bool) string {
 	return "no"
 }
 
-func (c *command) runs() *cobra.Command {
+func (c listCommands) runs() *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use: "runs [CONNECTION]", Short: "List runs, newest first",
@@ -276,7 +311,7 @@ func lineOfRun(r store.Run) *runLine {
 	return l
 }
 
-func (c *command) listRuns(ctx context.Context, src served, connection string, limit int) error {
+func (c listCommands) listRuns(ctx context.Context, src served, connection string, limit int) error {
 	if connection != "" {
 		if _, err := findConnection(ctx, src, connection); err != nil {
 			return err
@@ -315,7 +350,7 @@ func text(s *string) string {
 	return *s
 }
 
-func (c *command) uninstall() *cobra.Command {
+func (c listCommands) uninstall() *cobra.Command {
 	return &cobra.Command{
 		Use: "uninstall CONNECTOR", Short: "Take a connector off the list",
 		Long:    "Takes an installed connector off the list. One that connections use is refused:\ndelete them first. Records and runs stay.",

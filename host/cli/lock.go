@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// connectorsLock is connectors.lock (S139): what exactly is installed, by whom,
+// connectorsLock is connectors.lock: what exactly is installed, by whom,
 // and what it was granted. It has no times and no host paths, so that two are
 // equal exactly if what they say is.
 type connectorsLock struct {
@@ -47,7 +47,7 @@ type lockedPin struct {
 	Signer      store.Signer      `json:"signer"`
 }
 
-func (c *command) lockConnectors(ctx context.Context, h *app.Host) error {
+func (c listCommands) lockConnectors(ctx context.Context, h *app.Host) error {
 	all, err := h.Store.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)

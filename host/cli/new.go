@@ -25,7 +25,7 @@ var templates embed.FS
 // modulePath is this module's, which connectors written with the SDK require.
 const modulePath = "github.com/sluicehost/sluice"
 
-func (c *command) newConnector() *cobra.Command {
+func (c buildCommands) newConnector() *cobra.Command {
 	var kind, sdk string
 	cmd := &cobra.Command{
 		Use: "new NAME", Short: "Begin a connector",
@@ -50,7 +50,7 @@ type scaffold struct {
 	Replace     string
 }
 
-func (c *command) scaffold(dir, kind, sdk string) error {
+func (c buildCommands) scaffold(dir, kind, sdk string) error {
 	name := filepath.Base(filepath.Clean(dir))
 	if !abi.IsSlug(name) {
 		return usagef("%q is no name for a connector: want lower-case letters, digits, - and _, beginning with a letter or digit", abi.Clean(name))

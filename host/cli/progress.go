@@ -26,8 +26,8 @@ type progress struct {
 	mode     string
 	message  string
 	notice   string // what the owner is asked to do
-	stalled  string // why the host waits
-	told     string // what stalled was last: its event says nothing new
+	stalled  string // what keeps it from going on, as its snapshot says
+	told     string // what was said of that last, here or by an event: it is not repeated
 	rejected int64
 	logs     []string // the latest lines of the connector's log
 }
@@ -43,9 +43,9 @@ type streamProgress struct {
 // redrawEvery is the pace of the block.
 const redrawEvery = 100 * time.Millisecond
 
-func (c *command) newProgress(m *abi.Manifest) *progress {
+func newProgress(on *screen, m *abi.Manifest) *progress {
 	p := &progress{
-		screen: c.screen, name: abi.Clean(m.DisplayName), began: time.Now(), done: make(chan struct{}), phase: "preparing",
+		screen: on, name: abi.Clean(m.DisplayName), began: time.Now(), done: make(chan struct{}), phase: "preparing",
 	}
 	if p.name == "" {
 		p.name = m.Name()
@@ -85,16 +85,23 @@ func (p *progress) cancelling() {
 	p.screen.line("Cancelling. Press Ctrl-C again to stop at once.")
 }
 
-// stalls says that the host waits for its disk, and that it does no longer.
+// stalls says what keeps the run from going on, and, with "", that nothing does any
+// longer.
 func (p *progress) stalls(message string) {
+	message = abi.Clean(message)
 	p.mu.Lock()
-	p.stalled = abi.Clean(message)
-	p.told = orWord(p.stalled, p.told)
+	was := p.stalled
+	p.stalled = message
+	known := message != "" && message == p.told
+	p.told = orWord(message, p.told)
 	p.mu.Unlock()
-	if message == "" {
-		message = "There is room on the disk again; the run goes on."
+	switch {
+	case message == was || known:
+	case message == "":
+		p.screen.line("The run goes on.")
+	default:
+		p.screen.line(message)
 	}
-	p.screen.line(abi.Clean(message))
 }
 
 // eventData is the part of events' data that progress looks at.
@@ -166,6 +173,9 @@ func (p *progress) take(e store.Event, d eventData) {
 		if e.InteractionID == "" {
 			p.notice = abi.Clean(d.Message)
 		}
+		if d.Action == abi.ActionNone { // the host's own: the snapshot says it as well
+			p.told = p.notice
+		}
 	case "run.assistance_resolved", "run.assistance_cancelled", "run.assistance_timed_out":
 		p.notice = ""
 	case "run.state_advanced":
@@ -214,7 +224,7 @@ func (p *progress) block(now time.Time) []string {
 	if p.message != "" {
 		lines = append(lines, "  "+p.message)
 	}
-	for _, notice := range []string{p.stalled, p.notice} {
+	for _, notice := range slices.Compact([]string{p.stalled, p.notice}) {
 		if notice != "" {
 			lines = append(lines, "  ! "+notice)
 		}

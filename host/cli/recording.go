@@ -46,14 +46,14 @@ func (f *runFlags) openTape() (*tape, error) {
 }
 
 // warnOther says that the module is not the one that was recorded.
-func (c *command) warnOther(t *tape, l *app.Loaded) {
+func (c runCommands) warnOther(t *tape, l *app.Loaded) {
 	if t.replay != nil && t.replay.Module() != string(l.Connector.Digest) {
 		c.warnf("warning: this is another build of the connector than the one that was recorded")
 	}
 }
 
 // keep writes the recording of a run and says what to look at in it.
-func (c *command) keep(ctx context.Context, to served, t *tape, result *run.Result) error {
+func (c runCommands) keep(ctx context.Context, to served, t *tape, result *run.Result) error {
 	if t.file == nil {
 		return nil
 	}

@@ -51,7 +51,10 @@ type recordFlags struct {
 	limit   int
 }
 
-func (c *command) records() *cobra.Command {
+// recordCommands are sluice records and export.
+type recordCommands struct{ *command }
+
+func (c recordCommands) records() *cobra.Command {
 	f := &recordFlags{}
 	cmd := &cobra.Command{
 		Use: "records CONNECTION [STREAM]", Short: "Print stored records",
@@ -81,7 +84,7 @@ one is where to go on from.`,
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough")
 
-func (c *command) doRecords(ctx context.Context, src served, connection, stream string, f *recordFlags) error {
+func (c recordCommands) doRecords(ctx context.Context, src served, connection, stream string, f *recordFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	}
@@ -157,7 +160,7 @@ type exportFlags struct {
 	to, stream, format string
 }
 
-func (c *command) export() *cobra.Command {
+func (c recordCommands) export() *cobra.Command {
 	f := &exportFlags{}
 	cmd := &cobra.Command{
 		Use: "export CONNECTION --to FILE", Short: "Write records to a file",
@@ -210,7 +213,7 @@ type exported struct {
 	Digest  string `json:"digest"`
 }
 
-func (c *command) doExport(ctx context.Context, src served, connection string, f *exportFlags) error {
+func (c recordCommands) doExport(ctx context.Context, src served, connection string, f *exportFlags) error {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
@@ -260,7 +263,7 @@ func fileOf(stream string, names map[string]bool) string {
 }
 
 // exportFile writes one file of records, or the standard output.
-func (c *command) exportFile(ctx context.Context, src served, s export.Selection, flags *exportFlags, path, stream string) error {
+func (c recordCommands) exportFile(ctx context.Context, src served, s export.Selection, flags *exportFlags, path, stream string) error {
 	var f *recordFile
 	var err error
 	if path == "-" {

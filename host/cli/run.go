@@ -43,7 +43,10 @@ type runFlags struct {
 	declined                        bool // the owner was asked about this version, and said no
 }
 
-func (c *command) run() *cobra.Command {
+// runCommands is sluice run.
+type runCommands struct{ *command }
+
+func (c runCommands) run() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run CONNECTOR",
@@ -108,7 +111,7 @@ func (f *runFlags) addGrants(cmd *cobra.Command) {
 	fl.Lookup("require-isolation").NoOptDefVal = "full"
 }
 
-func (c *command) doRun(ctx context.Context, connector string, f *runFlags) error {
+func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) error {
 	request, err := c.runRequest(f)
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func (c *command) doRun(ctx context.Context, connector string, f *runFlags) erro
 }
 
 // runThrough starts a run on a host, and shows it until its end.
-func (c *command) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
+func (c runCommands) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
 	if err := c.isolated(ctx, to, f.require); err != nil {
 		return err
 	}
@@ -162,7 +165,7 @@ func (c *command) runThrough(ctx context.Context, to served, connector string, q
 	if err != nil {
 		return err
 	}
-	if err := c.approve(ctx, to, known, &q, f); err != nil {
+	if err := c.approval().approve(ctx, to, known, &q, f); err != nil {
 		return err
 	}
 	if q.Trace && c.url == "" {
@@ -191,7 +194,7 @@ func (c *command) runThrough(ctx context.Context, to served, connector string, q
 }
 
 // isolated refuses a host whose jail is weaker than what is required.
-func (c *command) isolated(ctx context.Context, to served, require string) error {
+func (c runCommands) isolated(ctx context.Context, to served, require string) error {
 	if require == "" || c.own {
 		return nil // a host of its own was opened with it
 	}
@@ -263,21 +266,15 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	if q.Narrow {
 		inputs["narrow"] = true
 	}
-	n := client.NewRun{WorkflowID: connector, Given: &host.Given{
-		Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState, Bindings: merged(host.Bindings{}, q.Approved),
-		Secrets: q.Secrets, Accepted: q.Accepted, NotInteractive: f.noInteractive || q.Owner == nil && c.own, Record: t.file != nil, Replay: t.text,
-		TimeOuts: slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) }),
-	}}
-	l := q.Connector
-	if f.manifest != "" {
-		n.Given.Manifest = l.Manifest.Raw
+	own, err := givenBy(q, f)
+	if err != nil {
+		return client.NewRun{}, err
 	}
-	if n.Given.Module = l.Wasm; l.Wasm != nil {
-		n.WorkflowID = l.Manifest.Name()
-		var err error
-		if n.Given.Signature, err = signatureBeside(l); err != nil {
-			return n, err
-		}
+	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.own, t.file != nil, t.text
+	own.TimeOuts = slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
+	n := client.NewRun{WorkflowID: connector, Given: own}
+	if q.Connector.Wasm != nil {
+		n.WorkflowID = q.Connector.Manifest.Name()
 	}
 	if c.url != "" && n.Given.Empty() {
 		n.Given = nil // a key that may only start runs
@@ -285,9 +282,26 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 			n.WorkflowID = string(q.Connection)
 		}
 	}
-	var err error
 	n.Inputs, err = json.Marshal(inputs)
 	return n, err
+}
+
+// givenBy is what the flags and the owner give beyond what is stored.
+func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
+	l := q.Connector
+	g := &host.Given{
+		Module: l.Wasm, Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState,
+		Bindings: merged(host.Bindings{}, q.Approved), Secrets: q.Secrets, Accepted: q.Accepted,
+	}
+	if f.manifest != "" {
+		g.Manifest = l.Manifest.Raw
+	}
+	if l.Wasm == nil {
+		return g, nil
+	}
+	var err error
+	g.Signature, err = signatureBeside(l)
+	return g, err
 }
 
 // againOf is the command that runs a connector again: a file is not run by the name
@@ -313,7 +327,7 @@ func shellWord(s string) string {
 }
 
 // tellTrace says where the archive of a run is. A run that used no browser has none.
-func (c *command) tellTrace(file string) {
+func (c runCommands) tellTrace(file string) {
 	if _, err := os.Stat(file); err == nil {
 		c.warnf("trace: %s; unpack it and open index.html", abi.Clean(file))
 	}
@@ -328,7 +342,7 @@ type finished struct {
 }
 
 // follow starts a run and shows it while it lasts.
-func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
+func (c runCommands) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
 	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
@@ -336,7 +350,7 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
 	started, err := to.StartRun(ctx, start)
 	done()
-	if c.narrows(err) {
+	if c.approval().narrows(err) {
 		if start.Inputs, err = withNarrow(start.Inputs); err == nil {
 			started, err = to.StartRun(ctx, start)
 		}
@@ -344,7 +358,7 @@ func (c *command) follow(ctx context.Context, to served, id store.ConnectionID, 
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{c: c, k: to.Client, run: started.RunID, owner: q.Owner, progress: c.newProgress(q.Connector.Manifest), out: out}
+	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err
@@ -383,7 +397,7 @@ func withNarrow(inputs json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// warn prints what the module's checks found odd (G25).
+// warn prints what the module's checks found odd.
 func (c *command) warn(l *app.Loaded) {
 	for _, w := range l.Warnings {
 		c.warnf("warning: %s (%s)", abi.Clean(w.Detail), w.Code)
@@ -430,7 +444,7 @@ func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 	return q, nil
 }
 
-// owner is who answers questions: the script, then the terminal (R22).
+// owner is who answers questions: the script, then the terminal.
 func (c *command) owner(f *runFlags) (run.Owner, error) {
 	answers, err := parseAnswers(f.answers)
 	if err != nil {
@@ -475,7 +489,7 @@ func valueOrFile(flag, v string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), nil
 }
 
-// readSecrets reads NAME=@FILE; a value is never an argument (S95).
+// readSecrets reads NAME=@FILE; a value is never an argument.
 func readSecrets(args []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, a := range args {

@@ -14,7 +14,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) schedule() *cobra.Command {
+// scheduleCommands are sluice schedule and those below it.
+type scheduleCommands struct{ *command }
+
+func (c scheduleCommands) schedule() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "schedule", Short: "Let connections run by themselves",
 		Long:    "A connection has at most one schedule. The running host starts its runs.",
@@ -41,7 +44,7 @@ type scheduleFlags struct {
 	retries                       int64
 }
 
-func (c *command) setSchedule() *cobra.Command {
+func (c scheduleCommands) setSchedule() *cobra.Command {
 	f := &scheduleFlags{retries: -1}
 	cmd := &cobra.Command{
 		Use: "set CONNECTION", Short: "Say when a connection runs, in place of what was said before",
@@ -120,7 +123,7 @@ func wholeSeconds(text string) (int64, error) {
 }
 
 // onSchedule does something to the schedule of a connection.
-func (c *command) onSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
+func (c scheduleCommands) onSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
 	return c.reading(ctx, func(src served) error {
 		conn, err := findConnection(ctx, src, connection)
 		if err != nil {
@@ -134,14 +137,14 @@ func (c *command) onSchedule(ctx context.Context, connection string, do func(con
 	})
 }
 
-func (c *command) showSchedule() *cobra.Command {
+func (c scheduleCommands) showSchedule() *cobra.Command {
 	return c.changeSchedule("show", "Show the schedule of a connection", "Shows when it runs next, and what keeps it from it.", func(ctx context.Context, k *client.Client, id store.ConnectionID) (host.Schedule, error) {
 		return k.Schedule(ctx, id)
 	})
 }
 
 // changeSchedule is a command that ends with the schedule as it then is.
-func (c *command) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
+func (c scheduleCommands) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " CONNECTION", Short: short, Long: long + " With --json: one object.",
 		Example: "  sluice schedule " + verb + " git",
@@ -158,7 +161,7 @@ func (c *command) changeSchedule(verb, short, long string, do func(context.Conte
 	}
 }
 
-func (c *command) listSchedules() *cobra.Command {
+func (c scheduleCommands) listSchedules() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List schedules",
 		Long:    "Lists schedules and when each runs next. With --json: one array.",
@@ -189,7 +192,7 @@ func interval(seconds int64) string {
 	return fmt.Sprint(seconds, "s")
 }
 
-func (c *command) printSchedules(all []host.Schedule, one bool) error {
+func (c scheduleCommands) printSchedules(all []host.Schedule, one bool) error {
 	switch {
 	case c.json && one:
 		return printJSON(c.out, all[0])
@@ -222,7 +225,7 @@ func (c *command) printSchedules(all []host.Schedule, one bool) error {
 	return c.table([]string{"connection", "when", "mode", "next", "last error", "held by"}, rows)
 }
 
-func (c *command) deleteSchedule() *cobra.Command {
+func (c scheduleCommands) deleteSchedule() *cobra.Command {
 	return &cobra.Command{
 		Use: "delete CONNECTION", Short: "Remove a schedule",
 		Long:    "Removes the schedule of a connection. A run that is going on goes on; history stays.",
@@ -240,7 +243,7 @@ func (c *command) deleteSchedule() *cobra.Command {
 	}
 }
 
-func (c *command) scheduleHistory() *cobra.Command {
+func (c scheduleCommands) scheduleHistory() *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use: "history CONNECTION", Short: "Show what a schedule did, newest first",
@@ -274,7 +277,7 @@ type scheduleHistory struct {
 	Statistics host.Statistics `json:"statistics"`
 }
 
-func (c *command) printHistory(h scheduleHistory) error {
+func (c scheduleCommands) printHistory(h scheduleHistory) error {
 	if c.json {
 		return printJSON(c.out, h)
 	}

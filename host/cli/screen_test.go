@@ -59,11 +59,10 @@ func event(typ, stream string, data map[string]any) store.Event {
 }
 
 // The block shows streams with counts, phase, mode, the latest message, and
-// what the owner is asked to do; text of the connector is cleaned (S50).
+// what the owner is asked to do; text of the connector is cleaned.
 func TestProgressBlock(t *testing.T) {
 	var out strings.Builder
-	c := &command{screen: newScreen(&out)}
-	p := c.newProgress(&abi.Manifest{DisplayName: "Mail\x1b[31m box"})
+	p := newProgress(newScreen(&out), &abi.Manifest{DisplayName: "Mail\x1b[31m box"})
 	for _, e := range []store.Event{
 		event("run.started", "", map[string]any{"scope_streams": []string{"messages", "tags"}, "collection_mode": "incremental", "isolation": map[string]any{"level": "full"}}),
 		event("run.batch_ingested", "messages", map[string]any{"records_accepted": 1500, "records_permanently_rejected": 2}),
@@ -95,7 +94,7 @@ func TestProgressBlock(t *testing.T) {
 // However many streams there are, the block fits.
 func TestProgressBlockIsBounded(t *testing.T) {
 	var out strings.Builder
-	p := (&command{screen: newScreen(&out)}).newProgress(&abi.Manifest{})
+	p := newProgress(newScreen(&out), &abi.Manifest{})
 	defer p.close()
 	var names []string
 	for range 200 {

@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) secret() *cobra.Command {
+func (c secretCommands) secret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "secret", Short: "Keep secrets for a connection's runs",
 		Long: `Secrets are kept encrypted in the data directory, one file each, outside the
@@ -34,7 +35,7 @@ directory can open them, unless sluice secret rotate --keyring has moved it.`,
 	return cmd
 }
 
-func (c *command) setSecret() *cobra.Command {
+func (c secretCommands) setSecret() *cobra.Command {
 	from := ""
 	cmd := &cobra.Command{
 		Use: "set CONNECTION NAME", Short: "Store a secret, or replace it",
@@ -51,7 +52,7 @@ argument. Line ends after it are left out. The connection need not exist yet.`,
 	return cmd
 }
 
-func (c *command) doSetSecret(ctx context.Context, connection, name, from string) error {
+func (c secretCommands) doSetSecret(ctx context.Context, connection, name, from string) error {
 	v, err := c.vault(ctx)
 	if err != nil {
 		return err
@@ -74,8 +75,8 @@ func (c *command) doSetSecret(ctx context.Context, connection, name, from string
 	return nil
 }
 
-// secretValue reads a value where the owner said (S95).
-func (c *command) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
+// secretValue reads a value where the owner said.
+func (c secretCommands) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
 	switch from {
 	case "":
 		t, ok := c.terminal()
@@ -119,7 +120,7 @@ type secretLine struct {
 	at         time.Time
 }
 
-func (c *command) listSecrets() *cobra.Command {
+func (c secretCommands) listSecrets() *cobra.Command {
 	return &cobra.Command{
 		Use: "list [CONNECTION]", Short: "List the names of stored secrets",
 		Long:    "Lists which secrets are stored and since when, never a value. With --json: one\narray.",
@@ -139,7 +140,7 @@ func (c *command) listSecrets() *cobra.Command {
 	}
 }
 
-func (c *command) printSecrets(lines []secretLine) error {
+func (c secretCommands) printSecrets(lines []secretLine) error {
 	if c.json {
 		return printJSON(c.out, lines)
 	}
@@ -157,7 +158,7 @@ func (c *command) printSecrets(lines []secretLine) error {
 	return c.table([]string{"connection", "name", "set", "how"}, rows)
 }
 
-func (c *command) removeSecret() *cobra.Command {
+func (c secretCommands) removeSecret() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove CONNECTION NAME", Short: "Delete a stored secret",
 		Long: `Deletes the file of a secret. Disks may keep what it held for a while; sluice
@@ -178,7 +179,7 @@ secret rotate makes that unreadable.`,
 	}
 }
 
-func (c *command) rotateSecrets() *cobra.Command {
+func (c secretCommands) rotateSecrets() *cobra.Command {
 	var keyring, file bool
 	cmd := &cobra.Command{
 		Use: "rotate", Short: "Encrypt all secrets under a new key",
@@ -219,4 +220,79 @@ you: then the data directory alone opens no secret, and runs need your session.
 	cmd.Flags().BoolVar(&keyring, "keyring", false, "keep the new key in the OS keyring")
 	cmd.Flags().BoolVar(&file, "file", false, "keep the new key in a file of the data directory")
 	return cmd
+}
+
+// secrets are where sluice secret puts a value: the vault in the data directory,
+// which a running host shares, or a host elsewhere.
+type secrets interface {
+	set(ctx context.Context, connection, name string, value []byte) error
+	remove(ctx context.Context, connection, name string) error
+	// list has those of one connection, or of all when none is named.
+	list(ctx context.Context, of []string) ([]secretLine, error)
+}
+
+func (c secretCommands) vault(context.Context) (secrets, error) {
+	if c.url != "" {
+		k, err := c.remote()
+		return secretsThere{k}, err
+	}
+	v, err := app.OpenVault(c.store)
+	return secretsHere{v}, err
+}
+
+type secretsHere struct{ *app.AuditedVault }
+
+func (s secretsHere) set(_ context.Context, connection, name string, value []byte) error {
+	return s.Set(connection, name, value)
+}
+
+func (s secretsHere) remove(_ context.Context, connection, name string) error {
+	return s.Remove(connection, name)
+}
+
+func (s secretsHere) list(_ context.Context, of []string) ([]secretLine, error) {
+	all, err := s.List()
+	lines := []secretLine{}
+	for _, e := range all {
+		if e.Connection == vault.Host || len(of) > 0 && e.Connection != of[0] {
+			continue
+		}
+		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), app.IsAuthorization(s.Vault, e), e.Set})
+	}
+	return lines, err
+}
+
+type secretsThere struct{ *client.Client }
+
+func (s secretsThere) set(ctx context.Context, connection, name string, value []byte) error {
+	return s.SetSecret(ctx, store.ConnectionID(connection), name, value)
+}
+
+func (s secretsThere) remove(ctx context.Context, connection, name string) error {
+	return s.RemoveSecret(ctx, store.ConnectionID(connection), name)
+}
+
+func (s secretsThere) list(ctx context.Context, of []string) ([]secretLine, error) {
+	if len(of) == 0 {
+		all, err := s.Connections(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range all {
+			of = append(of, k.ConnectionID)
+		}
+	}
+	lines := []secretLine{}
+	for _, id := range of {
+		found, err := s.Secrets(ctx, store.ConnectionID(id))
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range found {
+			if x.Set && x.SetAt != nil {
+				lines = append(lines, secretLine{store.ConnectionID(id), x.Name, store.Time(*x.SetAt), x.OAuth, *x.SetAt})
+			}
+		}
+	}
+	return lines, nil
 }

@@ -27,7 +27,10 @@ type serveFlags struct {
 	loopback  bool // webhooks
 }
 
-func (c *command) serve() *cobra.Command {
+// serveCommands is sluice serve.
+type serveCommands struct{ *command }
+
+func (c serveCommands) serve() *cobra.Command {
 	f := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -74,11 +77,11 @@ it. docs/operating.md has them all.`,
 	return cmd
 }
 
-// prespawned is how many workers a service keeps ready (security.md section 17).
+// prespawned is how many workers a service keeps ready.
 const prespawned = 2
 
 // serveOptions are the file's settings and, over them, the flags that were given.
-func (c *command) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.Options, error) {
+func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.Options, error) {
 	file := &configFile{}
 	var err error
 	if f.config != "" {
@@ -115,7 +118,7 @@ func (c *command) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.Option
 	return o, nil
 }
 
-func (c *command) doServe(ctx context.Context, o daemon.Options) (err error) {
+func (c serveCommands) doServe(ctx context.Context, o daemon.Options) (err error) {
 	c.url = "" // it is this one that is meant
 	if err := c.unheld(ctx, "sluice login prints a link to its dashboard"); err != nil {
 		return err
@@ -158,8 +161,8 @@ func (c *command) unserved(err error) error {
 	return err
 }
 
-// greet says where the dashboard is (A31).
-func (c *command) greet(ctx context.Context, d *daemon.Daemon) error {
+// greet says where the dashboard is.
+func (c serveCommands) greet(ctx context.Context, d *daemon.Daemon) error {
 	login, err := d.Server.LoginLink(ctx)
 	if err != nil {
 		return err

@@ -17,7 +17,6 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -273,8 +272,8 @@ func queryOf(q store.RecordQuery) url.Values {
 	return out
 }
 
-// thereExporter reads a stream's export page by page.
-type thereExporter struct {
+// exportReader reads a stream's export page by page.
+type exportReader struct {
 	served
 	next  func() (store.Record, error, bool)
 	ended func()
@@ -282,14 +281,14 @@ type thereExporter struct {
 	read  uint64       // records of it
 }
 
-func (s served) exporting() *thereExporter { return &thereExporter{served: s, ended: func() {}} }
+func (s served) exporting() *exportReader { return &exportReader{served: s, ended: func() {}} }
 
-func (x *thereExporter) stop() { x.ended() }
+func (x *exportReader) stop() { x.ended() }
 
 // Records goes on with the export of a stream; from the beginning on it is a new
 // one. What begins in the middle of a stream has no export, and is listed. A place
 // is how many records were read.
-func (x *thereExporter) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
+func (x *exportReader) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	if q.After > 0 && (x.next == nil || x.of != q.Stream) {
 		return x.served.Records(ctx, q)
 	}
@@ -311,7 +310,7 @@ func (x *thereExporter) Records(ctx context.Context, q store.RecordQuery) (page 
 	return page, nil
 }
 
-func (x *thereExporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[store.Record, error] {
+func (x *exportReader) records(ctx context.Context, q store.RecordQuery) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		enough := errors.New("enough")
 		err := x.Export(ctx, q.Connection, q.Stream, queryOf(q), func(r client.Record) error {
@@ -357,14 +356,6 @@ func (s served) States(ctx context.Context, id store.ConnectionID, _ store.Grant
 
 func (s served) eachEvent(ctx context.Context, run store.RunID, from uint64, do func(timeline.Doc) error) error {
 	return s.Events(ctx, run, from, do)
-}
-
-// requests are read beside the host: they are a log in the data directory.
-func (s served) requests(ctx context.Context, run store.RunID) (iter.Seq2[audit.Request, error], error) {
-	if !s.Local() {
-		return nil, usagef("the request log is a file beside the host; look at it there")
-	}
-	return audit.OpenRequests(filepath.Dir(s.Where())).All(ctx, string(run)), nil
 }
 
 func (s served) uninstall(ctx context.Context, name string) error {

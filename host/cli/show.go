@@ -1,17 +1,26 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) show() *cobra.Command {
+// showCommands are sluice show and trace.
+type showCommands struct{ *command }
+
+func (c showCommands) show() *cobra.Command {
 	requests := false
 	cmd := &cobra.Command{
 		Use: "show RUN", Short: "Show how a run ended",
@@ -29,13 +38,13 @@ queries, headers and bodies; with --json one object per line.`,
 	return cmd
 }
 
-func (c *command) doShow(ctx context.Context, src served, arg string, requests bool) error {
+func (c showCommands) doShow(ctx context.Context, src served, arg string, requests bool) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err
 	}
 	if requests {
-		return c.printRequests(ctx, src, r.ID)
+		return c.printRequests(ctx, src, r)
 	}
 	if len(r.Result) == 0 {
 		if c.json {
@@ -65,4 +74,69 @@ func (c *command) doShow(ctx context.Context, src served, arg string, requests b
 		return nil
 	}
 	return err
+}
+
+// traffic is what a run exchanged with one server.
+type traffic struct {
+	requests, refused int
+	sent, received    int64
+}
+
+// printRequests prints the request log of a run, and for people the sums
+// of each server.
+func (c showCommands) printRequests(ctx context.Context, src served, of store.Run) error {
+	var rows [][]string
+	servers := map[string]*traffic{}
+	err := src.Requests(ctx, of.ID, func(q host.Request) (bool, error) {
+		r := requestOf(of, q)
+		if c.json {
+			return true, printJSON(c.out, r)
+		}
+		rows = append(rows, requestRow(c.command, r))
+		t := servers[r.Origin]
+		if t == nil {
+			t = &traffic{}
+			servers[r.Origin] = t
+		}
+		t.add(r)
+		return true, nil
+	})
+	if err != nil || c.json {
+		return err
+	}
+	if len(rows) == 0 {
+		c.warnf("No request of %s is logged; the log keeps the newest 128 MiB.", of.ID)
+		return nil
+	}
+	if err := c.table([]string{"at", "method", "origin", "path", "status", "sent", "received", "took", "family"}, rows); err != nil {
+		return err
+	}
+	for _, origin := range slices.SortedFunc(maps.Keys(servers), cmp.Compare[string]) {
+		t := servers[origin]
+		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, counted(t.requests, "request"), t.refused, t.sent, t.received)
+	}
+	return nil
+}
+
+// requestOf is a request of a run as the log has it.
+func requestOf(of store.Run, q host.Request) audit.Request {
+	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.ID), Connection: string(of.ConnectionID), Method: q.Method, Origin: q.Origin, Path: q.Path,
+		Status: q.Status, Refused: q.Refused, Sent: q.Sent, Received: q.Received, Millis: q.DurationMS, Family: q.Family}
+}
+
+func (t *traffic) add(r audit.Request) {
+	t.requests++
+	if r.Refused != "" {
+		t.refused++
+	}
+	t.sent += r.Sent
+	t.received += r.Received
+}
+
+func requestRow(c *command, r audit.Request) []string {
+	status := r.Refused
+	if status == "" {
+		status = fmt.Sprint(r.Status)
+	}
+	return []string{c.when(r.At.Time), r.Method, r.Origin, r.Path, status, fmt.Sprint(r.Sent), fmt.Sprint(r.Received), fmt.Sprintf("%d ms", r.Millis), r.Family}
 }

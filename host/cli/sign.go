@@ -23,7 +23,10 @@ type signFlags struct {
 	unencrypted           bool
 }
 
-func (c *command) sign() *cobra.Command {
+// signCommands are sluice sign and verify.
+type signCommands struct{ *command }
+
+func (c signCommands) sign() *cobra.Command {
 	var f signFlags
 	cmd := &cobra.Command{
 		Use: "sign FILE --key FILE", Short: "Sign a module, or make a key",
@@ -57,7 +60,7 @@ name, and a lost one cannot be had again.`,
 	return cmd
 }
 
-func (c *command) makeKey(ctx context.Context, f signFlags) error {
+func (c signCommands) makeKey(ctx context.Context, f signFlags) error {
 	if f.unencrypted && f.password != "" {
 		return usagef("--unencrypted and --password-file: want one of them")
 	}
@@ -90,7 +93,7 @@ func (c *command) makeKey(ctx context.Context, f signFlags) error {
 }
 
 // keyText is the private key's file, sealed unless the owner said otherwise.
-func (c *command) keyText(ctx context.Context, k signature.PrivateKey, f signFlags) ([]byte, error) {
+func (c signCommands) keyText(ctx context.Context, k signature.PrivateKey, f signFlags) ([]byte, error) {
 	if f.unencrypted {
 		return k.Plain()
 	}
@@ -104,7 +107,7 @@ func (c *command) keyText(ctx context.Context, k signature.PrivateKey, f signFla
 
 // password reads a key's password: from a file, else from the terminal without
 // echo, twice for a new one.
-func (c *command) password(ctx context.Context, file, what string, twice bool) ([]byte, error) {
+func (c signCommands) password(ctx context.Context, file, what string, twice bool) ([]byte, error) {
 	switch file {
 	case "":
 	case "-":
@@ -133,7 +136,7 @@ func (c *command) password(ctx context.Context, file, what string, twice bool) (
 	return password, err
 }
 
-func (c *command) doSign(ctx context.Context, path string, f signFlags) error {
+func (c signCommands) doSign(ctx context.Context, path string, f signFlags) error {
 	if err := moduleFile(path); err != nil {
 		return err
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) state() *cobra.Command {
+// stateCommands are sluice state and those below it.
+type stateCommands struct{ *command }
+
+func (c stateCommands) state() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "state", Short: "Look at cursors, or forget them",
 		Long:    "A connector's cursors say where its next run goes on. They are committed when a\nrun succeeds.",
@@ -44,7 +47,7 @@ func (c *command) state() *cobra.Command {
 	return cmd
 }
 
-// stateOf is the state of one namespace (run-api.md A216).
+// stateOf is the state of one namespace.
 type stateOf struct {
 	ConnectionID store.ConnectionID     `json:"connectionId"`
 	GrantID      *store.GrantID         `json:"grantId"`
@@ -58,7 +61,7 @@ type state struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-func (c *command) showState(ctx context.Context, src served, connection string) error {
+func (c stateCommands) showState(ctx context.Context, src served, connection string) error {
 	conn, states, err := states(ctx, src, connection)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func states(ctx context.Context, src served, connection string) (store.Connectio
 	return conn, list, nil
 }
 
-func (c *command) resetState(ctx context.Context, src served, a []string) error {
+func (c stateCommands) resetState(ctx context.Context, src served, a []string) error {
 	conn, list, err := states(ctx, src, a[0])
 	if err != nil {
 		return err

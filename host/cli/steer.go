@@ -9,7 +9,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) cancel() *cobra.Command {
+// steerCommands are sluice cancel, pause and resume.
+type steerCommands struct{ *command }
+
+func (c steerCommands) cancel() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "cancel RUN", Short: "Cancel a run of the running host",
@@ -26,7 +29,7 @@ func (c *command) cancel() *cobra.Command {
 	return cmd
 }
 
-func (c *command) pause() *cobra.Command {
+func (c steerCommands) pause() *cobra.Command {
 	var reason string
 	var now bool
 	cmd := &cobra.Command{
@@ -50,7 +53,7 @@ its next call. A pause costs no budget, and ends by itself after the limit pause
 	return cmd
 }
 
-func (c *command) resume() *cobra.Command {
+func (c steerCommands) resume() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: "resume RUN", Short: "Let a paused run go on",
@@ -74,7 +77,7 @@ type steered struct {
 }
 
 // steer does something to a run of the running host.
-func (c *command) steer(ctx context.Context, arg string, do func(context.Context, *client.Client, store.RunID) (string, error)) error {
+func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Context, *client.Client, store.RunID) (string, error)) error {
 	k, err := c.needHost(ctx)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 )
 
 // terminal asks on the terminal. What the host says stands apart from the
-// connector's own text (S53); secrets are read without echo.
+// connector's own text; secrets are read without echo.
 type terminal struct {
 	in     *os.File
 	screen *screen

@@ -2,16 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) trace() *cobra.Command {
+func (c showCommands) trace() *cobra.Command {
 	to := ""
 	cmd := &cobra.Command{
 		Use: "trace RUN", Short: "Save what a run did in its browser",
@@ -31,7 +34,7 @@ the account.`,
 	return cmd
 }
 
-func (c *command) doTrace(ctx context.Context, src served, arg, to string) error {
+func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err
@@ -82,4 +85,24 @@ func traceOf(ctx context.Context, src served, id store.RunID) (found *timeline.A
 
 func summaryOf(a timeline.Artifact) string {
 	return join(", ", abi.Clean(a.Summary), bytesText(a.Size))
+}
+
+// traceType is the type of browser traces among artifacts.
+const traceType = "browser-trace"
+
+// artifacts of a host that does not know them are none, and so are those of a key
+// that may not read them.
+func (s served) artifacts(ctx context.Context, id store.RunID) ([]timeline.Artifact, error) {
+	all, err := s.Artifacts(ctx, id)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == "forbidden" {
+		return nil, errMayNot
+	}
+	return all, err
+}
+
+var errMayNot = errors.New("the key may not read what runs left: it lacks artifacts:read")
+
+func (s served) artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
+	return s.Artifact(ctx, a, to)
 }

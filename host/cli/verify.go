@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (c *command) verify() *cobra.Command {
+func (c signCommands) verify() *cobra.Command {
 	var key, file string
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "Verify who signed a module",
@@ -51,7 +51,7 @@ type verification struct {
 	Signer store.Signer `json:"signer"`
 }
 
-func (c *command) doVerify(ctx context.Context, path, file, keyFile string) error {
+func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) error {
 	if err := moduleFile(path); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (c *command) doVerify(ctx context.Context, path, file, keyFile string) erro
 }
 
 // pinnedKey finds the key to compare with in the store, if there is one.
-func (c *command) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
+func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
 	pinned := ""
 	dir, err := app.DataDir(c.store)
 	if err != nil {

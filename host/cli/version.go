@@ -8,7 +8,10 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 )
 
-func (c *command) version() *cobra.Command {
+// versionCommands is sluice version.
+type versionCommands struct{ *command }
+
+func (c versionCommands) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version",
 		Long:    "Prints the version of this program and of what it is made of. With --json: one\nobject.",

@@ -22,7 +22,8 @@ type watched struct {
 	owner    run.Owner // nil: nobody
 	progress *progress
 	out      *sinks
-	next     uint64 // of the timeline, that is not in its file
+	also     func(store.Event) // sees every event; nil for nobody
+	next     uint64            // of the timeline, that is not in its file
 
 	asking sync.WaitGroup
 	stop   map[string]context.CancelFunc // of questions that stand
@@ -42,8 +43,13 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 			end()
 		}
 	})
+	var looking sync.WaitGroup
+	look, enough := context.WithCancel(following)
+	looking.Go(func() { w.heldUp(look) })
 	err := w.k.Follow(following, w.run, "debug", nil, func(f client.Frame) error { return w.frame(ctx, f) })
 	cancelled()
+	enough()
+	looking.Wait()
 	for _, stop := range w.stop {
 		stop()
 	}
@@ -64,6 +70,28 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 		return nil, fmt.Errorf("read result of %s: %w", w.run, err)
 	}
 	return &result, nil
+}
+
+// heldUpEvery is how often a host is asked what keeps a run from going on, which is in
+// no event.
+const heldUpEvery = time.Second
+
+// heldUp shows what keeps the run from going on, until ctx ends.
+func (w *watched) heldUp(ctx context.Context) {
+	t := time.NewTicker(heldUpEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		shot, err := w.k.Run(ctx, w.run)
+		if err != nil || shot.Status.Terminal() {
+			continue // whoever follows the run says so
+		}
+		w.progress.stalls(shot.Sluice.HeldUp)
+	}
 }
 
 // keepEvents writes the events that are new to the file of --timeline.
@@ -90,7 +118,11 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 		InteractionID string       `json:"interaction_id"`
 	}
 	_ = json.Unmarshal(d.Payload, &x) // an event without them
-	w.progress.event(store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload})
+	e := store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload}
+	w.progress.event(e)
+	if w.also != nil {
+		w.also(e)
+	}
 	switch d.Type {
 	case timeline.RunInteractionRequired:
 		w.ask(ctx, x.InteractionID)

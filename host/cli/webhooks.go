@@ -12,7 +12,10 @@ import (
 	"github.com/sluicehost/sluice/host/api/client"
 )
 
-func (c *command) webhooks() *cobra.Command {
+// webhookCommands are sluice webhooks and those below it.
+type webhookCommands struct{ *command }
+
+func (c webhookCommands) webhooks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "webhooks", Short: "See and test what tells other servers of events",
 		Long: `Webhooks of the running host: how they stand, what was delivered, and what went
@@ -42,7 +45,7 @@ wrong. They are made on the page Settings or over the API; docs/operating.md say
 	return cmd
 }
 
-func (c *command) webhookCommand(use string, n int, short, long, example string, do func(context.Context, *client.Client, []string) error) *cobra.Command {
+func (c webhookCommands) webhookCommand(use string, n int, short, long, example string, do func(context.Context, *client.Client, []string) error) *cobra.Command {
 	want := "no arguments"
 	if words := strings.Fields(use)[1:]; len(words) > 0 {
 		want = strings.Join(words, " and ")
@@ -64,7 +67,7 @@ func (c *command) webhookCommand(use string, n int, short, long, example string,
 	}
 }
 
-func (c *command) listWebhooks(ctx context.Context, k *client.Client, _ []string) error {
+func (c webhookCommands) listWebhooks(ctx context.Context, k *client.Client, _ []string) error {
 	all, err := k.Webhooks(ctx)
 	if err != nil {
 		return err
@@ -83,7 +86,7 @@ func (c *command) listWebhooks(ctx context.Context, k *client.Client, _ []string
 	return c.table([]string{"webhook", "status", "failures", "last error", "events", "url"}, rows)
 }
 
-func (c *command) listDeliveries(ctx context.Context, k *client.Client, a []string) error {
+func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a []string) error {
 	all, err := k.Deliveries(ctx, a[0])
 	if err != nil {
 		return err
@@ -108,18 +111,18 @@ func deliveryOutcome(d client.Delivery) string {
 	return d.Error
 }
 
-func (c *command) pingWebhook(ctx context.Context, k *client.Client, a []string) error {
+func (c webhookCommands) pingWebhook(ctx context.Context, k *client.Client, a []string) error {
 	d, err := k.TestWebhook(ctx, a[0])
 	return c.delivered(d, err)
 }
 
-func (c *command) redeliver(ctx context.Context, k *client.Client, a []string) error {
+func (c webhookCommands) redeliver(ctx context.Context, k *client.Client, a []string) error {
 	d, err := k.Redeliver(ctx, a[0], a[1])
 	return c.delivered(d, err)
 }
 
 // delivered says what came of an attempt.
-func (c *command) delivered(d client.Delivery, err error) error {
+func (c webhookCommands) delivered(d client.Delivery, err error) error {
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func (c *command) delivered(d client.Delivery, err error) error {
 	return err
 }
 
-func (c *command) rotateWebhook(ctx context.Context, k *client.Client, a []string) error {
+func (c webhookCommands) rotateWebhook(ctx context.Context, k *client.Client, a []string) error {
 	r, err := k.RotateWebhook(ctx, a[0])
 	if err != nil {
 		return err

@@ -145,10 +145,10 @@ func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m 
 }
 
 // deniedAnHour is how many refusals of one key and scope are written down in an
-// hour (S8): the access log has each.
+// hour: the access log has each.
 const deniedAnHour = 10
 
-// denied writes down that a key lacked a scope (A168), without letting whoever
+// denied writes down that a key lacked a scope, without letting whoever
 // holds the key fill the disk.
 func (d *Daemon) denied() func(host.Principal, string) {
 	each := access.NewLimiter("key", deniedAnHour, time.Hour, deniedAnHour, time.Now)
@@ -219,7 +219,7 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 	return nil
 }
 
-// ready gives the checks of A228 by name.
+// ready gives the checks of /readyz by name, nil for one that passes.
 func (d *Daemon) ready(ctx context.Context) map[string]error {
 	checks := map[string]error{"store": nil, "sandbox": nil, "scheduler": nil, "migrations": nil}
 	for _, name := range d.Service.Ready(ctx) {
@@ -248,7 +248,7 @@ func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
 	return a
 }
 
-// floor is one more than the terminal sequence of a log that was deleted (A95).
+// floor is one more than the terminal sequence of a log that was deleted.
 func (d *Daemon) floor(ctx context.Context, id store.RunID) uint64 {
 	head, err := d.Host.Store.RunHead(ctx, id)
 	if err != nil {
@@ -283,7 +283,7 @@ func (d *Daemon) sweep(ctx context.Context) {
 }
 
 // Serve answers until ctx ends. Then it answers reads only, and who follows a run sees
-// its end, until runs have ended or their grace is over (R190), and shuts down.
+// its end, until runs have ended or their grace is over, and shuts down.
 func (d *Daemon) Serve(ctx context.Context) error {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -294,7 +294,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		settling, cancel := context.WithTimeout(serving, closeWithin)
 		d.streams.Settle(settling)
 		cancel()
-		d.streams.Close() // they hold up the server's own end (A20)
+		d.streams.Close() // they hold up the server's own end
 		end()
 	})
 	defer stop()
@@ -310,7 +310,7 @@ func (d *Daemon) Address() net.Addr { return d.Server.Addresses()[0] }
 // closeWithin bounds the end of what is not a run.
 const closeWithin = 5 * time.Second
 
-// Close ends what is left: streams, runs with the grace of R190, the store.
+// Close ends what is left: streams, runs that go on beyond their grace, the store.
 func (d *Daemon) Close() error {
 	var errs []error
 	if d.stop != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -53,6 +54,16 @@ func (c *Client) Requested(ctx context.Context, id store.ConnectionID) (host.Req
 // GrantConnection replaces the grant of a connection (A187).
 func (c *Client) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
+}
+
+// GrantGiven gives a connection of a connector that need not be installed what q says.
+func (c *Client) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Connection, err error) {
+	grant, err := json.Marshal(q)
+	if err != nil {
+		return out, fmt.Errorf("encode request: %w", err)
+	}
+	_, err = c.upload(ctx, at("connections")+":grant", &out, part{"grant", grant}, part{"module", q.Given.Module}, part{"signature", q.Given.Signature})
+	return out, err
 }
 
 // ownGrant is how the API names the grant of a connection without bounds.

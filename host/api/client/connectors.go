@@ -39,7 +39,7 @@ func (c *Client) submit(ctx context.Context, path string, q host.InstallConnecto
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
 		return c.put(ctx, http.MethodPost, path, nil, body, out)
 	}
-	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature},
+	return c.upload(ctx, path, out, part{"module", q.Module}, part{"manifest", q.Manifest}, part{"signature", q.Signature}, part{"key", []byte(q.Key)},
 		part{"expectedDigest", []byte(q.ExpectedDigest)}, part{"force", yes(q.Force)}, part{"conformance", yes(q.Conformance)})
 }
 

@@ -90,6 +90,12 @@ func (c *Client) ResumeRun(ctx context.Context, id store.RunID, reason string) e
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":resume", nil, because(reason), nil)
 }
 
+// Requests calls do with what a run asked of servers or was refused, oldest first,
+// until do returns false.
+func (c *Client) Requests(ctx context.Context, id store.RunID, do func(host.Request) (more bool, err error)) error {
+	return each(ctx, c, at("runs", string(id), "requests"), nil, do)
+}
+
 func because(reason string) map[string]string {
 	if reason == "" {
 		return map[string]string{}

@@ -28,7 +28,7 @@ func (c *Client) Backup(ctx context.Context, q host.NewBackup) (out host.Backup,
 // false (A224). Zero members of the query select everything.
 func (c *Client) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
 	q := url.Values{}
-	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "to": moment(f.Until)} {
+	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "until": moment(f.Until)} {
 		if v != "" {
 			q.Set(name, v)
 		}

@@ -74,7 +74,7 @@ func findConnection(ctx context.Context, src served, arg string) (store.Connecti
 	return conn, missingf("connection_not_found", "no connection %q; there are: %s", arg, orNone(names))
 }
 
-// namespace is the grant namespace of a connection's state (R11).
+// namespace is the grant namespace of a connection's state.
 func namespace(c store.Connection) store.GrantID {
 	if c.Grant == nil {
 		return ""

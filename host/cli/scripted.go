@@ -97,7 +97,7 @@ func isObject(s string) bool {
 }
 
 // Ask takes the next scripted answer if it is of the question's kind and
-// complete (§16.3).
+// complete.
 func (s *scripted) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	if a, ok := s.take(q); ok {
 		return a, nil

@@ -67,7 +67,7 @@ type request struct {
 	Flag string `json:"flag,omitempty"`
 }
 
-// goesTo says what becomes of a secret (R155, R160).
+// goesTo says what becomes of a secret.
 func goesTo(d abi.FieldDelivery) string {
 	var places []string
 	for _, p := range d.Destinations {
