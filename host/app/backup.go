@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/backup"
+	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/drivers"
@@ -255,17 +257,29 @@ func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) erro
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
+// RestoreOptions say what is restored, and what of it goes on as it was.
+type RestoreOptions struct {
+	File     string // the backup
+	Identity string // a file with an age identity; "" for a backup in plain text
+	// KeepSchedules leaves schedules enabled, and KeepKeys leaves API keys and
+	// sessions valid. By default neither is.
+	KeepSchedules, KeepKeys bool
+}
+
 // RestoreResult is what was restored.
 type RestoreResult struct {
 	backup.Summary
-	DataDir string `json:"data_dir"`
-	ID      string `json:"new_installation_id"`
+	DataDir         string `json:"data_dir"`
+	ID              string `json:"new_installation_id"`
+	KeysRevoked     int    `json:"keys_revoked"`
+	SchedulesPaused int    `json:"schedules_paused"`
 }
 
 // Restore makes the data directory of a store, which must be absent or empty,
-// of a backup (S136). identity is a file; it may be "" for a backup in plain
-// text.
-func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
+// of a backup. What could act by itself or for somebody does not: a key may have
+// been revoked since, and the host that was backed up may still run its schedules.
+// See docs/spec/security.md, "Backup".
+func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult, err error) {
 	restrictUmask()
 	dir, err := DataDir(url)
 	if err == nil && dir == "" {
@@ -275,24 +289,49 @@ func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, 
 		return r, err
 	}
 	var ids backup.Identities
-	if identity != "" {
-		if ids, err = backup.ReadIdentities(identity); err != nil {
+	if o.Identity != "" {
+		if ids, err = backup.ReadIdentities(o.Identity); err != nil {
 			return r, err
 		}
 	}
 	r.DataDir = dir
-	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
+	r.Summary, err = backup.Restore(ctx, o.File, dir, ids, backup.UnpackApart, func(dir string) error {
 		h := &Host{DataDir: dir}
 		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
+			return err
+		}
+		if err := r.disarm(ctx, dir, o); err != nil {
 			return err
 		}
 		err := h.identify() // a new one: two copies must not both believe to be the one
 		if r.ID = h.ID; err != nil {
 			return err
 		}
-		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
+		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done})
 	})
 	return r, err
+}
+
+// disarm pauses the schedules and revokes the keys of a directory that was just
+// unpacked, before it gets its name.
+func (r *RestoreResult) disarm(ctx context.Context, dir string, o RestoreOptions) (err error) {
+	if o.KeepSchedules && o.KeepKeys {
+		return nil
+	}
+	s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true}) // whoever opens the result decides
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if !o.KeepSchedules {
+		if r.SchedulesPaused, err = schedule.PauseAll(ctx, s); err != nil {
+			return err
+		}
+	}
+	if !o.KeepKeys {
+		r.KeysRevoked, err = access.RevokeAll(ctx, s, time.Now())
+	}
+	return err
 }
 
 // Backups lists the backups made of a store, oldest first.
