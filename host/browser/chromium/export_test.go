@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
@@ -121,12 +120,6 @@ func (m *Merge) Last(host string, port uint16) string { return m.d.last(place{ho
 // Authority reads the target of a CONNECT.
 func Authority(s string) (host string, port uint16, ok bool) {
 	p, ok := authority(s)
-	return p.host, p.port, ok
-}
-
-// Absolute reads the target of another request.
-func Absolute(u *url.URL) (host string, port uint16, ok bool) {
-	p, ok := absolute(u)
 	return p.host, p.port, ok
 }
 
