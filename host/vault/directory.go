@@ -125,8 +125,8 @@ func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
 // vault ends so.
 const temporary = ".tmp"
 
-// write replaces a file in d as one step that a power cut leaves done or undone
-// (S83). A time that is not zero becomes the file's.
+// write replaces a file in d as one step that a power cut leaves done or undone.
+// A time that is not zero becomes the file's.
 func (d *directory) write(name string, data []byte, set time.Time, reach func(string)) error {
 	if _, err := d.file(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -197,7 +197,7 @@ func syncPath(path string) error {
 }
 
 // private refuses what is not of the type, not ours, or not ours alone, with
-// the command that repairs it (S84, S148).
+// the command that repairs it.
 func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:
