@@ -213,7 +213,8 @@ func (g *group) bound(l Limits) error {
 	if err := put(memory, limit, most); err != nil {
 		return err
 	}
-	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel may count no swap
+	// A kernel that counts no swap has no such file.
+	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return put(processes, "pids.max", groupTasks)
@@ -241,7 +242,8 @@ func (g *group) remove() error {
 	var errs []error
 	for _, dir := range g.dirs {
 		err := unix.Rmdir(dir)
-		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 { // the kernel is letting go of it
+		// A group is busy as long as the kernel lets go of its last process.
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 {
 			time.Sleep(wait)
 			err = unix.Rmdir(dir)
 		}

@@ -34,7 +34,8 @@ type Process struct {
 // complete and send. From its return on, the worker's control group, if it has one, is
 // bounded by them as well.
 func (p *Process) Config(l Limits) (Config, error) {
-	if err := p.group.bound(l); err != nil && !p.ended() { // one that has ended has no group, and is found out by who talks to it
+	// A process that has ended has no group any more; whoever talks to it finds out.
+	if err := p.group.bound(l); err != nil && !p.ended() {
 		return Config{}, fmt.Errorf("bound control group of a worker: %w", err)
 	}
 	c := p.config

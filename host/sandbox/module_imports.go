@@ -140,7 +140,8 @@ func Warnings(m Module, bindings map[string]bool) []Warning {
 	var warnings []Warning
 	for _, b := range bindingModules {
 		required, declared := bindings[b.binding]
-		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
+		// A stdio connector reaches the network by lines, not by imports.
+		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio {
 			continue
 		}
 		w := Warning{Code: WarnOptionalUnused, Binding: b.binding}

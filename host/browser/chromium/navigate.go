@@ -74,7 +74,8 @@ func (ls *loads) loosen(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, hungTime)
 	defer cancel()
 	if err := w.call(limit, nil, "title"); err != nil && limit.Err() != nil && ctx.Err() == nil {
-		_ = ls.tab.browser.wire.tell(ctx, ls.tab.session.SessionID, runtime.TerminateExecution.Method, cdp.Empty{}) // or the wait shows it
+		// Whether it worked shows at the wait that follows.
+		_ = ls.tab.browser.wire.tell(ctx, ls.tab.session.SessionID, runtime.TerminateExecution.Method, cdp.Empty{})
 	}
 }
 

@@ -69,7 +69,8 @@ func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
 // superseded are events that browsers still send beside those that took their place,
 // and that the library has left out: nobody here misses them.
 var superseded = map[cdproto.MethodType]bool{
-	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true, // Page.frameRequestedNavigation
+	// Page.frameRequestedNavigation took their place.
+	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true,
 	"Page.downloadWillBegin": true, "Page.downloadProgress": true, // those of the Browser domain
 }
 

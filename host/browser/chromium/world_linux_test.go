@@ -180,7 +180,8 @@ func (w *tap) read(stop chan struct{}) {
 		if err != nil {
 			continue // nothing for a while
 		}
-		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING { // and not what comes back on loopback
+		// What comes back on loopback does not count.
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
 			w.note(packet[:n])
 		}
 	}
