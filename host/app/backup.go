@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/backup"
-	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/drivers"
@@ -257,22 +255,12 @@ func (h *Host) drill(ctx context.Context, archive io.Reader, digest string) erro
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// RestoreOptions say what is restored, and what of it goes on as it was.
-type RestoreOptions struct {
-	File     string // the backup
-	Identity string // a file with an age identity; "" for a backup in plain text
-	// KeepSchedules leaves schedules enabled, and KeepKeys leaves API keys and
-	// sessions valid. By default neither is.
-	KeepSchedules, KeepKeys bool
-}
-
 // RestoreResult is what was restored.
 type RestoreResult struct {
 	backup.Summary
-	DataDir         string `json:"data_dir"`
-	ID              string `json:"new_installation_id"`
-	KeysRevoked     int    `json:"keys_revoked"`
-	SchedulesPaused int    `json:"schedules_paused"`
+	Disarmed
+	DataDir string `json:"data_dir"`
+	ID      string `json:"new_installation_id"`
 }
 
 // Restore makes the data directory of a store, which must be absent or empty,
@@ -300,7 +288,7 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
 			return err
 		}
-		if err := r.disarm(ctx, dir, o); err != nil {
+		if r.Disarmed, err = disarm(ctx, dir, o); err != nil {
 			return err
 		}
 		err := h.identify() // a new one: two copies must not both believe to be the one
@@ -310,28 +298,6 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 		return h.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done})
 	})
 	return r, err
-}
-
-// disarm pauses the schedules and revokes the keys of a directory that was just
-// unpacked, before it gets its name.
-func (r *RestoreResult) disarm(ctx context.Context, dir string, o RestoreOptions) (err error) {
-	if o.KeepSchedules && o.KeepKeys {
-		return nil
-	}
-	s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true}) // whoever opens the result decides
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if !o.KeepSchedules {
-		if r.SchedulesPaused, err = schedule.PauseAll(ctx, s); err != nil {
-			return err
-		}
-	}
-	if !o.KeepKeys {
-		r.KeysRevoked, err = access.RevokeAll(ctx, s, time.Now())
-	}
-	return err
 }
 
 // Backups lists the backups made of a store, oldest first.

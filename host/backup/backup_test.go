@@ -77,7 +77,7 @@ func everything(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// What is restored is what was backed up: records, tombstones,
+// S134, S136: what is restored is what was backed up: records, tombstones,
 // versions, cursors, gaps, questions, runs, timelines, modules, secrets and
 // since when they are set. The host's own files are its own.
 func TestRoundTrip(t *testing.T) {
@@ -253,7 +253,7 @@ func encodings(secret string) (out [][]byte) {
 	return out
 }
 
-// No secret, and nothing that opens one, is in a backup; and nothing
+// S86, S134: no secret, and nothing that opens one, is in a backup; and nothing
 // at all is legible in an encrypted one.
 func TestNoSecrets(t *testing.T) {
 	dir := data(t, 200)
@@ -308,7 +308,7 @@ func TestHybridRecipients(t *testing.T) {
 	}
 }
 
-// A list says which backups were verified, and which are gone.
+// S135: a list says which backups were verified, and which are gone.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	if all, err := backup.List(dir); err != nil || len(all) != 0 {

@@ -17,8 +17,8 @@ import (
 )
 
 // Command is the first argument of the process that unpacks. It is a process of
-// its own because an engine that meets damage may end the process it is in,
-// and what is unpacked may be anybody's.
+// its own because an engine that meets damage may end the process it is in
+// (S119), and what is unpacked may be anybody's.
 const Command = "unpack-backup"
 
 // A verdict is what that process says, as one line of JSON.

@@ -14,7 +14,7 @@ import (
 	"filippo.io/age"
 )
 
-// FaultMid is the fault point in the middle of writing.
+// FaultMid is the fault point of S152: in the middle of writing.
 const FaultMid = "backup.mid"
 
 // ErrExists: the file is there already.
@@ -29,7 +29,7 @@ type Order struct {
 	Path string
 	To   Recipients // none: plain text
 	// Drill is given the archive as it is read back from the file; an error means
-	// that there is no backup. nil leaves the backup unverified.
+	// that there is no backup. nil leaves the backup unverified (S135).
 	Drill func(ctx context.Context, archive io.Reader) error
 	// Room refuses to go on when the disk is nearly full; it may be nil.
 	Room func() error
@@ -44,7 +44,7 @@ type Written struct {
 }
 
 // Create writes an archive: to a temporary name, synced, tried, renamed,
-// directory synced. Whenever it ends, under the final name is
+// directory synced (S134, S135). Whenever it ends, under the final name is
 // either nothing or all of it.
 func Create(ctx context.Context, p *Plan, o Order) (w Written, err error) {
 	if err := vacant(o.Path); err != nil {

@@ -47,7 +47,7 @@ func childBackup() {
 	os.Exit(0)
 }
 
-// Wherever it is killed, there is no file under the final name, or
+// S134, S152: wherever it is killed, there is no file under the final name, or
 // all of it; what is left is swept away.
 func TestKilled(t *testing.T) {
 	dir, outs := data(t, 3000), t.TempDir()
@@ -120,7 +120,7 @@ func TestFailedCreate(t *testing.T) {
 	}
 }
 
-// A module that is not its digest is no part of a backup, and neither is
+// S138: a module that is not its digest is no part of a backup, and neither is
 // one that changes meanwhile.
 func TestChangedModule(t *testing.T) {
 	dir := data(t, 5)

@@ -1,4 +1,4 @@
-// Package backup copies a data directory into one file and back.
+// Package backup copies a data directory into one file and back (S134 to S136).
 //
 // An archive is a tar that standard tools read, alone or inside an age file:
 //

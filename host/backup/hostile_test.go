@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Every single-bit flip and every cut is refused, encrypted
+// S136, scorecard 28: every single-bit flip and every cut is refused, encrypted
 // or not. SLUICE_FLIPS makes it all bytes, not every eleventh.
 func TestEveryFlipAndCut(t *testing.T) {
 	p := plan(t, data(t, 4))
@@ -112,7 +112,7 @@ func (s swapping) Load(ctx context.Context, r io.Reader) error {
 	return errors.Join(err, s.Store.Load(ctx, bytes.NewReader(s.image)))
 }
 
-// What the counters do not count is compared as well.
+// S135: what the counters do not count is compared as well.
 func TestDrillComparesAll(t *testing.T) {
 	dir := data(t, 20)
 	p, done, err := preparePlan(dir)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An Entry is a backup that was made of a data directory.
+// An Entry is a backup that was made of a data directory (S135).
 type Entry struct {
 	File      string    `json:"file"`
 	Created   time.Time `json:"created"`

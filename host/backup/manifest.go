@@ -44,8 +44,8 @@ type Manifest struct {
 	Version      string           `json:"sluice_version"`
 	Created      time.Time        `json:"created"`
 	Installation string           `json:"installation_id"` // where it was made
-	Streams      []store.Counters `json:"streams"`
-	Parts        []Part           `json:"parts"` // in order of their names, which is that in the archive
+	Streams      []store.Counters `json:"streams"`         // S123
+	Parts        []Part           `json:"parts"`           // in order of their names, which is that in the archive
 }
 
 // A Part is a file in an archive. The name of a module is its digest.

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNotEmpty: a restore never merges.
+	// ErrNotEmpty: a restore never merges (S136).
 	ErrNotEmpty = errors.New("the directory is not empty")
 	// ErrEncrypted: the backup is encrypted and no identity was given.
 	ErrEncrypted = errors.New("the backup is encrypted")
@@ -23,7 +23,7 @@ type Unpacker func(ctx context.Context, archive io.Reader, dir string) (Summary,
 
 // Restore makes the data directory dir, which must not exist or be empty, of
 // the backup in file. Everything is unpacked and verified beside it first; then
-// finish may complete what is there, and it gets its name.
+// finish may complete what is there, and it gets its name (S136).
 func Restore(ctx context.Context, file, dir string, ids Identities, unpack Unpacker, finish func(dir string) error) (s Summary, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

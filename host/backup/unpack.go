@@ -28,7 +28,7 @@ type Opener struct {
 
 // Unpack makes a data directory of an archive, in a directory that is empty,
 // and proves that it is the one that was backed up: all parts match their
-// digests, every value of the store is read, every counter recounted, and
+// digests, every value of the store is read, every counter recounted (S135), and
 // a copy of the restored store is the copy in the archive, byte for byte. After
 // an error the directory is of no use. The digest is of the manifest.
 func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Manifest, digest string, err error) {
@@ -165,7 +165,7 @@ func (u *unpacking) verify(m Manifest) (err error) {
 	return nil
 }
 
-// compare compares counters with those that the archive names.
+// compare compares counters with those that the archive names (S123).
 func compare(want, got []store.Counters) error {
 	for i := range max(len(want), len(got)) {
 		switch {

@@ -72,7 +72,7 @@ func Prepare(ctx context.Context, s Source) (*Plan, error) {
 
 func secretName(f vault.File) string { return "vault/" + f.Connection + "/" + f.Name + ".age" }
 
-// modules adds every installed module, checked against its digest.
+// modules adds every installed module, checked against its digest (S138).
 func (p *Plan) modules(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -81,7 +80,7 @@ func (s *Scheduler) Schedule(ctx context.Context, id store.ConnectionID) (host.S
 // Schedules lists all, in the order of their connections.
 func (s *Scheduler) Schedules(ctx context.Context) ([]host.Schedule, error) {
 	out := []host.Schedule{}
-	err := each(ctx, s.d.Store, func(doc store.Document) error {
+	err := s.each(ctx, func(doc store.Document) error {
 		d, err := decode(doc)
 		if err != nil && !errors.Is(err, errUnreadable) {
 			return err
@@ -109,30 +108,6 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out host.
 	}
 	out, err = s.project(ctx, id, d)
 	return out, changed, err
-}
-
-// PauseAll pauses every schedule of a store that no scheduler has open, and
-// returns how many were not paused before.
-func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
-	err = each(ctx, s, func(stored store.Document) error {
-		d, err := decode(stored)
-		if errors.Is(err, errUnreadable) {
-			return nil // never due
-		}
-		if err != nil || !d.Definition.Enabled {
-			return err
-		}
-		d.Definition.Enabled = false
-		d.Slot, d.DueAt = time.Time{}, time.Time{}
-		d.Revision++
-		data, err := json.Marshal(d)
-		if err != nil {
-			return err
-		}
-		paused++
-		return s.Write(ctx, store.Write{Kind: store.Schedules, ID: stored.ID, Data: data, If: &stored.Revision})
-	})
-	return paused, err
 }
 
 // Resume lets it run again, from now on, and ends a back-off.

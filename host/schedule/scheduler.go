@@ -239,7 +239,7 @@ func (s *Scheduler) stopped() bool {
 // takeOver plans all schedules. A due time of a clock that was wrong is
 // computed again, a tick that is open followed on.
 func (s *Scheduler) takeOver(ctx context.Context) error {
-	return each(ctx, s.d.Store, func(d store.Document) error {
+	return s.each(ctx, func(d store.Document) error {
 		id := store.ConnectionID(d.ID)
 		doc, err := decode(d)
 		if err != nil {
@@ -266,16 +266,11 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 	})
 }
 
-// A lister lists stored documents.
-type lister interface {
-	Documents(ctx context.Context, q store.DocumentQuery) ([]store.Document, error)
-}
-
 // each calls f with all stored schedules, in the order of their connections.
-func each(ctx context.Context, s lister, f func(store.Document) error) error {
+func (s *Scheduler) each(ctx context.Context, f func(store.Document) error) error {
 	const page = 200
 	for after := ""; ; {
-		docs, err := s.Documents(ctx, store.DocumentQuery{Kind: store.Schedules, After: after, Limit: page})
+		docs, err := s.d.Store.Documents(ctx, store.DocumentQuery{Kind: store.Schedules, After: after, Limit: page})
 		if err != nil {
 			return fmt.Errorf("list schedules: %w", err)
 		}

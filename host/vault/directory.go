@@ -96,8 +96,7 @@ func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// Whatever it is by now, opening it must not wait.
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,8 +125,8 @@ func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
 // vault ends so.
 const temporary = ".tmp"
 
-// write replaces a file in d as one step that a power cut leaves done or undone.
-// A time that is not zero becomes the file's.
+// write replaces a file in d as one step that a power cut leaves done or undone
+// (S83). A time that is not zero becomes the file's.
 func (d *directory) write(name string, data []byte, set time.Time, reach func(string)) error {
 	if _, err := d.file(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -198,7 +197,7 @@ func syncPath(path string) error {
 }
 
 // private refuses what is not of the type, not ours, or not ours alone, with
-// the command that repairs it.
+// the command that repairs it (S84, S148).
 func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:

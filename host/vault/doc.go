@@ -1,7 +1,7 @@
 // Package vault keeps the secrets of connections at rest: one age file per
 // secret at DIR/vault/<connection>/<name>.age, and the identity that opens them
 // in DIR/keys/vault.age-identity. Values are nowhere else: not in the store,
-// not in a log, not in a temporary file.
+// not in a log, not in a temporary file (security.md §8.2).
 //
 // The room trusts the user that it runs as and nothing else about the disk.
 // Every directory and file is looked at before it is used: one that others can

@@ -14,8 +14,8 @@ import (
 // the envelope add to it, which is less than 1 KiB.
 const maxFile = MaxValue + 4096
 
-// envelope is what a value is preceded by, so that files cannot be swapped:
-// connection and name, each after one byte of length.
+// envelope is what a value is preceded by, so that files cannot be swapped
+// (S83): connection and name, each after one byte of length.
 //
 //	┌───┬────────────┬───┬──────┬───────┐
 //	│ n │ connection │ n │ name │ value │

@@ -124,7 +124,7 @@ func TestWrongKey(t *testing.T) {
 	want(t, v, "mail", "token", "anew")
 }
 
-// What others can reach is refused, with the command that repairs it.
+// What others can reach is refused, with the command that repairs it (S148).
 func TestExposed(t *testing.T) {
 	dir := t.TempDir()
 	v := open(t, dir)

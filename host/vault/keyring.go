@@ -13,7 +13,7 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A Place is where the key of a vault is kept.
+// A Place is where the key of a vault is kept (S84).
 type Place string
 
 // The places. Whoever has the whole data directory opens a vault InFile; of one

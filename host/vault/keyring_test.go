@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/vault"
 )
 
-// The key moves into the OS keyring and back; every secret stays, and while
+// S84: the key moves into the OS keyring and back; every secret stays, and while
 // it is there the data directory alone opens nothing.
 func TestKeyring(t *testing.T) {
 	keyring.MockInit()
@@ -85,7 +85,7 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
-// A keyring that cannot be reached is an error, and changes nothing.
+// S84: a keyring that cannot be reached is an error, and changes nothing.
 func TestNoKeyring(t *testing.T) {
 	keyring.MockInitWithError(errors.New("no session bus\nand more"))
 	v, err := vault.Open(t.TempDir())

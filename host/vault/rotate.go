@@ -9,7 +9,7 @@ import (
 )
 
 // Rotate seals every secret under a new identity and drops the old one, which
-// makes what the device keeps of removed secrets unreadable. A secret that
+// makes what the device keeps of removed secrets unreadable (S85). A secret that
 // cannot be opened refuses it before anything is changed.
 //
 // Invariant: at every step the identity file opens every secret. It holds the

@@ -17,7 +17,7 @@ type File struct {
 	Sealed []byte
 }
 
-// Sealed returns all secrets as they are, for a backup: of one moment,
+// Sealed returns all secrets as they are, for a backup (S134): of one moment,
 // so that no rotation is half in it. It opens none and needs no identity, which
 // is not among them. pin is called while nothing of them changes, so that what it
 // pins is of the same moment; it may be called again, and the last call counts.

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a backup gets is what lies on the disk, without the identity.
+// S134: what a backup gets is what lies on the disk, without the identity.
 func TestSealed(t *testing.T) {
 	v, dir := filled(t)
 	got, err := v.Sealed(func() error { return nil })

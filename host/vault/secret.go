@@ -8,7 +8,7 @@ import (
 
 const redacted = "[redacted]"
 
-// A Secret holds a value so that no printer, encoder or logger shows it.
+// A Secret holds a value so that no printer, encoder or logger shows it (S90).
 // Copies share the value: Wipe on one clears all. Use and Wipe are not to be
 // called at the same time. The zero Secret holds nothing.
 type Secret struct {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// No printer, encoder or logger shows a value, wherever the secret stands.
+// No printer, encoder or logger shows a value, wherever the secret stands (S90).
 func TestSecretIsNotShown(t *testing.T) {
 	const canary = "canary-7f3a9c"
 	v := open(t, t.TempDir())

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Limits of the values and names that a vault keeps.
+// The limits of §17.
 const (
 	MaxValue         = 16 * abi.KiB
 	MaxPerConnection = 64
@@ -32,7 +32,7 @@ var (
 // directory.
 type Vault struct {
 	dir  string
-	step func(string) // told of every durable step; nil but in tests
+	step func(string) // told of every durable step (S152); nil but in tests
 }
 
 // An Entry says that a secret is set, and since when.
@@ -44,7 +44,7 @@ type Entry struct {
 
 // Open returns the vault in a data directory, which need not exist: nothing is
 // made before the first Set. The error wraps ErrUnsafe if others can reach what
-// is there.
+// is there (S148).
 func Open(dir string) (*Vault, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -127,7 +127,7 @@ func (v *Vault) List() ([]Entry, error) {
 
 // Remove deletes a secret, readable or not. The error wraps ErrNotFound if
 // there is none. What the device keeps of the file stays readable to whoever
-// has the identity, until Rotate.
+// has the identity, until Rotate (S85).
 func (v *Vault) Remove(connection, name string) error {
 	if err := CheckNames(connection, name); err != nil {
 		return err
