@@ -92,12 +92,12 @@ func (s *Spans) Close(ctx context.Context) error {
 	return errors.Join(s.provider.ForceFlush(ctx), s.provider.Shutdown(ctx))
 }
 
-// Start begins a span below that of ctx. The attribute openwop.link is the W3C
-// traceparent of a trace that the span is linked to: it may be over long before the
-// span is, so the span does not belong to it. The name is one of openwop's; what follows openwop.activity. or
-// openwop.node. is a name that the host chose or checked. Attributes that are
-// not in spanAttributes are left out. The returned function ends the span; what it says
-// of err is its kind, never its text.
+// Start begins a span below that of ctx. The name is one of openwop's; what follows
+// openwop.activity. or openwop.node. is a name that the host chose or checked. The
+// attribute openwop.link is the W3C traceparent of a trace that the span is linked to:
+// it may be over long before the span is, so the span does not belong to it. Other
+// attributes that are not in spanAttributes are left out. The returned function ends
+// the span; what it says of err is its kind, never its text.
 func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error)) {
 	tracer := s.tracer
 	if tracer == nil {

@@ -380,7 +380,7 @@ func (ls *loads) staged(id cdp.LoaderID, name string) {
 }
 
 // requested notes where a page wants to go. Addresses for other programs are dropped
-// by the browser (8.3). mu is held.
+// by the browser. mu is held.
 func (ls *loads) requested(ev *cdpage.EventFrameRequestedNavigation) {
 	if external(ev.URL) {
 		ls.tab.history.add(event{dropped: true})

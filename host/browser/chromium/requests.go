@@ -93,7 +93,7 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 }
 
 // failed notes why a document of the main frame did not come: the proxy denied it, or
-// the server's certificate is not accepted (8.3). mu is held.
+// the server's certificate is not accepted. mu is held.
 func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
 	ld := n.tab.loads.all[cdp.LoaderID(ev.RequestID)]
 	if ld == nil || ev.Type != cdpnetwork.ResourceTypeDocument {

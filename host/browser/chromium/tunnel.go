@@ -226,7 +226,7 @@ const mostPreamble = 64 << 10
 
 var errPreamble = errors.New("a tunnel begins with too much")
 
-// An preamble reads what a tunnel begins with and keeps it.
+// A preamble reads what a tunnel begins with and keeps it.
 type preamble struct {
 	from   io.Reader
 	seen   []byte
