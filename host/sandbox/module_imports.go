@@ -140,8 +140,7 @@ func Warnings(m Module, bindings map[string]bool) []Warning {
 	var warnings []Warning
 	for _, b := range bindingModules {
 		required, declared := bindings[b.binding]
-		// A stdio connector reaches the network by lines, not by imports.
-		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio {
+		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
 			continue
 		}
 		w := Warning{Code: WarnOptionalUnused, Binding: b.binding}

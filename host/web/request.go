@@ -76,6 +76,9 @@ func Who(c *fiber.Ctx) host.Principal {
 // Session otherwise. Pages need its CSRF token.
 func Session(c *fiber.Ctx) access.Session { return of(c).session }
 
+// Access is who may do what, for routes that manage it.
+func Access(c *fiber.Ctx) *access.Access { return of(c).app.o.Access }
+
 // SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
 // a nil Slot's methods do nothing. A handler passes its Writes to the commit of
 // the effect (A51) and then answers the same with JSON; for any other handler the
