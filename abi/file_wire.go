@@ -129,9 +129,6 @@ type FileWriteRequest struct {
 	Data   []byte
 }
 
-// FileWriteHeader is how many bytes of a write request stand before its data.
-const FileWriteHeader = 4 + 1 + 8
-
 // Append adds the wire form to b.
 func (q FileWriteRequest) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, q.Handle)

@@ -1,7 +1,5 @@
 package abi
 
-import "fmt"
-
 const (
 	KiB = 1 << 10
 	MiB = 1 << 20
@@ -73,46 +71,4 @@ func DefaultLimits() Limits {
 		FlushRecords: 500, FlushBytes: MiB, ProgressPerSecond: 5, ProgressBurst: 20,
 		LogBytesPerSecond: MiB,
 	}
-}
-
-// Check refuses limits above their bounds or below what a run
-// needs, naming the key.
-func (l Limits) Check() error {
-	d := DefaultLimits()
-	for _, b := range []struct {
-		key        string
-		value, max int
-	}{
-		{"frame_bytes", l.FrameBytes, 2*MiB + 64*KiB},
-		{"frame_records", l.FrameRecords, 65_535},
-		{"record_bytes", l.RecordBytes, 2 * MiB},
-		{"cursor_bytes", l.CursorBytes, MiB},
-		{"text_bytes", l.TextBytes, 32 * KiB},
-		{"schema_bytes", l.SchemaBytes, 64 * KiB},
-		{"opaque_bytes", l.OpaqueBytes, 256 * KiB},
-		{"attachments", l.Attachments, 10 * d.Attachments},
-		{"live_extra_bytes", l.LiveExtraBytes, 10 * d.LiveExtraBytes},
-		{"start_bytes", l.StartBytes, 64 * MiB},
-		{"assistance_open", l.AssistanceOpen, 10 * d.AssistanceOpen},
-		{"assistance_per_run", l.AssistancePerRun, 10 * d.AssistancePerRun},
-		{"interactions_per_run", l.InteractionsPerRun, 10 * d.InteractionsPerRun},
-		{"state_per_run", l.StatePerRun, 10 * d.StatePerRun},
-		{"skip_per_run", l.SkipPerRun, 10 * d.SkipPerRun},
-		{"gap_per_run", l.GapPerRun, 10 * d.GapPerRun},
-		{"coverage_per_run", l.CoveragePerRun, 10 * d.CoveragePerRun},
-		{"coverage_keys", l.CoverageKeys, 10 * d.CoverageKeys},
-		{"flush_records", l.FlushRecords, 1_000},
-		{"flush_bytes", l.FlushBytes, 2 * MiB},
-		{"progress_per_second", l.ProgressPerSecond, 50},
-		{"progress_burst", l.ProgressBurst, 10 * d.ProgressBurst},
-		{"log_bytes_per_second", l.LogBytesPerSecond, 8 * MiB},
-	} {
-		if b.value < 1 || b.value > b.max {
-			return fmt.Errorf("limits.%s is %d: want 1 to %d", b.key, b.value, b.max)
-		}
-	}
-	if l.RecordsPerRun < 0 {
-		return fmt.Errorf("limits.records_per_run is %d: want 0 (unlimited) or more", l.RecordsPerRun)
-	}
-	return nil
 }

@@ -116,8 +116,7 @@ type Approved struct {
 	Browser bool     `json:"browser,omitempty"`
 	// NoInteractive: the connector may not ask its owner.
 	NoInteractive bool `json:"no_interactive,omitempty"`
-	// Plain are the secrets that the owner agreed to have the connector see
-	//.
+	// Plain are the secrets that the owner agreed to have the connector see.
 	Plain []string `json:"plain_acknowledged,omitempty"`
 	// Destinations are where secrets may go, by their names, at servers that the
 	// manifest leaves to the owner.

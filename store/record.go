@@ -78,9 +78,9 @@ type RecordQuery struct {
 // another page may follow, after After or AfterKey; without Match it does.
 //
 // Reading changes: every current record or tombstone with Version > After, at
-// most one entry per key, so that applying all pages reproduces the stream
-// . In another order a record that changes between two pages may be in
-// both or, when it moves, in none; a View has no such pages.
+// most one entry per key, so that applying all pages reproduces the stream.
+// In another order a record that changes between two pages may be in both or, when it
+// moves, in none; a View has no such pages.
 type RecordPage struct {
 	Records  []Record
 	More     bool

@@ -33,8 +33,8 @@ type RunHead struct {
 	Ended bool   // the last one is terminal
 }
 
-// A Request is what whoever started a run said of it, for the API to give back
-// . Nothing of it reaches the guest.
+// A Request is what whoever started a run said of it, for the API to give back.
+// Nothing of it reaches the guest.
 type Request struct {
 	Transport    string          `json:"transport,omitempty"` // rest, ui; "" for a schedule and the command line
 	By           string          `json:"by,omitempty"`        // principal: key:ID, owner

@@ -83,7 +83,7 @@ var rooms = map[string]room{
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
 	"host/web/server": {imports: []string{"abi", "store", "host", "host/access", "host/web"}, owns: []string{"github.com/gofiber/fiber/v2", "github.com/valyala/fasthttp"}},
 	"host/app": {imports: []string{"abi", "store", "store/drivers", "host", "host/timeline",
-		"host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
+		"host/access", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},
 	"host/daemon": {imports: []string{"store", "host/app", "host/network", "host/telemetry", "host/web/server",
 		"host/access", "host/api", "host", "host/api/stream", "host/timeline", "dashboard", "host/web", "host/webhook"}},

@@ -147,6 +147,22 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
+// Every file and folder of the tree that a page names is there. Names in capitals
+// stand for others.
+func TestDocumentPaths(t *testing.T) {
+	path := regexp.MustCompile("`((?:abi|dashboard|docs|examples|guest-sdk|host|store|tests)/[\\w./-]+)`")
+	for name, p := range readDocs(t) {
+		for _, m := range path.FindAllStringSubmatch(p.text, -1) {
+			if strings.Contains(m[1], "NAME") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s names %s, which is not there", name, m[1])
+			}
+		}
+	}
+}
+
 // Every document, heading and anchor that a comment cites is there: as in
 // docs/spec/protocol.md, "Checkpoints" or docs/spec/abi.md#g13.
 func TestCitations(t *testing.T) {

@@ -371,7 +371,9 @@ func TestSystem(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	c.as("").do("GET", "/metrics", nil).want(401, "unauthenticated")
-	if a := c.do("GET", "/metrics", nil).want(200); !bytes.Contains(a.body, []byte("sluice_")) {
+	// One metric of each part that the daemon has to ask.
+	if a := c.do("GET", "/metrics", nil).want(200); !bytes.Contains(a.body, []byte("\nsluice_runs_open{")) ||
+		!bytes.Contains(a.body, []byte("\nsluice_workers{")) || !bytes.Contains(a.body, []byte("\nsluice_store_free_bytes ")) {
 		t.Errorf("%.200s", a.body)
 	}
 	first := c.do("GET", "/v1/audit?limit=2", nil).want(200)

@@ -110,7 +110,7 @@ func TestBackupUnderWrites(t *testing.T) {
 			t.Errorf("%+v, with %d records before", made, before)
 		}
 		restored := filepath.Join(dir, fmt.Sprint("restored", i))
-		if _, err := app.Restore(t.Context(), "badger:"+restored, file, ""); err != nil {
+		if _, err := app.Restore(t.Context(), "badger:"+restored, app.RestoreOptions{File: file}); err != nil {
 			t.Fatal(err)
 		}
 		n := oneInstant(t, restored)

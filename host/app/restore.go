@@ -19,13 +19,15 @@ import (
 // RestoreResult is what was restored.
 type RestoreResult struct {
 	backup.Summary
+	Disarmed
 	DataDir string `json:"data_dir"`
 	ID      string `json:"new_installation_id"`
 }
 
 // Restore makes the data directory of a store, which must be absent or empty, of a backup.
-// identity is a file; it may be "" for a backup in plain text.
-func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, err error) {
+// What could act by itself or for somebody does not: a key may have been revoked since, and the
+// host that was backed up may still run its schedules. See docs/spec/security.md, "Backup".
+func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult, err error) {
 	restrictUmask()
 	dir, err := DataDir(url)
 	if err == nil && dir == "" {
@@ -35,22 +37,25 @@ func Restore(ctx context.Context, url, file, identity string) (r RestoreResult, 
 		return r, err
 	}
 	var ids backup.Identities
-	if identity != "" {
-		if ids, err = backup.ReadIdentities(identity); err != nil {
+	if o.Identity != "" {
+		if ids, err = backup.ReadIdentities(o.Identity); err != nil {
 			return r, err
 		}
 	}
 	r.DataDir = dir
-	r.Summary, err = backup.Restore(ctx, file, dir, ids, backup.UnpackApart, func(dir string) error {
+	r.Summary, err = backup.Restore(ctx, o.File, dir, ids, backup.UnpackApart, func(dir string) error {
 		d := &directory{DataDir: dir}
 		if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil { // for the owner's copy of the vault's key
+			return err
+		}
+		if r.Disarmed, err = disarm(ctx, dir, o); err != nil {
 			return err
 		}
 		err := d.identify() // a new one: two copies must not both believe to be the one
 		if r.ID = d.ID; err != nil {
 			return err
 		}
-		return d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(file), Outcome: audit.Done})
+		return d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done})
 	})
 	return r, err
 }

@@ -107,9 +107,6 @@ func Version(v string) Detail { return Detail{"version", v} }
 // Stream is the stream that an action was limited to.
 func Stream(name string) Detail { return Detail{"stream", name} }
 
-// File is a path that the owner named.
-func File(path string) Detail { return Detail{"file", path} }
-
 // Run is the run that it happened in.
 func Run(id string) Detail { return Detail{"run", id} }
 

@@ -41,7 +41,7 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	if o := s.current(); o != nil && o.Fault() == nil {
 		s.dismiss(ctx, o)
 	}
-	r, refused := engine.ParseWith(payload, s.settings())
+	r, refused := engine.Parse(payload, s.settings())
 	var out []byte
 	if refused == nil {
 		out, refused = s.answer(ctx, r)

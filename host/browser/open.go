@@ -217,7 +217,7 @@ func (s *Session) load(ctx context.Context, o *opened, address string) (any, err
 	if err != nil {
 		return nil, err
 	}
-	q, refused := engine.ParseWith(text, s.settings())
+	q, refused := engine.Parse(text, s.settings())
 	if refused != nil {
 		return nil, refused
 	}

@@ -268,7 +268,7 @@ func allowed(policy *network.Policy, address string) error {
 }
 
 // refused is page.ErrHost for an address whose place the gate denied last, whatever
-// the policy's names say: it may have no address that is allowed (8.3).
+// the policy's names say: it may have no address that is allowed.
 func (f *fence) refused(address string) error {
 	_, host, port, err := place(address)
 	if err != nil || f.Verdict(host, port) == "" {

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// way is one way out of a worker. go is nil if it failed; the process may also
+// escape is one way out of a worker. go is nil if it failed; the process may also
 // die of it. shut says which reported isolation must have shut it, beside strict
 // seccomp, which shuts all but memory.
-type way struct {
+type escape struct {
 	name string
 	try  func(targets) error
 	shut func(Isolation) bool
 }
 
 // ways out.
-var ways = []way{
+var ways = []escape{
 	{"open_passwd", func(targets) error { return tryOpen("/etc/passwd") }, filesShut},
 	{"open_data_directory", func(t targets) error { return tryOpen(t.DataDir) }, filesShut},
 	{"open_host_proc", tryHostProc, filesShut},
@@ -82,7 +82,7 @@ func mustBlock(name string, isolation Isolation) bool {
 
 // attempt goes the named way; nil means that it was open.
 func attempt(name string, aims targets) error {
-	i := slices.IndexFunc(ways, func(w way) bool { return w.name == name })
+	i := slices.IndexFunc(ways, func(w escape) bool { return w.name == name })
 	if i < 0 {
 		return errors.New("no such attempt")
 	}

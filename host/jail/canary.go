@@ -160,7 +160,7 @@ func (p *Process) listen() canaryResult {
 	lines := json.NewDecoder(io.LimitReader(p.Socket, canaryBytes))
 	var first, second canaryLine
 	if err := lines.Decode(&first); err != nil {
-		return canaryResult{err: fmt.Errorf("not behind its walls: %w; %s", err, p.lastWords())}
+		return canaryResult{err: fmt.Errorf("not behind its walls: %w; %s", err, p.finalDiagnostics())}
 	}
 	if first.Error != "" {
 		return canaryResult{err: errors.New(first.Error)}
@@ -196,8 +196,8 @@ func (p *Process) judge() (blocked bool, by string) {
 	return false, fmt.Sprintf("ended with status %d, signal %d", exit.Code, exit.Signal)
 }
 
-// lastWords waits for a canary that hung up and returns the end of its diagnostics.
-func (p *Process) lastWords() string {
+// finalDiagnostics waits for a canary that hung up and returns the end of its diagnostics.
+func (p *Process) finalDiagnostics() string {
 	if err := p.Kill(); err != nil {
 		return err.Error()
 	}

@@ -118,7 +118,7 @@ func mountOf(line string) (kind, root, point, options string) {
 // must hand both controllers down, which only a group without processes of its own
 // does; a service that has its group to itself moves aside.
 func (g *groups) usable() bool {
-	if g.unified && !handsDown(g.parents[0]) && !moveAside(g.parents[0]) {
+	if g.unified && !delegates(g.parents[0]) && !moveIntoChildGroup(g.parents[0]) {
 		return false
 	}
 	probe, err := g.make()
@@ -128,15 +128,15 @@ func (g *groups) usable() bool {
 	return errors.Join(probe.bound(Limits{DataBytes: mebibyte}), probe.remove()) == nil
 }
 
-func handsDown(dir string) bool {
+func delegates(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 	given := strings.Fields(string(text))
 	return err == nil && slices.Contains(given, "memory") && slices.Contains(given, "pids")
 }
 
-// moveAside puts this process, if dir has no other, into a group below dir, and has
+// moveIntoChildGroup puts this process, if dir has no other, into a group below dir, and has
 // dir hand its controllers down.
-func moveAside(dir string) bool {
+func moveIntoChildGroup(dir string) bool {
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
 		return false
@@ -213,7 +213,8 @@ func (g *group) bound(l Limits) error {
 	if err := put(memory, limit, most); err != nil {
 		return err
 	}
-	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) { // the kernel may count no swap
+	// A kernel that counts no swap has no such file.
+	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return put(processes, "pids.max", groupTasks)
@@ -241,7 +242,8 @@ func (g *group) remove() error {
 	var errs []error
 	for _, dir := range g.dirs {
 		err := unix.Rmdir(dir)
-		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 { // the kernel is letting go of it
+		// A group is busy as long as the kernel lets go of its last process.
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 {
 			time.Sleep(wait)
 			err = unix.Rmdir(dir)
 		}

@@ -244,6 +244,13 @@ func (l *Launcher) enlist(p *Process) error {
 	return nil
 }
 
+// Live is how many workers there are.
+func (l *Launcher) Live() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.live)
+}
+
 // delist is called by a process that was reaped.
 func (l *Launcher) delist(p *Process) {
 	l.mu.Lock()

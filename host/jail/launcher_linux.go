@@ -160,11 +160,11 @@ func openExecutable(path string) (*executable, error) {
 
 func (e *executable) close() error { return e.file.Close() }
 
-// outOfTheWay gives one of the files a number above the executable's. Between fork
+// renumbered gives one of the files a number above the executable's. Between fork
 // and exec Go moves descriptors to the numbers that follow the highest of files,
 // whatever was there: in a host that has some sixty descriptors open that would be
 // the executable. done closes the copy.
-func (e *executable) outOfTheWay(files []*os.File) (moved []*os.File, done func(), err error) {
+func (e *executable) renumbered(files []*os.File) (moved []*os.File, done func(), err error) {
 	if len(files) == 0 {
 		return files, func() {}, nil
 	}
@@ -185,7 +185,7 @@ func (e *executable) start(args, env []string, files []*os.File, set namespaceSe
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	files, done, err := e.outOfTheWay(files)
+	files, done, err := e.renumbered(files)
 	if err != nil {
 		return nil, err
 	}

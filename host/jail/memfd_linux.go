@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemFD returns a file in memory with parts in it, one after the other, sealed: nobody, its creator
-// included, can write, grow, shrink or unseal it, so the bytes that were hashed
-// are the bytes that are compiled. name shows in /proc only.
+// MemFD returns a file in memory with parts in it, one after the other, sealed: nobody,
+// its creator included, can write, grow, shrink or unseal it, so the bytes that were
+// hashed are the bytes that are compiled. name shows in /proc only.
 func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3

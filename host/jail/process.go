@@ -34,7 +34,8 @@ type Process struct {
 // complete and send. From its return on, the worker's control group, if it has one, is
 // bounded by them as well.
 func (p *Process) Config(l Limits) (Config, error) {
-	if err := p.group.bound(l); err != nil && !p.ended() { // one that has ended has no group, and is found out by who talks to it
+	// A process that has ended has no group any more; whoever talks to it finds out.
+	if err := p.group.bound(l); err != nil && !p.ended() {
 		return Config{}, fmt.Errorf("bound control group of a worker: %w", err)
 	}
 	c := p.config
@@ -159,16 +160,16 @@ func (p *Process) settlePeak() {
 	p.exit.PeakMemory = max(p.exit.PeakMemory, p.peak)
 }
 
-// ends are the two sides of a worker's descriptors before it is started.
-type ends struct {
+// descriptorEnds are the two sides of a worker's descriptors before it is started.
+type descriptorEnds struct {
 	socket, stderr *os.File   // the host's
 	workers        []*os.File // the worker's, by number
 	owned          []*os.File // those of workers to close after the start
 }
 
 // openEnds opens the null device, the pipe and the socket pair; files follow at 4 and 5.
-func openEnds(files []*os.File) (_ *ends, err error) {
-	e := &ends{}
+func openEnds(files []*os.File) (_ *descriptorEnds, err error) {
+	e := &descriptorEnds{}
 	defer func() {
 		if err != nil {
 			e.closeHosts()
@@ -199,13 +200,13 @@ func openEnds(files []*os.File) (_ *ends, err error) {
 	return e, nil
 }
 
-func (e *ends) closeWorkers() {
+func (e *descriptorEnds) closeWorkers() {
 	for _, f := range e.owned {
 		_ = f.Close() // the worker has its own
 	}
 }
 
-func (e *ends) closeHosts() {
+func (e *descriptorEnds) closeHosts() {
 	for _, f := range []*os.File{e.socket, e.stderr} {
 		if f != nil {
 			_ = f.Close() // nothing was sent

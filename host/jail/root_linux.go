@@ -44,7 +44,7 @@ func enterRoot(dir int, writable bool) error {
 		return err
 	}
 	defer closeFD(root)
-	if err := furnish(root, tree); err != nil {
+	if err := fillRoot(root, tree); err != nil {
 		return err
 	}
 	if err := makeRoot(root); err != nil {
@@ -128,8 +128,8 @@ func mountRoot() (int, error) {
 	return -1, fmt.Errorf("attach tmpfs: %w", err)
 }
 
-// furnish puts the tree into the root and makes the root read-only.
-func furnish(root, tree int) error {
+// fillRoot puts the tree into the root and makes the root read-only.
+func fillRoot(root, tree int) error {
 	if tree >= 0 {
 		if err := unix.Mkdirat(root, rootName, 0o555); err != nil {
 			return fmt.Errorf("make directory in new root: %w", err)

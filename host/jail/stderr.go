@@ -37,15 +37,15 @@ func follow(pipe *os.File) *tail {
 		defer close(t.done)
 		defer pipe.Close()                    // only read from
 		_, _ = io.CopyN(t, pipe, stderrBurst) // an error ends the tail as the end does
-		_, _ = io.Copy(slow{t}, pipe)
+		_, _ = io.Copy(slowTail{t}, pipe)
 	}()
 	return t
 }
 
-// slow writes to its tail with a pause after each write.
-type slow struct{ *tail }
+// slowTail writes to its tail with a pause after each write.
+type slowTail struct{ *tail }
 
-func (s slow) Write(p []byte) (int, error) {
+func (s slowTail) Write(p []byte) (int, error) {
 	time.Sleep(stderrPause)
 	return s.tail.Write(p)
 }

@@ -40,7 +40,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 func TestStderrIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		w := slow{&tail{}}
+		w := slowTail{&tail{}}
 		for range 100 {
 			if _, err := w.Write(make([]byte, 32<<10)); err != nil {
 				t.Fatal(err)

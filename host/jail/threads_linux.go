@@ -182,7 +182,8 @@ func yieldPriority() {
 // (autogroup). Anybody may do either to himself. It is done once, before the process is
 // undumpable: its own files under /proc belong to root from then on.
 var volunteer = sync.OnceValue(func() error {
-	_ = os.WriteFile("/proc/self/autogroup", fmt.Appendf(nil, "%d", workerNice), 0) // not everywhere there, and refused if there were many just now
+	// The file is not on every kernel, and refuses writes that come too often.
+	_ = os.WriteFile("/proc/self/autogroup", fmt.Appendf(nil, "%d", workerNice), 0)
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc nobody can
 		return fmt.Errorf("volunteer for the end of memory: %w", err)

@@ -22,13 +22,13 @@ type Client struct {
 	ID       string
 	Secret   string // "" for a public client
 	// Via makes all requests. It is required: nothing falls back to net/http's
-	// own client (S65).
+	// own client.
 	Via http.RoundTripper
 }
 
 // What a server may answer.
 const (
-	leastToken = 8 // shorter values could not be told from other text (R167)
+	leastToken = 8 // shorter values could not be told from other text
 	mostToken  = 8 * abi.KiB
 	mostAnswer = 64 * abi.KiB
 )

@@ -334,7 +334,7 @@ func TestStored(t *testing.T) {
 	var logged strings.Builder
 	c := oauth.Client{Secret: "PLANTED", Declared: o}
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "stored", s, "client", c, "pointer", &c)
-	fmt.Fprintf(&logged, "%v %+v %#v %s %v %+v %#v", s, s, s, s, c, &c, c) // S90
+	fmt.Fprintf(&logged, "%v %+v %#v %s %v %+v %#v", s, s, s, s, c, &c, c)
 	if strings.Contains(logged.String(), "refresh-1") || strings.Contains(logged.String(), "PLANTED") {
 		t.Errorf("printed %s", logged.String())
 	}

@@ -131,7 +131,7 @@ func TestRefresh(t *testing.T) {
 		if second == first || k.saves != 2 {
 			t.Errorf("after its time: the same token %v, stored %d times", second == first, k.saves)
 		}
-		// R165: the client's secret, and every token of both kinds.
+		// The client's secret, and every token of both kinds.
 		want := append(s.Issued(), "the client's")
 		for _, v := range want {
 			if !slices.Contains(told, v) {
@@ -200,7 +200,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 // What a server says to a refresh becomes one of three codes, and nothing that
-// it said is in the error (S90).
+// it said is in the error.
 func TestRefreshFailures(t *testing.T) {
 	say := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, _ *http.Request) bool {
@@ -445,8 +445,7 @@ func TestClientCredentials(t *testing.T) {
 	}
 }
 
-// Nothing goes through net/http's own client, not even when there is no other
-// (S65).
+// Nothing goes through net/http's own client, not even when there is no other.
 func TestNoWay(t *testing.T) {
 	src := oauth.NewSource(&oauth.Client{Declared: declared(abi.OAuthRefresh), ID: "client"}, &kept{s: oauth.Stored{RefreshToken: "refresh-1"}})
 	defer src.Close()

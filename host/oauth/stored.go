@@ -26,7 +26,7 @@ type Stored struct {
 
 const version = 1
 
-// Printers and loggers see neither an authorization nor a client's secret (S90).
+// Printers and loggers see neither an authorization nor a client's secret.
 func (Stored) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 func (Stored) LogValue() slog.Value       { return slog.StringValue(redacted) }
 func (Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }

@@ -12,10 +12,10 @@ import (
 
 // The limits of response data.
 const (
-	maxAnswer = 64 * abi.KiB // names and values together
-	maxFields = 32
-	maxValue  = 8 * abi.KiB
-	maxName   = 200 // bytes of an interaction id
+	maxAnswer = abi.MaxResponseBytes // names and values together
+	maxFields = abi.MaxResponseFields
+	maxValue  = abi.MaxResponseValue
+	maxName   = abi.MaxIDBytes // of an interaction
 	// maxFiles bounds an answer with files, which are texts that are a third longer.
 	maxFiles = maxAnswer + abi.MaxAnswerFile/3*4
 )

@@ -99,7 +99,7 @@ func (j *journal) refused(events []store.Event) { j.sequence -= uint64(len(event
 // begin starts the span of the run, and returns it.
 func (j *journal) begin() (whole span) {
 	j.spanned = j.ctx
-	j.spanned, whole = j.traced("run")
+	j.spanned, whole = j.traced("run", "link", j.plan.Request.TraceParent)
 	return whole
 }
 

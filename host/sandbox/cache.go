@@ -54,7 +54,7 @@ type cache struct {
 	mu       sync.Mutex // guards what follows
 	verified map[string]*entry
 	uses     uint64
-	flights  map[string]*flight
+	flights  map[string]*preparation
 }
 
 // An entry is what this process has verified of a key.
@@ -72,8 +72,8 @@ type entry struct {
 // wanted.
 const mostVerified = 64
 
-// flight is one preparation that others wait for.
-type flight struct {
+// preparation is one that others wait for.
+type preparation struct {
 	done chan struct{}
 	err  error
 }

@@ -42,7 +42,7 @@ func (c *cache) once(ctx context.Context, key string, make func() error) error {
 		c.mu.Lock()
 		f, flying := c.flights[key]
 		if !flying {
-			f = &flight{done: newSignal()}
+			f = &preparation{done: newSignal()}
 			c.flights[key] = f
 		}
 		c.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 	began := time.Now()
 	ctx, unguard := guard(ctx, out, s.options.EntryBytes)
 	defer unguard()
-	err = s.employ(ctx, func(b *blank) error {
+	err = s.withBlank(ctx, func(b *blank) error {
 		err := s.runCompiler(ctx, b, out, wasm, bare)
 		if closeErr := b.close(); closeErr != nil && err == nil {
 			err = launchFailure(closeErr) // its output is not to be touched while it lives
@@ -214,7 +214,7 @@ func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 		return fmt.Errorf("compiler left a file of %d bytes and %d links: at most %d bytes and one link",
 			info.Size(), links(info), s.options.EntryBytes)
 	}
-	return s.cache.store(key, path, during{ctx, f})
+	return s.cache.store(key, path, contextReader{ctx, f})
 }
 
 // lockPoll is how often a lock held by another process is tried.

@@ -107,13 +107,13 @@ func guard(ctx context.Context, dir string, limit int64) (context.Context, conte
 	return ctx, func() { end(nil) }
 }
 
-// during is a reader that fails when its context has ended.
-type during struct {
+// contextReader is a reader that fails when its context has ended.
+type contextReader struct {
 	ctx context.Context
 	io.Reader
 }
 
-func (d during) Read(p []byte) (int, error) {
+func (d contextReader) Read(p []byte) (int, error) {
 	if err := d.ctx.Err(); err != nil {
 		return 0, err
 	}

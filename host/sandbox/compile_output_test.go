@@ -62,7 +62,7 @@ func TestGuard(t *testing.T) {
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	if _, err := (during{over, strings.NewReader("code")}).Read(make([]byte, 4)); !errors.Is(err, context.Canceled) {
+	if _, err := (contextReader{over, strings.NewReader("code")}).Read(make([]byte, 4)); !errors.Is(err, context.Canceled) {
 		t.Errorf("acceptance goes on after its time: %v", err)
 	}
 }

@@ -1,7 +1,5 @@
 package sandbox
 
-import "fmt"
-
 // ModuleLimits bounds the structure of a module. A
 // zero field means its default.
 type ModuleLimits struct {
@@ -61,18 +59,6 @@ func (l ModuleLimits) Effective() ModuleLimits {
 	return l
 }
 
-// Validate refuses a limit above its hard maximum, for whoever reads an
-// operator's configuration: there it is an error and not silently lowered.
-func (l ModuleLimits) Validate() error {
-	hard := HardModuleLimits()
-	for i, f := range l.fields() {
-		if limit := hard.fields()[i].value; f.value > limit {
-			return fmt.Errorf("limit %s is %d, it can be %d at most", f.key, f.value, limit)
-		}
-	}
-	return nil
-}
-
 func bounded(v, def, hard uint64) uint64 {
 	if v == 0 {
 		v = def
@@ -80,43 +66,42 @@ func bounded(v, def, hard uint64) uint64 {
 	return min(v, hard)
 }
 
-// A moduleLimitField is one limit under its configuration key.
+// A moduleLimitField is one limit, to read and to set.
 type moduleLimitField struct {
-	key   string
 	value uint64
 	set   func(uint64)
 }
 
 func (l *ModuleLimits) fields() []moduleLimitField {
 	return []moduleLimitField{
-		signedField("module.bytes", &l.Bytes),
-		signedField("module.custom_bytes", &l.CustomBytes),
-		signedField("module.manifest_bytes", &l.ManifestBytes),
-		limitField("module.types", &l.Types),
-		limitField("module.functions", &l.Functions),
-		limitField("module.imports", &l.Imports),
-		limitField("module.exports", &l.Exports),
-		limitField("module.globals", &l.Globals),
-		limitField("module.data_segments", &l.DataSegments),
-		limitField("module.element_segments", &l.ElementSegments),
-		limitField("module.element_entries", &l.ElementEntries),
-		limitField("module.memories", &l.Memories),
-		limitField("module.tables", &l.Tables),
-		limitField("module.table_minimum", &l.TableMinimum),
-		limitField("module.body_bytes", &l.BodyBytes),
-		limitField("module.function_locals", &l.FunctionLocals),
-		limitField("module.locals", &l.Locals),
-		limitField("module.nesting", &l.Nesting),
-		limitField("module.branch_table", &l.BranchTable),
-		limitField("module.signature", &l.Signature),
+		signedField(&l.Bytes),
+		signedField(&l.CustomBytes),
+		signedField(&l.ManifestBytes),
+		limitField(&l.Types),
+		limitField(&l.Functions),
+		limitField(&l.Imports),
+		limitField(&l.Exports),
+		limitField(&l.Globals),
+		limitField(&l.DataSegments),
+		limitField(&l.ElementSegments),
+		limitField(&l.ElementEntries),
+		limitField(&l.Memories),
+		limitField(&l.Tables),
+		limitField(&l.TableMinimum),
+		limitField(&l.BodyBytes),
+		limitField(&l.FunctionLocals),
+		limitField(&l.Locals),
+		limitField(&l.Nesting),
+		limitField(&l.BranchTable),
+		limitField(&l.Signature),
 	}
 }
 
-func limitField[T uint32 | uint64](key string, p *T) moduleLimitField {
-	return moduleLimitField{key, uint64(*p), func(v uint64) { *p = T(v) }}
+func limitField[T uint32 | uint64](p *T) moduleLimitField {
+	return moduleLimitField{uint64(*p), func(v uint64) { *p = T(v) }}
 }
 
 // signedField treats a negative size as unset.
-func signedField(key string, p *int64) moduleLimitField {
-	return moduleLimitField{key, uint64(max(*p, 0)), func(v uint64) { *p = int64(v) }}
+func signedField(p *int64) moduleLimitField {
+	return moduleLimitField{uint64(max(*p, 0)), func(v uint64) { *p = int64(v) }}
 }

@@ -137,15 +137,9 @@ func TestModuleLimits(t *testing.T) {
 	if diff := cmp.Diff(def, sandbox.ModuleLimits{}.Effective()); diff != "" {
 		t.Errorf("defaults: %s", diff)
 	}
-	if err := def.Validate(); err != nil {
-		t.Error(err)
-	}
 	high := sandbox.ModuleLimits{Bytes: 1 << 40, Nesting: 1 << 30, Types: 5}
 	if got := high.Effective(); got.Bytes != 64<<20 || got.Nesting != 4_096 || got.Types != 5 {
 		t.Errorf("limits above their maximum became %+v", got)
-	}
-	if err := high.Validate(); err == nil || !strings.Contains(err.Error(), "module.bytes") {
-		t.Errorf("Validate = %v", err)
 	}
 }
 

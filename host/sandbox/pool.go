@@ -67,7 +67,7 @@ func openPool(l *jail.Launcher, o Options) *pool {
 		wake:   make(chan struct{}, 1), stop: stop,
 	}
 	if p.want > 0 {
-		p.wait.Go(func() { p.tend(ctx) })
+		p.wait.Go(func() { p.maintain(ctx) })
 	}
 	return p
 }
@@ -124,8 +124,8 @@ func (p *pool) look() {
 	}
 }
 
-// tend keeps the number up and lets old blanks go, until ctx ends.
-func (p *pool) tend(ctx context.Context) {
+// maintain keeps the number up and lets old blanks go, until ctx ends.
+func (p *pool) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := p.refill(ctx)
 		select {
@@ -221,10 +221,10 @@ func (p *pool) spawn(ctx context.Context) (*blank, error) {
 // blame for that.
 var errBlankLost = errors.New("worker died while it waited")
 
-// employ gives a blank worker to use, which ends it if it fails. A worker that
+// withBlank gives a blank worker to use, which ends it if it fails. A worker that
 // had died while it waited is replaced: the next one may be such a worker too,
 // the last one tried is fresh.
-func (s *Sandbox) employ(ctx context.Context, use func(*blank) error) error {
+func (s *Sandbox) withBlank(ctx context.Context, use func(*blank) error) error {
 	for left := s.options.Prespawn; ; left-- {
 		take := s.pool.take
 		if left <= 0 {

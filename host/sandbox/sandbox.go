@@ -51,6 +51,15 @@ func (s *Sandbox) Close() error {
 	return err
 }
 
+// Workers is how many workers wait to be used, and how many are in use.
+func (s *Sandbox) Workers() (blank, busy int) {
+	live := s.launcher.Live()
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	blank = min(len(s.pool.idle), live)
+	return blank, live - blank
+}
+
 // ErrIsolationBroken: a layer that is reported as active let a canary through.
 // The host starts no run.
 var ErrIsolationBroken = errors.New("isolation_broken")

@@ -88,7 +88,7 @@ func (s *Sandbox) start(ctx context.Context, spec Spec) (*Guest, error) {
 	began := time.Now()
 	limits := s.runLimits(spec, size)
 	var g *Guest
-	err = s.employ(ctx, func(b *blank) (err error) {
+	err = s.withBlank(ctx, func(b *blank) (err error) {
 		if g, err = s.bringUp(ctx, b, spec, limits, files); err != nil {
 			return errors.Join(startFailure(err), b.close())
 		}

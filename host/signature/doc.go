@@ -1,5 +1,5 @@
 // Package signature signs modules and verifies who signed them, in the format
-// of minisign: Ed25519 over the BLAKE2b-512 of the file (S140). The minisign
+// of minisign: Ed25519 over the BLAKE2b-512 of the file. The minisign
 // tool reads what is written here, and the other way round.
 //
 // It decides one thing: were exactly these bytes signed with exactly this key?

@@ -10,8 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/signature"
 )
 
-// The minisign tool and this package read each other's keys and signatures
-// (S140).
+// The minisign tool and this package read each other's keys and signatures.
 func TestMinisign(t *testing.T) {
 	tool, err := exec.LookPath("minisign")
 	if err != nil {

@@ -43,7 +43,7 @@ func verify(text []byte, key signature.PublicKey, module []byte, want signature.
 	return s.Verify(key, module, want)
 }
 
-// S140: what was signed verifies, with the key that the signature carries.
+// What was signed verifies, with the key that the signature carries.
 func TestSigned(t *testing.T) {
 	k := newKey(t)
 	text := sign(t, k, module, claims)
@@ -61,7 +61,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// Every byte of the module, of the signature and of the key counts (S140). Only
+// Every byte of the module, of the signature and of the key counts. Only
 // the untrusted comment, whose name says it, does not.
 func TestFlipped(t *testing.T) {
 	k := newKey(t)

@@ -26,8 +26,6 @@ var (
 	triggers   = []string{"manual", "scheduled", "retry"}
 	kinds      = []string{"credentials", "otp", "manual_action", "approval", "clarification"}
 	closings   = []string{"success", "cancelled", "timeout", "lost"}
-	purposes   = []string{"blank", "run", "compile", "check"}
-	causes     = []string{"cancel", "budget", "memory", "violation", "protocol", "shutdown", "fault"}
 	delivered  = []string{"delivered", "failed", "dropped", "disabled"}
 	tickEnds   = []string{"started", "retried", "skipped", "overlapped", "failed"}
 	skipReason = []string{

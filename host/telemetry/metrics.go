@@ -39,8 +39,6 @@ type Metrics struct {
 	commits       *prometheus.CounterVec
 	opened        *prometheus.CounterVec
 	answered      *prometheus.CounterVec
-	spawned       *prometheus.CounterVec
-	killed        *prometheus.CounterVec
 	requests      *prometheus.CounterVec
 	requestTime   *prometheus.HistogramVec
 	deliveries    *prometheus.CounterVec
@@ -72,8 +70,6 @@ func NewMetrics(version, commit string) *Metrics {
 	m.commits = m.counters("store_commits_total", "Commits of runs, by result: ok, fenced, full or failed.", "result")
 	m.opened = m.counters("interactions_opened_total", "Questions to the owner, by kind.", "kind")
 	m.answered = m.counters("interactions_closed_total", "Questions that are closed, by status.", "status")
-	m.spawned = m.counters("workers_spawned_total", "Worker processes begun, by purpose.", "purpose")
-	m.killed = m.counters("workers_killed_total", "Worker processes stopped by the host, by cause.", "cause")
 	m.requests = m.counters("http_requests_total", "HTTP requests, by method, route template and status.", "method", "route", "status")
 	m.requestTime = m.histograms("http_request_seconds", "Until an answer was complete or a stream began, by method and route template.", latency, "method", "route")
 	m.deliveries = m.counters("webhook_deliveries_total", "Attempts to deliver to webhooks, by outcome, and webhooks disabled.", "outcome")

@@ -45,23 +45,6 @@ func (m *Metrics) InteractionClosed(status string) {
 	m.answered.WithLabelValues(of(closings, status)).Inc()
 }
 
-// WorkerSpawned counts a process: blank, run, compile or check.
-func (m *Metrics) WorkerSpawned(purpose string) {
-	if m == nil {
-		return
-	}
-	m.spawned.WithLabelValues(of(purposes, purpose)).Inc()
-}
-
-// WorkerKilled counts a process that the host stopped: cancel, budget, memory,
-// violation, protocol, shutdown or fault.
-func (m *Metrics) WorkerKilled(cause string) {
-	if m == nil {
-		return
-	}
-	m.killed.WithLabelValues(of(causes, cause)).Inc()
-}
-
 // Request counts an answered HTTP request. route is the router's template, ""
 // when no route took it.
 func (m *Metrics) Request(method, route string, code int, took time.Duration) {

@@ -19,10 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/telemetry"
 )
 
-const (
-	parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	state  = "vendor=value"
-)
+const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 // kept remembers spans also after it was shut down.
 type kept struct{ tracetest.SpanStubs }
@@ -48,8 +45,8 @@ func opened(t *testing.T) (*telemetry.Spans, *kept) {
 // and say of an error what kind it is. All are handed over at the end.
 func TestSpans(t *testing.T) {
 	s, k := opened(t)
-	ctx, endRun := s.Start(telemetry.WithLink(t.Context(), parent, state), "openwop.run", map[string]any{
-		"openwop.run_id": "run_1", "workflow_id": strings.Repeat("é", 300), "url": "https://user:pw@host/", "answer": "1234",
+	ctx, endRun := s.Start(t.Context(), "openwop.run", map[string]any{
+		"openwop.link": parent, "openwop.run_id": "run_1", "workflow_id": strings.Repeat("é", 300), "url": "https://user:pw@host/", "answer": "1234",
 		"node_attempt": 1, "event_seq": uint64(1 << 63), "cap_limit": struct{ Secret string }{"x"},
 	})
 	_, endCall := s.Start(ctx, "openwop.activity.network", nil)
@@ -89,64 +86,35 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// A request's trace is continued, and goes on in what it leads to.
-func TestParent(t *testing.T) {
+// W3C trace context: what is no traceparent is as if it were not there.
+func TestLink(t *testing.T) {
 	s, k := opened(t)
-	ctx, end := s.Start(telemetry.WithParent(t.Context(), parent, state), "openwop.run", nil)
-	got, gotState := telemetry.Inject(ctx)
-	if !strings.HasPrefix(got, parent[:36]) || got == parent || gotState != state {
-		t.Errorf("injected %q, %q", got, gotState)
+	cases := map[string]bool{
+		parent:                      true,
+		"cc" + parent[2:] + "-more": true, // a later version
+		"":                          false,
+		parent[:54]:                 false,
+		strings.ToUpper(parent):     false,
+		"ff" + parent[2:]:           false,
+		parent + "-more":            false,
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
+		parent + strings.Repeat("-x", 300):                        false,
 	}
-	end(nil)
+	var texts []string
+	for text := range cases {
+		_, end := s.Start(t.Context(), "openwop.run", map[string]any{"openwop.link": text})
+		end(nil)
+		texts = append(texts, text)
+	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := k.SpanStubs[0].Parent; p.SpanID().String() != parent[36:52] || !p.IsRemote() {
-		t.Errorf("parent %v", p)
-	}
-}
-
-// W3C trace context: what is no traceparent is as if it were not there.
-func TestParseParent(t *testing.T) {
-	for _, c := range []struct{ parent, state, wantParent, wantState string }{
-		{parent, state, parent, state},
-		{parent, "", parent, ""},
-		{parent, strings.Repeat("x", 513), parent, ""},
-		{parent, "not a list", parent, ""},
-		{"cc" + parent[2:] + "-more", "", parent, ""}, // a later version
-		{"", state, "", ""},
-		{parent[:54], "", "", ""},
-		{strings.ToUpper(parent), "", "", ""},
-		{"ff" + parent[2:], "", "", ""},
-		{parent + "-more", "", "", ""},
-		{"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "", "", ""},
-		{"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", "", "", ""},
-		{parent + strings.Repeat("-x", 300), "", "", ""},
-	} {
-		p, s, ok := telemetry.ParseParent(c.parent, c.state)
-		if p != c.wantParent || s != c.wantState || ok != (c.wantParent != "") {
-			t.Errorf("%q, %q: %q, %q, %v", c.parent, c.state, p, s, ok)
+	for i, text := range texts {
+		if links := len(k.SpanStubs[i].Links); (links == 1) != cases[text] {
+			t.Errorf("%q: %d links", text, links)
 		}
 	}
-}
-
-// FuzzParseParent: whatever comes in, what goes out is short, and parses to
-// itself.
-func FuzzParseParent(f *testing.F) {
-	f.Add(parent, state)
-	f.Add("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-09-x", "a=1,b=2")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		p, s, ok := telemetry.ParseParent(a, b)
-		if !ok {
-			return
-		}
-		if len(p) != 55 || len(s) > 1024 {
-			t.Errorf("%q, %q", p, s)
-		}
-		if p2, s2, ok := telemetry.ParseParent(p, s); !ok || p2 != p || s2 != s {
-			t.Errorf("%q, %q became %q, %q", p, s, p2, s2)
-		}
-	})
 }
 
 // Nothing leaves the host unless the owner named where to.
@@ -157,11 +125,8 @@ func TestNoEndpoint(t *testing.T) {
 	if err != nil || s.Recording() {
 		t.Fatalf("recording %v, %v", s.Recording(), err)
 	}
-	ctx, end := s.Start(telemetry.WithParent(t.Context(), parent, ""), "openwop.run", nil)
+	_, end := s.Start(t.Context(), "openwop.run", map[string]any{"openwop.link": parent})
 	end(nil)
-	if p, _ := telemetry.Inject(ctx); p != parent {
-		t.Errorf("a trace that is not recorded here ends: %q", p)
-	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -36,8 +36,9 @@ func FuzzFold(f *testing.F) {
 			}
 			fold.Add(e)
 		}
-		fold.View()
-		fold.Interrupts()
+		for _, i := range fold.Assistance(false) {
+			timeline.ViewOf(i)
+		}
 		if _, err := json.Marshal(fold.Snapshot(store.Run{Request: store.Request{Configurable: data}, Result: data}, timeline.About{})); err != nil {
 			t.Fatalf("snapshot: %v", err)
 		}

@@ -71,14 +71,6 @@ type request struct {
 	kind    string // of the interaction
 }
 
-// OpenInterrupt returns the interrupt that the run waits for.
-func (f *Fold) OpenInterrupt() (Interrupt, bool) {
-	if q := f.open(); q != nil {
-		return *q, true
-	}
-	return Interrupt{}, false
-}
-
 // InterruptOfNode returns the newest interrupt of a node, open or closed; false
 // when none was ever pending there.
 func (f *Fold) InterruptOfNode(id string) (Interrupt, bool) {
@@ -88,20 +80,6 @@ func (f *Fold) InterruptOfNode(id string) (Interrupt, bool) {
 // InterruptByID returns one interrupt, open or closed.
 func (f *Fold) InterruptByID(id string) (Interrupt, bool) {
 	return f.lookup(func(q *Interrupt) bool { return q.ID == id })
-}
-
-// InterruptOfInteraction returns the interrupt that shows an interaction.
-func (f *Fold) InterruptOfInteraction(id string) (Interrupt, bool) {
-	return f.lookup(func(q *Interrupt) bool { return q.InteractionID == id })
-}
-
-// Interrupts lists all, oldest first.
-func (f *Fold) Interrupts() []Interrupt {
-	out := make([]Interrupt, 0, len(f.interrupts))
-	for _, q := range f.interrupts {
-		out = append(out, *q)
-	}
-	return out
 }
 
 func (f *Fold) lookup(is func(*Interrupt) bool) (Interrupt, bool) {

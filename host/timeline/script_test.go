@@ -73,7 +73,7 @@ func (s *script) ask(id, kind, openwop, obligation string) *script {
 	)
 }
 
-// closeBy is row 16; resumed says whether node.resumed is in it.
+// closeBy closes a question; resumed says whether node.resumed is in it.
 func (s *script) closeBy(id, status, by string, resumed bool, before ...ev) *script {
 	end := map[string]string{"success": "resolved", "cancelled": "cancelled", "timeout": "timed_out"}[status]
 	evs := append(before,

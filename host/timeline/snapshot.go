@@ -305,7 +305,8 @@ func RowStatus(row store.Run) Status {
 		return Failed
 	case "cancelled":
 		r := membersOf(row.Result)
-		if r.text("terminal_reason") == "connector_reported_cancelled" && r.text("cancel_cause") == "" { // of an older host
+		// An older host wrote no cancel_cause.
+		if r.text("terminal_reason") == "connector_reported_cancelled" && r.text("cancel_cause") == "" {
 			return Failed
 		}
 		return Cancelled

@@ -80,31 +80,6 @@ type FormField struct {
 	Accept   string // of a file
 }
 
-// View is the run's current assistance: the newest request without an
-// end. One that does not involve the owner stands behind those that do.
-func (f *Fold) View() View {
-	var passive *Item
-	for _, i := range slices.Backward(f.items) {
-		if i.Status != ItemOpen && i.Status != ItemAbandoned {
-			continue
-		}
-		if involves(*i) {
-			return ViewOf(i.shown())
-		}
-		if passive == nil {
-			passive = i
-		}
-	}
-	if passive != nil {
-		return ViewOf(passive.shown())
-	}
-	return View{}
-}
-
-func involves(i Item) bool {
-	return i.ProgressPosture != abi.PostureRunning || i.OwnerAction != abi.ActionNone || i.ResponseObligation != abi.ObligationNone
-}
-
 // ViewOf derives what an owner is shown of one item.
 func ViewOf(i Item) View {
 	v := View{Item: i}

@@ -86,30 +86,3 @@ func TestForm(t *testing.T) {
 		t.Errorf("decision %+v", v)
 	}
 }
-
-func TestCurrentView(t *testing.T) {
-	elsewhere := ev{typ: "run.assistance_requested", data: `{"assistance_request_id":"r1","progress_posture":"running","owner_action":"act_elsewhere","response_obligation":"none"}`}
-	passive := ev{typ: "run.assistance_requested", data: `{"assistance_request_id":"r2","progress_posture":"running","owner_action":"none","response_obligation":"none"}`}
-	escalated := ev{typ: "run.assistance_escalated", data: `{"assistance_request_id":"r1","status":"escalated"}`}
-	ended := ev{typ: "run.failed", status: "failed", data: `{"reason":"connector_protocol_violation","open_interaction_id":"a"}`}
-	cases := []struct {
-		name string
-		log  *script
-		want timeline.State
-	}{
-		{"nothing", started(), timeline.StateNone},
-		{"elsewhere", started().commit(elsewhere), timeline.StateA},
-		{"passive behind", started().commit(elsewhere).commit(passive), timeline.StateA},
-		{"passive alone", started().commit(passive), timeline.StateOther},
-		{"escalated", started().commit(elsewhere).commit(escalated), timeline.StateNone},
-		{"question after it", started().commit(elsewhere).commit(escalated).ask("a", "otp", "clarification", "response_required"), timeline.StateB},
-		{"answered", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true), timeline.StateNone},
-		{"abandoned", started().ask("a", "otp", "clarification", "response_required").commit(ended), timeline.StateAbandoned},
-		{"closed, then ended", started().ask("a", "otp", "clarification", "response_required").closeBy("a", "success", "owner", true).commit(ended), timeline.StateNone},
-	}
-	for _, c := range cases {
-		if v := c.log.fold().View(); v.State != c.want {
-			t.Errorf("%s: %s, want %s", c.name, v.State, c.want)
-		}
-	}
-}

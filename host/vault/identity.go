@@ -20,7 +20,7 @@ const (
 // identities reads the identities, the one that seals first. There is more than
 // one only after a rotation that did not come to its end. The error wraps
 // fs.ErrNotExist when there is none.
-func (o *opened) identities() ([]*age.X25519Identity, error) {
+func (o *lockedVault) identities() ([]*age.X25519Identity, error) {
 	text, err := o.identityText()
 	if err == nil {
 		text, err = o.unwrapped(text)
@@ -46,7 +46,7 @@ func (o *opened) identities() ([]*age.X25519Identity, error) {
 }
 
 // identityText is the identity file as it is.
-func (o *opened) identityText() ([]byte, error) {
+func (o *lockedVault) identityText() ([]byte, error) {
 	keys, err := o.data.open(keysDir)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (o *opened) identityText() ([]byte, error) {
 
 // ensureIdentities makes the identity at first use. Where secrets are, a missing
 // identity is lost, and another would open none of them.
-func (o *opened) ensureIdentities() ([]*age.X25519Identity, error) {
+func (o *lockedVault) ensureIdentities() ([]*age.X25519Identity, error) {
 	ids, err := o.identities()
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ids, err
@@ -82,14 +82,14 @@ func (o *opened) ensureIdentities() ([]*age.X25519Identity, error) {
 }
 
 // lost is the error where secrets are but no identity.
-func (o *opened) lost() error {
+func (o *lockedVault) lost() error {
 	return fmt.Errorf("%w: %s is missing; bring back your copy of it, or remove all secrets and set them again",
 		ErrKey, o.data.join(keysDir, identityFile))
 }
 
 // putIdentities replaces the identity file as one step. Its form is that of
 // age-keygen, so that age can open a vault without this program.
-func (o *opened) putIdentities(ids []*age.X25519Identity) error {
+func (o *lockedVault) putIdentities(ids []*age.X25519Identity) error {
 	var text bytes.Buffer
 	for _, id := range ids {
 		fmt.Fprintf(&text, "# public key: %s\n%s\n", id.Recipient(), id)

@@ -37,7 +37,7 @@ const sealedBy = "# sealed by the OS keyring, item " + service + "/"
 // Place says where the key is. The error wraps fs.ErrNotExist when there is none
 // yet.
 func (v *Vault) Place() (p Place, err error) {
-	err = v.locked(shared, func(o *opened) error {
+	err = v.locked(shared, func(o *lockedVault) error {
 		text, err := o.identityText()
 		defer clear(text)
 		if p = InFile; bytes.HasPrefix(text, []byte(sealedBy)) {
@@ -50,7 +50,7 @@ func (v *Vault) Place() (p Place, err error) {
 
 // unwrapped is an identity file as it was before the keyring's key sealed it.
 // That key seals it again when it is replaced.
-func (o *opened) unwrapped(text []byte) ([]byte, error) {
+func (o *lockedVault) unwrapped(text []byte) ([]byte, error) {
 	rest, sealed := bytes.CutPrefix(text, []byte(sealedBy))
 	if !sealed {
 		return text, nil
@@ -73,7 +73,7 @@ func (o *opened) unwrapped(text []byte) ([]byte, error) {
 
 // wrapped is an identity file as it is written: sealed, if the vault's key is in
 // the keyring.
-func (o *opened) wrapped(text []byte) ([]byte, error) {
+func (o *lockedVault) wrapped(text []byte) ([]byte, error) {
 	if o.sealer == nil {
 		return text, nil
 	}
@@ -95,7 +95,7 @@ func (o *opened) wrapped(text []byte) ([]byte, error) {
 
 // move settles where the next identity file is kept. The keyring has the key
 // before anything needs it, and left gives it up once nothing does.
-func (o *opened) move(to Place) (left func() error, err error) {
+func (o *lockedVault) move(to Place) (left func() error, err error) {
 	left = func() error { return nil }
 	switch old := o.sealer; {
 	case to == InKeyring && old == nil:

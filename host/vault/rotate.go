@@ -16,7 +16,7 @@ import (
 // beside the old one until the last secret is sealed anew; a rotation that was killed is
 // completed by the next one. The new identity is kept in the place named, "" for where it is.
 func (v *Vault) Rotate(to Place) error {
-	err := v.locked(exclusive, func(o *opened) error {
+	err := v.locked(exclusive, func(o *lockedVault) error {
 		old, err := o.identities()
 		if errors.Is(err, fs.ErrNotExist) {
 			old, err = nil, nil
@@ -44,7 +44,7 @@ func (v *Vault) Rotate(to Place) error {
 	return nil // nothing is set
 }
 
-func (o *opened) rotate(old []*age.X25519Identity, all []Entry, to Place) error {
+func (o *lockedVault) rotate(old []*age.X25519Identity, all []Entry, to Place) error {
 	for _, e := range all {
 		if err := o.with(old, e, func(*directory, []byte) error { return nil }); err != nil {
 			return fmt.Errorf("rotate nothing: %w, or remove it first", err)
@@ -75,7 +75,7 @@ func (o *opened) rotate(old []*age.X25519Identity, all []Entry, to Place) error 
 
 // settle seals everything under the first identity and drops the others. All
 // of them are in the identity file.
-func (o *opened) settle(ids []*age.X25519Identity, all []Entry) error {
+func (o *lockedVault) settle(ids []*age.X25519Identity, all []Entry) error {
 	for _, e := range all {
 		err := o.with(ids, e, func(d *directory, value []byte) error { return o.put(d, ids[0].Recipient(), e, value) })
 		if err != nil {
@@ -86,7 +86,7 @@ func (o *opened) settle(ids []*age.X25519Identity, all []Entry) error {
 }
 
 // with opens a secret for do and clears it.
-func (o *opened) with(ids []*age.X25519Identity, e Entry, do func(*directory, []byte) error) error {
+func (o *lockedVault) with(ids []*age.X25519Identity, e Entry, do func(*directory, []byte) error) error {
 	d, err := o.top.open(e.Connection)
 	if err != nil {
 		return err

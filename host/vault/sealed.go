@@ -37,7 +37,7 @@ func (v *Vault) Sealed(pin func() error) ([]File, error) {
 
 func (v *Vault) sealed(pin func() error) ([]File, error) {
 	var out []File
-	err := v.locked(shared, func(o *opened) error {
+	err := v.locked(shared, func(o *lockedVault) error {
 		all, err := o.list()
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func (v *Vault) sealed(pin func() error) ([]File, error) {
 	return out, err
 }
 
-func (o *opened) sealed(e Entry) (File, error) {
+func (o *lockedVault) sealed(e Entry) (File, error) {
 	d, err := o.top.open(e.Connection)
 	if err != nil {
 		return File{}, err

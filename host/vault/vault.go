@@ -50,7 +50,7 @@ func Open(dir string) (*Vault, error) {
 		return nil, fmt.Errorf("open vault %s: %w", dir, err)
 	}
 	v := &Vault{dir: abs}
-	err = v.locked(shared, func(o *opened) error {
+	err = v.locked(shared, func(o *lockedVault) error {
 		_, err := o.identities()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrKey) {
 			return nil // told when a secret is asked for
@@ -76,7 +76,7 @@ func (v *Vault) Set(connection, name string, value []byte) error {
 	if err := v.create(); err != nil {
 		return err
 	}
-	return v.locked(exclusive, func(o *opened) error {
+	return v.locked(exclusive, func(o *lockedVault) error {
 		ids, err := o.ensureIdentities()
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (v *Vault) Get(connection, name string) (Secret, error) {
 		return Secret{}, err
 	}
 	var value []byte
-	err := v.locked(shared, func(o *opened) (err error) {
+	err := v.locked(shared, func(o *lockedVault) (err error) {
 		value, err = o.get(connection, name)
 		return err
 	})
@@ -114,7 +114,7 @@ func (v *Vault) Get(connection, name string) (Secret, error) {
 // needs no identity.
 func (v *Vault) List() ([]Entry, error) {
 	var out []Entry
-	err := v.locked(shared, func(o *opened) (err error) {
+	err := v.locked(shared, func(o *lockedVault) (err error) {
 		out, err = o.list()
 		return err
 	})
@@ -130,7 +130,7 @@ func (v *Vault) Remove(connection, name string) error {
 	if err := CheckNames(connection, name); err != nil {
 		return err
 	}
-	err := v.locked(exclusive, func(o *opened) error { return o.remove(connection, name) })
+	err := v.locked(exclusive, func(o *lockedVault) error { return o.remove(connection, name) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing(connection, name)
 	}

@@ -218,3 +218,6 @@ func (s *Store) Parts() (n int) {
 	}
 	return n
 }
+
+// Unclean says that the process before this one did not close the store.
+func (s *Store) Unclean() bool { return s.unclean }

@@ -88,11 +88,8 @@ func (s *Store) start(t bulk.Tail) {
 // store is read-only.
 func (s *Store) Damage() *store.DamageError { return s.damage }
 
-// Unclean says that the process before this one did not close the store.
-func (s *Store) Unclean() bool { return s.unclean }
-
-// PerStream says that runs should submit one commit per stream at their end
-// .
+// PerStream says that runs should submit one commit per stream at their
+// end.
 func (s *Store) PerStream() bool { return s.opts.PerStream }
 
 // stop makes the store refuse writes: the outcome of a step is unknown.

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The witness proves that no acknowledged commit is missing from the engine
-// . It lies outside the engine's directory, one entry a commit:
+// The witness proves that no acknowledged commit is missing from the engine.
+// It lies outside the engine's directory, one entry a commit:
 //
 //	sequence u64  check u64  link [32]byte                    little-endian
 //

@@ -91,7 +91,7 @@ func newBench(t testing.TB) *bench {
 // request is what a guest asked for, as JSON.
 func (b *bench) request(text string) *engine.Request {
 	b.Helper()
-	r, refused := engine.Parse([]byte(text))
+	r, refused := engine.Parse([]byte(text), engine.DefaultSettings)
 	if refused != nil {
 		b.Fatalf("%s: %v", text, refused)
 	}

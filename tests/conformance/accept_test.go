@@ -323,7 +323,9 @@ func (s *spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 // A251: every part of a run is a span with ids, and each ends.
 func TestSpans(t *testing.T) {
 	owner, seen := newDesk(), &spans{attrs: map[string]map[string]any{}}
-	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner, deps.Spans = owner, seen }).started()
+	d := faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
+		in.Request.TraceParent, deps.Owner, deps.Spans = "00-asked", owner, seen
+	}).started()
 	d.guest.does(question)
 	q := <-owner.asked
 	owner.answers <- host.Answer{InteractionID: "q1", Status: "success", Data: map[string]json.RawMessage{"action": json.RawMessage(`"accept"`)}}
@@ -332,6 +334,9 @@ func TestSpans(t *testing.T) {
 	d.heard("reply 3 OK")
 	d.guest.leaves(0)
 	p := d.end()
+	if link := seen.attrs["openwop.run"]["openwop.link"]; link != "00-asked" {
+		t.Errorf("the run is linked to %v", link)
+	}
 	node, last := itemsManifest(t).Name(), seen.attrs["openwop.event.append"]
 	if seen.open != 0 || seen.attrs["openwop.run"]["openwop.run_id"] != string(d.run.ID) || seen.attrs["openwop.node."+node]["openwop.node_type"] != node ||
 		seen.attrs["openwop.interrupt"]["openwop.interrupt_id"] != q.InterruptID {

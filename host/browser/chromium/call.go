@@ -17,9 +17,9 @@ import (
 // spawned bounds what the tab does of its own accord.
 const spawned = 10 * time.Second
 
-// A call that is underway can be ended from elsewhere: by a dialog that nobody answers, by
+// A pendingCall can be ended from elsewhere: by a dialog that nobody answers, by
 // the end of the page.
-type underway struct {
+type pendingCall struct {
 	end     context.CancelCauseFunc
 	dialogs bool // a dialog for the owner ends it
 }
@@ -37,7 +37,7 @@ func (t *Tab) call(ctx context.Context, do func(context.Context) error) error {
 func (t *Tab) race(ctx context.Context, dialogs bool, do func(context.Context) error) error {
 	inner, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	r := &underway{end: end, dialogs: dialogs}
+	r := &pendingCall{end: end, dialogs: dialogs}
 	t.mu.Lock()
 	switch {
 	case t.gone != nil:

@@ -50,7 +50,7 @@ func (g *Gate) Counts() GateCounts { return GateCounts{g.count.allowed.Load(), g
 // saw of a denied tunnel says nothing of that. The host is canonical. Only the newest
 // 256 places are known.
 func (g *Gate) Verdict(host string, port uint16) string {
-	return g.now.Load().denials.last(place{host, port})
+	return g.now.Load().denials.last(destination{host, port})
 }
 
 func (g *Gate) denied(b *bound, host string, port uint16, verdict string) {
@@ -62,10 +62,10 @@ func (g *Gate) denied(b *bound, host string, port uint16, verdict string) {
 type denials struct {
 	told func(Denial)
 
-	mu      sync.Mutex // guards what follows, and told
-	left    int        // lines
-	places  []place    // the newest last
-	verdict map[place]string
+	mu      sync.Mutex    // guards what follows, and told
+	left    int           // lines
+	places  []destination // the newest last
+	verdict map[destination]string
 	pending map[Denial]int
 	timer   *time.Timer
 	closed  bool
@@ -76,7 +76,7 @@ func (d *denials) add(one Denial) {
 	key := Denial{one.Host, one.Port, one.Verdict, 0}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.remember(place{one.Host, one.Port}, one.Verdict)
+	d.remember(destination{one.Host, one.Port}, one.Verdict)
 	if d.told == nil || d.closed {
 		return
 	}
@@ -91,7 +91,7 @@ func (d *denials) add(one Denial) {
 }
 
 // remember is called with mu held.
-func (d *denials) remember(p place, verdict string) {
+func (d *denials) remember(p destination, verdict string) {
 	if _, known := d.verdict[p]; !known {
 		if len(d.places) == mostPlaces {
 			delete(d.verdict, d.places[0])
@@ -100,12 +100,12 @@ func (d *denials) remember(p place, verdict string) {
 		d.places = append(d.places, p)
 	}
 	if d.verdict == nil {
-		d.verdict = map[place]string{}
+		d.verdict = map[destination]string{}
 	}
 	d.verdict[p] = verdict
 }
 
-func (d *denials) last(p place) string {
+func (d *denials) last(p destination) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.verdict[p]

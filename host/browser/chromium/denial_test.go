@@ -19,7 +19,7 @@ import (
 // Merged per host, port and verdict every five seconds.
 func TestMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{}
+		h := &gateFixture{}
 		m := chromium.NewMerge(h.note)
 		for range 1000 {
 			m.Add("b.example", 443, "host_denied")
@@ -47,7 +47,7 @@ func TestMerged(t *testing.T) {
 // 200 lines in a run, however many hosts a page makes up.
 func TestMostLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{}
+		h := &gateFixture{}
 		m := chromium.NewMerge(h.note)
 		for round := range 10 {
 			for i := range 1000 {

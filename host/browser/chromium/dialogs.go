@@ -95,9 +95,9 @@ func (ds *dialogs) answered(ev *cdpage.EventJavascriptDialogClosed) {
 	ds.tab.poke()
 }
 
-// buried notes that a dialog which the browser has no more went with its document. mu
+// goneWithDocument notes that a dialog which the browser has no more went with its document. mu
 // is held.
-func (ds *dialogs) buried() {
+func (ds *dialogs) goneWithDocument() {
 	if ds.vain {
 		ds.answered(&cdpage.EventJavascriptDialogClosed{})
 	}

@@ -51,7 +51,7 @@ type download struct {
 func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	t := b.tabOf(cdp.FrameID(ev.FrameID))
 	if t == nil {
-		b.unwant(ev.GUID)
+		b.cancelSoon(ev.GUID)
 		return
 	}
 	d := page.Download{ID: cutText(ev.GUID, 64), Name: fileName(ev.SuggestedFilename), Host: hostOf(ev.URL), Denied: t.options.Downloads == ""}
@@ -60,7 +60,7 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 		b.mu.Lock()
 		b.enough = true
 		b.mu.Unlock()
-		b.unwant(ev.GUID)
+		b.cancelSoon(ev.GUID)
 	}
 	t.mu.Lock()
 	e := t.history.add(event{download: &d})
@@ -80,7 +80,7 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	}
 	if len(b.downloads) < downloadsKept {
 		b.downloads[ev.GUID] = &download{tab: t, url: ev.URL, record: e.download}
-		nudge(b.wake) // for weighing
+		signal(b.wake) // the sizes of downloads are looked at
 	}
 }
 
@@ -94,8 +94,8 @@ func (b *Browser) weighing() <-chan time.Time {
 	return time.After(weighEvery)
 }
 
-// weigh ends the downloads whose files are too large already.
-func (b *Browser) weigh() {
+// endOversized ends the downloads whose files are too large already.
+func (b *Browser) endOversized() {
 	b.mu.Lock()
 	all := maps.Clone(b.downloads)
 	b.mu.Unlock()
@@ -142,12 +142,12 @@ func (b *Browser) tabOf(frame cdp.FrameID) *Tab {
 	return active
 }
 
-// unwant has a download ended.
-func (b *Browser) unwant(guid string) {
+// cancelSoon asks the browser's loop to cancel a download.
+func (b *Browser) cancelSoon(guid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unwanted = append(b.unwanted, guid)
-	nudge(b.wake)
+	signal(b.wake)
 }
 
 // cancelDownload ends a download; the browser removes what there is of it. Where no
@@ -206,7 +206,7 @@ func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (
 	case over && r.Failed == "":
 		r.Failed = failedLarge
 		if ev.State == browser.DownloadProgressStateInProgress {
-			n.tab.browser.unwant(ev.GUID)
+			n.tab.browser.cancelSoon(ev.GUID)
 		}
 		ended = true
 	case r.Failed != "":
@@ -225,8 +225,8 @@ func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (
 	return ended
 }
 
-// A typed address is a document and the media type that its server said it has.
-type typed struct{ url, mime string }
+// A typedDocument is the address of a document and the media type that its server said it has.
+type typedDocument struct{ url, mime string }
 
 // typedAs notes the media type of a document, which may become a download. The tab's
 // mu is held.
@@ -238,7 +238,7 @@ func (n *traffic) typedAs(r *cdpnetwork.Response) {
 	if len(n.types) >= typesKept {
 		n.types = n.types[1:]
 	}
-	n.types = append(n.types, typed{r.URL, kind})
+	n.types = append(n.types, typedDocument{r.URL, kind})
 }
 
 // typeOf is what the server of an address said, "" if that was not heard. The tab's

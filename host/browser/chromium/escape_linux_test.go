@@ -320,7 +320,7 @@ func TestEscape(t *testing.T) {
 // openEscape shows that the page is one from which things do escape, and that each would
 // be noticed. Not every browser comes to everything when the machine is busy, so
 // what one missed the next may bring.
-func openEscape(t *testing.T, s *escapeSite, w *tap) {
+func openEscape(t *testing.T, s *escapeSite, w *packetTap) {
 	flags := without(unguarded(chromium.Flags("", 1280, 900)), "proxy-server", "proxy-bypass-list", "host-resolver-rules", "webrtc-ip-handling-policy", "disable-quic", "no-pings")
 	flags = append(flags, chromium.Flag{Name: "host-resolver-rules", Value: "MAP site.example " + siteAddress})
 	missing := s.escapes(isShell(t))
@@ -370,7 +370,7 @@ func (s *escapeSite) escapes(shell bool) map[string]bool {
 }
 
 // dead shows that a page whose gate ends while it tries finds no other way.
-func dead(t *testing.T, s *escapeSite, w *tap, g *house) {
+func dead(t *testing.T, s *escapeSite, w *packetTap, g *gateFixture) {
 	w.pass(g.ProxyURL())
 	flags := chromium.Flags(g.ProxyURL(), 1280, 900)
 	start(t, s, unguarded(flags), g.Wrap)
@@ -410,7 +410,7 @@ func await(t *testing.T, what func() bool) {
 }
 
 // checkDenials fails unless what was tried came by the gate.
-func checkDenials(t *testing.T, g *house, s *escapeSite) {
+func checkDenials(t *testing.T, g *gateFixture, s *escapeSite) {
 	t.Helper()
 	got := map[string]int{}
 	for _, d := range g.denials() {

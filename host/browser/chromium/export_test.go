@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
@@ -116,7 +115,7 @@ func (m *Merge) Add(host string, port uint16, verdict string) {
 func (m *Merge) Close() { m.d.close() }
 
 // Last is the newest verdict on a place.
-func (m *Merge) Last(host string, port uint16) string { return m.d.last(place{host, port}) }
+func (m *Merge) Last(host string, port uint16) string { return m.d.last(destination{host, port}) }
 
 // Authority reads the target of a CONNECT.
 func Authority(s string) (host string, port uint16, ok bool) {
@@ -124,16 +123,10 @@ func Authority(s string) (host string, port uint16, ok bool) {
 	return p.host, p.port, ok
 }
 
-// Absolute reads the target of another request.
-func Absolute(u *url.URL) (host string, port uint16, ok bool) {
-	p, ok := absolute(u)
-	return p.host, p.port, ok
-}
-
 // Preamble reads what a tunnel begins with. sent is what would be sent on.
 func Preamble(host string, port uint16, tls, plain bool, data []byte) (verdict string, sent []byte, err error) {
 	o := &preamble{from: bytes.NewReader(data)}
-	verdict = o.read(place{host, port}, tls, plain)
+	verdict = o.read(destination{host, port}, tls, plain)
 	return verdict, o.seen, o.err
 }
 

@@ -132,7 +132,7 @@ func (ui *userInput) Scroll(ctx context.Context, node page.Ref, dx, dy float64) 
 		if err := w.call(ctx, &moved, "scroll", n, dx, dy); err != nil {
 			return err
 		}
-		return wrongs(moved.Fault)
+		return errorOf(moved.Fault)
 	})
 	return page.Point{X: moved.X, Y: moved.Y}, d, err
 }

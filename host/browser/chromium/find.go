@@ -159,7 +159,7 @@ func follow(path string) (string, error) {
 		if !bytes.HasPrefix(head, []byte("#!")) {
 			return real, executable(real)
 		}
-		if path = handsOver(real, head); path == "" {
+		if path = execTarget(real, head); path == "" {
 			return "", errWrapper
 		}
 	}
@@ -192,11 +192,11 @@ var (
 	refers  = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 )
 
-// handsOver is what a script ends in, by its last exec of a file that exists; "" is
+// execTarget is the program that a script starts, by its last exec of a file that exists; "" is
 // none. It understands plain assignments, and takes a variable that it does not
 // know, in front of a slash, for the script's own directory: that is how vendors
 // write them.
-func handsOver(script string, text []byte) string {
+func execTarget(script string, text []byte) string {
 	known := map[string]string{}
 	found := ""
 	lines := bufio.NewScanner(bytes.NewReader(text))

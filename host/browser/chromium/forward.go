@@ -58,24 +58,24 @@ func (g *Gate) forward(b *bound, w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse denies, and says so to the page and to the owner.
-func (g *Gate) refuse(b *bound, w http.ResponseWriter, to place, verdict string) {
+func (g *Gate) refuse(b *bound, w http.ResponseWriter, to destination, verdict string) {
 	g.denied(b, to.host, to.port, verdict)
 	blocked(w)
 }
 
-// A place is where something is to go.
-type place struct {
+// A destination is the host and port that a request is for.
+type destination struct {
 	host string // canonical, or "" for what is not the name of a host
 	port uint16
 }
 
-func (p place) String() string { return net.JoinHostPort(p.host, strconv.Itoa(int(p.port))) }
+func (p destination) String() string { return net.JoinHostPort(p.host, strconv.Itoa(int(p.port))) }
 
 // absolute is where a request in absolute form goes; false for another form, and
 // for what different readers could read differently.
-func absolute(u *url.URL) (place, bool) {
+func absolute(u *url.URL) (destination, bool) {
 	if u.Host == "" || u.User != nil || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery, "#") {
-		return place{}, false
+		return destination{}, false
 	}
 	text := u.Port()
 	if text == "" && !strings.HasSuffix(u.Host, ":") {
@@ -85,7 +85,7 @@ func absolute(u *url.URL) (place, bool) {
 	}
 	port, ok := portOf(text)
 	if !ok {
-		return place{}, false
+		return destination{}, false
 	}
 	host := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
@@ -95,7 +95,7 @@ func absolute(u *url.URL) (place, bool) {
 	if err != nil {
 		host = ""
 	}
-	return place{host, port}, true
+	return destination{host, port}, true
 }
 
 // portOf reads a port in its only spelling.
@@ -106,7 +106,7 @@ func portOf(text string) (uint16, bool) {
 
 // outgoing is the request as the server gets it: written anew, so that nothing
 // of how the browser framed it is left.
-func outgoing(ctx context.Context, r *http.Request, to place) *http.Request {
+func outgoing(ctx context.Context, r *http.Request, to destination) *http.Request {
 	u := *r.URL
 	u.Host = to.String()
 	out := (&http.Request{Method: r.Method, URL: &u, Host: u.Host, Header: endToEnd(r.Header), ContentLength: r.ContentLength}).WithContext(ctx)

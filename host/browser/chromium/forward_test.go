@@ -140,9 +140,10 @@ func TestHostileAnswers(t *testing.T) {
 		"no HTTP":              {"SSH-2.0-x\r\n", 502, ""},
 		"endless hints":        {strings.Repeat("HTTP/1.1 103 X\r\nLink: </a>; rel=preload; x="+strings.Repeat("a", 1000)+"\r\n\r\n", 500), 502, ""},
 		"huge headers":         {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 300<<10) + "\r\n\r\n", 502, ""},
-		"redirect":             {"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", 302, ""}, // the next hop is judged by itself
-		"unpacked":             {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 200, "abc"},
-		"nothing":              {"", 502, ""},
+		// The next hop is judged by itself.
+		"redirect": {"HTTP/1.1 302 X\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", 302, ""},
+		"unpacked": {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 200, "abc"},
+		"nothing":  {"", 502, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			port := raw(t, func(conn net.Conn) {

@@ -288,7 +288,7 @@ func (fr *frames) attach(limit context.Context, id target.ID) error {
 }
 
 func (fr *frames) listenFrame(ctx context.Context, s *chromedp.Target) error {
-	if err := fr.tab.hush(ctx, s); err != nil {
+	if err := fr.tab.disableUnreadDomains(ctx, s); err != nil {
 		return err
 	}
 	if err := chromedp.Listen(ctx, func(ev any) { fr.tab.onEvent(s, ev) }); err != nil {

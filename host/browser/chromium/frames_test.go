@@ -17,7 +17,8 @@ func inside(t *testing.T, tab page.Tab, want int, css string) []page.Node {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for range 400 {
-		limit, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a document that goes to another process leaves a call without its answer
+		// A document that goes to another process leaves a call without its answer.
+		limit, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		o, err := tab.Read(limit, page.Query{Selectors: []page.Selector{{CSS: css}}})
 		cancel()
 		if errors.Is(err, page.ErrHung) {

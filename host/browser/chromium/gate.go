@@ -247,7 +247,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(b.life, cancel)()
 	r = r.WithContext(ctx)
 	if r.ContentLength != 0 { // also of a body that nobody wants
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.o.Limits.Idle)) // the read says if it is not to be
+		// An error here shows at the read that follows.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.o.Limits.Idle))
 	}
 	switch {
 	case r.ProtoMajor != 1:

@@ -64,33 +64,33 @@ func here(list ...string) *names {
 	return n
 }
 
-// A house is a gate, and what it told.
-type house struct {
+// A gateFixture is a gate, and what it reported.
+type gateFixture struct {
 	*chromium.Gate
 	mu   sync.Mutex // guards told
 	told []chromium.Denial
 }
 
-func (h *house) note(d chromium.Denial) {
+func (h *gateFixture) note(d chromium.Denial) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.told = append(h.told, d)
 }
 
 // denials unbinds the gate and returns what was denied.
-func (h *house) denials() []chromium.Denial {
+func (h *gateFixture) denials() []chromium.Denial {
 	h.Unbind()
 	return h.all()
 }
 
-func (h *house) all() []chromium.Denial {
+func (h *gateFixture) all() []chromium.Denial {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.told)
 }
 
 // gate opens one in ModeFlags, unless the options say otherwise, and binds it.
-func gate(t *testing.T, o chromium.GateOptions, entries ...network.Entry) *house {
+func gate(t *testing.T, o chromium.GateOptions, entries ...network.Entry) *gateFixture {
 	t.Helper()
 	if o.Mode == "" {
 		o.Mode = chromium.ModeFlags
@@ -102,7 +102,7 @@ func gate(t *testing.T, o chromium.GateOptions, entries ...network.Entry) *house
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{Gate: g}
+	h := &gateFixture{Gate: g}
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -169,7 +169,7 @@ type caller struct {
 	in *bufio.Reader
 }
 
-func call(t *testing.T, g *house) *caller {
+func call(t *testing.T, g *gateFixture) *caller {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(g.ProxyURL(), "http://"))
 	if err != nil {
@@ -215,7 +215,7 @@ func (c *caller) over() string {
 }
 
 // tunnel opens one and expects that it is granted.
-func tunnel(t *testing.T, g *house, to string) *caller {
+func tunnel(t *testing.T, g *gateFixture, to string) *caller {
 	t.Helper()
 	c := call(t, g)
 	c.send("CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", to, to)
@@ -226,7 +226,7 @@ func tunnel(t *testing.T, g *house, to string) *caller {
 }
 
 // ask sends a request for a URL in absolute form.
-func ask(t *testing.T, g *house, address string) (*http.Response, string) {
+func ask(t *testing.T, g *gateFixture, address string) (*http.Response, string) {
 	t.Helper()
 	c := call(t, g)
 	c.send("GET %s HTTP/1.1\r\nHost: ignored.example\r\nConnection: close\r\n\r\n", address)

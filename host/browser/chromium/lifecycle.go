@@ -79,10 +79,10 @@ func (b *Browser) watch() {
 	_ = b.wire.Close()
 }
 
-func (b *Browser) poke() { nudge(b.health) }
+func (b *Browser) poke() { signal(b.health) }
 
-// nudge leaves a value in a channel of capacity 1.
-func nudge(c chan<- struct{}) {
+// signal leaves a value in a channel of capacity 1.
+func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -158,7 +158,7 @@ func (b *Browser) kill() {
 	<-b.closed
 }
 
-// clear kills what runs, waits for all that was started here, and looks for strays.
+// clear kills what runs, waits for all that was started here, and looks for processes that it left.
 func (b *Browser) clear() error {
 	if !gone(b.group.reaped) {
 		b.group.kill()
@@ -176,7 +176,7 @@ func (b *Browser) clear() error {
 	b.stop()
 	b.working.Wait()
 	defer b.options.removeScratch()
-	if left := strays(b.options.Profile, b.options.Home, b.options.UID); left > 0 {
+	if left := endLeftProcesses(b.options.Profile, b.options.Home, b.options.UID); left > 0 {
 		return fmt.Errorf("%d processes of the browser do not end", left)
 	}
 	return nil

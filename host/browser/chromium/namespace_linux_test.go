@@ -33,7 +33,7 @@ func hasNamespaces(t *testing.T) bool {
 }
 
 // namespaced opens a gate in ModeNamespace if the machine offers it.
-func namespaced(t *testing.T) (*house, bool) {
+func namespaced(t *testing.T) (*gateFixture, bool) {
 	t.Helper()
 	if !hasNamespaces(t) {
 		return nil, false

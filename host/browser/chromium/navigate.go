@@ -26,7 +26,7 @@ func (ls *loads) Navigate(ctx context.Context, url, until string) (page.Navigati
 		if err := ls.undone(ctx); err != nil {
 			return err
 		}
-		ls.loosen(ctx)
+		ls.terminateScript(ctx)
 		ls.tab.mu.Lock()
 		mark, moves := ls.tab.history.last, ls.moves
 		ls.asked = true
@@ -58,9 +58,9 @@ func (ls *loads) Navigate(ctx context.Context, url, until string) (page.Navigati
 // hungTime is how long a page may take to answer before it is left for another one.
 const hungTime = time.Second
 
-// loosen ends the script of a page that does not answer: a document of the same site
+// terminateScript ends the script of a page that does not answer: a document of the same site
 // would wait for it in the same process.
-func (ls *loads) loosen(ctx context.Context) {
+func (ls *loads) terminateScript(ctx context.Context) {
 	ls.tab.mu.Lock()
 	var w *world
 	if f := ls.tab.frames.all[ls.tab.frames.main]; f != nil {
@@ -74,7 +74,8 @@ func (ls *loads) loosen(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, hungTime)
 	defer cancel()
 	if err := w.call(limit, nil, "title"); err != nil && limit.Err() != nil && ctx.Err() == nil {
-		_ = ls.tab.browser.wire.tell(ctx, ls.tab.session.SessionID, runtime.TerminateExecution.Method, cdp.Empty{}) // or the wait shows it
+		// Whether it worked shows at the wait that follows.
+		_ = ls.tab.browser.wire.tell(ctx, ls.tab.session.SessionID, runtime.TerminateExecution.Method, cdp.Empty{})
 	}
 }
 
@@ -293,7 +294,7 @@ func (ls *loads) loaded(f *cdp.Frame, early bool) {
 	ls.loader, ls.url = f.LoaderID, f.URL+f.URLFragment
 	ls.documents++
 	ls.tab.traffic.arrived()
-	ls.tab.buried()
+	ls.tab.goneWithDocument()
 	ls.tab.poke()
 	if f.UnreachableURL != "" { // an error page of the browser's own
 		ls.url = blank
@@ -379,7 +380,7 @@ func (ls *loads) staged(id cdp.LoaderID, name string) {
 }
 
 // requested notes where a page wants to go. Addresses for other programs are dropped
-// by the browser (8.3). mu is held.
+// by the browser. mu is held.
 func (ls *loads) requested(ev *cdpage.EventFrameRequestedNavigation) {
 	if external(ev.URL) {
 		ls.tab.history.add(event{dropped: true})

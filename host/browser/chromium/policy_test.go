@@ -213,7 +213,7 @@ func TestBindings(t *testing.T) {
 	r, body := ask(t, g, "http://127.0.0.1:"+one+"/")
 	deniedPage(t, r, body)
 
-	other := &house{Gate: g.Gate}
+	other := &gateFixture{Gate: g.Gate}
 	g.Bind(chromium.GateBinding{Policy: policyOf(entry(t, "http://127.0.0.1:"+two, true)), Denied: other.note})
 	if _, body := ask(t, g, "http://127.0.0.1:"+two+"/"); body != "two" {
 		t.Errorf("bound again: %q", body)

@@ -42,7 +42,7 @@ func (g *group) live(cmd *exec.Cmd, hidden map[string][]string, started chan<- e
 		g.stay(cmd, started)
 		return
 	}
-	aside(func() {
+	onOwnThread(func() {
 		if err := view(hidden); err != nil {
 			started <- err
 			return
@@ -186,16 +186,16 @@ const (
 // host owns them. It reports how many it ended, and how many withstood.
 func Leftovers(root string) (ended, left int) {
 	return sweep(func(p osProcess, all []osProcess) bool {
-		return p.keeps(root) && !descends(all, p, os.Getpid())
+		return p.usesDirectory(root) && !descends(all, p, os.Getpid())
 	})
 }
 
-// strays ends what a browser left when its main process was gone: processes of its
+// endLeftProcesses ends what a browser left when its main process was gone: processes of its
 // uid, if it had one of its own, or with its directories on their command line.
-func strays(profile, home string, uid int) (left int) {
+func endLeftProcesses(profile, home string, uid int) (left int) {
 	own := uid != 0 && uid != os.Geteuid()
 	_, left = sweep(func(p osProcess, _ []osProcess) bool {
-		return own && p.uid == uid || p.keeps(profile) || p.keeps(home)
+		return own && p.uid == uid || p.usesDirectory(profile) || p.usesDirectory(home)
 	})
 	return left
 }
@@ -232,9 +232,9 @@ func sweep(meant func(osProcess, []osProcess) bool) (ended, left int) {
 	}
 }
 
-// keeps reports whether a process keeps its data at or below a directory: a browser
+// usesDirectory reports whether a process keeps its data at or below a directory: a browser
 // its profile, its crash handler what it has to tell.
-func (p osProcess) keeps(dir string) bool {
+func (p osProcess) usesDirectory(dir string) bool {
 	dir = strings.TrimSuffix(dir, "/")
 	return dir != "" && (p.says("--user-data-dir="+dir) || p.says("--database="+dir))
 }

@@ -25,7 +25,7 @@ func canView() error { return errSystem }
 // system.
 func Leftovers(string) (ended, left int) { return 0, 0 }
 
-func strays(_, _ string, _ int) int { return 0 }
+func endLeftProcesses(_, _ string, _ int) int { return 0 }
 
 func smallSharedMemory() bool { return true }
 

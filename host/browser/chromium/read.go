@@ -33,29 +33,29 @@ type looks struct {
 	watched  *world // whose events are counted
 }
 
-// A glance is what the function read returns of one document.
-type glance struct {
-	At       float64       `json:"at"` // ms since 1970, by the page's clock
-	Error    string        `json:"error"`
-	Digests  page.Digests  `json:"digests"`
-	Title    string        `json:"title"`
-	Loading  *page.Loading `json:"loading"`
-	Viewport page.Viewport `json:"viewport"`
-	Scroll   page.Point    `json:"scroll"`
-	Count    int           `json:"count"`
-	Ordinals int           `json:"ordinals"`
-	Frames   []hole        `json:"frames"`
-	Nodes    []page.Node   `json:"nodes"`
-	Cut      bool          `json:"truncated"`
-	Fresh    bool          `json:"fresh"`   // some element was not there when listeners were asked for
-	Shadows  []int         `json:"shadows"` // open shadow trees, when listeners are asked for
+// A documentRead is what the function read returns of one document.
+type documentRead struct {
+	At       float64        `json:"at"` // ms since 1970, by the page's clock
+	Error    string         `json:"error"`
+	Digests  page.Digests   `json:"digests"`
+	Title    string         `json:"title"`
+	Loading  *page.Loading  `json:"loading"`
+	Viewport page.Viewport  `json:"viewport"`
+	Scroll   page.Point     `json:"scroll"`
+	Count    int            `json:"count"`
+	Ordinals int            `json:"ordinals"`
+	Frames   []frameElement `json:"frames"`
+	Nodes    []page.Node    `json:"nodes"`
+	Cut      bool           `json:"truncated"`
+	Fresh    bool           `json:"fresh"`   // some element was not there when listeners were asked for
+	Shadows  []int          `json:"shadows"` // open shadow trees, when listeners are asked for
 
 	world *world
 }
 
-// A hole is an element that frames a document; one that is not Open could not be
+// A frameElement is an element that frames a document; one that is not Open could not be
 // looked into from there.
-type hole struct {
+type frameElement struct {
 	N       int      `json:"n"`
 	Name    string   `json:"name"` // attributes of the element that frames it
 	ID      string   `json:"id"`
@@ -120,16 +120,16 @@ func (lk *looks) read(ctx context.Context, q page.Query) (*page.Observation, err
 
 // glances looks into all documents that are not seen into from another. Those that
 // go away meanwhile are left out, but for the main one.
-func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*world]*glance, error) {
+func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*world]*documentRead, error) {
 	worlds := lk.lookedInto()
-	found := make([]*glance, len(worlds))
+	found := make([]*documentRead, len(worlds))
 	failed := make([]error, len(worlds))
 	var all sync.WaitGroup
 	for i, w := range worlds {
 		all.Go(func() { found[i], failed[i] = lk.glance(ctx, w, q) })
 	}
 	all.Wait()
-	glances := make(map[*world]*glance)
+	glances := make(map[*world]*documentRead)
 	for i, w := range worlds {
 		switch {
 		case failed[i] == nil:
@@ -158,7 +158,7 @@ func (lk *looks) lookedInto() []*world {
 	return list
 }
 
-func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*glance, error) {
+func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*documentRead, error) {
 	ask := question{Selectors: q.Selectors, All: q.All, Limit: q.Limit, Attributes: q.Attributes, Budget: lookBudget, Again: q.Again}
 	if q.Patient {
 		ask.Budget = patientBudget
@@ -185,7 +185,7 @@ func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*glance, e
 }
 
 // glanceAsking looks into a document and asks which of its elements listen.
-func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*glance, error) {
+func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*documentRead, error) {
 	if !w.quickToTell() {
 		lk.listeners(ctx, w)
 		return w.glance(ctx, ask)
@@ -202,8 +202,8 @@ func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*gla
 }
 
 // glance looks into the document once.
-func (w *world) glance(ctx context.Context, ask question) (*glance, error) {
-	g := &glance{world: w}
+func (w *world) glance(ctx context.Context, ask question) (*documentRead, error) {
+	g := &documentRead{world: w}
 	if err := w.call(ctx, g, "read", ask); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (w *world) glance(ctx context.Context, ask question) (*glance, error) {
 
 // observation puts the documents together: boxes into the viewport of the tab, nodes
 // into the order of the whole.
-func (lk *looks) observation(main *world, glances map[*world]*glance, q page.Query) (*page.Observation, error) {
+func (lk *looks) observation(main *world, glances map[*world]*documentRead, q page.Query) (*page.Observation, error) {
 	lk.tab.mu.Lock()
 	defer lk.tab.mu.Unlock()
 	if lk.tab.frames.all[lk.tab.frames.main] == nil || lk.tab.frames.all[lk.tab.frames.main].world != main {
@@ -227,7 +227,7 @@ func (lk *looks) observation(main *world, glances map[*world]*glance, q page.Que
 		Viewport: g.Viewport, Scroll: g.Scroll,
 	}
 	m := merge{tab: lk.tab, glances: glances, o: o, view: page.Box{W: float64(g.Viewport.Width), H: float64(g.Viewport.Height)}}
-	m.document(g, placed{scale: 1, clip: m.view, visible: true})
+	m.document(g, documentPlace{scale: 1, clip: m.view, visible: true})
 	if len(m.nodes) > q.Limit {
 		m.nodes, o.Truncated = m.nodes[:q.Limit], true
 	}
@@ -271,7 +271,7 @@ func millis(ms float64) time.Time {
 // A merge is an observation in the making. The tab's mu is held.
 type merge struct {
 	tab     *Tab
-	glances map[*world]*glance
+	glances map[*world]*documentRead
 	o       *page.Observation
 	view    page.Box
 	nodes   []page.Node
@@ -282,15 +282,15 @@ type merge struct {
 	depth                  int
 }
 
-// placed is where a document is.
-type placed struct {
+// documentPlace is where a document is.
+type documentPlace struct {
 	x, y, scale float64
 	clip        page.Box
 	visible     bool
 }
 
 // document takes in a document and those inside of it, each in its frame's place.
-func (m *merge) document(g *glance, at placed) {
+func (m *merge) document(g *documentRead, at documentPlace) {
 	if m.depth++; m.depth > frameLimit {
 		return
 	}
@@ -328,9 +328,9 @@ func (m *merge) document(g *glance, at placed) {
 }
 
 // within is the place of a document inside of a frame.
-func within(at placed, h hole) placed {
+func within(at documentPlace, h frameElement) documentPlace {
 	clip := page.Box{X: at.x + at.scale*h.Clip.X, Y: at.y + at.scale*h.Clip.Y, W: at.scale * h.Clip.W, H: at.scale * h.Clip.H}
-	return placed{
+	return documentPlace{
 		x: at.x + at.scale*h.X, y: at.y + at.scale*h.Y, scale: at.scale * h.S,
 		clip: meet(at.clip, clip), visible: at.visible && h.Visible && !h.Box.Empty(),
 	}
@@ -346,7 +346,7 @@ func (m *merge) framed(w *world, n int) *frame {
 	return nil
 }
 
-func (m *merge) take(g *glance, nodes []page.Node, at placed, order, ordinal int) {
+func (m *merge) take(g *documentRead, nodes []page.Node, at documentPlace, order, ordinal int) {
 	for _, n := range nodes {
 		f := g.world.frame
 		if inner, err := strconv.Atoi(n.Frame); err == nil {

@@ -21,9 +21,9 @@ type readiness struct {
 	Owner page.Ref   `json:"owner"`
 }
 
-// A passage is what the function through returns: whether a point inside of a frame
+// A framePassage is what the function through returns: whether a point inside of a frame
 // is reached from the document around it, and where the frame is.
-type passage struct {
+type framePassage struct {
 	Fault string     `json:"fault"`
 	By    string     `json:"by"`
 	Point page.Point `json:"point"`
@@ -83,7 +83,7 @@ func (a *aiming) through(ctx context.Context, w *world, r *page.Readiness) error
 			r.Fault = "detached"
 			return nil
 		}
-		var p passage
+		var p framePassage
 		if err := o.world.call(ctx, &p, "through", o.number, r.Point.X, r.Point.Y); err != nil {
 			return err
 		}
@@ -154,10 +154,10 @@ func (w *world) said(ctx context.Context, name string, args ...any) error {
 	if err := w.call(ctx, &wrong, name, args...); err != nil {
 		return err
 	}
-	return wrongs(wrong)
+	return errorOf(wrong)
 }
 
-func wrongs(wrong string) error {
+func errorOf(wrong string) error {
 	switch wrong {
 	case "":
 		return nil

@@ -26,14 +26,14 @@ const (
 // tab's mu guards it.
 type traffic struct {
 	tab    *Tab
-	seen   []*seen
-	flying map[cdpnetwork.RequestID]*seen
-	types  []typed   // of documents, the newest last
-	spoke  page.Mark // the last mark before a message of a socket
-	login  *login    // nil: servers that ask get no answer
+	seen   []*requestSeen
+	flying map[cdpnetwork.RequestID]*requestSeen
+	types  []typedDocument // of documents, the newest last
+	spoke  page.Mark       // the last mark before a message of a socket
+	login  *login          // nil: servers that ask get no answer
 }
 
-type seen struct {
+type requestSeen struct {
 	after  page.Mark
 	ends   bool   // it is of a kind that does
 	script bool   // asked for by a script
@@ -46,7 +46,7 @@ type seen struct {
 	page.RequestSeen
 }
 
-func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*seen) }
+func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*requestSeen) }
 
 // sent notes a request, and stops a navigation to where the page may not go, on each
 // hop of it. mu is held.
@@ -81,7 +81,7 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 	if path == "" {
 		path = "/"
 	}
-	r := &seen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
+	r := &requestSeen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
 	r.asked, r.tells = n.tells(ev)
 	if len(n.seen) >= requestsKept {
 		n.seen = n.seen[1:]
@@ -93,7 +93,7 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 }
 
 // failed notes why a document of the main frame did not come: the proxy denied it, or
-// the server's certificate is not accepted (8.3). mu is held.
+// the server's certificate is not accepted. mu is held.
 func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
 	ld := n.tab.loads.all[cdp.LoaderID(ev.RequestID)]
 	if ld == nil || ev.Type != cdpnetwork.ResourceTypeDocument {
@@ -173,7 +173,7 @@ func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, te
 		return "", true
 	}
 	asked = sum(ev.Request.URL)
-	return asked, !slices.ContainsFunc(n.seen, func(s *seen) bool { return s.asked == asked })
+	return asked, !slices.ContainsFunc(n.seen, func(s *requestSeen) bool { return s.asked == asked })
 }
 
 // told counts what went to servers since a mark. mu is held.

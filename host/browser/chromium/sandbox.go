@@ -20,15 +20,15 @@ func noUsableSandbox(said string) bool {
 // A sandbox is what holds the renderers of a browser, seen from outside. Unknown
 // ones are those that this host may not look at.
 type sandbox struct {
-	User, Network, PID wall // namespaces of their own
-	Seccomp            wall
+	User, Network, PID wallState // namespaces of their own
+	Seccomp            wallState
 }
 
-// wall says whether a wall stands.
-type wall int
+// wallState says whether a wall stands.
+type wallState int
 
 const (
-	wallUnknown wall = iota
+	wallUnknown wallState = iota
 	wallStands
 	wallMissing
 )
@@ -37,7 +37,7 @@ func (s sandbox) String() string {
 	var missing []string
 	for _, w := range []struct {
 		name string
-		wall wall
+		wall wallState
 	}{{"user namespace", s.User}, {"network namespace", s.Network}, {"seccomp filter", s.Seccomp}} {
 		if w.wall != wallStands {
 			missing = append(missing, w.name)

@@ -30,7 +30,7 @@ func inspect(browser int) (worst sandbox, found bool) {
 	return worst, found
 }
 
-func worse(a, b wall) wall {
+func worse(a, b wallState) wallState {
 	switch {
 	case a == wallMissing || b == wallMissing:
 		return wallMissing
@@ -66,7 +66,7 @@ func renderer(pid, browser int) sandbox {
 }
 
 // apart compares a namespace with the browser's.
-func apart(dir, whole, name string) wall {
+func apart(dir, whole, name string) wallState {
 	theirs, err := os.Readlink(dir + "/ns/" + name)
 	if err != nil {
 		return wallUnknown
@@ -82,7 +82,7 @@ func apart(dir, whole, name string) wall {
 }
 
 // mapped tells a user namespace by its table of uids.
-func mapped(dir, whole string) wall {
+func mapped(dir, whole string) wallState {
 	theirs, err := os.ReadFile(dir + "/uid_map")
 	if err != nil {
 		return wallUnknown
@@ -100,16 +100,16 @@ func mapped(dir, whole string) wall {
 // viewFlags of what is mounted in a view.
 const viewFlags = unix.MS_NOSUID | unix.MS_NODEV
 
-// aside runs do on a thread that belongs to it alone and ends with it. It is never
+// onOwnThread runs do on a thread that belongs to it alone and ends with it. It is never
 // the main thread, which cannot end.
-func aside(do func()) {
+func onOwnThread(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		defer runtime.UnlockOSThread()
 		done := make(chan struct{})
 		go func() { // while this goroutine keeps the main thread
 			defer close(done)
-			aside(do)
+			onOwnThread(do)
 		}()
 		<-done
 		return
@@ -172,7 +172,7 @@ func cover(closed string, dirs []string) error {
 // canView tries whether this process may make views.
 func canView() error {
 	tried := make(chan error, 1)
-	go aside(func() { tried <- view(nil) })
+	go onOwnThread(func() { tried <- view(nil) })
 	if err := <-tried; err != nil {
 		return errors.Join(errors.New("this process may not mount over it"), err)
 	}

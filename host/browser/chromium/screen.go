@@ -190,7 +190,7 @@ func (s *Screen) Control(ctx context.Context, at page.Point) (page.Node, bool, e
 // worldAt is the document at a point of the tab's viewport, and the point in it.
 func (dp *display) worldAt(ctx context.Context, w *world, at page.Point) (*world, page.Point, error) {
 	for range frameLimit {
-		var h *hole
+		var h *frameElement
 		if err := w.call(ctx, &h, "frameAt", at.X, at.Y); err != nil {
 			return nil, at, err
 		}

@@ -63,7 +63,8 @@ func TestOwnersPaste(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := logged(t, ctx, tab, "input"); strings.Count(got, "keydown") != 1 { // that of End: no key is pressed for it
+	// The one key is End: its text is set without a key.
+	if got := logged(t, ctx, tab, "input"); strings.Count(got, "keydown") != 1 {
 		t.Errorf("%q", got)
 	}
 	if got := nodeOf(t, ctx, tab, "#x").State.TextValue; got == nil || *got != "one "+text {
@@ -198,7 +199,8 @@ func TestOwnersPhone(t *testing.T) {
 			if err := screen.SetViewport(ctx, page.Viewport{Width: 390, Height: 692, Scale: 2, Mobile: true}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tab.Navigate(ctx, address, "load"); err != nil { // how large it is at first is settled as it loads
+			// The page settles its first size as it loads.
+			if _, err := tab.Navigate(ctx, address, "load"); err != nil {
 				t.Fatal(err)
 			}
 			eval := func(js string) string {
@@ -272,7 +274,8 @@ func TestOwnersClickDuringPictures(t *testing.T) {
 	defer pictures.Wait()
 	defer close(stop)
 	for i := range 10 {
-		v := page.Viewport{Width: 390, Height: 692 + i, Scale: 2, Mobile: true} // without its own idea of a width the page is 980 wide
+		// Without its own idea of a width the page is 980 wide.
+		v := page.Viewport{Width: 390, Height: 692 + i, Scale: 2, Mobile: true}
 		if err := screen.SetViewport(ctx, v); err != nil {
 			t.Fatal(err)
 		}

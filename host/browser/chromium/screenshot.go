@@ -214,8 +214,8 @@ func (dp *display) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, err
 }
 
 // place is where the document of a world is in the viewport of the tab.
-func (dp *display) place(ctx context.Context, w *world) (placed, error) {
-	at := placed{scale: 1}
+func (dp *display) place(ctx context.Context, w *world) (documentPlace, error) {
+	at := documentPlace{scale: 1}
 	for {
 		o, main := dp.tab.around(w)
 		if main {
@@ -224,16 +224,16 @@ func (dp *display) place(ctx context.Context, w *world) (placed, error) {
 		if o.world == nil {
 			return at, fmt.Errorf("%w: a frame", page.ErrGone)
 		}
-		var p passage
+		var p framePassage
 		if err := o.world.call(ctx, &p, "place", o.number); err != nil {
 			return at, err
 		}
-		at = placed{x: p.X + p.S*at.x, y: p.Y + p.S*at.y, scale: p.S * at.scale}
+		at = documentPlace{x: p.X + p.S*at.x, y: p.Y + p.S*at.y, scale: p.S * at.scale}
 		w = o.world
 	}
 }
 
-func (p placed) box(b page.Box) page.Box {
+func (p documentPlace) box(b page.Box) page.Box {
 	return page.Box{X: p.x + p.scale*b.X, Y: p.y + p.scale*b.Y, W: p.scale * b.W, H: p.scale * b.H}
 }
 

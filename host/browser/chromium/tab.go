@@ -63,7 +63,7 @@ type Tab struct {
 	mu      sync.Mutex // guards all below; held for moments only, never across a call
 	gone    error      // page.ErrLost once nothing will answer
 	changed chan struct{}
-	calls   map[*underway]struct{}
+	calls   map[*pendingCall]struct{}
 	frames  frames
 	history history
 	loads
@@ -83,7 +83,7 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 	ctx, cancel := chromedp.NewContext(life, chromedp.WithTargetID(of))
 	t := &Tab{
 		browser: b, id: id, target: of, ctx: ctx, options: b.options.Tabs,
-		changed: make(chan struct{}), calls: make(map[*underway]struct{}),
+		changed: make(chan struct{}), calls: make(map[*pendingCall]struct{}),
 		pixels: make(chan struct{}, 1),
 	}
 	t.close = func() {
@@ -115,7 +115,7 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 // prepare turns on what the tab needs, and off what the library turned on: with the
 // DOM domain a busy page can fill a queue and block the tab.
 func (t *Tab) prepare(ctx context.Context) error {
-	if err := t.hush(ctx, t.session); err != nil {
+	if err := t.disableUnreadDomains(ctx, t.session); err != nil {
 		return err
 	}
 	if err := chromedp.Listen(ctx, func(ev any) { t.onEvent(t.session, ev) }); err != nil {
@@ -144,8 +144,8 @@ func (t *Tab) prepare(ctx context.Context) error {
 	return t.frames.attachFrames(ctx)
 }
 
-// hush turns off the domains that the library enables and nobody here reads.
-func (t *Tab) hush(ctx context.Context, s cdp.Session) error {
+// disableUnreadDomains turns off the domains that the library enables and nobody here reads.
+func (t *Tab) disableUnreadDomains(ctx context.Context, s cdp.Session) error {
 	if _, err := cdp.Call(ctx, s, css.Disable, cdp.Empty{}); err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (b *Browser) create(ctx context.Context) (target.ID, error) {
 	defer b.mu.Unlock()
 	b.creating--
 	b.arrived = slices.DeleteFunc(b.arrived, func(p *target.Info) bool { return p.TargetID == made.TargetID })
-	nudge(b.wake)
+	signal(b.wake)
 	return made.TargetID, err
 }
 
@@ -158,7 +158,7 @@ func (b *Browser) appeared(info *target.Info) {
 	}
 	b.seen[info.TargetID] = true
 	b.arrived = append(b.arrived, info)
-	nudge(b.wake)
+	signal(b.wake)
 }
 
 // vanished forgets a page that was closed. Another tab becomes the active one if it
@@ -208,7 +208,7 @@ func (b *Browser) crashed(id target.ID) {
 		b.fault = fmt.Errorf("%w: the page crashed", page.ErrGone)
 	} else if !again {
 		b.gone = append(b.gone, t)
-		nudge(b.wake)
+		signal(b.wake)
 	}
 	b.mu.Unlock()
 	if !again {
@@ -225,7 +225,7 @@ func (b *Browser) detached(session target.SessionID) {
 	for _, t := range b.tabs {
 		if t.session.SessionID == session {
 			b.gone = append(b.gone, t)
-			nudge(b.wake)
+			signal(b.wake)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (b *Browser) work() {
 		select {
 		case <-b.wake:
 		case <-b.weighing():
-			b.weigh()
+			b.endOversized()
 		case <-b.lost:
 			return
 		}

@@ -75,30 +75,30 @@ func schemes(port uint16) []string {
 }
 
 // authority reads HOST:PORT in its only form.
-func authority(s string) (place, bool) {
+func authority(s string) (destination, bool) {
 	host, text, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(s, "/?#@\\") {
-		return place{}, false
+		return destination{}, false
 	}
 	if strings.HasPrefix(s, "[") {
 		host = "[" + host + "]"
 	}
 	port, ok := portOf(text)
 	if !ok {
-		return place{}, false
+		return destination{}, false
 	}
 	host, err = network.CanonicalHost(host)
 	if err != nil {
 		host = ""
 	}
-	return place{host, port}, true
+	return destination{host, port}, true
 }
 
 // A tunnel is one that may be.
 type tunnel struct {
 	gate            *Gate
 	bound           *bound
-	to              place
+	to              destination
 	browser, server net.Conn
 	early           []byte // what the browser sent before it was told to
 
@@ -226,7 +226,7 @@ const mostPreamble = 64 << 10
 
 var errPreamble = errors.New("a tunnel begins with too much")
 
-// An preamble reads what a tunnel begins with and keeps it.
+// A preamble reads what a tunnel begins with and keeps it.
 type preamble struct {
 	from   io.Reader
 	seen   []byte
@@ -257,7 +257,7 @@ func (o *preamble) Read(p []byte) (int, error) {
 // read returns the verdict if the tunnel may not go on: it is neither TLS for its
 // host nor a WebSocket to it, or the policy has the host by the other scheme.
 // What fails for another reason is in err.
-func (o *preamble) read(to place, mayTLS, mayPlain bool) (verdict string) {
+func (o *preamble) read(to destination, mayTLS, mayPlain bool) (verdict string) {
 	var first [1]byte
 	if _, err := io.ReadFull(o, first[:]); err != nil {
 		return ""
@@ -308,7 +308,7 @@ func (o *preamble) serverName(host string) string {
 
 // webSocket reads the head of the only request that passes unencrypted: one for
 // a WebSocket, to the host of the tunnel, in a form that all servers read alike.
-func (o *preamble) webSocket(to place) string {
+func (o *preamble) webSocket(to destination) string {
 	end := -1
 	for piece := make([]byte, 4096); end < 0; end = bytes.Index(o.seen, []byte("\r\n\r\n")) {
 		if o.at = len(o.seen); !looksPlain(o.seen) {
@@ -352,7 +352,7 @@ func looksPlain(head []byte) bool {
 
 // sameHost reports whether a Host header names the place, in letters that every
 // server reads.
-func sameHost(header string, to place) bool {
+func sameHost(header string, to destination) bool {
 	if strings.ContainsFunc(header, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return false
 	}

@@ -375,7 +375,7 @@ func TestTunnelLimits(t *testing.T) {
 	})
 	t.Run("bytes", func(t *testing.T) {
 		g := gate(t, chromium.GateOptions{AnyServerName: true})
-		told := &house{Gate: g.Gate}
+		told := &gateFixture{Gate: g.Gate}
 		g.Bind(chromium.GateBinding{Policy: policyOf(e, entry(t, "http://"+at, true)), Bytes: 1000, Denied: told.note})
 		c := tunnel(t, g, at)
 		_, _ = c.Write(make([]byte, 2000))

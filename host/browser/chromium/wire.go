@@ -60,7 +60,7 @@ func (w *wire) handed() {
 // Read is the transport's, and counts.
 func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
 	err := w.PipeConn.Read(ctx, m)
-	if err == nil && m.Method != "" && !w.knows(m) {
+	if err == nil && m.Method != "" && !w.knownEvent(m) {
 		w.undecodable.Add(1)
 	}
 	return err
@@ -69,13 +69,14 @@ func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
 // superseded are events that browsers still send beside those that took their place,
 // and that the library has left out: nobody here misses them.
 var superseded = map[cdproto.MethodType]bool{
-	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true, // Page.frameRequestedNavigation
+	// Page.frameRequestedNavigation took their place.
+	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true,
 	"Page.downloadWillBegin": true, "Page.downloadProgress": true, // those of the Browser domain
 }
 
-// knows reports whether the library has an event of this name, or has left it out.
-// What it knows and cannot read, it complains about: see complain.
-func (w *wire) knows(m *cdproto.Message) bool {
+// knownEvent reports whether the library has an event of this name, or has left it out.
+// What the library knows and cannot read, it complains about: see complain.
+func (w *wire) knownEvent(m *cdproto.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	known, seen := w.known[m.Method]

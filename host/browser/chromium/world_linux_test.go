@@ -116,8 +116,8 @@ func route(socket int, device string) error {
 	return nil
 }
 
-// A tap sees what is begun on any interface of the network.
-type tap struct {
+// A packetTap sees what is begun on any interface of the network.
+type packetTap struct {
 	fd int
 
 	site   string // an address to which TCP is nobody's escape
@@ -129,14 +129,14 @@ type tap struct {
 }
 
 // pass names the proxy, to which TCP is nobody's escape either.
-func (w *tap) pass(proxy string) {
+func (w *packetTap) pass(proxy string) {
 	at, _ := netip.ParseAddrPort(strings.TrimPrefix(proxy, "http://"))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.proxy = at
 }
 
-func (w *tap) passes(to netip.AddrPort) bool {
+func (w *packetTap) passes(to netip.AddrPort) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return to == w.proxy || to.Addr().String() == w.site
@@ -146,14 +146,14 @@ func (w *tap) passes(to netip.AddrPort) bool {
 var marker = netip.MustParseAddrPort("127.9.9.9:9")
 
 // listen opens the tap.
-func listen(t *testing.T, site string) *tap {
+func listen(t *testing.T, site string) *packetTap {
 	t.Helper()
 	all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &tap{fd: fd, begun: map[string]int{}, site: site, marked: make(chan struct{})}
+	w := &packetTap{fd: fd, begun: map[string]int{}, site: site, marked: make(chan struct{})}
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func listen(t *testing.T, site string) *tap {
 	return w
 }
 
-func (w *tap) read(stop chan struct{}) {
+func (w *packetTap) read(stop chan struct{}) {
 	packet := make([]byte, 1<<16)
 	for {
 		select {
@@ -180,7 +180,8 @@ func (w *tap) read(stop chan struct{}) {
 		if err != nil {
 			continue // nothing for a while
 		}
-		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING { // and not what comes back on loopback
+		// What comes back on loopback does not count.
+		if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
 			w.note(packet[:n])
 		}
 	}
@@ -188,7 +189,7 @@ func (w *tap) read(stop chan struct{}) {
 
 // note counts beginnings of TCP connections, and datagrams. What the kernel sends
 // by itself is neither.
-func (w *tap) note(p []byte) {
+func (w *packetTap) note(p []byte) {
 	var proto byte
 	var to netip.Addr
 	switch {
@@ -241,7 +242,7 @@ func question(p []byte) (name string) {
 }
 
 // seen are the names of what was begun, and how often, since the last call.
-func (w *tap) seen(t *testing.T) map[string]int {
+func (w *packetTap) seen(t *testing.T) map[string]int {
 	t.Helper()
 	conn, err := net.Dial("udp", marker.String())
 	if err != nil {

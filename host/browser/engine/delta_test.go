@@ -47,7 +47,7 @@ func TestDefaultDelta(t *testing.T) {
 		{`{"verb":"upload",` + target + `,"files":[{"path":"/tmp/a.pdf"},{"handle":3,"name":"b.pdf"},{"path":"/tmp/x","name":"c.pdf"}]}`, nil, "default",
 			`{"kind":"files","names":["a.pdf","b.pdf","c.pdf"]}`},
 	} {
-		r, refusal := engine.Parse([]byte(c.request))
+		r, refusal := engine.Parse([]byte(c.request), engine.DefaultSettings)
 		if refusal != nil {
 			t.Fatalf("%s: %v", c.request, refusal)
 		}

@@ -201,7 +201,7 @@ func TestClosedTabs(t *testing.T) {
 		e := engine.New(engine.Options{Browser: p, Identity: engine.NewIdentity()})
 		defer e.Close()
 		tabs := func() (out []string) {
-			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`))
+			r, refused := engine.Parse([]byte(`{"verb":"click","target":{"selector":{"role":"button","name":"Save"}}}`), engine.DefaultSettings)
 			if refused != nil {
 				t.Fatal(refused)
 			}

@@ -27,12 +27,10 @@ const (
 	maxCandidates = 10_000 // of an index
 )
 
-// Parse reads a request and checks all of it: types, bounds, defaults and clamps.
-// The refusal names the field. Nothing of request is kept.
-func Parse(request []byte) (*Request, *Refusal) { return ParseWith(request, DefaultSettings) }
-
-// ParseWith is Parse with the settings of a connection.
-func ParseWith(request []byte, base Settings) (*Request, *Refusal) {
+// Parse reads a request and checks all of it: types, bounds, defaults, which are those
+// of a connection's settings, and clamps. The refusal names the field. Nothing of request
+// is kept.
+func Parse(request []byte, base Settings) (*Request, *Refusal) {
 	if len(request) > MaxRequest {
 		return nil, &Refusal{Code: "invalid_request", Message: "a request may have 262144 bytes"}
 	}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
-
 	"github.com/sluicehost/sluice/abi"
 )
 
@@ -22,27 +20,6 @@ func (r *Refusal) Errno() abi.Errno { return refusals[r.known()].errno }
 
 // Retryable reports whether the same call may succeed later.
 func (r *Refusal) Retryable() bool { return refusals[r.known()].retryable }
-
-// JSON is the pending reply of a refused call. What went wrong inside of the
-// host is not told: a code that is not of the table reads internal.
-func (r *Refusal) JSON() []byte {
-	out := struct {
-		Code    string        `json:"code"`
-		Message string        `json:"message"`
-		Detail  refusalDetail `json:"detail"`
-	}{r.known(), r.Message, refusalDetail{r.Verb, r.Retryable(), r.Reason}}
-	if out.Code == "internal" {
-		out.Message, out.Detail.Probe = "the host failed", ""
-	}
-	raw, _ := json.Marshal(out) // strings and a bool
-	return raw
-}
-
-type refusalDetail struct {
-	Verb      Verb   `json:"verb"`
-	Retryable bool   `json:"retryable"`
-	Probe     string `json:"probe_code,omitempty"`
-}
 
 func (r *Refusal) known() string {
 	if _, ok := refusals[r.Code]; ok {

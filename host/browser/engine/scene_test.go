@@ -34,7 +34,7 @@ func sheet() *engine.Look {
 // word reads a predicate as a guest writes it.
 func word(t *testing.T, delta string) *engine.Predicate {
 	t.Helper()
-	r, refusal := engine.Parse([]byte(`{"verb":"expect","target":{"element_id":"el_self"},"expect":` + delta + `}`))
+	r, refusal := engine.Parse([]byte(`{"verb":"expect","target":{"element_id":"el_self"},"expect":`+delta+`}`), engine.DefaultSettings)
 	if refusal != nil {
 		t.Fatalf("%s: %v", delta, refusal)
 	}

@@ -18,11 +18,9 @@ type Sight struct {
 	Last  *page.Node
 }
 
-// Awaits are the conditions that one look can decide; page_change and ui_change take
-// several (Turning, Settling).
-var Awaits = []string{"exists", "not_exists", "visible", "hidden", "clickable", "load", "navigation"}
-
-// Await says whether the condition of a wait is met in this look.
+// Await says whether the condition of a wait is met in this look: exists, not_exists,
+// visible, hidden, clickable, load or navigation. page_change and ui_change take several
+// looks (Turning, Settling).
 func (s *Scene) Await(w *WaitArgs, t *Target) Sight {
 	switch w.For {
 	case "load":

@@ -3,6 +3,7 @@
 package vault
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -18,3 +19,19 @@ func foreign(fi fs.FileInfo) bool {
 func exposed(fi fs.FileInfo) bool { return fi.Mode().Perm()&0o077 != 0 }
 
 func syncDir(f *os.File) error { return f.Sync() }
+
+// lock waits for a lock on an open directory. Every opening has its own, so it
+// keeps goroutines apart as it does processes.
+func lock(f *os.File, how lockKind) (release func(), err error) {
+	op := syscall.LOCK_SH
+	if how == exclusive {
+		op = syscall.LOCK_EX
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), op)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		return func() {}, err // closing f gives it back
+	}
+}

@@ -9,8 +9,16 @@ import (
 	"filippo.io/age"
 )
 
-// opened is a vault under its lock.
-type opened struct {
+// A lockKind is how much of a vault a lock keeps others from.
+type lockKind int
+
+const (
+	shared    lockKind = iota // others may read
+	exclusive                 // others wait
+)
+
+// lockedVault is a vault under its lock.
+type lockedVault struct {
 	vault *Vault
 	data  *directory // DIR
 	top   *directory // DIR/vault
@@ -21,7 +29,7 @@ type opened struct {
 // locked does something with the vault while no other process, and nobody else
 // in this one, changes it. The lock is on the vault's directory and ends with
 // the process. The error wraps errNone when there is no vault yet.
-func (v *Vault) locked(how lockKind, do func(*opened) error) error {
+func (v *Vault) locked(how lockKind, do func(*lockedVault) error) error {
 	data, err := openData(v.dir)
 	if err != nil {
 		return orNone(err)
@@ -42,7 +50,7 @@ func (v *Vault) locked(how lockKind, do func(*opened) error) error {
 		return fmt.Errorf("lock %s: %w", top.path, err)
 	}
 	defer release()
-	return do(&opened{vault: v, data: data, top: top})
+	return do(&lockedVault{vault: v, data: data, top: top})
 }
 
 // errNone: there is no vault yet.
@@ -57,7 +65,7 @@ func orNone(err error) error {
 
 // connectionFor opens the directory of a connection for a secret to be set in
 // it, and makes it if needed.
-func (o *opened) connectionFor(connection, name string) (*directory, error) {
+func (o *lockedVault) connectionFor(connection, name string) (*directory, error) {
 	if err := o.top.makeDir(connection); err != nil {
 		return nil, err
 	}
@@ -73,7 +81,7 @@ func (o *opened) connectionFor(connection, name string) (*directory, error) {
 
 // accept refuses one secret too many, and a name that some file systems could
 // not tell from another.
-func (o *opened) accept(d *directory, connection, name string) error {
+func (o *lockedVault) accept(d *directory, connection, name string) error {
 	if err := d.sweep(); err != nil {
 		return err
 	}
@@ -98,7 +106,7 @@ func (o *opened) accept(d *directory, connection, name string) error {
 }
 
 // put seals a value into its file.
-func (o *opened) put(d *directory, to age.Recipient, e Entry, value []byte) error {
+func (o *lockedVault) put(d *directory, to age.Recipient, e Entry, value []byte) error {
 	file, err := seal(to, e.Connection, e.Name, value)
 	if err != nil {
 		return err
@@ -108,7 +116,7 @@ func (o *opened) put(d *directory, to age.Recipient, e Entry, value []byte) erro
 
 // get opens a secret with the identities that there are. The error wraps
 // fs.ErrNotExist when it is not set.
-func (o *opened) get(connection, name string) ([]byte, error) {
+func (o *lockedVault) get(connection, name string) ([]byte, error) {
 	d, err := o.top.open(connection)
 	if err != nil {
 		return nil, err
@@ -137,7 +145,7 @@ func getFrom(d *directory, ids []*age.X25519Identity, connection, name string) (
 
 // list returns all secrets. Names that cannot be a connection's or a secret's
 // are not the vault's.
-func (o *opened) list() ([]Entry, error) {
+func (o *lockedVault) list() ([]Entry, error) {
 	names, err := o.top.names()
 	if err != nil {
 		return nil, err
@@ -161,7 +169,7 @@ func (o *opened) list() ([]Entry, error) {
 }
 
 // entries returns the secrets of a connection.
-func (o *opened) entries(d *directory, connection string) ([]Entry, error) {
+func (o *lockedVault) entries(d *directory, connection string) ([]Entry, error) {
 	files, err := d.names()
 	if err != nil {
 		return nil, err
@@ -183,7 +191,7 @@ func (o *opened) entries(d *directory, connection string) ([]Entry, error) {
 
 // remove deletes a file, or the link in its place, and the directory if it was
 // the last.
-func (o *opened) remove(connection, name string) error {
+func (o *lockedVault) remove(connection, name string) error {
 	d, err := o.top.open(connection)
 	if err != nil {
 		return err

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/schedule"
+	"github.com/sluicehost/sluice/store/drivers"
+)
+
+// RestoreOptions say what is restored, and what of it goes on as it was.
+type RestoreOptions struct {
+	File     string // the backup
+	Identity string // a file with an age identity; "" for a backup in plain text
+	// KeepSchedules leaves schedules enabled, and KeepKeys leaves API keys and
+	// sessions valid. By default neither is.
+	KeepSchedules, KeepKeys bool
+}
+
+// Disarmed says what of a restored host does not go on by itself.
+type Disarmed struct {
+	KeysRevoked     int `json:"keys_revoked"`
+	SchedulesPaused int `json:"schedules_paused"`
+}
+
+// disarm pauses the schedules and revokes the keys of a directory that was just
+// unpacked, before it gets its name.
+func disarm(ctx context.Context, dir string, o RestoreOptions) (d Disarmed, err error) {
+	if o.KeepSchedules && o.KeepKeys {
+		return d, nil
+	}
+	s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true}) // whoever opens the result decides
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if !o.KeepSchedules {
+		if d.SchedulesPaused, err = schedule.PauseAll(ctx, s); err != nil {
+			return d, err
+		}
+	}
+	if !o.KeepKeys {
+		d.KeysRevoked, err = access.RevokeAll(ctx, s, time.Now())
+	}
+	return d, err
+}
