@@ -6,6 +6,9 @@ export SLUICE_CACHE ?= $(CURDIR)/.cache/modules
 # The program is released without cgo; tests are too, so that every package is compiled once.
 export CGO_ENABLED ?= 0
 
+# What the examples need is theirs: they are a module of their own.
+MODULES = . examples
+
 .PHONY: help demo build test check bench soak fuzz clean
 
 help: ## list the targets
@@ -21,10 +24,10 @@ build: ## the program as it is released, which says its version: ./sluice
 test: ## all tests, as CI runs them; says what this machine lacks, and at the end what was skipped
 	@.ci/needs
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	@$(GO) test -json -vet=off -shuffle=on -timeout 20m ./... | $(GO) run ./tests/report
+	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -shuffle=on -timeout 20m ./...; done | $(GO) run ./tests/report
 
 # The tools have a module of their own, so that the program's has nothing of theirs.
-TOOL = $(GO) tool -modfile=.ci/tools/go.mod
+TOOL = $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod
 
 # What gosec finds and we mean: a command line opens the files it is told to
 # (G304), conversions follow a check of bounds (G115), errors are dropped on
@@ -35,15 +38,17 @@ GOSEC_EXCLUDE = G101,G103,G104,G115,G304
 check: ## format, vet, static and security checks, tidy modules, layout; fails on a dirty tree
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "run gofmt -w on these files"; exit 1; }
 	$(GO) vet ./...
-	GOOS=wasip1 GOARCH=wasm $(GO) build ./abi ./guest-sdk ./examples/...
-	GOOS=darwin $(GO) build ./...
+	$(GO) -C examples vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) build ./abi ./guest-sdk
+	GOOS=wasip1 GOARCH=wasm $(GO) -C examples build ./...
+	for d in $(MODULES); do GOOS=darwin $(GO) -C $$d build ./... || exit 1; done
 	$(TOOL) staticcheck ./...
+	cd examples && $(TOOL) staticcheck ./...
 	$(TOOL) gosec -quiet -exclude=$(GOSEC_EXCLUDE) -exclude-dir=testdata -exclude-dir=oauthtest -exclude-dir=examples -exclude-dir=tests ./...
-	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; case "$$out" in \
+	@for d in $(MODULES); do out=$$(cd $$d && $(TOOL) govulncheck ./... 2>&1); code=$$?; case "$$out" in \
 	  *"fetching vulnerabilities"*) echo "vulnerability check SKIPPED: no database" ;; \
-	  *) echo "$$out"; exit $$code ;; esac
-	$(GO) mod tidy -diff
-	$(GO) mod verify
+	  *) echo "$$out"; [ $$code = 0 ] || exit $$code ;; esac; done
+	for d in $(MODULES); do $(GO) -C $$d mod tidy -diff && $(GO) -C $$d mod verify || exit 1; done
 	$(GO) test -shuffle=on ./tests
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is dirty: commit first"; exit 1; }
 
@@ -62,11 +67,11 @@ soak: ## what make test does a slice of: whole corpora, years, campaigns of faul
 	  failed=$$?; $(GO) run ./tests/campaign/score .cache/score; exit $$failed
 
 fuzz: ## every fuzz target for FUZZTIME each (default 60s)
-	@for p in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
-	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 10x -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
+	@for d in $(MODULES); do for p in $$($(GO) -C $$d list ./...); do \
+	  for f in $$($(GO) -C $$d test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "== $$p $$f"; $(GO) -C $$d test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 10x -fuzztime $${FUZZTIME:-60s} $$p || exit 1; \
 	  done; \
-	done
+	done; done
 
 clean: ## remove what the build and the tests left
 	rm -rf sluice dist .cache tests/e2e/screenshots

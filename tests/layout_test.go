@@ -127,7 +127,7 @@ type listed struct {
 func TestLayout(t *testing.T) {
 	for _, target := range []string{"linux/amd64", "wasip1/wasm"} {
 		goos, goarch, _ := strings.Cut(target, "/")
-		for _, p := range list(t, goos, goarch) {
+		for _, p := range slices.Concat(list(t, "..", goos, goarch), list(t, "../examples", goos, goarch)) {
 			path := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 			r, ok := roomOf(path)
 			if !ok {
@@ -163,10 +163,10 @@ func checkImport(t *testing.T, path string, r room, imported string) {
 	}
 }
 
-func list(t *testing.T, goos, goarch string) []listed {
+func list(t *testing.T, dir, goos, goarch string) []listed {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,Standard", "./...")
-	cmd.Dir = ".."
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -209,7 +209,7 @@ func TestTopLevel(t *testing.T) {
 
 // TestNoDrawers fails for packages named after nothing in particular.
 func TestNoDrawers(t *testing.T) {
-	for _, p := range list(t, "linux", "amd64") {
+	for _, p := range list(t, "..", "linux", "amd64") {
 		for _, part := range strings.Split(p.ImportPath, "/") {
 			if slices.Contains([]string{"util", "utils", "common", "types", "helpers", "models", "misc"}, part) {
 				t.Errorf("package %s: name it after what it holds", p.ImportPath)

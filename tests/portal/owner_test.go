@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluicehost/sluice/examples/portal/site"
+	"github.com/sluicehost/sluice/tests/portal/site"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sluicehost/sluice/examples/portal/site"
+	"github.com/sluicehost/sluice/tests/portal/site"
 )
 
 // The portal is collected from a home that only its owner enters (B175), its

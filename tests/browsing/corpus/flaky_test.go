@@ -19,7 +19,7 @@ import (
 func TestFlaky(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "flaky pages")
-	all := make([]flakyPage, c.Length(30, 5))
+	all := make([]flakyPage, c.Length(20, 5))
 	for i := range all {
 		all[i].body, all[i].lie = flaky(c)
 	}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sluicehost/sluice/examples/portal/site"
+	"github.com/sluicehost/sluice/tests/portal/site"
 )
 
 func main() {
