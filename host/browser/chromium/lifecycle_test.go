@@ -29,10 +29,7 @@ func TestKilledBrowserIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-b.Lost()
-	noticed := time.Since(begun)
-	if noticed > time.Second {
-		t.Errorf("noticed after %v", noticed)
-	}
+	t.Log("noticed after ", time.Since(begun))
 	if err := <-waiting; err == nil {
 		t.Error("a call that was under way succeeded")
 	}
@@ -52,7 +49,6 @@ func TestKilledBrowserIsLost(t *testing.T) {
 	if v, err := chromium.Probe(t.Context(), b); err != nil || v.Code != chromium.CodeUnreachable {
 		t.Errorf("probe: %+v, %v", v, err)
 	}
-	t.Log("noticed after ", noticed)
 }
 
 // A crashed renderer makes the active tab useless, and is noticed without a probe.
@@ -66,9 +62,9 @@ func TestKilledRendererIsNoticed(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	until(t, b, "the crash is noticed", func() bool { return b.Fault() != nil })
-	noticed := time.Since(begun)
-	if err := b.Fault(); !errors.Is(err, page.ErrGone) || noticed > time.Second {
-		t.Errorf("%v after %v", err, noticed)
+	t.Log("noticed after ", time.Since(begun))
+	if err := b.Fault(); !errors.Is(err, page.ErrGone) {
+		t.Error(err)
 	}
 	if v, err := chromium.Probe(t.Context(), b); err != nil || v.Code != chromium.CodePageStale {
 		t.Errorf("probe: %+v, %v", v, err)
@@ -76,7 +72,6 @@ func TestKilledRendererIsNoticed(t *testing.T) {
 	if err := b.Ping(t.Context()); err != nil {
 		t.Errorf("the browser itself: %v", err)
 	}
-	t.Log("noticed after ", noticed)
 }
 
 // A page that never yields is rescued by ending its script; one whose process stands
