@@ -22,6 +22,7 @@ type asking struct {
 	call        uint32 // the ABI call that waits; 0 on stdio
 	deadline    time.Time
 	timed       bool
+	last        bool // the deadline is the end of the time that the run has for its owner
 	pending     *store.Interaction
 	cancel      context.CancelFunc
 	span        span

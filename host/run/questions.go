@@ -19,6 +19,7 @@ type questions struct {
 	*parts
 	asking  *asking        // the one that is open; nil for none
 	asked   map[string]int // request_id -> uses
+	spent   bool           // the time that the run has for its owner is over
 	answers chan answer
 	owner   sync.WaitGroup // calls of Owner.Ask
 	turn    sync.Mutex     // held during one
@@ -118,7 +119,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	if !qs.loop.barrier() {
 		return
 	}
-	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && left == 0 {
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (left == 0 || qs.spent) {
 		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
 		return
 	}
@@ -149,7 +150,7 @@ func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
 		a.deadline, a.timed = now.Add(seconds(*m.TimeoutSeconds)), true
 	}
 	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
-		a.deadline, a.timed = now.Add(left), true
+		a.deadline, a.timed, a.last = now.Add(left), true, true
 	}
 	return a
 }
@@ -256,6 +257,7 @@ func (qs *questions) take(a answer) {
 // interactionTimeout closes a question whose time is over.
 func (qs *questions) interactionTimeout(now time.Time) {
 	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) {
+		qs.spent = qs.spent || q.last // its clock may say less, as it started after the commit of the question
 		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }
