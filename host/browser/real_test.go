@@ -34,6 +34,7 @@ const shop = `<!doctype html><title>Shop</title><h1>Shop</h1>
 <label>Name <input id=name autocomplete=username></label><label>Password <input id=pw type=password></label>
 <button id=save onclick="document.getElementById('out').textContent='Saved '+document.getElementById('name').value">Save</button>
 <button id=leak onclick="document.getElementById('out').textContent='it is '+document.getElementById('pw').value+' '+btoa(document.getElementById('pw').value)">Leak</button>
+<button id=tell onclick="setTimeout(()=>fetch('/told'),100)">Tell</button>
 <button id=hang onclick="setTimeout(()=>{for(;;);},0)">Hang</button>
 <p id=out role=status></p><main>signed in</main>`
 
@@ -45,6 +46,9 @@ type realDesk struct {
 	site string
 }
 
+// told receives once for each click on the shop's button "Tell", a moment after the browser dispatched it.
+var told = make(chan struct{}, 10)
+
 // open makes sessions of one host with real browsers. The browsers of a machine
 // without one are not tested, and the test says so.
 func realHost(t *testing.T, change func(*browser.Options)) (h *browser.Host, site, data string) {
@@ -55,6 +59,10 @@ func realHost(t *testing.T, change func(*browser.Options)) (h *browser.Host, sit
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(data) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/told" {
+			told <- struct{}{}
+			return
+		}
 		http.SetCookie(w, &http.Cookie{Name: "sid", Value: "topsecret", Path: "/", MaxAge: 3600})
 		_, _ = fmt.Fprint(w, shop)
 	}))
@@ -376,12 +384,12 @@ func TestRealKilled(t *testing.T) {
 	}
 	answers := make(chan answer)
 	go func() {
-		reply, errno := d.Handle(context.Background(), abi.CallBrowser, []byte(`{"verb":"click","target":{"selector":{"id":"save"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"never"}}`))
+		reply, errno := d.Handle(context.Background(), abi.CallBrowser, []byte(`{"verb":"click","target":{"selector":{"id":"tell"}},"expect":{"kind":"text","target":{"selector":{"id":"out"}},"op":"equals","value":"never"}}`))
 		var out map[string]any
 		_ = json.Unmarshal(reply, &out)
 		answers <- answer{out, errno}
 	}()
-	time.Sleep(300 * time.Millisecond) // within the window of the proof
+	<-told // within the window of the proof
 	began = time.Now()
 	kill(t, filepath.Join(data, "profiles", "d"))
 	select {
