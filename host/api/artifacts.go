@@ -16,15 +16,24 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// artifactRoutes are A84 and A85, and beside them the list of what there is and its
-// content.
-func (a *API) artifactRoutes() []route {
+// artifactAPI has the routes of the files that runs left.
+type artifactAPI struct {
+	find      lookup
+	artifacts host.Artifacts
+	streams   *stream.Hub
+	audit     auditor
+	places    *exportPlaces
+	log       *slog.Logger
+}
+
+func (a *artifactAPI) routes() []route {
 	all := "/v1/runs/:runId/artifacts"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
@@ -33,25 +42,23 @@ func (a *API) artifactRoutes() []route {
 			see: "api.md#artifacts-and-debug-bundle", summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
 		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead, Handle: a.artifactContent},
 			see: "api.md#artifacts-and-debug-bundle", summary: "The file, as an attachment", media: "application/zip"},
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead, Handle: a.debugBundle},
-			see: "api.md#artifacts-and-debug-bundle", summary: "Everything about a run that may be shown, in one document", answer: bundle{}, codes: []string{"events_expired"}},
 	}
 }
 
-// artifacts are those of the run in the path whose files are kept.
-func (a *API) artifacts(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
-	r, err := a.run(c)
+// kept are the artifacts of the run in the path whose files are kept.
+func (a *artifactAPI) kept(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
+	r, err := a.find.run(c)
 	if err != nil {
 		return nil, err
 	}
 	var all []timeline.Artifact
 	ctx := web.Context(c)
-	if err := a.Streams.Fold(ctx, r.ID, func(_ store.Run, f *timeline.Fold) { all = f.Artifacts() }); err != nil {
+	if err := a.streams.Fold(ctx, r.ID, func(_ store.Run, f *timeline.Fold) { all = f.Artifacts() }); err != nil {
 		return nil, err
 	}
 	kept = []timeline.Artifact{}
 	for _, x := range all {
-		there, err := host.KeptArtifact(ctx, a.Host, r.ID, x.ArtifactType, x.Size)
+		there, err := host.KeptArtifact(ctx, a.artifacts, r.ID, x.ArtifactType, x.Size)
 		if err != nil {
 			return nil, err
 		}
@@ -65,12 +72,12 @@ func (a *API) artifacts(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
 
 // artifact is the one that the path names. One whose file is gone is like one that
 // never was.
-func (a *API) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
+func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	id, err := web.ID(c, "artifactId")
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
-	all, err := a.artifacts(c)
+	all, err := a.kept(c)
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
@@ -81,15 +88,15 @@ func (a *API) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	return all[i], nil
 }
 
-func (a *API) listArtifacts(c *fiber.Ctx) error {
-	all, err := a.artifacts(c)
+func (a *artifactAPI) listArtifacts(c *fiber.Ctx) error {
+	all, err := a.kept(c)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, web.List[timeline.Artifact]{Data: all})
 }
 
-func (a *API) getArtifact(c *fiber.Ctx) error {
+func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
 	x, err := a.artifact(c)
 	if err != nil {
 		return err
@@ -99,12 +106,12 @@ func (a *API) getArtifact(c *fiber.Ctx) error {
 
 // artifactContent streams the file (A38). That it was given away is written down
 // before its first byte leaves, as for an export (A168).
-func (a *API) artifactContent(c *fiber.Ctx) (err error) {
+func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	x, err := a.artifact(c)
 	if err != nil {
 		return err
 	}
-	leave, err := a.exports.enter(web.Principal(c).ID)
+	leave, err := a.places.enter(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -113,7 +120,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 			leave()
 		}
 	}()
-	content, _, err := a.Host.OpenArtifact(web.Context(c), x.RunID, x.ArtifactType)
+	content, _, err := a.artifacts.OpenArtifact(web.Context(c), x.RunID, x.ArtifactType)
 	if err != nil {
 		return err
 	}
@@ -126,7 +133,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 		return err
 	}
 	details := map[string]string{"code": x.ArtifactType, "digest": x.Digest}
-	if err := a.Host.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
+	if err := a.audit.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
 		return err
 	}
 	web.Attachment(c, x.MediaType, export.FileName(x.ArtifactType+"-"+string(x.RunID))+".zip")
@@ -140,7 +147,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 			// No clean end: who reads must see that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
-				a.Log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+				a.log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))
 			}
 		}
 	})

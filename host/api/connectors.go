@@ -49,9 +49,14 @@ type chooseVersion struct {
 // second look (S141), and conformance for connectors of A242.
 var moduleParts = []string{"module", "manifest", "signature", "expectedDigest", "force", "conformance"}
 
-// connectorRoutes are A169 to A177. A module is that of all its connections, so
-// that a key for some of them changes none.
-func (a *API) connectorRoutes() []route {
+// connectorAPI has the routes of connectors. A module is shared by all connections
+// of its connector, so that a key for some of them changes none.
+type connectorAPI struct {
+	find       lookup
+	connectors host.Connectors
+}
+
+func (a *connectorAPI) routes() []route {
 	one := "/v1/connectors/:connectorName"
 	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout", "module_compile_memory",
 		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
@@ -75,7 +80,7 @@ func (a *API) connectorRoutes() []route {
 	}
 }
 
-func (a *API) installConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	q, err := install(c)
 	if err != nil {
 		return err
@@ -85,7 +90,7 @@ func (a *API) installConnector(c *fiber.Ctx) error {
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
 	}
-	connector, created, err := a.Host.InstallConnector(web.Context(c), q)
+	connector, created, err := a.connectors.InstallConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -95,12 +100,12 @@ func (a *API) installConnector(c *fiber.Ctx) error {
 	return web.Created(c, "/v1/connectors/"+connector.Name, connector)
 }
 
-func (a *API) inspectConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) inspectConnector(c *fiber.Ctx) error {
 	q, err := install(c)
 	if err != nil {
 		return err
 	}
-	found, err := a.Host.InspectConnector(web.Context(c), q)
+	found, err := a.connectors.InspectConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -185,39 +190,39 @@ func malformedUpload() error {
 	return web.Invalid(web.Field{Path: "body", Rule: "multipart/form-data that arrived whole"})
 }
 
-func (a *API) listConnectors(c *fiber.Ctx) error {
+func (a *connectorAPI) listConnectors(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Host.Connectors(web.Context(c))
+	all, err := a.connectors.Connectors(web.Context(c))
 	if err != nil {
 		return err
 	}
-	in, err := a.sight(c)
+	visible, err := a.find.visible(c)
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		all[i] = in.known(all[i])
+		all[i] = visible.redact(all[i])
 	}
 	return listed(c, page, all, func(x host.Connector) string { return x.Name })
 }
 
-func (a *API) connector(c *fiber.Ctx) (host.Connector, error) {
+func (a *connectorAPI) connector(c *fiber.Ctx) (host.Connector, error) {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return host.Connector{}, err
 	}
-	x, err := a.Host.Connector(web.Context(c), name)
+	x, err := a.connectors.Connector(web.Context(c), name)
 	if err != nil {
 		return x, err
 	}
-	in, err := a.sight(c)
-	return in.known(x), err
+	visible, err := a.find.visible(c)
+	return visible.redact(x), err
 }
 
-func (a *API) getConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) getConnector(c *fiber.Ctx) error {
 	x, err := a.connector(c)
 	if err != nil {
 		return err
@@ -227,7 +232,7 @@ func (a *API) getConnector(c *fiber.Ctx) error {
 
 // listVersions: one version of a connector is installed at a time; another
 // replaces it.
-func (a *API) listVersions(c *fiber.Ctx) error {
+func (a *connectorAPI) listVersions(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -243,7 +248,7 @@ func (a *API) listVersions(c *fiber.Ctx) error {
 	return listed(c, page, []connectorVersion{v}, func(v connectorVersion) string { return v.Version })
 }
 
-func (a *API) chooseDefault(c *fiber.Ctx) error {
+func (a *connectorAPI) chooseDefault(c *fiber.Ctx) error {
 	x, err := a.connector(c)
 	if err != nil {
 		return err
@@ -258,7 +263,7 @@ func (a *API) chooseDefault(c *fiber.Ctx) error {
 	return web.JSON(c, 200, x)
 }
 
-func (a *API) uninstallConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) uninstallConnector(c *fiber.Ctx) error {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return err
@@ -268,7 +273,7 @@ func (a *API) uninstallConnector(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.UninstallConnector(web.Context(c), name, version); err != nil {
+	if err := a.connectors.UninstallConnector(web.Context(c), name, version); err != nil {
 		return err
 	}
 	return web.Nothing(c)

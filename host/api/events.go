@@ -13,8 +13,13 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// eventRoutes are section 8.
-func (a *API) eventRoutes() []route {
+// eventAPI has the routes of the events of a run: followed, listed, polled.
+type eventAPI struct {
+	find    lookup
+	streams *stream.Hub
+}
+
+func (a *eventAPI) routes() []route {
 	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.", words: []string{"full", "openwop"}}
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true, Handle: a.events},
@@ -40,8 +45,8 @@ func (a *API) eventRoutes() []route {
 }
 
 // events is A113: parameters first, then what the client accepts (A114).
-func (a *API) events(c *fiber.Ctx) error {
-	r, err := a.run(c)
+func (a *eventAPI) events(c *fiber.Ctx) error {
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
@@ -67,7 +72,7 @@ func (a *API) events(c *fiber.Ctx) error {
 	}
 	switch accepts(c.Get(fiber.HeaderAccept)) {
 	case "application/json":
-		page, err := a.Streams.List(web.Context(c), list)
+		page, err := a.streams.List(web.Context(c), list)
 		if err != nil {
 			return refuse(err)
 		}
@@ -76,7 +81,7 @@ func (a *API) events(c *fiber.Ctx) error {
 		return web.NewProblem(0, "not_acceptable", "Events come as text/event-stream or application/json.")
 	}
 	q.After = stream.ParseLastEventID(lastEventID(c))
-	s, err := a.Streams.Subscribe(web.Context(c), client(c), q)
+	s, err := a.streams.Subscribe(web.Context(c), client(c), q)
 	if err != nil {
 		return refuse(err)
 	}
@@ -165,8 +170,8 @@ func client(c *fiber.Ctx) stream.Client {
 	return stream.Client{Key: web.Principal(c).ID, Check: web.Recheck(c)}
 }
 
-func (a *API) poll(c *fiber.Ctx) error {
-	r, err := a.run(c)
+func (a *eventAPI) poll(c *fiber.Ctx) error {
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (a *API) poll(c *fiber.Ctx) error {
 	if q.OpenwopOnly, err = timeline.ParseVocabulary(string(args.Peek("vocabulary"))); err != nil {
 		return refuse(err)
 	}
-	page, err := a.Streams.Poll(web.PollContext(c), client(c), q)
+	page, err := a.streams.Poll(web.PollContext(c), client(c), q)
 	if err != nil {
 		return refuse(err)
 	}

@@ -38,7 +38,7 @@ const (
 // exportRecords streams the records of one commit (A215). It is written down
 // before the first byte leaves (A168): one that breaks off has given data away as
 // well.
-func (a *API) exportRecords(c *fiber.Ctx) (err error) {
+func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := a.exports.enter(web.Principal(c).ID)
+	leave, err := a.places.enter(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 			x.close()
 		}
 	}()
-	if x.view, err = a.Store.View(web.Context(c)); err != nil {
+	if x.view, err = a.records.View(web.Context(c)); err != nil {
 		return err
 	}
 	x.close = func() { x.view.Close(); leave() }
@@ -81,7 +81,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 		}
 	}
 	version := strconv.FormatUint(newest.Version, 10)
-	err = a.Host.Audit(web.Context(c), "records.exported", string(s.connection), "done",
+	err = a.audit.Audit(web.Context(c), "records.exported", string(s.connection), "done",
 		map[string]string{"stream": string(s.name), "version": version})
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 			// No clean end: who reads must see that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
-				a.Log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+				a.log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
 			}
 		}
 	})

@@ -38,11 +38,11 @@ type forkedRun struct {
 	EventsURL   string          `json:"eventsUrl"`
 }
 
-func (a *API) forkRun(c *fiber.Ctx) error {
+func (a *runAPI) forkRun(c *fiber.Ctx) error {
 	if !web.Principal(c).Allows(access.RunsRead) {
 		return web.NewProblem(0, "forbidden", "The credential lacks a scope.").With("scopeRequired", access.RunsRead)
 	}
-	source, err := a.run(c)
+	source, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (a *API) forkRun(c *fiber.Ctx) error {
 		}
 		return web.SlotOf(c).Writes(201, body, "/v1/runs/"+string(r.ID))
 	}
-	r, err := a.Host.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
+	r, err := a.runs.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
 		return web.Unprocessable(p) // fromSeq is beyond the log (A77)
 	}

@@ -26,8 +26,13 @@ type grantTerms struct {
 	Narrow     bool            `json:"narrow,omitempty"`
 }
 
-// grantRoutes are A186 to A189.
-func (a *API) grantRoutes() []route {
+// grantAPI has the routes of what connections ask for and were given.
+type grantAPI struct {
+	find   lookup
+	grants host.Grants
+}
+
+func (a *grantAPI) routes() []route {
 	of := "/v1/connections/:connectionId"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: of + "/grants", Scope: access.ConnectionsRead, Handle: a.getGrants},
@@ -42,13 +47,13 @@ func (a *API) grantRoutes() []route {
 	}
 }
 
-func (a *API) getGrants(c *fiber.Ctx) error {
-	conn, err := a.connection(c)
+func (a *grantAPI) getGrants(c *fiber.Ctx) error {
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return err
 	}
 	out := grants{Grants: []host.Grant{}}
-	if out.Requested, err = a.Host.Requested(web.Context(c), idOf(conn)); err != nil {
+	if out.Requested, err = a.grants.Requested(web.Context(c), idOf(conn)); err != nil {
 		return err
 	}
 	if conn.Grant != nil {
@@ -57,8 +62,8 @@ func (a *API) getGrants(c *fiber.Ctx) error {
 	return web.JSON(c, 200, out)
 }
 
-func (a *API) grant(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) grant(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -76,15 +81,15 @@ func (a *API) grant(c *fiber.Ctx) error {
 	if string(q.Scope) == "null" {
 		terms.Scope = nil
 	}
-	g, err := a.Host.GrantConnection(web.Context(c), id, terms)
+	g, err := a.grants.GrantConnection(web.Context(c), id, terms)
 	if err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/connections/"+string(id)+"/grants/"+g.GrantID, g)
 }
 
-func (a *API) revokeGrant(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) revokeGrant(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -92,14 +97,14 @@ func (a *API) revokeGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeGrant(web.Context(c), id, grant); err != nil {
+	if err := a.grants.RevokeGrant(web.Context(c), id, grant); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) approve(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) approve(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func (a *API) approve(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	b, err := a.Host.ApproveBindings(web.Context(c), id, q)
+	b, err := a.grants.ApproveBindings(web.Context(c), id, q)
 	if err != nil {
 		return err
 	}

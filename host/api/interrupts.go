@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -38,8 +39,18 @@ type resolved struct {
 	Status timeline.Status `json:"status"`
 }
 
-// interruptRoutes are A144 to A155.
-func (a *API) interruptRoutes() []route {
+// interruptAPI has the routes of questions as openwop knows them, by node and by
+// signed token.
+type interruptAPI struct {
+	find      lookup
+	questions host.Questions
+	streams   *stream.Hub
+	tokens    *access.Tokens
+	posts     *access.Limiter // of answers by token
+	base      baseURL
+}
+
+func (a *interruptAPI) routes() []route {
 	codes := []string{"interrupt_not_found", "interrupt_already_resolved", "no_pending_interaction", "interrupt_cancelled"}
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.resolve},
@@ -55,7 +66,7 @@ func (a *API) interruptRoutes() []route {
 	}
 }
 
-func (a *API) resolve(c *fiber.Ctx) error {
+func (a *interruptAPI) resolve(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
 	if err != nil {
@@ -69,7 +80,7 @@ func (a *API) resolve(c *fiber.Ctx) error {
 }
 
 // approveNode is the alias: its older contract knows no 422 (D37).
-func (a *API) approveNode(c *fiber.Ctx) error {
+func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
 	if err == nil {
@@ -89,8 +100,8 @@ func (a *API) approveNode(c *fiber.Ctx) error {
 }
 
 // interrupt is the newest one of the node that a path names.
-func (a *API) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
-	r, err := a.run(c)
+func (a *interruptAPI) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
+	r, err := a.find.run(c)
 	if err != nil {
 		return r, timeline.Interrupt{}, err
 	}
@@ -100,7 +111,7 @@ func (a *API) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	}
 	var in timeline.Interrupt
 	found := false
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptOfNode(node) })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptOfNode(node) })
 	if err == nil && !found {
 		err = noInterrupt()
 	}
@@ -112,7 +123,7 @@ func noInterrupt() error {
 }
 
 // answer resolves an interrupt with a value of openwop's form (A145).
-func (a *API) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
+func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
 	if err := closed(in); err != nil {
 		return err
 	}
@@ -121,11 +132,11 @@ func (a *API) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value jso
 	if q.Status, q.Data, err = readAnswer(in, value); err != nil {
 		return err
 	}
-	if err := a.Host.Answer(web.Context(c), q); err != nil {
+	if err := a.questions.Answer(web.Context(c), q); err != nil {
 		return a.lost(c, r.ID, in, err)
 	}
 	out := resolved{RunID: r.ID, NodeID: in.NodeID}
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Status = f.Status() })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Status = f.Status() })
 	if err != nil {
 		return err
 	}
@@ -147,7 +158,7 @@ func closed(in timeline.Interrupt) error {
 }
 
 // lost says why an answer came too late, as the interrupt routes say it (D66).
-func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
+func (a *interruptAPI) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
 	var refused *host.Refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -158,7 +169,7 @@ func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err err
 		return err
 	}
 	now := in
-	if err := a.Streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
+	if err := a.streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
 		return err
 	}
 	if why := closed(now); why != nil {
@@ -250,12 +261,12 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 }
 
 // addToken gives who may answer a signed token, where one may exist (A153).
-func (a *API) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
+func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if s.Interrupt == nil {
 		return nil
 	}
 	var in timeline.Interrupt
-	err := a.Streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
+	err := a.streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
 	if err != nil || !tokenable(in) {
 		return err
 	}
@@ -263,9 +274,9 @@ func (a *API) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if in.ExpiresAt != nil {
 		ends = *in.ExpiresAt
 	}
-	token, _ := a.Access.Tokens.Sign(s.RunID, in.NodeID, in.ID, ends)
+	token, _ := a.tokens.Sign(s.RunID, in.NodeID, in.ID, ends)
 	withToken := *s.Interrupt
-	withToken.InterruptToken, withToken.CallbackURL = token, a.base(c)+"/v1/interrupts/"+token
+	withToken.InterruptToken, withToken.CallbackURL = token, a.base.of(c)+"/v1/interrupts/"+token
 	s.Interrupt = &withToken
 	return nil
 }
@@ -283,19 +294,19 @@ func tokenable(in timeline.Interrupt) bool {
 }
 
 // ofToken is the interrupt that a signed token is for (A155).
-func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
+func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	var in timeline.Interrupt
 	unknown := web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
 	token, err := web.Param(c, "token")
 	if err != nil {
 		return store.Run{}, in, unknown
 	}
-	claim, err := a.Access.Tokens.Verify(token)
+	claim, err := a.tokens.Verify(token)
 	expired := errors.Is(err, access.ErrTokenExpired)
 	if err != nil && !expired {
 		return store.Run{}, in, unknown
 	}
-	r, err := a.Store.Run(web.Context(c), claim.RunID)
+	r, err := a.find.runs.Run(web.Context(c), claim.RunID)
 	if errors.Is(err, store.ErrNotFound) {
 		return r, in, unknown
 	}
@@ -303,7 +314,7 @@ func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 		return r, in, err
 	}
 	found := false
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
 	switch {
 	case err != nil:
 		return r, in, err
@@ -319,7 +330,7 @@ func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	return r, in, nil
 }
 
-func (a *API) tokenInterrupt(c *fiber.Ctx) error {
+func (a *interruptAPI) tokenInterrupt(c *fiber.Ctx) error {
 	_, in, err := a.ofToken(c)
 	if err != nil {
 		return err
@@ -328,12 +339,12 @@ func (a *API) tokenInterrupt(c *fiber.Ctx) error {
 	return web.JSON(c, 200, in.Payload)
 }
 
-func (a *API) tokenResolve(c *fiber.Ctx) error {
+func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 	token, err := web.Param(c, "token")
 	if err != nil {
 		return web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
 	}
-	if err := a.Access.TokenPosts.Take(access.TokenName(token)); err != nil {
+	if err := a.posts.Take(access.TokenName(token)); err != nil {
 		return err
 	}
 	r, in, err := a.ofToken(c)

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
 )
 
 // boxManifest is for the module of examples/ask: it wants a server, a directory, a
@@ -30,7 +31,11 @@ const boxManifest = `{"protocol_version":"0.1.0","connector_id":"https://example
 
 func boxModule(t *testing.T, manifest string) []byte {
 	t.Helper()
-	wasm, err := os.ReadFile(filepath.Join(shared.dir, "ask.wasm"))
+	file, err := build.Module("examples/ask")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

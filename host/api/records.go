@@ -2,7 +2,9 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +27,22 @@ type recordPage struct {
 	NextChangesSince string        `json:"nextChangesSince"`
 }
 
-// recordRoutes are A204 to A208.
-func (a *API) recordRoutes() []route {
+// recordAPI has the routes of streams and their records.
+type recordAPI struct {
+	find      lookup
+	records   store.Records
+	manifests manifestReader
+	audit     auditor
+	places    *exportPlaces
+	log       *slog.Logger
+}
+
+// A manifestReader has the manifests that connections are pinned to.
+type manifestReader interface {
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+}
+
+func (a *recordAPI) routes() []route {
 	of := "/v1/connections/:connectionId/streams"
 	which := []parameter{
 		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.", repeat: true},
@@ -65,7 +81,7 @@ const (
 	lookedAt = 10
 )
 
-func (a *API) listRecords(c *fiber.Ctx) error {
+func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -92,7 +108,7 @@ func (a *API) listRecords(c *fiber.Ctx) error {
 	}
 	var found store.RecordPage
 	for range lookedAt {
-		if found, err = a.Store.Records(web.Context(c), sq); err != nil {
+		if found, err = a.records.Records(web.Context(c), sq); err != nil {
 			return err
 		}
 		if len(found.Records) > 0 || !found.More {
@@ -127,14 +143,14 @@ func (q *recordQuery) answer(c *fiber.Ctx, s recordStream, records []store.Recor
 }
 
 // recordsOfKeys looks the keys up instead of reading the stream.
-func (a *API) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
-	newest, err := a.Store.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, Descending: true, Deleted: true, Limit: 1})
+func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
+	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, Descending: true, Deleted: true, Limit: 1})
 	if err != nil {
 		return err
 	}
 	var records []store.Record
 	for key := range q.keys {
-		r, err := a.Store.Record(web.Context(c), s.connection, s.name, key)
+		r, err := a.records.Record(web.Context(c), s.connection, s.name, key)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -205,7 +221,7 @@ func placeOf(text string) (p place, err error) {
 
 // getRecord is A206. A compound key may be spelled in any way that means the same
 // array.
-func (a *API) getRecord(c *fiber.Ctx) error {
+func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -214,10 +230,10 @@ func (a *API) getRecord(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.Store.Record(web.Context(c), s.connection, s.name, key)
+	r, err := a.records.Record(web.Context(c), s.connection, s.name, key)
 	if errors.Is(err, store.ErrNotFound) {
 		if canonical := canonicalKey(key); canonical != key {
-			r, err = a.Store.Record(web.Context(c), s.connection, s.name, canonical)
+			r, err = a.records.Record(web.Context(c), s.connection, s.name, canonical)
 		}
 	}
 	if err != nil {

@@ -38,7 +38,8 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 // all connections of its connector.
 func TestWhole(t *testing.T) {
 	c := served(t)
-	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit", "GET /v1/webhooks",
+	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit",
+		"GET /v1/runs/:runId/recording", "GET /v1/webhooks",
 		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/connectors", "POST /v1/webhooks",
 		"POST /v1/webhooks/:webhookId/deliveries/:deliveryId:redeliver", "POST /v1/webhooks/:webhookId:rotate", "POST /v1/webhooks/:webhookId:test",
 		"PUT /v1/connectors/:connectorName/default"}

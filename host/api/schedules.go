@@ -19,8 +19,13 @@ type history struct {
 	Statistics host.Statistics `json:"statistics"`
 }
 
-// scheduleRoutes are A196 to A201.
-func (a *API) scheduleRoutes() []route {
+// scheduleAPI has the routes of schedules.
+type scheduleAPI struct {
+	find      lookup
+	schedules host.Schedules
+}
+
+func (a *scheduleAPI) routes() []route {
 	of := "/v1/connections/:connectionId/schedule"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/schedules", Scope: access.ConnectionsRead, Handle: a.listSchedules},
@@ -41,16 +46,16 @@ func (a *API) scheduleRoutes() []route {
 	}
 }
 
-func (a *API) listSchedules(c *fiber.Ctx) error {
+func (a *scheduleAPI) listSchedules(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Host.Schedules(web.Context(c))
+	all, err := a.schedules.Schedules(web.Context(c))
 	if err != nil {
 		return err
 	}
-	in, err := a.sight(c)
+	in, err := a.find.visible(c)
 	if err != nil {
 		return err
 	}
@@ -58,8 +63,8 @@ func (a *API) listSchedules(c *fiber.Ctx) error {
 	return listed(c, page, all, func(s host.Schedule) string { return s.ConnectionID })
 }
 
-func (a *API) putSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) putSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -71,7 +76,7 @@ func (a *API) putSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, created, err := a.Host.PutSchedule(web.Context(c), id, q, revision)
+	s, created, err := a.schedules.PutSchedule(web.Context(c), id, q, revision)
 	switch {
 	case err != nil:
 		return err
@@ -81,55 +86,55 @@ func (a *API) putSchedule(c *fiber.Ctx) error {
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) getSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) getSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.Schedule(web.Context(c), id)
+	s, err := a.schedules.Schedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) deleteSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) deleteSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	if err := a.Host.DeleteSchedule(web.Context(c), id); err != nil {
+	if err := a.schedules.DeleteSchedule(web.Context(c), id); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) pauseSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) pauseSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.PauseSchedule(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, s)
-}
-
-func (a *API) resumeSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
-	if err != nil {
-		return err
-	}
-	s, err := a.Host.ResumeSchedule(web.Context(c), id)
+	s, err := a.schedules.PauseSchedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) scheduleHistory(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) resumeSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
+	if err != nil {
+		return err
+	}
+	s, err := a.schedules.ResumeSchedule(web.Context(c), id)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, s)
+}
+
+func (a *scheduleAPI) scheduleHistory(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -137,7 +142,7 @@ func (a *API) scheduleHistory(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ticks, next, err := a.Host.ScheduleHistory(web.Context(c), id, page.After, page.Limit)
+	ticks, next, err := a.schedules.ScheduleHistory(web.Context(c), id, page.After, page.Limit)
 	if err != nil {
 		return err
 	}
@@ -145,10 +150,8 @@ func (a *API) scheduleHistory(c *fiber.Ctx) error {
 		ticks = []host.Tick{}
 	}
 	out := history{Data: ticks, NextCursor: web.NextCursor(c, strings.Clone(next))}
-	if out.Statistics, err = a.Host.ScheduleStatistics(web.Context(c), id); err != nil {
+	if out.Statistics, err = a.schedules.ScheduleStatistics(web.Context(c), id); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, out)
 }
-
-func idOf(c host.Connection) store.ConnectionID { return store.ConnectionID(c.ConnectionID) }

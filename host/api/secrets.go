@@ -18,8 +18,13 @@ type secrets struct {
 	Data []host.Secret `json:"data"`
 }
 
-// secretRoutes are A190 to A192. None of them answers with a value (A194).
-func (a *API) secretRoutes() []route {
+// secretAPI has the routes of secrets. None of them answers with a value.
+type secretAPI struct {
+	find    lookup
+	secrets host.Secrets
+}
+
+func (a *secretAPI) routes() []route {
 	of := "/v1/connections/:connectionId/secrets"
 	return []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
@@ -31,12 +36,12 @@ func (a *API) secretRoutes() []route {
 	}
 }
 
-func (a *API) listSecrets(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *secretAPI) listSecrets(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	list, err := a.Host.Secrets(web.Context(c), id)
+	list, err := a.secrets.Secrets(web.Context(c), id)
 	if err != nil {
 		return err
 	}
@@ -46,9 +51,9 @@ func (a *API) listSecrets(c *fiber.Ctx) error {
 	return web.JSON(c, 200, secrets{list})
 }
 
-func (a *API) setSecret(c *fiber.Ctx) error {
+func (a *secretAPI) setSecret(c *fiber.Ctx) error {
 	defer web.Wipe(c)
-	id, err := a.connectionID(c)
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -63,14 +68,14 @@ func (a *API) setSecret(c *fiber.Ctx) error {
 	if q.Value == "" {
 		return web.Invalid(web.Field{Path: "value", Rule: "a text of 1 byte to 16 KiB"})
 	}
-	if err := a.Host.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
+	if err := a.secrets.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) removeSecret(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *secretAPI) removeSecret(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (a *API) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RemoveSecret(web.Context(c), id, name); err != nil {
+	if err := a.secrets.RemoveSecret(web.Context(c), id, name); err != nil {
 		return err
 	}
 	return web.Nothing(c)

@@ -35,8 +35,8 @@ type streamInfo struct {
 
 // listStreams lists the streams that the pinned manifest declares, in its order,
 // then those that only hold records of an earlier one.
-func (a *API) listStreams(c *fiber.Ctx) error {
-	conn, err := a.connection(c)
+func (a *recordAPI) listStreams(c *fiber.Ctx) error {
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *API) listStreams(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	stats, err := a.Store.Streams(web.Context(c), idOf(conn))
+	stats, err := a.records.Streams(web.Context(c), idOf(conn))
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func filterable(spec abi.StreamSpec) []string {
 }
 
 // manifest is the one that a connection is pinned to, nil when it cannot be read.
-func (a *API) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
-	conn, err := a.Store.Connection(web.Context(c), id)
+func (a *recordAPI) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
+	conn, err := a.manifests.Connection(web.Context(c), id)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +115,9 @@ type recordStream struct {
 }
 
 // recordStream is 404 for a stream that is not declared and has no records.
-func (a *API) recordStream(c *fiber.Ctx) (recordStream, error) {
+func (a *recordAPI) recordStream(c *fiber.Ctx) (recordStream, error) {
 	var s recordStream
-	conn, err := a.connection(c)
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return s, err
 	}
@@ -132,7 +132,7 @@ func (a *API) recordStream(c *fiber.Ctx) (recordStream, error) {
 	if s.spec = s.manifest.Stream(name); s.spec.Name != "" {
 		return s, nil
 	}
-	stats, err := a.Store.Streams(web.Context(c), s.connection)
+	stats, err := a.records.Streams(web.Context(c), s.connection)
 	if err == nil && !slices.ContainsFunc(stats, func(st store.StreamStats) bool { return st.Stream == s.name }) {
 		err = web.NotFound()
 	}

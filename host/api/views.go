@@ -24,10 +24,16 @@ type reachFailed struct {
 	HTTPStatus int    `json:"httpStatus,omitempty"`
 }
 
-// viewRoutes are A231 and A232. All need an owner session, which has the scopes
-// surfaces:view and surfaces:control; a key cannot mint. The key of a mint is kept
-// by who mints (B211), since an answer with a token is stored nowhere.
-func (a *API) viewRoutes() []route {
+// viewAPI has the routes of live views. All need an owner session, which has the
+// scopes surfaces:view and surfaces:control; a key cannot mint a view. The
+// Idempotency-Key of a mint is kept by host.Views, since an answer with a token is
+// stored nowhere.
+type viewAPI struct {
+	find  lookup
+	views host.Views
+}
+
+func (a *viewAPI) routes() []route {
 	views := "/v1/runs/:runId/browser/views"
 	return []route{
 		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
@@ -44,16 +50,16 @@ func (a *API) viewRoutes() []route {
 }
 
 // viewer is the run of a request and the owner session that it came with.
-func (a *API) viewer(c *fiber.Ctx) (store.Run, string, error) {
+func (a *viewAPI) viewer(c *fiber.Ctx) (store.Run, string, error) {
 	owner := web.Principal(c).SessionName()
 	if owner == "" {
 		return store.Run{}, "", web.NewProblem(0, "forbidden", "Only a page with an owner session may do this.")
 	}
-	r, err := a.run(c)
+	r, err := a.find.run(c)
 	return r, owner, err
 }
 
-func (a *API) mintView(c *fiber.Ctx) error {
+func (a *viewAPI) mintView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -69,7 +75,7 @@ func (a *API) mintView(c *fiber.Ctx) error {
 	if q.Mode != "view" && q.Mode != "control" {
 		return web.Invalid(web.Field{Path: "mode", Rule: "view or control"})
 	}
-	v, err := a.Host.MintView(web.Context(c), owner, host.MintView{
+	v, err := a.views.MintView(web.Context(c), owner, host.MintView{
 		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Viewport: q.Viewport, Key: key,
 	})
 	if err != nil {
@@ -79,7 +85,7 @@ func (a *API) mintView(c *fiber.Ctx) error {
 	return web.JSON(c, 201, v)
 }
 
-func (a *API) revokeView(c *fiber.Ctx) error {
+func (a *viewAPI) revokeView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -88,23 +94,23 @@ func (a *API) revokeView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
+	if err := a.views.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) connectView(c *fiber.Ctx) error {
+func (a *viewAPI) connectView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
 	}
 	return web.Upgrade(c, host.MaxViewMessage, func(ctx context.Context, s *web.Socket) {
-		a.Host.ConnectView(ctx, owner, r.ID, s)
+		a.views.ConnectView(ctx, owner, r.ID, s)
 	})
 }
 
-func (a *API) reachFailed(c *fiber.Ctx) error {
+func (a *viewAPI) reachFailed(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -117,7 +123,7 @@ func (a *API) reachFailed(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
+	if err := a.views.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
 		return err
 	}
 	return web.Nothing(c)

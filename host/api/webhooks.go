@@ -24,8 +24,14 @@ type newSecret struct {
 	Secret string `json:"secret,omitempty"` // "" has one made
 }
 
-// webhookRoutes are A233 to A236, but for PATCH. A webhook gets the events of every connection.
-func (a *API) webhookRoutes() []route {
+// webhookAPI has the routes of webhooks. A webhook gets the events of every
+// connection.
+type webhookAPI struct {
+	webhooks *webhook.Hooks
+	audit    auditor
+}
+
+func (a *webhookAPI) routes() []route {
 	one := "/v1/webhooks/:webhookId"
 	return []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.createWebhook},
@@ -50,14 +56,14 @@ func (a *API) webhookRoutes() []route {
 	}
 }
 
-func (a *API) createWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) createWebhook(c *fiber.Ctx) error {
 	var q webhook.Definition
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
 	slot := web.SlotOf(c)
 	slot.Omit("secret")
-	w, secret, err := a.Webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
+	w, secret, err := a.webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
 		body, err := web.Encode(newWebhook{WebhookID: w.ID, Secret: secret})
 		if err != nil {
 			return nil
@@ -67,45 +73,45 @@ func (a *API) createWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.created", w.ID, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.created", w.ID, "done", nil); err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/webhooks/"+w.ID, newWebhook{WebhookID: w.ID, Secret: secret})
 }
 
-func (a *API) listWebhooks(c *fiber.Ctx) error {
+func (a *webhookAPI) listWebhooks(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Webhooks.List(web.Context(c))
+	all, err := a.webhooks.List(web.Context(c))
 	if err != nil {
 		return err
 	}
 	return listed(c, page, all, func(w webhook.Webhook) string { return w.ID })
 }
 
-func (a *API) getWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) getWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	w, err := a.Webhooks.Get(web.Context(c), id)
+	w, err := a.webhooks.Get(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, w)
 }
 
-func (a *API) deleteWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	if err := a.Webhooks.Delete(web.Context(c), id); err != nil {
+	if err := a.webhooks.Delete(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
 		return err
 	}
 	return web.Nothing(c)
@@ -127,7 +133,7 @@ func webhookRefused(err error) error {
 	return err
 }
 
-func (a *API) rotateWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) rotateWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -138,7 +144,7 @@ func (a *API) rotateWebhook(c *fiber.Ctx) error {
 	}
 	slot := web.SlotOf(c)
 	slot.Omit("secret")
-	r, err := a.Webhooks.Rotate(web.Context(c), id, q.Secret, func(r webhook.Rotation) []store.Write {
+	r, err := a.webhooks.Rotate(web.Context(c), id, q.Secret, func(r webhook.Rotation) []store.Write {
 		body, err := web.Encode(r)
 		if err != nil {
 			return nil
@@ -148,22 +154,22 @@ func (a *API) rotateWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, r)
 }
 
-func (a *API) testWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) testWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	got, err := a.Webhooks.Test(web.PollContext(c), id)
+	got, err := a.webhooks.Test(web.PollContext(c), id)
 	return a.attempted(c, "webhook.tested", id, got, err)
 }
 
-func (a *API) redeliver(c *fiber.Ctx) error {
+func (a *webhookAPI) redeliver(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -172,13 +178,13 @@ func (a *API) redeliver(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	got, err := a.Webhooks.Redeliver(web.PollContext(c), id, delivery)
+	got, err := a.webhooks.Redeliver(web.PollContext(c), id, delivery)
 	return a.attempted(c, "webhook.redelivered", id, got, err)
 }
 
 // attempted answers with an attempt that was asked for; that it failed is its
 // answer, and no error of the request.
-func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
+func (a *webhookAPI) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
 	if err != nil {
 		return err
 	}
@@ -186,13 +192,13 @@ func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, er
 	if got.Error != "" {
 		outcome = "failed"
 	}
-	if err := a.Host.Audit(web.Context(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
+	if err := a.audit.Audit(web.Context(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, got)
 }
 
-func (a *API) listDeliveries(c *fiber.Ctx) error {
+func (a *webhookAPI) listDeliveries(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -201,7 +207,7 @@ func (a *API) listDeliveries(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.Webhooks.Deliveries(web.Context(c), id)
+	all, err := a.webhooks.Deliveries(web.Context(c), id)
 	if err != nil {
 		return err
 	}
