@@ -504,3 +504,30 @@ func TestBackupsAtTheSocket(t *testing.T) {
 	}
 	s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(400, "validation_error")
 }
+
+// What a run recorded is handed over once; its stored events are for the owner alone.
+func TestRecordingAndTimeline(t *testing.T) {
+	c := served(t)
+	at := box(t, c, "recorded", "live")
+	c.do("PUT", at+"/secrets/token", object{"value": "hunter2-hunter2"}).want(204)
+	c.do("PUT", at+"/bindings", `{"network":{"hosts":["api.example.org"]},"interactive":true}`).want(200)
+	c.do("POST", at+"/grants", `{"scope":null,"accessMode":"continuous"}`).want(201)
+	s := atSocket(t)
+	run := s.do("POST", "/v1/runs", object{"workflowId": "recorded", "given": object{"record": true}}).want(201).text("runId")
+	if end := c.ended(run); end.text("status") != "completed" {
+		t.Fatalf("%s", end.body)
+	}
+	path := "/v1/runs/" + run + "/recording"
+	eventually(t, "the recording", func() bool {
+		a := s.do("GET", path, nil)
+		return a.status == 200 && strings.Contains(a.text("text"), `"connector_id"`) && !strings.Contains(string(a.body), "hunter2")
+	})
+	s.do("GET", path, nil).want(404, "not_found")
+
+	events := "/v1/runs/" + run + "/timeline"
+	c.do("GET", events, nil).want(403, "forbidden")
+	first := s.do("GET", events, nil).want(200)
+	if n := len(first.list("events")); n == 0 || len(s.do("GET", events+"?from=1", nil).want(200).list("events")) != n-1 {
+		t.Errorf("%s", first.body)
+	}
+}

@@ -318,9 +318,12 @@ func (a *runAPI) recording(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	out, err := a.runs.Recording(web.Context(c), store.RunID(r.ID))
+	out, err := a.runs.Recording(web.Context(c), r.ID)
 	if err != nil {
 		return err
+	}
+	if out.Scrubbed == nil {
+		out.Scrubbed = []string{}
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
