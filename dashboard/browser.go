@@ -21,9 +21,9 @@ type left struct {
 }
 
 // leftBy are the files that a run left and that are kept.
-func (u *UI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
+func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
 	for _, a := range all {
-		there, err := host.KeptArtifact(ctx, u.Host, id, a.ArtifactType, a.Size)
+		there, err := host.KeptArtifact(ctx, u.files, id, a.ArtifactType, a.Size)
 		if err != nil {
 			return nil, err
 		}

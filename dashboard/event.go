@@ -31,8 +31,8 @@ type eventRow struct {
 }
 
 // events are those before a sequence, newest first; 0 is the end.
-func (u *UI) events(ctx context.Context, id store.RunID, before uint64) (rows []eventRow, more bool, err error) {
-	list, err := u.Store.EventsBefore(ctx, id, before, eventPage)
+func (u *runUI) events(ctx context.Context, id store.RunID, before uint64) (rows []eventRow, more bool, err error) {
+	list, err := u.rows.EventsBefore(ctx, id, before, eventPage)
 	if err != nil {
 		return nil, false, err
 	}

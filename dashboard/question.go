@@ -16,7 +16,7 @@ import (
 // answer submits what an owner typed, chose or cancelled. Which fields there are
 // follows from the request alone (R134); their values go to the desk and nowhere
 // else, and the body is wiped (S107).
-func (u *UI) answer(c *fiber.Ctx) error {
+func (u *runUI) answer(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, f, err := u.runAndForm(c)
 	if err != nil {
@@ -24,7 +24,7 @@ func (u *UI) answer(c *fiber.Ctx) error {
 	}
 	id := f.raw("interactionId")
 	item, found := timeline.Item{}, false
-	err = u.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, x *timeline.Fold) {
+	err = u.streams.Fold(web.Context(c), r.ID, func(_ store.Run, x *timeline.Fold) {
 		for _, i := range x.Assistance(false) {
 			if i.InteractionID == id && id != "" {
 				item, found = i, true
@@ -50,7 +50,7 @@ func (u *UI) answer(c *fiber.Ctx) error {
 	default:
 		return web.Invalid(web.Field{Path: "status", Rule: "success or cancelled"})
 	}
-	if err := u.Host.Answer(web.Context(c), a); err != nil {
+	if err := u.questions.Answer(web.Context(c), a); err != nil {
 		if p, known := web.ProblemOf(err); known && late[p.Code] {
 			return tooLate()
 		}

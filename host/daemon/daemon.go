@@ -168,7 +168,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
 	so.Ready = d.ready
 	d.UI, err = dashboard.New(dashboard.Options{
-		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version, Log: o.Host.Log,
+		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version,
 	})
 	if err != nil {
 		return err
