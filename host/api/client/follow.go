@@ -37,8 +37,8 @@ const (
 // and goes on where it was when the connection breaks (A127). mode is a
 // streamMode, "" for updates; after is the sequence behind which it starts, nil
 // for all. The error of do ends it and is returned.
-func (c *Client) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
-	f := follower{c: c, run: id, mode: mode, do: do}
+func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
+	f := follower{c: c.transport, run: id, mode: mode, do: do}
 	if after != nil {
 		f.last = fmt.Sprint(*after)
 	}
@@ -74,7 +74,7 @@ func (c *Client) Follow(ctx context.Context, id store.RunID, mode string, after 
 
 // A follower is one Follow.
 type follower struct {
-	c      *Client
+	c      *transport
 	run    store.RunID
 	mode   string
 	do     func(Frame) error
@@ -90,7 +90,7 @@ func (f *follower) over(ctx context.Context, again bool) (bool, error) {
 	if !again {
 		return false, nil
 	}
-	s, err := f.c.Run(ctx, f.run)
+	s, err := runClient{f.c}.Run(ctx, f.run)
 	return err == nil && s.Status.Terminal(), err
 }
 

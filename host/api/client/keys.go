@@ -33,17 +33,17 @@ type NewKey struct {
 }
 
 // CreateKey makes an API key; its secret is in the answer and nowhere else.
-func (c *Client) CreateKey(ctx context.Context, q NewKey) (out Key, err error) {
+func (c keyClient) CreateKey(ctx context.Context, q NewKey) (out Key, err error) {
 	return out, c.call(ctx, http.MethodPost, at("api-keys"), nil, q, &out)
 }
 
 // Keys lists API keys.
-func (c *Client) Keys(ctx context.Context) ([]Key, error) {
-	return all[Key](ctx, c, at("api-keys"), nil)
+func (c keyClient) Keys(ctx context.Context) ([]Key, error) {
+	return all[Key](ctx, c.transport, at("api-keys"), nil)
 }
 
 // RevokeKey ends a key at once (A223).
-func (c *Client) RevokeKey(ctx context.Context, id string) error {
+func (c keyClient) RevokeKey(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, at("api-keys", id), nil, nil, nil)
 }
 
@@ -55,6 +55,6 @@ type Login struct {
 }
 
 // Login makes a login link. The local socket alone may.
-func (c *Client) Login(ctx context.Context) (out Login, err error) {
+func (c keyClient) Login(ctx context.Context) (out Login, err error) {
 	return out, c.call(ctx, http.MethodPost, "/ui/login-link", nil, nil, &out)
 }
