@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
 )
@@ -48,7 +48,7 @@ func open(ctx context.Context) (err error) {
 	d, err := daemon.Open(ctx, daemon.Options{
 		Host:            app.Options{Store: "badger:" + filepath.Join(shared.dir, "data"), CacheDir: cache, Prespawn: -1},
 		Service:         app.ServiceOptions{Grace: time.Millisecond},
-		Server:          server.Options{Listen: []string{"127.0.0.1:0"}, Rates: plenty, PerAddress: 1000},
+		Server:          web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Rates: plenty, PerAddress: 1000},
 		WebhookLoopback: true,
 	})
 	if err != nil {

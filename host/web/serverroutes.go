@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -9,27 +9,26 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host/access"
-	"github.com/sluicehost/sluice/host/web"
 )
 
 // routes are those of the server itself (A10, A32, A227 to A229).
 func (s *Server) routes() {
 	s.app.Add(
-		web.Route{Method: "GET", Path: "/", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
-		web.Route{Method: "GET", Path: "/ui", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
-		web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: func(c *fiber.Ctx) error {
-			return web.JSON(c, fiber.StatusOK, map[string]string{"status": "ok"})
+		Route{Method: "GET", Path: "/", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
+		Route{Method: "GET", Path: "/ui", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
+		Route{Method: "GET", Path: "/healthz", Open: true, Handle: func(c *fiber.Ctx) error {
+			return JSON(c, fiber.StatusOK, map[string]string{"status": "ok"})
 		}},
-		web.Route{Method: "GET", Path: "/readyz", Open: true, Handle: s.ready},
-		web.Route{Method: "POST", Path: "/ui/session", Open: true, Handle: s.login},
-		web.Route{Method: "GET", Path: "/ui/session", Owner: true, Handle: session},
-		web.Route{Method: "DELETE", Path: "/ui/session", Owner: true, Handle: s.logout},
-		web.Route{Method: "POST", Path: "/ui/login-link", Owner: true, Handle: s.link},
+		Route{Method: "GET", Path: "/readyz", Open: true, Handle: s.ready},
+		Route{Method: "POST", Path: "/ui/session", Open: true, Handle: s.login},
+		Route{Method: "GET", Path: "/ui/session", Owner: true, Handle: session},
+		Route{Method: "DELETE", Path: "/ui/session", Owner: true, Handle: s.logout},
+		Route{Method: "POST", Path: "/ui/login-link", Owner: true, Handle: s.link},
 	)
 	if s.o.Metrics == nil {
 		return
 	}
-	metrics := web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead, Handle: s.metrics}
+	metrics := Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead, Handle: s.metrics}
 	if s.o.MetricsOpen && s.local() {
 		metrics.Scope, metrics.Open = "", true
 	}
@@ -48,7 +47,7 @@ func (s *Server) local() bool {
 
 // ready is A228: names with ok or failed, and no reasons.
 func (s *Server) ready(c *fiber.Ctx) error {
-	ctx, cancel := context.WithTimeout(web.Context(c), 2*time.Second)
+	ctx, cancel := context.WithTimeout(Context(c), 2*time.Second)
 	defer cancel()
 	found := map[string]error{}
 	if s.o.Ready != nil {
@@ -66,7 +65,7 @@ func (s *Server) ready(c *fiber.Ctx) error {
 			checks[name], status, word = "failed", fiber.StatusServiceUnavailable, "failed"
 		}
 	}
-	return web.JSON(c, status, map[string]any{"status": word, "checks": checks})
+	return JSON(c, status, map[string]any{"status": word, "checks": checks})
 }
 
 func (s *Server) metrics(c *fiber.Ctx) error {
@@ -80,60 +79,60 @@ func (s *Server) metrics(c *fiber.Ctx) error {
 
 // login is how a session begins (A31, A32).
 func (s *Server) login(c *fiber.Ctx) error {
-	who := web.Who(c)
-	if err := s.access.Logins.Take(web.AddressName(c)); err != nil {
+	who := Who(c)
+	if err := s.access.Logins.Take(AddressName(c)); err != nil {
 		return err
 	}
 	var q struct {
 		Token string `json:"token"`
 	}
-	if err := web.Body(c, &q); err != nil {
+	if err := Body(c, &q); err != nil {
 		return err
 	}
-	web.Wipe(c)
-	session, err := s.access.Sessions.Login(web.Context(c), q.Token, web.SessionCookie(c))
+	Wipe(c)
+	session, err := s.access.Sessions.Login(Context(c), q.Token, SessionCookie(c))
 	if err != nil {
 		s.audit("login.failed", "refused", who.RequestID, who.Address)
 		return err
 	}
 	s.audit("session.created", "done", who.RequestID, who.Address)
-	web.SetSession(c, session)
-	return web.JSON(c, fiber.StatusOK, opened{CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
+	SetSession(c, session)
+	return JSON(c, fiber.StatusOK, sessionAnswer{CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
 }
 
-type opened struct {
+type sessionAnswer struct {
 	Principal string `json:"principal,omitempty"`
 	CSRFToken string `json:"csrfToken"`
 	ExpiresAt string `json:"expiresAt,omitempty"`
 }
 
 func session(c *fiber.Ctx) error {
-	session := web.Session(c)
-	return web.JSON(c, fiber.StatusOK, opened{Principal: access.Owner, CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
+	session := Session(c)
+	return JSON(c, fiber.StatusOK, sessionAnswer{Principal: access.Owner, CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
 }
 
 func (s *Server) logout(c *fiber.Ctx) error {
-	if cookie := web.Session(c).Cookie; cookie != "" {
-		if err := s.access.Sessions.Close(web.Context(c), cookie); err != nil {
+	if cookie := Session(c).Cookie; cookie != "" {
+		if err := s.access.Sessions.Close(Context(c), cookie); err != nil {
 			return err
 		}
-		who := web.Who(c)
+		who := Who(c)
 		s.audit("session.ended", "done", who.RequestID, who.Address)
 	}
-	web.DropSession(c)
-	return web.Nothing(c)
+	DropSession(c)
+	return Nothing(c)
 }
 
 // link makes another login link, for the command line at the local socket and for
 // the owner's other devices.
 func (s *Server) link(c *fiber.Ctx) error {
-	l, err := s.LoginLink(web.Context(c))
+	l, err := s.LoginLink(Context(c))
 	if err != nil {
 		return err
 	}
-	who := web.Who(c)
+	who := Who(c)
 	s.audit("login.created", "done", who.RequestID, who.Address)
-	return web.JSON(c, fiber.StatusCreated, l)
+	return JSON(c, fiber.StatusCreated, l)
 }
 
 func (s *Server) audit(action, outcome, requestID, address string) {

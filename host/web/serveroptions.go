@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"context"
@@ -17,11 +17,10 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
-	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// An OptionsError says which of Options cannot be meant so.
+// An OptionsError says which of ServerOptions cannot be meant so.
 type OptionsError struct{ Err error }
 
 func (e *OptionsError) Error() string { return e.Err.Error() }
@@ -36,8 +35,8 @@ const (
 // DefaultListen is where the server is, unless told otherwise (A39).
 const DefaultListen = "127.0.0.1:7373"
 
-// Options are what a Server needs.
-type Options struct {
+// ServerOptions are what a Server needs.
+type ServerOptions struct {
 	Store store.Store
 	Log   *slog.Logger // nil: discarded
 
@@ -62,7 +61,7 @@ type Options struct {
 	Local net.Listener
 
 	// Mount adds routes.
-	Mount []func(*web.App)
+	Mount []func(*App)
 	// Ready are the checks of A228 by name; nil: only the store is looked at. It is
 	// given a second or two.
 	Ready func(context.Context) map[string]error
@@ -75,7 +74,7 @@ type Options struct {
 	Audit func(action, outcome, requestID, address string)
 	// Denied is told of requests whose key lacks the scope; nil: nobody.
 	Denied    func(who host.Principal, scope string)
-	ErrorPage func(*fiber.Ctx, *web.Problem) error
+	ErrorPage func(*fiber.Ctx, *Problem) error
 	Observe   func(method, route string, status int, took time.Duration)
 
 	Rates access.Rates
@@ -85,14 +84,14 @@ type Options struct {
 	Now                     func() time.Time // nil: time.Now
 }
 
-// checked is what Options mean.
+// checked is what ServerOptions mean.
 type checked struct {
 	proxies []netip.Prefix
 	public  *url.URL
 	tls     bool
 }
 
-func (o *Options) check() (checked, error) {
+func (o *ServerOptions) check() (checked, error) {
 	var c checked
 	if len(o.Listen) == 0 && o.Local == nil {
 		o.Listen = []string{DefaultListen}
@@ -137,7 +136,7 @@ func (o *Options) check() (checked, error) {
 
 // exposed refuses an address that others reach, unless that is wanted and
 // protected (A39, S103).
-func (o *Options) exposed(at string, c checked) error {
+func (o *ServerOptions) exposed(at string, c checked) error {
 	host, port, err := net.SplitHostPort(at)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -178,7 +177,7 @@ func prefix(s string) (netip.Prefix, error) {
 }
 
 // hosts is the list of A36 for the ports that are listened on.
-func (o *Options) hosts(c checked, private string, at []net.Addr) []string {
+func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string {
 	var list []string
 	add := func(host string, port int) {
 		list = append(list, net.JoinHostPort(host, strconv.Itoa(port)))

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/access"
-	"github.com/sluicehost/sluice/host/web"
 )
 
 // sweepEvery is how often expired documents are deleted: sessions, login tokens,
@@ -22,10 +21,10 @@ const sweepEvery = 10 * time.Minute
 
 // A Server serves one store. Open it, Serve it, and it is over.
 type Server struct {
-	o       Options
+	o       ServerOptions
 	c       checked
 	access  *access.Access
-	app     *web.App
+	app     *App
 	private string // host name of A33
 
 	listeners []net.Listener
@@ -33,9 +32,9 @@ type Server struct {
 	closing   sync.Once
 }
 
-// Open checks the options, opens the sockets and adds the routes. Nothing is
+// OpenServer checks the options, opens the sockets and adds the routes. Nothing is
 // answered before Serve. An error says which setting is missing.
-func Open(ctx context.Context, o Options) (*Server, error) {
+func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{o: o, open: connections{by: map[netip.Addr]int{}}}
 	var err error
 	if s.c, err = s.o.check(); err != nil {
@@ -50,7 +49,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	s.app = web.New(web.Options{
+	s.app = New(Options{
 		Access: s.access, Log: s.o.Log, Hosts: s.o.hosts(s.c, s.private, s.Addresses()), Proxies: s.c.proxies,
 		ErrorPage: o.ErrorPage, Observe: o.Observe, Denied: o.Denied, Now: s.o.Now,
 	})
@@ -62,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 }
 
 // App is what routes are on.
-func (s *Server) App() *web.App { return s.app }
+func (s *Server) App() *App { return s.app }
 
 // Access is who may do what.
 func (s *Server) Access() *access.Access { return s.access }

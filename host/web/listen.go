@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"crypto/tls"
@@ -155,7 +155,7 @@ func addressOf(c net.Conn) netip.Addr {
 	return at
 }
 
-func (n *connections) enter(at netip.Addr, o Options, manyUsers bool) bool {
+func (n *connections) enter(at netip.Addr, o ServerOptions, manyUsers bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.all >= o.Connections || !manyUsers && n.by[at] >= o.PerAddress {

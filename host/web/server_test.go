@@ -1,4 +1,4 @@
-package server_test
+package web_test
 
 import (
 	"bufio"
@@ -27,7 +27,6 @@ import (
 
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
-	"github.com/sluicehost/sluice/host/web/server"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
 )
@@ -42,8 +41,8 @@ func memory(t *testing.T) store.Store {
 	return st
 }
 
-// serve runs a server until the test ends, or stop is called.
-func serve(t *testing.T, o server.Options) (s *server.Server, addr string, stop func()) {
+// serveServer runs a server until the test ends, or stop is called.
+func serveServer(t *testing.T, o web.ServerOptions) (s *web.Server, addr string, stop func()) {
 	t.Helper()
 	if o.Store == nil {
 		o.Store = memory(t)
@@ -51,7 +50,7 @@ func serve(t *testing.T, o server.Options) (s *server.Server, addr string, stop 
 	if o.Listen == nil {
 		o.Listen = []string{"127.0.0.1:0"}
 	}
-	s, err := server.Open(t.Context(), o)
+	s, err := web.OpenServer(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,29 +129,29 @@ func dial(t *testing.T, network, addr string) net.Conn {
 func TestExposure(t *testing.T) {
 	cert, key := certificate(t)
 	for _, c := range []struct {
-		o    server.Options
+		o    web.ServerOptions
 		want string // "" is accepted
 	}{
-		{server.Options{Listen: []string{"127.0.0.1:0"}}, ""},
-		{server.Options{Listen: []string{"localhost:0"}}, ""},
-		{server.Options{Listen: []string{"127.0.0.1:0"}, Cert: cert, Key: key}, ""},
-		{server.Options{Listen: []string{"0.0.0.0:0"}}, "set expose"},
-		{server.Options{Listen: []string{":0"}}, "set expose"},
-		{server.Options{Listen: []string{"[::]:0"}}, "set expose"},
-		{server.Options{Listen: []string{"127.0.0.1.example:0"}}, "set expose"},
-		{server.Options{Listen: []string{"127.0.0.1:0", "0.0.0.0:0"}}, "set expose"},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Cert: cert, Key: key}, "set expose"},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Expose: true}, "set cert and key"},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Expose: true, Cert: cert}, "together"},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Expose: true, Cert: cert, Key: key}, ""},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Expose: true, Proxies: []string{"10.0.0.1"}}, ""},
-		{server.Options{Listen: []string{"0.0.0.0:0"}, Expose: true, Proxies: []string{"anybody"}}, "proxy"},
-		{server.Options{Listen: []string{"127.0.0.1"}}, "want an address and a port"},
-		{server.Options{Listen: []string{"127.0.0.1:0"}, PublicURL: "sluice.example"}, "public URL"},
-		{server.Options{Listen: []string{"127.0.0.1:0"}, Cert: key, Key: key}, "load certificate"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1:0"}}, ""},
+		{web.ServerOptions{Listen: []string{"localhost:0"}}, ""},
+		{web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Cert: cert, Key: key}, ""},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}}, "set expose"},
+		{web.ServerOptions{Listen: []string{":0"}}, "set expose"},
+		{web.ServerOptions{Listen: []string{"[::]:0"}}, "set expose"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1.example:0"}}, "set expose"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1:0", "0.0.0.0:0"}}, "set expose"},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Cert: cert, Key: key}, "set expose"},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Expose: true}, "set cert and key"},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Expose: true, Cert: cert}, "together"},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Expose: true, Cert: cert, Key: key}, ""},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Expose: true, Proxies: []string{"10.0.0.1"}}, ""},
+		{web.ServerOptions{Listen: []string{"0.0.0.0:0"}, Expose: true, Proxies: []string{"anybody"}}, "proxy"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1"}}, "want an address and a port"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1:0"}, PublicURL: "sluice.example"}, "public URL"},
+		{web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Cert: key, Key: key}, "load certificate"},
 	} {
 		c.o.Store = memory(t)
-		s, err := server.Open(t.Context(), c.o)
+		s, err := web.OpenServer(t.Context(), c.o)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%v: %v", c.o.Listen, err)
@@ -170,7 +169,7 @@ func TestExposure(t *testing.T) {
 // TestLogin follows the owner from the link to the end of the session (A31 to A34).
 func TestLogin(t *testing.T) {
 	var audited []string
-	s, addr, _ := serve(t, server.Options{Audit: func(action, outcome, _, address string) {
+	s, addr, _ := serveServer(t, web.ServerOptions{Audit: func(action, outcome, _, address string) {
 		audited = append(audited, action+" "+outcome+" "+address)
 	}})
 	link, err := s.LoginLink(t.Context())
@@ -237,7 +236,7 @@ func TestLogin(t *testing.T) {
 // proxy hands through (S103).
 func TestSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.sock")
-	_, _, stop := serve(t, server.Options{Socket: path})
+	_, _, stop := serveServer(t, web.ServerOptions{Socket: path})
 	fi, err := os.Stat(path)
 	if err != nil || fi.Mode().Perm() != 0o600 {
 		t.Fatal(fi, err)
@@ -257,7 +256,7 @@ func TestSocket(t *testing.T) {
 	if r := ask("POST", "Authorization", "Bearer x"); r.StatusCode != 401 {
 		t.Errorf("with a bad key: %d", r.StatusCode)
 	}
-	if _, err := server.Open(t.Context(), server.Options{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := web.OpenServer(t.Context(), web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("second server: %v", err)
 	}
 	stop()
@@ -271,7 +270,7 @@ func TestSocket(t *testing.T) {
 	}
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = dead.Close()
-	_, _, stop = serve(t, server.Options{Socket: path})
+	_, _, stop = serveServer(t, web.ServerOptions{Socket: path})
 	if r := ask("POST"); r.StatusCode != 201 {
 		t.Errorf("%d", r.StatusCode)
 	}
@@ -279,7 +278,7 @@ func TestSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.Open(t.Context(), server.Options{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil {
+	if _, err := web.OpenServer(t.Context(), web.ServerOptions{Store: memory(t), Listen: []string{"127.0.0.1:0"}, Socket: path}); err == nil {
 		t.Error("a file was replaced by a socket")
 	}
 	if b, _ := os.ReadFile(path); string(b) != "precious" {
@@ -294,7 +293,7 @@ func TestSocket(t *testing.T) {
 func TestHealth(t *testing.T) {
 	ready := map[string]error{"store": nil, "sandbox": nil}
 	for _, open := range []bool{false, true} {
-		_, addr, _ := serve(t, server.Options{
+		_, addr, _ := serveServer(t, web.ServerOptions{
 			Ready:       func(context.Context) map[string]error { return ready },
 			Metrics:     func(w io.Writer) error { _, err := io.WriteString(w, "sluice_up 1\n"); return err },
 			MetricsOpen: open,
@@ -323,7 +322,7 @@ func TestHealth(t *testing.T) {
 // TestTLS: the cookie is bound to the host, and HSTS is sent (A33, A39).
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
-	s, addr, _ := serve(t, server.Options{Cert: cert, Key: key, PublicURL: "https://sluice.example"})
+	s, addr, _ := serveServer(t, web.ServerOptions{Cert: cert, Key: key, PublicURL: "https://sluice.example"})
 	link, err := s.LoginLink(t.Context())
 	if err != nil || !strings.HasPrefix(link.URL, "https://sluice.example/ui/login#") || link.PlainURL != "" {
 		t.Fatal(link, err)
@@ -346,7 +345,7 @@ func TestTLS(t *testing.T) {
 // each other, as in the moment between the two, change nothing.
 func TestCertificateRenewed(t *testing.T) {
 	cert, key := certificate(t)
-	_, addr, _ := serve(t, server.Options{Cert: cert, Key: key, PublicURL: "https://sluice.example"})
+	_, addr, _ := serveServer(t, web.ServerOptions{Cert: cert, Key: key, PublicURL: "https://sluice.example"})
 	inUse := func() []byte {
 		t.Helper()
 		c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, ServerName: "sluice.example"}) // #nosec G402 -- made by the test
@@ -388,7 +387,7 @@ func TestCertificateRenewed(t *testing.T) {
 
 // TestConnections: so many of one address, and no more (S104).
 func TestConnections(t *testing.T) {
-	_, addr, _ := serve(t, server.Options{PerAddress: 3, Connections: 100})
+	_, addr, _ := serveServer(t, web.ServerOptions{PerAddress: 3, Connections: 100})
 	var held []net.Conn
 	for range 3 {
 		c := dial(t, "tcp", addr)
@@ -428,7 +427,7 @@ func writing(c net.Conn, addr string) net.Conn {
 // TestShutdown: open streams end first, then the server (A20); mounted routes see
 // the owner's keys.
 func TestShutdown(t *testing.T) {
-	s, addr, stop := serve(t, server.Options{Mount: []func(*web.App){func(a *web.App) {
+	s, addr, stop := serveServer(t, web.ServerOptions{Mount: []func(*web.App){func(a *web.App) {
 		a.Add(web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true, Handle: func(c *fiber.Ctx) error {
 			return web.Stream(c, web.EventStream, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 				_, _ = w.WriteString("data: hello\n\n")
@@ -452,7 +451,7 @@ func TestShutdown(t *testing.T) {
 	}
 	began := time.Now()
 	stop()
-	if d := time.Since(began); d > server.Grace {
+	if d := time.Since(began); d > web.Grace {
 		t.Errorf("took %v", d)
 	}
 	if b, err := io.ReadAll(res.Body); err != nil || string(b) != "data: hello\n\n" {
@@ -492,7 +491,7 @@ func certificate(t *testing.T) (cert, key string) {
 // A20: connections that never asked anything, as browsers open in advance, make no
 // end a failure.
 func TestShutdownOfSilentConnections(t *testing.T) {
-	_, addr, stop := serve(t, server.Options{})
+	_, addr, stop := serveServer(t, web.ServerOptions{})
 	for range 4 {
 		dial(t, "tcp", addr)
 	}
