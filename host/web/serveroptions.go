@@ -37,7 +37,7 @@ const DefaultListen = "127.0.0.1:7373"
 
 // ServerOptions are what a Server needs.
 type ServerOptions struct {
-	Store store.Store
+	Store store.Documents
 	Log   *slog.Logger // nil: discarded
 
 	// Listen are TCP addresses; none is DefaultListen.

@@ -26,7 +26,7 @@ const (
 type follower struct {
 	hook    stored                                   // what never changes of it, and its failures
 	keys    atomic.Pointer[func(time.Time) [][]byte] // what deliveries are signed with; Rotate replaces it
-	store   store.Store
+	store   Store
 	post    func(context.Context, message) (int, error)
 	room    chan struct{} // host-wide: one for each attempt, and what it reads
 	most    int           // lanes; the scan waits while there are more

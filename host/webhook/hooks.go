@@ -18,9 +18,19 @@ const (
 	maxLanes = 4096 // of one webhook, in memory
 )
 
+// Store is what webhooks keep, and what they read of runs; a store.Store is one.
+type Store interface {
+	store.Documents
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+	Leases(ctx context.Context) ([]store.Lease, error)
+	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
+	Watch(id store.RunID) (wake <-chan struct{}, stop func())
+}
+
 // Options are what the wiring gives.
 type Options struct {
-	Store   store.Store
+	Store   Store
 	Secrets Secrets // required
 	// Forbidden says why deliveries may not go to an address, "" if they may; it
 	// must know private, link-local, metadata and multicast addresses (A241).

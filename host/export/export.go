@@ -1,3 +1,10 @@
+// Package export writes records the way people and programs take them away:
+// as the Record of run-api.md A212, one per line of JSON, and as CSV (A215). The
+// command line and the API share it, so that both write the same bytes.
+//
+// Data, keys and names of members are a connector's: hostile. What it writes is
+// for files and downloads; CSV is made harmless to spreadsheets (S50), JSON is
+// not escaped for HTML.
 package export
 
 import (
@@ -47,4 +54,14 @@ func OrderOf(name string) (o store.Order, descending bool) {
 		return store.ByEmitted, descending
 	}
 	return store.ByVersion, descending
+}
+
+// FileName is a name without what file systems and headers make something of.
+func FileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r) {
+			return r
+		}
+		return '_'
+	}, name)
 }
