@@ -331,7 +331,7 @@ func (u *connectionUI) resetState(c *fiber.Ctx) error {
 	return done(c, "The next run begins from the beginning.")
 }
 
-// setSecret takes a value and shows it to nobody again (A194).
+// setSecret takes a value and shows it to nobody again.
 func (u *connectionUI) setSecret(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	id, f, err := connectionAndForm(c)

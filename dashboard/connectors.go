@@ -63,7 +63,7 @@ func (u *connectorUI) showConnector(c *fiber.Ctx) error {
 	return u.show(c, "connector", content{Title: x.DisplayName, Nav: "connectors", Body: x})
 }
 
-// inspect shows what a module is and asks for, and stores nothing (A172).
+// inspect shows what a module is and asks for, and stores nothing.
 func (u *connectorUI) inspect(c *fiber.Ctx) error {
 	q, err := uploaded(c)
 	if err != nil {

@@ -87,7 +87,7 @@ func (u waiting) badge(ctx context.Context) (badge, error) {
 }
 
 // asked makes a request ready to be shown. The connector's own words and the
-// targets of links are known only while it is open (A163).
+// targets of links are known only while it is open.
 func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
 	a := ask{View: timeline.ViewOf(i), Connection: connection}
 	if i.Status != timeline.ItemOpen {
@@ -113,7 +113,7 @@ func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) 
 // inboxBody is what the inbox shows.
 type inboxBody struct {
 	Asks      []ask
-	Attention []host.Connection // marked by R202
+	Attention []host.Connection // whose runs failed until they need their owner
 }
 
 // inboxUI is the page of what waits for the owner.

@@ -27,7 +27,7 @@ type region struct {
 	data any
 }
 
-// follow streams a page to itself (A30): what look returns is rendered, and what
+// follow streams a page to itself: what look returns is rendered, and what
 // changed is sent. look is called after commits of the run, or of any with "".
 func (u *frame) follow(c *fiber.Ctx, run store.RunID, pageName string, look func(ctx context.Context) ([]region, error)) error {
 	sent := map[string][]byte{}

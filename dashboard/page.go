@@ -22,7 +22,7 @@ var templateFiles embed.FS
 type content struct {
 	Title   string
 	Nav     string // the entry of the navigation that is current
-	CSRF    string // A34
+	CSRF    string // the token that every change must repeat
 	Inbox   badge
 	Live    string // address of the page's event stream, "" for none
 	Chart   bool   // the page draws
@@ -124,7 +124,7 @@ func (u *frame) render(name, part string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// login is where a session begins (A31): a script posts the token that stands in
+// login is where a session begins: a script posts the token that stands in
 // the fragment.
 func (u *frame) login(c *fiber.Ctx) error { return u.write(c, "login", "bare", nil) }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // answer submits what an owner typed, chose or cancelled. Which fields there are
-// follows from the request alone (R134); their values go to the desk and nowhere
-// else, and the body is wiped (S107).
+// follows from the request alone; their values go to the desk and nowhere
+// else, and the body is wiped.
 func (u *runUI) answer(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, f, err := u.runAndForm(c)

@@ -58,7 +58,7 @@ type streamRow struct {
 	Left       string // how long it will take, if both count and total are known
 }
 
-// A gap is what a run knows that it did not get, and what can be done (R97).
+// A gap is what a run knows that it did not get, and what can be done.
 type gap struct {
 	Stream, Reason, Message string
 	Count                   int64

@@ -1,11 +1,11 @@
 // Package dashboard is the owner's dashboard: the pages below /ui, the fragments that
-// they stream to themselves, and the routes that their buttons call (run-api.md
-// A30 to A38). It reads the store and the log, asks the host through
-// host.Host, and decides nothing itself.
+// they stream to themselves, and the routes that their buttons call. It reads the
+// store and the log, asks the services of package host, and decides nothing itself.
+// Each kind of page is a type with its table of routes.
 //
 // Strings of connectors, sites and records are hostile. They reach HTML through
 // html/template alone, in text and attribute contexts, inside <bdi hx-disable>,
-// and are never made into links (S99, S100). No value is ever converted to a type
+// and are never made into links. No value is ever converted to a type
 // that html/template trusts. Scripts, styles and icons are files; nothing is
 // inline, nothing is evaluated, and no page asks another server for anything.
 package dashboard

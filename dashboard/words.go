@@ -215,7 +215,7 @@ func reasonWord(s any) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(s), "_", " "), "-", " ")
 }
 
-// todos are the codes of runtime.md §6.1 as what an owner does about them.
+// todos are the codes of starts that were refused, as what an owner does about them.
 var todos = map[string]string{
 	"connection_disabled":    "it is switched off",
 	"grant_consumed":         "its permission was for one run; decide again",

@@ -15,8 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How long an answer is kept (A48, A51), and how long a duplicate waits for it
-// (A50).
+// How long an answer is kept, and how long a duplicate waits for it.
 const (
 	ReplyLife   = 24 * time.Hour
 	ReplyFailed = time.Minute
@@ -26,7 +25,7 @@ const (
 	maxReply = 512 << 10
 )
 
-// Replies are the answers to idempotent requests (A48 to A52).
+// Replies are the answers to idempotent requests.
 type Replies struct {
 	store store.Documents
 	now   func() time.Time
@@ -53,7 +52,7 @@ type Reply struct {
 	Location string
 }
 
-// A Request is what makes two requests the same (A48).
+// A Request is what makes two requests the same.
 type Request struct {
 	// Space separates those who must not get each other's answers: the tenant, and
 	// the key when it is restricted.
@@ -61,7 +60,7 @@ type Request struct {
 	Method string
 	Path   string // concrete
 	Key    string
-	// By is who asks. One-time secrets (A52) are given again to the same alone: others
+	// By is who asks. One-time secrets are given again to the same alone: others
 	// of the space may not have the scopes that they carry.
 	By string
 	// Query and Content are what must be equal too: the query and the body. They are
@@ -185,7 +184,7 @@ type Slot struct {
 	carried *Reply // of the last Writes
 }
 
-// Omit names members of the answer's body that are shown once (A52). Answers that
+// Omit names members of the answer's body that are shown once. Answers that
 // are given again lack them from SealLife on, or after a restart, and have
 // secretOmitted. Before Writes and Finish.
 func (s *Slot) Omit(members ...string) {
@@ -195,7 +194,7 @@ func (s *Slot) Omit(members ...string) {
 }
 
 // Writes is the record of an answer, to be stored in the same commit as the
-// effect that it reports (A51). It may be called again when the commit is tried
+// effect that it reports. It may be called again when the commit is tried
 // again; Finish must then be called with the same answer.
 func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	if s == nil {
@@ -210,7 +209,7 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 }
 
 // Finish ends the request with its answer. Unless its Writes were part of a
-// commit, it keeps the answer now, for as long as A51 says; 429 for retryAfter.
+// commit, it keeps the answer now: for a day, or of a 429 for retryAfter.
 // Duplicates that wait get the answer whether or not it could be kept.
 func (s *Slot) Finish(ctx context.Context, status int, body []byte, location string, retryAfter time.Duration) error {
 	if s == nil || s.flight == nil {
@@ -282,7 +281,7 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(), ExpiresAt: s.r.now().Add(life)}, nil
 }
 
-// ValidKey reports whether an idempotency key is one (A48).
+// ValidKey reports whether an idempotency key is one.
 func ValidKey(key string) bool {
 	if len(key) < 1 || len(key) > 255 {
 		return false

@@ -13,13 +13,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TokenLife is how long an interrupt token is good for at most (A152).
+// TokenLife is how long an interrupt token is good for at most.
 const TokenLife = 30 * time.Minute
 
 // maxToken bounds what is looked at; a token of the longest ids has about 600.
 const maxToken = 2048
 
-// An Interrupt is what a signed token stands for (A152).
+// An Interrupt is what a signed token stands for.
 type Interrupt struct {
 	RunID       store.RunID `json:"runId"`
 	NodeID      string      `json:"nodeId"`

@@ -104,8 +104,8 @@ func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
 	return web.JSON(c, 200, x)
 }
 
-// artifactContent streams the file (A38). That it was given away is written down
-// before its first byte leaves, as for an export (A168).
+// artifactContent streams the file. That it was given away is written down
+// before its first byte leaves, as for an export.
 func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	x, err := a.artifact(c)
 	if err != nil {
@@ -168,7 +168,7 @@ func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	return err
 }
 
-// lasting reads for as long as its reader may (A29).
+// lasting reads for as long as its reader may.
 type lasting struct {
 	io.Reader
 	ctx   context.Context

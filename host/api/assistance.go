@@ -18,13 +18,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// assistance is the answer of A163.
+// assistance is one request, with what only those who may answer it see.
 type assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw,omitempty"`
 }
 
-// interactionAnswer is the body of A164.
+// interactionAnswer is the body of an answer to a question.
 type interactionAnswer struct {
 	InteractionID json.RawMessage `json:"interactionId"`
 	Status        json.RawMessage `json:"status" doc:"success or cancelled"`
@@ -37,7 +37,7 @@ type interactionStatus struct {
 	Status        string      `json:"status"`
 }
 
-// itemStatuses are those of A158.
+// itemStatuses are where a request can stand.
 var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut, timeline.ItemEscalated, timeline.ItemAbandoned}
 
 // assistanceAPI has the routes of what waits for the owner, and of answers to it.
@@ -117,7 +117,7 @@ func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error
 		if err != nil {
 			return nil, err
 		}
-		return []store.Run{r}, a.find.sees(c, r) // one that may not be known of is not told from none (A26)
+		return []store.Run{r}, a.find.sees(c, r) // one that may not be known of is not told from none
 	}
 	visible, err := a.find.visible(c)
 	if err != nil {
@@ -175,7 +175,8 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	return web.NotFound()
 }
 
-// answerInteraction is A164; the order of checks is that of runtime.md §16.3.
+// answerInteraction answers a question, or cancels it. The order of its checks is
+// fixed: see docs/spec/protocol.md, "Answering".
 func (a *assistanceAPI) answerInteraction(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, err := a.find.run(c)

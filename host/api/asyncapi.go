@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// asyncAPI describes the event streams as AsyncAPI 3 (A58, A60), made of the
+// asyncAPI describes the event streams as AsyncAPI 3, made of the
 // catalogue that the streams follow.
 func asyncAPI(version string) ([]byte, error) {
 	messages := map[string]any{}

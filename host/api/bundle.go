@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// bundle is A85.
+// bundle is everything about a run that may be shown.
 type bundle struct {
 	BundleVersion    string            `json:"bundleVersion"`
 	GeneratedAt      string            `json:"generatedAt"`

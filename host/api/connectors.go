@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// installSource is the JSON body of A170.
+// installSource is the JSON body of an install, of bytes that the host has.
 type installSource struct {
 	Source         moduleSource    `json:"source"`
 	Manifest       json.RawMessage `json:"manifest,omitempty"`
@@ -30,7 +30,7 @@ type moduleSource struct {
 	Digest string `json:"digest"`
 }
 
-// connectorVersion is an entry of A175.
+// connectorVersion is one installed version.
 type connectorVersion struct {
 	Version      string         `json:"version"`
 	ModuleDigest string         `json:"moduleDigest"`
@@ -46,7 +46,8 @@ type chooseVersion struct {
 
 // moduleParts are those of an upload: the module, its manifest unless it is
 // embedded, its minisign signature, its digest, force to install what needs a
-// second look (S141), and conformance for connectors of A242.
+// second look, and conformance for connectors that only test
+// clients.
 var moduleParts = []string{"module", "manifest", "signature", "expectedDigest", "force", "conformance"}
 
 // connectorAPI has the routes of connectors. A module is shared by all connections
@@ -85,7 +86,7 @@ func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// What needs a second look runs in the place of what was granted (S141): whoever
+	// What needs a second look runs in the place of what was granted: whoever
 	// could not have granted it cannot force it.
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A168: a key that lacks a scope is written down, without letting it fill the disk
-// (S8). A224: from is inclusive, until is not.
+// A key that lacks a scope is written down, without letting it fill the disk.
+// From is inclusive, until is not.
 func TestDeniedScopesAreAudited(t *testing.T) {
 	c := served(t)
 	poor := key(t, access.NewKey{Scopes: []access.Scope{access.ManifestRead}})
@@ -35,7 +35,7 @@ func TestDeniedScopesAreAudited(t *testing.T) {
 	}
 }
 
-// A26, A242: a run of a conformance connector has a connection of its own, so a
+// A run of a conformance connector has a connection of its own, so a
 // key that is for certain connections can neither start nor see one.
 func TestRestrictedKeyAndConformance(t *testing.T) {
 	c := served(t)

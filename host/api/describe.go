@@ -53,7 +53,8 @@ func (a *descriptionAPI) asyncAPIDocument(c *fiber.Ctx) error {
 	return c.Status(200).Send(a.asyncapi)
 }
 
-// discovery is A56: what is there works, and what does not work is not there.
+// discovery says what this host can do: what is in it works, and what does not work
+// is not in it.
 func (a *descriptionAPI) discovery(c *fiber.Ctx) error {
 	connectors, err := a.connectors.Connectors(web.Context(c))
 	if err != nil {
@@ -106,7 +107,7 @@ func (a *descriptionAPI) capabilities(connectors []host.Connector) map[string]an
 }
 
 // published are the limits in force under their own names, and the ones that clients of the
-// API meet (A56).
+// API meet.
 func (a *descriptionAPI) published() map[string]int64 {
 	l := map[string]int64{
 		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.limits["budget.total"] / 1000,
@@ -115,12 +116,12 @@ func (a *descriptionAPI) published() map[string]int64 {
 	return l
 }
 
-// configurableSchema describes the overlay keys that are honoured (A67).
+// configurableSchema describes the overlay keys that are honoured.
 var configurableSchema = json.RawMessage(`{"type":"object","properties":{
 	"recursionLimit":{"type":"integer","minimum":1},
 	"sluice":{"type":"object","properties":{"budgets":{"type":"object","additionalProperties":{"type":"integer","minimum":1}}}}}}`)
 
-// fixtures are the conformance connectors that are installed (A242).
+// fixtures are the conformance connectors that are installed.
 func fixtures(connectors []host.Connector) []string {
 	var names []string
 	for _, c := range connectors {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// A59 (a): what is served is what is described.
+// What is served is what is described.
 func TestRoutesAreDescribed(t *testing.T) {
 	c := served(t)
 	var have, want []string
@@ -57,7 +57,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// A58: the document is OpenAPI 3.1 as far as a program can tell without its
+// The document is OpenAPI 3.1 as far as a program can tell without its
 // schema: every reference resolves, every operation has an id of its own, every
 // schema compiles, every path parameter is declared.
 func TestOpenAPI(t *testing.T) {
@@ -144,7 +144,7 @@ var updatesUnion = strings.Fields(`run.started run.completed run.failed run.canc
 	node.completed node.failed node.skipped node.suspended approval.requested approval.received
 	clarification.requested clarification.resolved interrupt.requested interrupt.resolved artifact.created`)
 
-// A59 (c), A60: the messages of each channel are those of the catalogue with the
+// The messages of each channel are those of the catalogue with the
 // same modes.
 func TestAsyncAPI(t *testing.T) {
 	c := served(t)
@@ -195,7 +195,7 @@ func TestAsyncAPI(t *testing.T) {
 	})
 }
 
-// A55, A56: discovery needs no credential, and says what there is.
+// Discovery needs no credential, and says what there is.
 func TestDiscovery(t *testing.T) {
 	c := served(t).as("")
 	a := c.do("GET", "/.well-known/openwop", nil).want(200)
@@ -211,7 +211,7 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%v: %v", path, v)
 		}
 	}
-	for _, name := range []string{"agents", "nodePackRuntimes", "capabilities", "mcp"} { // A57
+	for _, name := range []string{"agents", "nodePackRuntimes", "capabilities", "mcp"} {
 		if a.member(name) != nil {
 			t.Errorf("%s is claimed", name)
 		}
@@ -224,7 +224,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A10: roots without the prefix, and what does not exist.
+// Roots without the prefix, and what does not exist.
 func TestPaths(t *testing.T) {
 	c := served(t)
 	for _, path := range []string{"/runs", "/connectors/x", "/connections", "/webhooks", "/runs/x:pause"} {
@@ -236,7 +236,7 @@ func TestPaths(t *testing.T) {
 	for _, path := range []string{"/nothing", "/v1/nothing", "/v1", "/v2/runs", "/v1/runs/x/y"} {
 		c.do("GET", path, nil).want(404, "not_found")
 	}
-	c.do("POST", "/v1/runs/run_1:explode", nil).want(404, "not_found") // A13
+	c.do("POST", "/v1/runs/run_1:explode", nil).want(404, "not_found")
 	c.do("GET", "/v1/runs/run_1:pause", nil).want(404, "not_found")
 	c.do("POST", "/v1/runs/run_1%3Apause", nil).want(405, "method_not_allowed")
 	if a := c.as("").do("GET", "/healthz", nil).want(200); a.text("status") != "ok" {

@@ -44,7 +44,8 @@ func (a *eventAPI) routes() []route {
 	}
 }
 
-// events is A113: parameters first, then what the client accepts (A114).
+// events follows a run, or lists its events. Parameters are checked first, then
+// what the client accepts.
 func (a *eventAPI) events(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -93,8 +94,8 @@ func (a *eventAPI) events(c *fiber.Ctx) error {
 }
 
 // blank refuses a parameter that is there and has no value: it is not absent, and
-// a page that is not what was asked for is worse than none (A126, A134, A136).
-// lastEventId is what it is with any other text that is no id (A128).
+// a page that is not what was asked for is worse than none.
+// lastEventId is what it is with any other text that is no id.
 func blank(c *fiber.Ctx, names ...string) error {
 	args := c.Context().QueryArgs()
 	for _, name := range names {
@@ -105,8 +106,7 @@ func blank(c *fiber.Ctx, names ...string) error {
 	return nil
 }
 
-// lastEventID is the header, or the parameter for clients that cannot set it
-// (A127).
+// lastEventID is the header, or the parameter for clients that cannot set it.
 func lastEventID(c *fiber.Ctx) string {
 	if h := c.Get("Last-Event-ID"); h != "" {
 		return strings.Clone(h)
@@ -131,8 +131,8 @@ func listQuery(c *fiber.Ctx, s stream.Query) (q stream.ListQuery, err error) {
 	return q, err
 }
 
-// accepts is A114: an event stream wherever it is admitted, JSON where only that
-// is, "" for neither.
+// accepts chooses the media type by an Accept header: an event stream wherever it
+// is admitted, JSON where only that is, "" for neither.
 func accepts(header string) string {
 	if strings.TrimSpace(header) == "" {
 		return "text/event-stream"

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// payloads are the schemas of the AsyncAPI document, by event type (A59).
+// payloads are the schemas of the AsyncAPI document, by event type.
 type payloads struct {
 	mu       sync.Mutex // guards the rest
 	compiler *jsonschema.Compiler
@@ -55,7 +55,7 @@ var eventSchemas = sync.OnceValues(func() (*payloads, error) {
 	return p, nil
 })
 
-// checkEvent is A59 (d).
+// checkEvent holds an event against the catalogue.
 func checkEvent(t *testing.T, doc any) {
 	t.Helper()
 	p, err := eventSchemas()
@@ -116,7 +116,7 @@ type frame struct {
 	data  any
 }
 
-// follow opens a stream, and checks what stands at its beginning (A18, A116).
+// follow opens a stream, and checks what stands at its beginning.
 func (c *client) follow(path string, options ...option) *sse {
 	c.t.Helper()
 	res, err := c.send("GET", path, nil, append([]option{header("Accept", "text/event-stream")}, options...)...)
@@ -167,7 +167,7 @@ func (s *sse) next() (f frame, ok bool) {
 	return f, false
 }
 
-// check: ids grow (A118); events are as described, whatever wraps them.
+// check: ids grow; events are as described, whatever wraps them.
 func (s *sse) check(f frame) {
 	s.t.Helper()
 	if f.id <= s.last {
@@ -180,7 +180,7 @@ func (s *sse) check(f frame) {
 		a := &answer{t: s.t, what: "snapshot", body: must(json.Marshal(f.data))}
 		s.c.valid(d, "/components/schemas/Snapshot", a)
 		if member(f.data, "interrupt", "interruptToken") != nil {
-			s.t.Error("a token in a stream (A122)")
+			s.t.Error("a token in a stream")
 		}
 	case timeline.AIMessageChunk:
 	case "batch":

@@ -22,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The formats of A208.
+// The formats of an export.
 const (
 	ndjson  = "application/x-ndjson"
 	csvType = "text/csv"
@@ -35,8 +35,8 @@ const (
 	maxExportsOfAKey = 4
 )
 
-// exportRecords streams the records of one commit (A215). It is written down
-// before the first byte leaves (A168): one that breaks off has given data away as
+// exportRecords streams the records of one commit. It is written down
+// before the first byte leaves: one that breaks off has given data away as
 // well.
 func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
@@ -145,7 +145,7 @@ func (e *exportPlaces) leave(who string) {
 	}
 }
 
-// exporting is an export on its way. It holds copies only (S106).
+// exporting is an export on its way. It holds copies only.
 type exporting struct {
 	csv       bool
 	columns   []string
@@ -155,8 +155,7 @@ type exporting struct {
 	close     func()
 }
 
-// recheckEvery is how often an export asks whether its principal may still read
-// (A29).
+// recheckEvery is how often an export asks whether its principal may still read.
 const recheckEvery = 15 * time.Second
 
 func (x *exporting) write(ctx context.Context, to io.Writer) error {
@@ -211,8 +210,9 @@ const (
 
 var errSlow = errors.New("the reader takes less than 16 KiB a second")
 
-// paced gives every piece the write deadline of A17, however long it took to
-// come by, and ends for a reader who is slower than what is worth a wait.
+// paced gives every piece a write deadline of its own, however long the piece took
+// to come by, and fails for a
+// reader who takes less than leastPer bytes a second after the first minute.
 type paced struct {
 	w      *bufio.Writer
 	conn   net.Conn

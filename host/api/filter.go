@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A filter compares one member of a record's data (A213).
+// A filter compares one member of a record's data.
 type filter struct {
 	field, op string
 	operands  []operand // one, or those of in

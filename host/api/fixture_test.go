@@ -32,7 +32,7 @@ var shared struct {
 // all are the scopes, all of them.
 var all = access.Everything.List()
 
-// fixtures are the conformance connectors of stage 1 (A242).
+// fixtures are the conformance connectors of stage 1.
 var fixtures = []string{"conformance-approval", "conformance-cancellable", "conformance-clarification", "conformance-delay",
 	"conformance-failure", "conformance-idempotent", "conformance-noop"}
 

@@ -14,14 +14,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// forkRun is the body of A77.
+// forkRun is the body of a fork.
 type forkRun struct {
 	FromSeq json.RawMessage `json:"fromSeq"`
 	Mode    string          `json:"mode" enum:"branch"`
 	Overlay *forkOverlay    `json:"runOptionsOverlay,omitempty"`
 }
 
-// forkOverlay is what a branch may change (A79).
+// forkOverlay is what a branch may change.
 type forkOverlay struct {
 	Inputs       json.RawMessage `json:"inputs,omitempty"`
 	Configurable json.RawMessage `json:"configurable,omitempty"`
@@ -69,7 +69,7 @@ func (a *runAPI) forkRun(c *fiber.Ctx) error {
 	}
 	r, err := a.runs.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
-		return web.Unprocessable(p) // fromSeq is beyond the log (A77)
+		return web.Unprocessable(p) // fromSeq is beyond the log
 	}
 	if err != nil {
 		return err

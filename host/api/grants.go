@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// grants is the answer of A186.
+// grants is what a connection asks for and was given.
 type grants struct {
 	Requested host.Requested `json:"requested"`
 	Grants    []host.Grant   `json:"grants"`
 }
 
-// grantTerms is the body of A187. Scope is raw so that an absent one can be told
+// grantTerms is the body of a new grant. Scope is raw so that an absent one can be told
 // from null.
 type grantTerms struct {
 	Scope      json.RawMessage `json:"scope"`

@@ -19,20 +19,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// resolveInterrupt is the body of A144 and A154.
+// resolveInterrupt is the body of an answer, by node or by token.
 type resolveInterrupt struct {
 	ResumeValue json.RawMessage `json:"resumeValue"`
 }
 
-// resumeValue is what the alias of A147 takes as its whole body: the members of
-// both kinds of answers.
+// resumeValue is the whole body of an answer at /approvals: the members of both
+// kinds of answers.
 type resumeValue struct {
 	Action  string          `json:"action,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	Answers json.RawMessage `json:"answers,omitempty"`
 }
 
-// resolved is the answer of A144.
+// resolved says where the run stands after an answer.
 type resolved struct {
 	RunID  store.RunID     `json:"runId"`
 	NodeID string          `json:"nodeId"`
@@ -79,7 +79,7 @@ func (a *interruptAPI) resolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// approveNode is the alias: its older contract knows no 422 (D37).
+// approveNode is the alias: its older contract knows no 422.
 func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
@@ -122,7 +122,7 @@ func noInterrupt() error {
 	return web.NewProblem(0, "interrupt_not_found", "No question was ever pending there.")
 }
 
-// answer resolves an interrupt with a value of openwop's form (A145).
+// answer resolves an interrupt with a value of openwop's form.
 func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
 	if err := closed(in); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, 
 	return web.JSON(c, 200, out)
 }
 
-// closed is A146 for an interrupt that is not open any more.
+// closed refuses an answer to an interrupt that is not open any more.
 func closed(in timeline.Interrupt) error {
 	switch code := in.Closed.Code(); code {
 	case "":
@@ -157,7 +157,7 @@ func closed(in timeline.Interrupt) error {
 	}
 }
 
-// lost says why an answer came too late, as the interrupt routes say it (D66).
+// lost says why an answer came too late, as the interrupt routes say it.
 func (a *interruptAPI) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
 	var refused *host.Refusal
 	if !errors.As(err, &refused) {
@@ -178,9 +178,8 @@ func (a *interruptAPI) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt
 	return closed(timeline.Interrupt{Closed: timeline.Answered})
 }
 
-// readAnswer turns a resume value into an answer to the interaction (A140). A
-// value of the wrong form leaves the question open; its content is not repeated
-// (A145).
+// readAnswer turns a resume value into an answer to the interaction. A
+// value of the wrong form leaves the question open; its content is not repeated.
 func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
 	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {
@@ -201,7 +200,7 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
-	if action == "edit" { // the other spelling (A105)
+	if action == "edit" { // the other spelling
 		action = abi.DecisionEdit
 	}
 	offered := abi.Decisions // of which the question has its own
@@ -245,7 +244,7 @@ func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) 
 	return data, nil
 }
 
-// answerList is the array form (D12).
+// answerList is the array form.
 func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	data := map[string]json.RawMessage{}
 	for item := range answers.Items() {
@@ -260,7 +259,7 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	return data, nil
 }
 
-// addToken gives who may answer a signed token, where one may exist (A153).
+// addToken gives who may answer a signed token, where one may exist.
 func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if s.Interrupt == nil {
 		return nil
@@ -282,7 +281,7 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 }
 
 // tokenable: whoever answers a question about secrets, or works in a browser, must
-// be authenticated (D36).
+// be authenticated.
 func tokenable(in timeline.Interrupt) bool {
 	switch in.InteractionKind {
 	case abi.KindApproval:
@@ -293,7 +292,7 @@ func tokenable(in timeline.Interrupt) bool {
 	return false
 }
 
-// ofToken is the interrupt that a signed token is for (A155).
+// ofToken is the interrupt that a signed token is for.
 func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	var in timeline.Interrupt
 	unknown := web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
@@ -359,7 +358,7 @@ func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 }
 
 // secret reports whether a question asks for a secret: its reduced schema says
-// so (R129).
+// so.
 func secret(in timeline.Interrupt) bool {
 	v, err := strictjson.Parse(in.Payload.ResumeSchema, strictjson.ParseOptions{})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newKey is the answer of A221. Key is left out, and SecretOmitted true, when it
-// is given again too late (A52).
+// newKey is a key that was just made. When the same answer is given again after
+// secrets of answers were erased, Secret is left out and SecretOmitted true.
 type newKey struct {
 	access.Key
 	Secret        string `json:"key,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A168, A224: logins, and attempts, are in the audit log under names that it has.
+// Logins, and attempts, are in the audit log under names that it has.
 func TestLoginsAreAudited(t *testing.T) {
 	c := served(t)
 	own := []option{header("Origin", c.base), header("Sec-Fetch-Site", "same-origin")}

@@ -8,8 +8,8 @@ import (
 
 var interruptID = regexp.MustCompile(`^int_[0-9A-HJKMNP-TV-Z]{26}$`)
 
-// A86: every event of a run names its node, unless it is about the run itself,
-// whichever vocabulary it is of. A6: ids of interrupts.
+// Every event of a run names its node, unless it is about the run itself,
+// whichever vocabulary it is of. Ids of interrupts are opaque.
 func TestNodeOfEvents(t *testing.T) {
 	c := served(t)
 	run := c.do("POST", "/v1/runs", `{"workflowId":"conformance-approval"}`).want(201).text("runId")

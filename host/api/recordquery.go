@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordQuery is A213 but for the page.
+// recordQuery selects records of a stream; which page of them is asked for apart.
 type recordQuery struct {
 	keys       map[string]bool
 	keep       map[string]bool
@@ -102,7 +102,7 @@ func declared(fields []string, spec abi.StreamSpec) error {
 	return nil
 }
 
-// reproduces refuses what would make applying changes wrong (A214): a record that
+// reproduces refuses what would make applying changes wrong: a record that
 // matches no more would never be reported as gone.
 func (q *recordQuery) reproduces() error {
 	if q.match != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordPage is the answer of A205. NextChangesSince misses nothing that changed
+// recordPage is a page of records. NextChangesSince misses nothing that changed
 // since the first page was read.
 type recordPage struct {
 	Data             []export.Line `json:"data"`
@@ -72,7 +72,7 @@ func (a *recordAPI) routes() []route {
 	}
 }
 
-// The pages of A205.
+// Sizes of a page of records.
 const (
 	recordsPage = 100
 	recordsMost = 1000
@@ -219,7 +219,7 @@ func placeOf(text string) (p place, err error) {
 	return p, web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
 }
 
-// getRecord is A206. A compound key may be spelled in any way that means the same
+// getRecord answers with one record or its tombstone. A compound key may be spelled in any way that means the same
 // array.
 func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)

@@ -33,7 +33,7 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 	return c.ID
 }
 
-// A24, A26: what is about every connection is nothing for a key that is for some,
+// What is about every connection is nothing for a key that is for some,
 // or for tests; with every scope. A module that one of them installs would run in
 // all connections of its connector.
 func TestWhole(t *testing.T) {
@@ -66,7 +66,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// A24, A26: lists show a key what it may know of and nothing else.
+// Lists show a key what it may know of and nothing else.
 func TestSight(t *testing.T) {
 	c := served(t)
 	seen, hidden, tested := asks(t, "sight-seen", "live"), asks(t, "sight-hidden", "live"), asks(t, "sight-tested", "test")
@@ -89,7 +89,7 @@ func TestSight(t *testing.T) {
 	test.do("GET", "/v1/workflows/"+string(tested), nil).want(200)
 }
 
-// A26: a run that may not be known of has as little waiting as one that does not
+// A run that may not be known of has as little waiting as one that does not
 // exist.
 func TestForeignAssistance(t *testing.T) {
 	c := served(t)
@@ -126,7 +126,7 @@ func end(t *testing.T, lease store.Lease, row store.Run, events ...store.Event) 
 	}
 }
 
-// A26, A221: a restricted key lists and revokes keys as restricted as itself.
+// A restricted key lists and revokes keys as restricted as itself.
 func TestKeysOfOthers(t *testing.T) {
 	c := served(t)
 	scopes := []access.Scope{access.KeysManage, access.RunsRead}
@@ -181,7 +181,7 @@ func TestKeysOfOthers(t *testing.T) {
 	c.do("DELETE", "/v1/api-keys/"+whole, nil).want(204)
 }
 
-// A52, A221: the answer with a new key is given again to who made it. Another who
+// The answer with a new key is given again to who made it. Another who
 // knows body and idempotency key has not its scopes.
 func TestSecretOfAnother(t *testing.T) {
 	c := served(t)
@@ -200,7 +200,7 @@ func TestSecretOfAnother(t *testing.T) {
 	}
 }
 
-// What is kept of a request and shown in every list is bounded (A253).
+// What is kept of a request and shown in every list is bounded.
 func TestRequestBounds(t *testing.T) {
 	c := served(t)
 	big := `{"a":"` + strings.Repeat("x", 50_000) + `"}`
@@ -219,7 +219,7 @@ func TestRequestBounds(t *testing.T) {
 	}
 }
 
-// A71: a list of runs that are over reads no log, however long those are: what it
+// A list of runs that are over reads no log, however long those are: what it
 // says of the end stands in the rows. The event of these runs says nothing.
 func TestListReadsNoLog(t *testing.T) {
 	c := served(t)
@@ -230,7 +230,7 @@ func TestListReadsNoLog(t *testing.T) {
 	}
 }
 
-// A85: a log above 8 MiB loses its oldest events that are no transition, in one
+// A log above 8 MiB loses its oldest events that are no transition, in one
 // pass and in order.
 func TestLargeBundle(t *testing.T) {
 	c := served(t)
@@ -283,7 +283,7 @@ func TestLargeBundle(t *testing.T) {
 	}
 }
 
-// S141: who may install but not grant cannot put a suspicious module in the place
+// Who may install but not grant cannot put a suspicious module in the place
 // of one that was granted; the flag alone is not their second look.
 func TestForce(t *testing.T) {
 	c := served(t)

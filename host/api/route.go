@@ -10,7 +10,7 @@ import (
 )
 
 // A route is a row of the API: what web needs to serve it, and what the
-// description says of it. There is no route that is not described (A59).
+// description says of it. There is no route that is not described.
 type route struct {
 	web.Route
 	see     string // section of docs/spec that says more, as FILE#ANCHOR
@@ -23,7 +23,7 @@ type route struct {
 	status  int      // of success; 0 is 200, or 204 without an answer
 	also    []int    // other statuses of success with the same answer
 	media   string   // of an answer that is not JSON; several with commas
-	codes   []string // errors of its own, beside those of every route (A167)
+	codes   []string // errors of its own, beside those of every route
 	// elsewhere: described here, and served by another room.
 	elsewhere bool
 }
@@ -35,7 +35,7 @@ type parameter struct {
 	repeat          bool
 }
 
-// paging are the parameters of every list (A9).
+// paging are the parameters of every list.
 var paging = []parameter{
 	{name: "limit", typ: "integer", text: "Entries on a page."},
 	{name: "cursor", typ: "string", text: "nextCursor of the page before."},

@@ -193,7 +193,7 @@ func (a *runAPI) listRuns(c *fiber.Ctx) error {
 	return web.Listed(c, out, string(before))
 }
 
-// runFilter is what A71 filters by.
+// runFilter is what a list of runs is filtered by.
 type runFilter struct {
 	connection              store.ConnectionID
 	connector, trigger, tag string
@@ -202,7 +202,7 @@ type runFilter struct {
 	after, before           time.Time
 }
 
-// outcomes are how runs come out (R10).
+// outcomes are how runs come out.
 var outcomes = []string{"complete", timeline.Partial, "failed", "cancelled"}
 
 func runFilterOf(c *fiber.Ctx) (runFilter, error) {
@@ -290,8 +290,8 @@ func (a *runAPI) resumeRun(c *fiber.Ctx) error {
 	return web.JSON(c, 202, resumedRun{r.ID, "running", store.Time(at)})
 }
 
-// result answers with the result value of a run that is over (runtime.md R10), as
-// it was stored. The cursors in it are for those who may read state (A103).
+// result answers with the result value of a run that is over, as
+// it was stored. The cursors in it are for those who may read state.
 func (a *runAPI) result(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -302,7 +302,7 @@ func (a *runAPI) result(c *fiber.Ctx) error {
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	if web.Principal(c).Allows(access.StateRead) {
-		return web.JSON(c, 200, r.Result) // escaped (S99)
+		return web.JSON(c, 200, r.Result) // escaped
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(r.Result, &members); err != nil {

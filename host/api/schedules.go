@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// history is the answer of A201.
+// history is a page of past ticks, with the counts of all.
 type history struct {
 	Data       []host.Tick     `json:"data"`
 	NextCursor *string         `json:"nextCursor"`

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// secretValue is the body of A190.
+// secretValue is the body of a new value.
 type secretValue struct {
 	Value string `json:"value"`
 }
 
-// secrets is the answer of A191.
+// secrets lists what may be known of secrets.
 type secrets struct {
 	Data []host.Secret `json:"data"`
 }

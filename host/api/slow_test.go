@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// S105: a reader of an export who takes a little now and then, always in time for
+// A reader of an export who takes a little now and then, always in time for
 // the write deadline, does not hold its commit and its place for ever; one who is
 // merely slow gets all of it.
 func TestSlowReaderOfExport(t *testing.T) {

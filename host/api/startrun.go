@@ -166,8 +166,8 @@ func small(path string, raw json.RawMessage) []web.Field {
 	return nil
 }
 
-// options reads the run options of A65. The object is kept whole for conformance
-// connectors, whose settings it is laid over.
+// options reads the run options among the inputs. The object is also kept whole: it
+// is laid over the settings of a conformance connector.
 func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	if inputs == nil {
 		return nil
@@ -212,7 +212,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	return wrong
 }
 
-// overlay reads the keys of configurable that are honoured (A67).
+// overlay reads the keys of configurable that are honoured.
 func overlay(configurable json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	if configurable == nil {
 		return nil
@@ -267,7 +267,7 @@ func mayGive(p *access.Principal, g *host.Given) error {
 	return nil
 }
 
-// mayStart refuses a principal what is not its to start (A24, A26). What it may
+// mayStart refuses a principal what is not its to start. What it may
 // not know of is like what does not exist.
 func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	p := web.Principal(c)
@@ -288,7 +288,7 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	return usable(p, *conn)
 }
 
-// unknownWorkflow is 400 on creation (D17): the value is not given back.
+// unknownWorkflow is 400 on creation: the value is not given back.
 func unknownWorkflow(err error) error {
 	if p, known := web.ProblemOf(err); known && p.Code == "not_found" {
 		return web.Invalid(web.Field{Path: "workflowId", Rule: "the id of a connection, or the name of an installed connector"})
@@ -297,7 +297,7 @@ func unknownWorkflow(err error) error {
 }
 
 // hideActive takes the run that is in the way out of a refusal, where it is not
-// the principal's to know of: a scope id is shared by all connections (A64).
+// the principal's to know of: a scope id is shared by all connections.
 func (a *runAPI) hideActive(c *fiber.Ctx, err error) error {
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Details["activeRunId"] == nil || !web.Principal(c).Restricted() {
@@ -315,7 +315,7 @@ func (a *runAPI) created(c *fiber.Ctx, r store.Run) createdRun {
 	return createdRun{RunID: r.ID, Status: timeline.RowStatus(r), EventsURL: base + "/events", StatusURL: base, TraceID: r.TraceID}
 }
 
-// traceParent takes a W3C traceparent of version 00, or nothing (A251).
+// traceParent takes a W3C traceparent of version 00, or nothing.
 func traceParent(h string) string {
 	h = strings.Clone(h)
 	if len(h) != 55 || h[:3] != "00-" || h[35] != '-' || h[52] != '-' {

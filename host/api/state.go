@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// state is the answer of A216.
+// state is the cursors of one namespace.
 type state struct {
 	ConnectionID string                 `json:"connectionId"`
 	GrantID      string                 `json:"grantId"`

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// streams is the answer of A204.
+// streams lists the streams of a connection.
 type streams struct {
 	Data []streamInfo `json:"data"`
 }
@@ -81,7 +81,7 @@ func infoOf(spec abi.StreamSpec) streamInfo {
 	return s
 }
 
-// filterable are the fields that a query may compare (A213).
+// filterable are the fields that a query may compare.
 func filterable(spec abi.StreamSpec) []string {
 	fields := []string{}
 	for _, f := range append(slices.Clone(spec.PrimaryKey), spec.CursorField, spec.ConsentTimeField) {
@@ -148,8 +148,7 @@ func (s recordStream) point(version uint64) string {
 	return strconv.FormatUint(version, 10) + "-" + s.era
 }
 
-// since reads a point. "" is the beginning; one of another era has expired
-// (A214).
+// since reads a point. "" is the beginning; one of another era has expired.
 func (s recordStream) since(point string) (uint64, error) {
 	if point == "" {
 		return 0, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// health and readiness are the answers of A227 and A228.
+// health and readiness are answered by host/web at /healthz and /readyz.
 type health struct {
 	Status string `json:"status"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// mintView is the body of A231.
+// mintView is the body of a request for a live view.
 type mintView struct {
 	Mode          string         `json:"mode" enum:"view|control"`
 	InteractionID string         `json:"interactionId,omitempty"`
@@ -18,7 +18,7 @@ type mintView struct {
 	Viewport      *host.Viewport `json:"viewport,omitempty"`
 }
 
-// reachFailed is the body of the report of A232.
+// reachFailed is a page's report that it could not reach a view.
 type reachFailed struct {
 	Reason     string `json:"reason" doc:"invalid_token, session_consumed, session_expired, companion_unavailable, unreachable_origin or unknown"`
 	HTTPStatus int    `json:"httpStatus,omitempty"`

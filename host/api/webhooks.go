@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newWebhook is the answer of A233.
+// newWebhook is a webhook that was just made.
 type newWebhook struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        string `json:"secret,omitempty"`

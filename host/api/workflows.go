@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// workflow is A61: a connector as openwop sees it, with one node.
+// workflow is a connector as openwop sees it, with one node.
 type workflow struct {
 	ID          string         `json:"id"`
 	Name        string         `json:"name"`
@@ -142,8 +142,8 @@ func (a *workflowAPI) getWorkflow(c *fiber.Ctx) error {
 	return web.JSON(c, 200, w)
 }
 
-// variables are run options, never values (A61). Those of a conformance connector
-// are its settings (A65).
+// variables are run options, never values. Those of a conformance connector
+// are its settings.
 func variables(m *abi.Manifest, conformance bool) []variable {
 	if !conformance {
 		return []variable{

@@ -2,7 +2,7 @@ package api_test
 
 import "testing"
 
-// A61: the variables of a conformance connector are its settings, with their
+// The variables of a conformance connector are its settings, with their
 // defaults.
 func TestWorkflowDefaults(t *testing.T) {
 	c := served(t)
@@ -18,7 +18,7 @@ func TestWorkflowDefaults(t *testing.T) {
 	}
 }
 
-// A56, A253: the limits that clients of the API meet stand under the names of the
+// The limits that clients of the API meet stand under the names of the
 // specification.
 func TestPublishedLimits(t *testing.T) {
 	a := served(t).do("GET", "/.well-known/openwop", nil).want(200)

@@ -20,7 +20,7 @@ func (s Selection) WriteNDJSON(ctx context.Context, w io.Writer, src Source) (re
 }
 
 // An End is the last line of an export over a network, which says that it is
-// whole (A215).
+// whole.
 type End struct {
 	End     bool   `json:"end"` // true
 	Records int64  `json:"records"`

@@ -9,7 +9,7 @@ import (
 )
 
 // from finds out where a request comes from. Forwarding headers count only on
-// connections of a listed proxy (A39, S96), and of a chain of addresses the last
+// connections of a listed proxy, and of a chain of addresses the last
 // that is not a proxy, since what stands before it was the client's to write.
 func (r *request) from(c *fiber.Ctx) {
 	ctx := c.Context()

@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// The pages of lists (A9).
+// The pages of lists.
 const (
 	PageLimit = 50
 	PageMost  = 500
@@ -26,7 +26,7 @@ type Page struct {
 }
 
 // PageOf reads limit and cursor. A cursor is good for the same path and the same
-// other parameters, in any order, and nobody can make one (A9): 400
+// other parameters, in any order, and nobody can make one: 400
 // invalid_cursor. missing and most are those of the list, 0 for PageLimit and
 // PageMost.
 func PageOf(c *fiber.Ctx, missing, most int) (Page, error) {
@@ -67,7 +67,7 @@ func NextCursor(c *fiber.Ctx, after string) *string {
 	return &s
 }
 
-// List is how lists are answered (A9).
+// List is how lists are answered.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"nextCursor"`

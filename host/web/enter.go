@@ -43,7 +43,7 @@ func (a *App) enter(c *fiber.Ctx) error {
 		if err := a.hostAllowed(c, r); err != nil {
 			return err
 		}
-		if c.Method() == fiber.MethodOptions { // A37
+		if c.Method() == fiber.MethodOptions { // no preflight: no other origin is ever allowed
 			return a.notAllowed(r.path)
 		}
 		if err := a.addressRate(c, r); err != nil {
@@ -123,7 +123,7 @@ func (a *App) leave(c *fiber.Ctx, r *request) {
 // slowest is how many bytes a second a reader takes at least.
 const slowest = 16 << 10
 
-// logged writes the access log: a template, no path, no query, no header (A252).
+// logged writes the access log: a template, no path, no query, no header.
 func (a *App) logged(r *request, status int) {
 	took := a.o.Now().Sub(r.began)
 	route, who := "", ""
@@ -140,12 +140,13 @@ func (a *App) logged(r *request, status int) {
 	}
 }
 
-// route is what a request of one route passes, in the order of A28.
+// route is what a request of one route passes, in order. See docs/spec/api.md,
+// "API keys and scopes".
 func (a *App) route(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := of(c)
 		if colons(r.path) != colons(route.Template())-strings.Count(route.Path, "/:") {
-			return NotFound() // a colon that starts no verb of this route (A6, A13)
+			return NotFound() // a colon that starts no verb of this route
 		}
 		r.route = route
 		if err := a.identify(c, r); err != nil {
@@ -161,7 +162,7 @@ func (a *App) route(route *Route) fiber.Handler {
 	}
 }
 
-// noHead answers HEAD of a stream (A19): a body writer behind it would corrupt
+// noHead answers HEAD of a stream: a body writer behind it would corrupt
 // the connection.
 func (a *App) noHead(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -202,7 +203,7 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
 	if first == "v1" && rest != "" {
-		// Without a credential only the routes of A40 answer.
+		// Without a credential nobody learns which routes there are.
 		if err := a.identify(c, r); err != nil {
 			return err
 		}
@@ -263,7 +264,7 @@ func covers(template, path string) bool {
 
 func colons(path string) int { return strings.Count(path, ":") }
 
-// fail writes a refusal (A41, A42). What is unexpected is logged here, once.
+// fail writes a refusal. What is unexpected is logged here, once.
 func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	p, known := ProblemOf(err)
 	if !known && !errors.Is(err, errPanic) {
@@ -311,7 +312,7 @@ func writeProblem(c *fiber.Ctx, p *Problem) {
 }
 
 // frameworkError answers what never became a request: a bad request line, a
-// header that is too large (A12).
+// header that is too large.
 func (a *App) frameworkError(c *fiber.Ctx, err error) error {
 	r := a.request(c)
 	headers(c, r)

@@ -27,7 +27,7 @@ func IdempotencyKey(c *fiber.Ctx) (string, error) {
 }
 
 // once carries a request with an Idempotency-Key out, or answers what it was
-// answered before (A48 to A52).
+// answered before.
 func (a *App) once(c *fiber.Ctx, r *request, handle fiber.Handler) error {
 	key := c.Request().Header.Peek(headerIdempotency)
 	if key == nil {

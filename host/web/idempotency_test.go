@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestOnce: N parallel requests with one key do one thing (A48 to A52).
+// TestOnce: N parallel requests with one key do one thing.
 func TestOnce(t *testing.T) {
 	var ran atomic.Int32
 	var s *site
@@ -94,7 +94,7 @@ func TestOnce(t *testing.T) {
 }
 
 // TestOnceRestricted: who sees only some connections never gets the answer of
-// somebody else's request (A26).
+// somebody else's request.
 func TestOnceRestricted(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/runs", Keyed: true, Handle: func(c *fiber.Ctx) error {
 		return web.JSON(c, 201, web.Principal(c).ID)

@@ -13,8 +13,8 @@ import (
 )
 
 // identify finds out who asks, and takes from the bucket of a key. A key wins
-// over a cookie, which is then not looked at, and no key falls back to a cookie
-// (A23). It is done once for a request.
+// over a cookie, which is then not looked at, and no key falls back to a cookie.
+// It is done once for a request.
 func (a *App) identify(c *fiber.Ctx, r *request) error {
 	if r.route != nil && r.route.Open {
 		if err := a.openRate(c, r); err != nil {
@@ -60,7 +60,7 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 	return err
 }
 
-// bySocket lets the owner in: nobody else can open the socket (S103). A proxy
+// bySocket lets the owner in: nobody else can open the socket. A proxy
 // that hands others through would be the owner's mistake; its headers, and those
 // that only browsers send, give it away.
 func (a *App) bySocket(c *fiber.Ctx, r *request) error {
@@ -132,7 +132,7 @@ func unauthenticated(err error) bool {
 	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) || errors.Is(err, access.ErrKeyRevoked)
 }
 
-// cookieName is the name of the session's cookie (A33). Cookies ignore ports, so
+// cookieName is the name of the session's cookie. Cookies ignore ports, so
 // without TLS the port is in the name.
 func cookieName(c *fiber.Ctx, r *request) string {
 	if r.https {
@@ -145,7 +145,7 @@ func cookieName(c *fiber.Ctx, r *request) string {
 	return "sluice_" + strconv.Itoa(port)
 }
 
-// SetSession gives the browser its session's cookie (A33).
+// SetSession gives the browser its session's cookie.
 func SetSession(c *fiber.Ctx, s access.Session) {
 	setCookie(c, s.Cookie, s.ExpiresAt)
 }

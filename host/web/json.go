@@ -13,7 +13,7 @@ import (
 const typeJSON = "application/json"
 
 // JSON answers with a value. What it writes is escaped so that it is harmless
-// inside HTML and script (S99), also where v holds raw JSON.
+// inside HTML and script, also where v holds raw JSON.
 func JSON(c *fiber.Ctx, status int, v any) error {
 	body, err := Encode(v)
 	if err != nil {
@@ -42,7 +42,7 @@ func Nothing(c *fiber.Ctx) error {
 }
 
 // Encode is how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,
-// also in raw JSON (S99), and times are in UTC with milliseconds (A7).
+// also in raw JSON, and times are in UTC with milliseconds.
 func Encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v, encoding)
 	if err != nil {
@@ -57,7 +57,7 @@ var encoding = json.JoinOptions(v1.DefaultOptionsV1(), json.WithMarshalers(json.
 })))
 
 // Attachment makes the answer bytes of guests or persons: they are downloaded,
-// never shown (A38). name is a file name of the host's making.
+// never shown. name is a file name of the host's making.
 func Attachment(c *fiber.Ctx, contentType, name string) {
 	c.Set(fiber.HeaderContentType, contentType)
 	c.Set(fiber.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name))

@@ -90,7 +90,7 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// connections counts what is open (S104).
+// connections counts what is open.
 type connections struct {
 	mu  sync.Mutex // guards all below
 	all int
@@ -104,7 +104,7 @@ type limited struct {
 	s   *Server
 	tls bool
 	// proxied: only listed proxies and this machine may connect, because nothing
-	// else here is encrypted (A39).
+	// else here is encrypted.
 	proxied bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// A20: an App that is shut down before, or while, it begins to serve ends.
+// An App that is shut down before, or while, it begins to serve ends.
 func TestShutdownBeforeServe(t *testing.T) {
 	for range 200 {
 		app := web.New(web.Options{})

@@ -9,11 +9,11 @@ import (
 const (
 	headerSite = "Sec-Fetch-Site"
 	headerMode = "Sec-Fetch-Mode"
-	// HeaderCSRF carries the page token (A34).
+	// HeaderCSRF carries the page token.
 	HeaderCSRF = "X-Sluice-CSRF"
 )
 
-// sameOrigin demands that a request was made by our own page (A35, S97). proof
+// sameOrigin demands that a request was made by our own page. proof
 // demands that a header says so; without it silence is enough.
 func sameOrigin(c *fiber.Ctx, r *request, proof bool) error {
 	refused := NewProblem(0, "origin_not_allowed", "This request was not made by a page of Sluice.")
@@ -50,7 +50,7 @@ func safe(c *fiber.Ctx) bool {
 }
 
 // hostAllowed checks the raw Host header, and the host of a request line that
-// has one: both must be on the list (A36, S96). The local socket has no host
+// has one: both must be on the list. The local socket has no host
 // that a page could rebind.
 func (a *App) hostAllowed(c *fiber.Ctx, r *request) error {
 	if r.socket {

@@ -54,7 +54,7 @@ func (a *App) request(c *fiber.Ctx) *request {
 	return r
 }
 
-// RequestID is the id that the answer carries (A42).
+// RequestID is the id that the answer carries.
 func RequestID(c *fiber.Ctx) string { return of(c).id }
 
 // Principal is who asks; nil on an open route.
@@ -81,7 +81,7 @@ func Access(c *fiber.Ctx) *access.Access { return of(c).app.o.Access }
 
 // SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
 // a nil Slot's methods do nothing. A handler passes its Writes to the commit of
-// the effect (A51) and then answers the same with JSON; for any other handler the
+// the effect and then answers the same with JSON; for any other handler the
 // App keeps the answer itself.
 func SlotOf(c *fiber.Ctx) *access.Slot { return of(c).slot }
 

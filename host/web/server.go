@@ -25,7 +25,7 @@ type Server struct {
 	c       checked
 	access  *access.Access
 	app     *App
-	private string // host name of A33
+	private string // host name that only this installation has
 
 	listeners []net.Listener
 	open      connections
@@ -78,8 +78,8 @@ func (s *Server) Addresses() []net.Addr {
 // Grace is how long the end may take: for streams, and again for requests.
 const Grace = 5 * time.Second
 
-// Serve answers until ctx ends, then shuts down in the order of A20, and returns
-// nil; or the error that ended it.
+// Serve answers until ctx ends, then shuts down (streams, then requests), and
+// returns nil; or the error that ended it.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Drain() { s.app.Drain() }
 
 // Shutdown refuses new streams, ends those that there are, stops listening and
-// lets requests finish (A20). Serve calls it; a Server that is never served needs
+// lets requests finish. Serve calls it; a Server that is never served needs
 // it.
 func (s *Server) Shutdown() (err error) {
 	s.closing.Do(func() {
@@ -134,7 +134,7 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// A Login is one login token as links (A31, A33). Each works, once between them.
+// A Login is one login token as links. Each works, once between them.
 type Login struct {
 	// URL has the public name, or the host name private to this installation.
 	URL string `json:"url"`

@@ -125,7 +125,7 @@ func dial(t *testing.T, network, addr string) net.Conn {
 }
 
 // TestExposure: which options are refused, and that the refusal names what is
-// missing (A39, S103).
+// missing.
 func TestExposure(t *testing.T) {
 	cert, key := certificate(t)
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// TestLogin follows the owner from the link to the end of the session (A31 to A34).
+// TestLogin follows the owner from the link to the end of the session.
 func TestLogin(t *testing.T) {
 	var audited []string
 	s, addr, _ := serveServer(t, web.ServerOptions{Audit: func(action, outcome, _, address string) {
@@ -220,7 +220,7 @@ func TestLogin(t *testing.T) {
 	if r := get(); r.StatusCode != 401 {
 		t.Errorf("after logout: %d", r.StatusCode)
 	}
-	// Three attempts are spent; two more, and the address waits (A253).
+	// Three attempts are spent; two more, and the address waits.
 	post(`{"token":"wrong"}`)
 	post(`{"token":"wrong"}`)
 	if r := post(`{"token":"wrong"}`); r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
@@ -233,7 +233,7 @@ func TestLogin(t *testing.T) {
 }
 
 // TestSocket: the local socket is the owner's, for programs, and for nobody that a
-// proxy hands through (S103).
+// proxy hands through.
 func TestSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.sock")
 	_, _, stop := serveServer(t, web.ServerOptions{Socket: path})
@@ -289,7 +289,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestHealth: without a credential, and without reasons (A10, A227 to A229).
+// TestHealth: without a credential, and without reasons.
 func TestHealth(t *testing.T) {
 	ready := map[string]error{"store": nil, "sandbox": nil}
 	for _, open := range []bool{false, true} {
@@ -319,7 +319,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestTLS: the cookie is bound to the host, and HSTS is sent (A33, A39).
+// TestTLS: the cookie is bound to the host, and HSTS is sent.
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	s, addr, _ := serveServer(t, web.ServerOptions{Cert: cert, Key: key, PublicURL: "https://sluice.example"})
@@ -385,7 +385,7 @@ func TestCertificateRenewed(t *testing.T) {
 	}
 }
 
-// TestConnections: so many of one address, and no more (S104).
+// TestConnections: so many of one address, and no more.
 func TestConnections(t *testing.T) {
 	_, addr, _ := serveServer(t, web.ServerOptions{PerAddress: 3, Connections: 100})
 	var held []net.Conn
@@ -424,7 +424,7 @@ func writing(c net.Conn, addr string) net.Conn {
 	return c
 }
 
-// TestShutdown: open streams end first, then the server (A20); mounted routes see
+// TestShutdown: open streams end first, then the server; mounted routes see
 // the owner's keys.
 func TestShutdown(t *testing.T) {
 	s, addr, stop := serveServer(t, web.ServerOptions{Mount: []func(*web.App){func(a *web.App) {
@@ -488,7 +488,7 @@ func certificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
-// A20: connections that never asked anything, as browsers open in advance, make no
+// Connections that never asked anything, as browsers open in advance, make no
 // end a failure.
 func TestShutdownOfSilentConnections(t *testing.T) {
 	_, addr, stop := serveServer(t, web.ServerOptions{})

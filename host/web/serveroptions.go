@@ -26,13 +26,13 @@ type OptionsError struct{ Err error }
 func (e *OptionsError) Error() string { return e.Err.Error() }
 func (e *OptionsError) Unwrap() error { return e.Err }
 
-// Connections that may be open at once (A253).
+// Connections that may be open at once.
 const (
 	DefaultPerAddress  = 64
 	DefaultConnections = 4096
 )
 
-// DefaultListen is where the server is, unless told otherwise (A39).
+// DefaultListen is where the server is, unless told otherwise.
 const DefaultListen = "127.0.0.1:7373"
 
 // ServerOptions are what a Server needs.
@@ -62,10 +62,10 @@ type ServerOptions struct {
 
 	// Mount adds routes.
 	Mount []func(*App)
-	// Ready are the checks of A228 by name; nil: only the store is looked at. It is
+	// Ready are the readiness checks by name; nil: only the store is looked at. It is
 	// given a second or two.
 	Ready func(context.Context) map[string]error
-	// Metrics writes the Prometheus text (A229); nil: there is no such route.
+	// Metrics writes the Prometheus text; nil: there is no such route.
 	Metrics func(io.Writer) error
 	// MetricsOpen shows metrics without a credential while all addresses are
 	// loopback.
@@ -135,7 +135,7 @@ func (o *ServerOptions) check() (checked, error) {
 }
 
 // exposed refuses an address that others reach, unless that is wanted and
-// protected (A39, S103).
+// protected.
 func (o *ServerOptions) exposed(at string, c checked) error {
 	host, port, err := net.SplitHostPort(at)
 	if err == nil {
@@ -176,7 +176,8 @@ func prefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), nil
 }
 
-// hosts is the list of A36 for the ports that are listened on.
+// hosts are the values of Host that are answered, for the ports that are listened
+// on.
 func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string {
 	var list []string
 	add := func(host string, port int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// routes are those of the server itself (A10, A32, A227 to A229).
+// routes are those of the server itself.
 func (s *Server) routes() {
 	s.app.Add(
 		Route{Method: "GET", Path: "/", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
@@ -45,7 +45,8 @@ func (s *Server) local() bool {
 	return len(s.c.proxies) == 0
 }
 
-// ready is A228: names with ok or failed, and no reasons.
+// ready answers with the name of every check and ok or failed, without reasons: it
+// needs no credential.
 func (s *Server) ready(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(Context(c), 2*time.Second)
 	defer cancel()
@@ -77,7 +78,7 @@ func (s *Server) metrics(c *fiber.Ctx) error {
 	return c.Send(text.Bytes())
 }
 
-// login is how a session begins (A31, A32).
+// login is how a session begins.
 func (s *Server) login(c *fiber.Ctx) error {
 	who := Who(c)
 	if err := s.access.Logins.Take(AddressName(c)); err != nil {
@@ -141,7 +142,7 @@ func (s *Server) audit(action, outcome, requestID, address string) {
 	}
 }
 
-// stamp is a time as A7 writes it, "" for none.
+// stamp is a time in UTC with milliseconds, "" for none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// statuses is A43: the one table of codes and statuses.
+// statuses is the one table of error codes and their statuses.
 var statuses = map[int][]string{
 	400: {"validation_error", "unsupported_stream_mode", "invalid_cursor", "unsupported_filter"},
 	401: {"unauthenticated", "key_expired", "key_revoked", "invalid_token"},
@@ -40,7 +40,8 @@ var statuses = map[int][]string{
 	503: {"unavailable", "browser_surface_unavailable"},
 }
 
-// aliases is A44: codes of runtime.md, by the code whose details.code they are.
+// aliases are the codes of refusals that say more exactly what is wrong, by the code
+// of the table that they are answered with. They become details.code.
 var aliases = map[string][]string{
 	"validation_error": {"invalid_request", "invalid_status", "collection_mode_invalid", "setting_unknown", "start_state_invalid", "start_too_large",
 		"schedule_invalid", "profile_name_invalid", "scope_invalid", "scope_streams_empty", "scope_stream_unknown", "scope_field_unknown",
@@ -64,7 +65,7 @@ func inverted[K comparable](table map[K][]string) map[string]K {
 	return by
 }
 
-// statusOf is the status of a code of A43, 0 for none.
+// statusOf is the status of a code, 0 for one that is not in the table.
 func statusOf(code string) int { return byCode[code] }
 
 // ProblemOf is what an error is to the client. An error that is nobody's refusal
@@ -147,7 +148,7 @@ func unavailable(code, message string) *Problem {
 }
 
 // ofRefusal gives a command's refusal its status. Every code that starts with
-// scope_ is a fault of a scope (A44).
+// scope_ is a fault of a scope.
 func ofRefusal(r *host.Refusal) (*Problem, bool) {
 	code := r.Code
 	if status := byCode[code]; status != 0 && status != 500 {
@@ -165,8 +166,7 @@ func ofRefusal(r *host.Refusal) (*Problem, bool) {
 	return p.With("code", code), true
 }
 
-// retryAfter is what details.retryAfterMs says, or details.retryAfter in seconds
-// (A64).
+// retryAfter is what details.retryAfterMs says, or details.retryAfter in seconds.
 func retryAfter(details map[string]any) time.Duration {
 	for name, unit := range map[string]time.Duration{"retryAfterMs": time.Millisecond, "retryAfter": time.Second} {
 		switch n := details[name].(type) {
@@ -185,7 +185,7 @@ func ofRate(r *access.RateError) *Problem {
 	return p.With("retryAfterMs", max(1, r.RetryAfter.Milliseconds())).With("scope", r.Scope).With("limit", r.Limit)
 }
 
-// ofFramework is what Fiber and fasthttp refuse by themselves (A12).
+// ofFramework is what Fiber and fasthttp refuse by themselves.
 func ofFramework(e *fiber.Error) *Problem {
 	switch e.Code {
 	case http.StatusNotFound:

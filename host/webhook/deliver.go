@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pageEvents bounds the memory of an attempt: an event has at most 64 KiB (A94).
+// pageEvents bounds the memory of an attempt: an event has at most 64 KiB.
 const pageEvents = 16
 
 // A step is what came of working on a lane once. At most one event is
@@ -75,7 +75,7 @@ func (l *lane) passed(e store.Event) {
 	l.Next, l.Attempts, l.Due, l.Done = e.Sequence+1, 0, time.Time{}, ends(e)
 }
 
-// failed counts an attempt, and gives the event up after the last of A240.
+// failed counts an attempt, and gives the event up after the last of delays.
 func (l *lane) failed(e store.Event, now time.Time) {
 	l.Next = e.Sequence
 	l.Attempts++
@@ -116,7 +116,7 @@ func (f *follower) nextWanted(ctx context.Context, l lane) (*store.Event, lane, 
 			continue
 		}
 		if over {
-			l.Done = true // its log was deleted (§20.5), or never had an end
+			l.Done = true // its log was deleted, or never had an end
 			return nil, l, nil
 		}
 		if over, err = f.over(ctx, l.Run); err != nil || !over {
@@ -139,7 +139,7 @@ func (f *follower) wanted(e store.Event) bool {
 	return !e.RecordedAt.Before(f.hook.CreatedAt) && wants(f.hook.Events, e)
 }
 
-// body is A238.
+// body is what is posted for an event.
 type body struct {
 	Type      timeline.Type `json:"type"`
 	Timestamp string        `json:"timestamp"`

@@ -33,7 +33,7 @@ type Options struct {
 	Store   Store
 	Secrets Secrets // required
 	// Forbidden says why deliveries may not go to an address, "" if they may; it
-	// must know private, link-local, metadata and multicast addresses (A241).
+	// must know private, link-local, metadata and multicast addresses.
 	// Required.
 	Forbidden func(netip.Addr) string
 	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
@@ -42,8 +42,8 @@ type Options struct {
 	Idle     bool
 	Resolver Resolver // nil is the system's
 	Version  string   // of the host, for the User-Agent
-	// Disabled is told once of a webhook that the host disabled, for the audit log
-	// (A240); because is BecauseGone or BecauseFailing. nil for nobody.
+	// Disabled is told once of a webhook that the host disabled, for the audit log;
+	// because is BecauseGone or BecauseFailing. nil for nobody.
 	Disabled func(ctx context.Context, id, because string)
 	// Observed is told of every attempt: delivered, failed, or dropped when it was
 	// the last for its event, and of a webhook: disabled. It must not block. nil for

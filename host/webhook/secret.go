@@ -29,7 +29,7 @@ func newSecret() string {
 }
 
 // keyOf is the signing key of a secret: the base64 part of a whsec_ secret, or
-// the bytes of any other (A239).
+// the bytes of any other.
 func keyOf(secret string) ([]byte, error) {
 	if len(secret) > maxSecret {
 		return nil, refuse("secret", "is longer than %d bytes", maxSecret)
@@ -50,7 +50,7 @@ func keyOf(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// sign is the webhook-signature of A239.
+// sign is one signature of the header webhook-signature.
 func sign(key []byte, id string, at time.Time, body []byte) string {
 	m := hmac.New(sha256.New, key)
 	_, _ = m.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
@@ -58,7 +58,7 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// signAll is the header of a delivery: one signature for every key (A239).
+// signAll is the header of a delivery: one signature for every key.
 func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
 	all := make([]string, len(keys))
 	for i, key := range keys {
@@ -74,8 +74,8 @@ func messageID(webhook string, e store.Event) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// Secrets keep what deliveries are signed with, by webhook and outside the store
-// (S86). All methods may be called concurrently.
+// Secrets keep what deliveries are signed with, by webhook and outside the store.
+// All methods may be called concurrently.
 type Secrets interface {
 	Set(id string, secret []byte) error
 	Get(id string) ([]byte, error)

@@ -49,7 +49,7 @@ func (f *follower) succeeded(ctx context.Context) {
 	f.save(ctx)
 }
 
-// failed counts an attempt for the webhook, and says when it is enough (A240).
+// failed counts an attempt for the webhook, and says when it is enough.
 func (f *follower) failed(ctx context.Context, s step) {
 	now := time.Now()
 	f.hook.Failures++

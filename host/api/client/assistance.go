@@ -12,13 +12,13 @@ import (
 )
 
 // An Assistance is a request for its owner, with the connector's own words while
-// it is open (A163).
+// it is open.
 type Assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw"`
 }
 
-// Waiting lists what waits for the owner, of one run or of all with "" (A162).
+// Waiting lists what waits for the owner, of one run or of all with "".
 func (c assistanceClient) Waiting(ctx context.Context, run store.RunID) ([]timeline.Item, error) {
 	q := url.Values{}
 	if run != "" {
@@ -27,12 +27,12 @@ func (c assistanceClient) Waiting(ctx context.Context, run store.RunID) ([]timel
 	return all[timeline.Item](ctx, c.transport, at("assistance"), q)
 }
 
-// Assistance is one request (A163).
+// Assistance is one request.
 func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assistance, err error) {
 	return out, c.get(ctx, at("assistance", id), nil, &out)
 }
 
-// Answer ends a question: status is success or cancelled (A164). It returns once
+// Answer ends a question: status is success or cancelled. It returns once
 // the end of the question is durable.
 func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
 	body := map[string]any{"interactionId": interaction, "status": status}

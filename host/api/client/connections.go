@@ -11,28 +11,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Connections lists them (A182).
+// Connections lists them.
 func (c connectionClient) Connections(ctx context.Context) ([]host.Connection, error) {
 	return all[host.Connection](ctx, c.transport, at("connections"), nil)
 }
 
-// Connection is one of them (A183).
+// Connection is one of them.
 func (c connectionClient) Connection(ctx context.Context, id store.ConnectionID) (out host.Connection, err error) {
 	return out, c.get(ctx, at("connections", string(id)), nil, &out)
 }
 
-// CreateConnection is A181.
+// CreateConnection makes a connection of an installed connector.
 func (c connectionClient) CreateConnection(ctx context.Context, q host.NewConnection) (out host.Connection, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections"), nil, q, &out)
 }
 
-// ChangeConnection is A184.
+// ChangeConnection applies to the next run.
 func (c connectionClient) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
 	_, err = c.put(ctx, http.MethodPatch, at("connections", string(id)), revision, q, &out)
 	return out, err
 }
 
-// DeleteConnection keeps what was collected, or erases it (A185).
+// DeleteConnection keeps what was collected, or erases it.
 func (c connectionClient) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	q := url.Values{}
 	if erase {
@@ -41,7 +41,7 @@ func (c connectionClient) DeleteConnection(ctx context.Context, id store.Connect
 	return c.call(ctx, http.MethodDelete, at("connections", string(id)), q, nil, nil)
 }
 
-// Requested is what a connection's connector asks for (A186).
+// Requested is what a connection's connector asks for.
 func (c grantClient) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
 	var out struct {
 		Requested host.Requested `json:"requested"`
@@ -50,7 +50,7 @@ func (c grantClient) Requested(ctx context.Context, id store.ConnectionID) (host
 	return out.Requested, err
 }
 
-// GrantConnection replaces the grant of a connection (A187).
+// GrantConnection replaces the grant of a connection.
 func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
@@ -58,7 +58,7 @@ func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID,
 // ownGrant is how the API names the grant of a connection without bounds.
 const ownGrant = "gra_own"
 
-// RevokeGrant takes a grant back and ends the run under it (A188).
+// RevokeGrant takes a grant back and ends the run under it.
 func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
 	if grant == "" {
 		conn, err := connectionClient{c.transport}.Connection(ctx, id)
@@ -72,12 +72,12 @@ func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, gra
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "grants", grant), nil, nil, nil)
 }
 
-// ApproveBindings replaces what a connection may use (A189).
+// ApproveBindings replaces what a connection may use.
 func (c grantClient) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
 	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
 }
 
-// Secrets are what may be known of a connection's secrets (A191).
+// Secrets are what may be known of a connection's secrets.
 func (c secretClient) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
 	var out struct {
 		Data []host.Secret `json:"data"`
@@ -86,18 +86,18 @@ func (c secretClient) Secrets(ctx context.Context, id store.ConnectionID) ([]hos
 	return out.Data, err
 }
 
-// SetSecret stores a value (A190). The value stays the caller's.
+// SetSecret stores a value. The value stays the caller's.
 func (c secretClient) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	body := map[string]string{"value": string(value)}
 	return c.call(ctx, http.MethodPut, at("connections", string(id), "secrets", name), nil, body, nil)
 }
 
-// RemoveSecret is A192.
+// RemoveSecret removes a secret.
 func (c secretClient) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "secrets", name), nil, nil, nil)
 }
 
-// State are the cursors of a connection in the global namespace (A216).
+// State are the cursors of a connection in the global namespace.
 type State struct {
 	ConnectionID string                 `json:"connectionId"`
 	GrantID      string                 `json:"grantId"`
@@ -112,12 +112,12 @@ type StreamState struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-// State is A216.
+// State is the cursors of a connection.
 func (c stateClient) State(ctx context.Context, id store.ConnectionID) (out State, err error) {
 	return out, c.get(ctx, at("connections", string(id), "state"), nil, &out)
 }
 
-// ResetState forgets the cursor of one stream, or all with "" (A217).
+// ResetState forgets the cursor of one stream, or all with "".
 func (c stateClient) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	q := url.Values{}
 	if stream != "" {

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// Connectors lists the installed ones (A173).
+// Connectors lists the installed ones.
 func (c connectorClient) Connectors(ctx context.Context) ([]host.Connector, error) {
 	return all[host.Connector](ctx, c.transport, at("connectors"), nil)
 }
 
-// Connector is one of them (A174).
+// Connector is one of them.
 func (c connectorClient) Connector(ctx context.Context, name string) (out host.Connector, err error) {
 	return out, c.get(ctx, at("connectors", name), nil, &out)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Events calls do with the stored events of a run from a sequence on, in order
-// (A138). It waits for none.
+// Events calls do with the stored events of a run from a sequence on, in order.
+// It waits for none.
 func (c eventClient) Events(ctx context.Context, id store.RunID, from uint64, do func(timeline.Doc) error) error {
 	for {
 		q := url.Values{}

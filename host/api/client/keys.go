@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Key is what may be known of an API key (A222). Secret is set once, by
+// A Key is what may be known of an API key. Secret is set once, by
 // CreateKey.
 type Key struct {
 	KeyID         string     `json:"keyId"`
@@ -23,7 +23,7 @@ type Key struct {
 	Secret        string     `json:"key,omitempty"`
 }
 
-// NewKey is the body of A221.
+// A NewKey is a key to be made.
 type NewKey struct {
 	Name          string     `json:"name"`
 	Scopes        []string   `json:"scopes"`
@@ -42,12 +42,12 @@ func (c keyClient) Keys(ctx context.Context) ([]Key, error) {
 	return all[Key](ctx, c.transport, at("api-keys"), nil)
 }
 
-// RevokeKey ends a key at once (A223).
+// RevokeKey ends a key at once.
 func (c keyClient) RevokeKey(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, at("api-keys", id), nil, nil, nil)
 }
 
-// A Login is a one-time login link (A31).
+// A Login is a one-time login link.
 type Login struct {
 	URL       string    `json:"url"`
 	PlainURL  string    `json:"plainUrl,omitempty"`

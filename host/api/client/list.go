@@ -9,7 +9,7 @@ import (
 // page is how many entries are asked for at once.
 const page = 100
 
-// list is a page of A9.
+// list is a page of a list.
 type list[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"nextCursor"`

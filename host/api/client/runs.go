@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A NewRun is the body of A62 as far as a client here needs it.
+// A NewRun is a start, as far as a client here needs it.
 type NewRun struct {
 	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
 	Inputs     json.RawMessage `json:"inputs,omitempty"`
@@ -20,14 +20,14 @@ type NewRun struct {
 	Given      *host.Given     `json:"given,omitempty"`
 }
 
-// A Created run (A62).
+// A Created run.
 type Created struct {
 	RunID   store.RunID     `json:"runId"`
 	Status  timeline.Status `json:"status"`
 	TraceID store.TraceID   `json:"traceId"`
 }
 
-// StartRun answers once the run is durable (A68).
+// StartRun answers once the run is durable.
 func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
 	if q.Given == nil {
 		return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
@@ -46,12 +46,12 @@ func (c runClient) Recording(ctx context.Context, id store.RunID) (out host.Reco
 	return out, Absent(c.get(ctx, at("runs", string(id), "recording"), nil, &out))
 }
 
-// Run is the snapshot of a run (A70).
+// Run is the snapshot of a run.
 func (c runClient) Run(ctx context.Context, id store.RunID) (out timeline.Snapshot, err error) {
 	return out, c.get(ctx, at("runs", string(id)), nil, &out)
 }
 
-// Result is the result value of a run that is over (runtime.md R10); an *Error
+// Result is the result value of a run that is over; an *Error
 // with the code conflict before.
 func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
 	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)
@@ -67,7 +67,7 @@ func (c runClient) Runs(ctx context.Context, of store.ConnectionID, do func(time
 	return each(ctx, c.transport, at("runs"), q, do)
 }
 
-// CancelRun returns the status that came of it (A72).
+// CancelRun returns the status that came of it.
 func (c runClient) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
 	var out struct {
 		Status string `json:"status"`
@@ -76,7 +76,7 @@ func (c runClient) CancelRun(ctx context.Context, id store.RunID, reason string)
 	return out.Status, err
 }
 
-// PauseRun asks for a pause (A73); policy is drain-current-node, immediate or "".
+// PauseRun asks for a pause; policy is drain-current-node, immediate or "".
 func (c runClient) PauseRun(ctx context.Context, id store.RunID, policy, reason string) error {
 	body := because(reason)
 	if policy != "" {
@@ -85,7 +85,7 @@ func (c runClient) PauseRun(ctx context.Context, id store.RunID, policy, reason 
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":pause", nil, body, nil)
 }
 
-// ResumeRun lets a paused run go on (A76).
+// ResumeRun lets a paused run go on.
 func (c runClient) ResumeRun(ctx context.Context, id store.RunID, reason string) error {
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":resume", nil, because(reason), nil)
 }

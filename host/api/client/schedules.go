@@ -10,23 +10,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Schedules lists them (A198).
+// Schedules lists them.
 func (c scheduleClient) Schedules(ctx context.Context) ([]host.Schedule, error) {
 	return all[host.Schedule](ctx, c.transport, at("schedules"), nil)
 }
 
-// Schedule is that of a connection (A197).
+// Schedule is that of a connection.
 func (c scheduleClient) Schedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.get(ctx, scheduleOf(id), nil, &out)
 }
 
-// PutSchedule says when a connection runs by itself (A196).
+// PutSchedule says when a connection runs by itself.
 func (c scheduleClient) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	created, err = c.put(ctx, http.MethodPut, scheduleOf(id), revision, d, &out)
 	return out, created, err
 }
 
-// PauseSchedule stops its ticks, ResumeSchedule lets them go on (A199).
+// PauseSchedule stops its ticks, ResumeSchedule lets them go on.
 func (c scheduleClient) PauseSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/pause", nil, nil, &out)
 }
@@ -36,7 +36,7 @@ func (c scheduleClient) ResumeSchedule(ctx context.Context, id store.ConnectionI
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/resume", nil, nil, &out)
 }
 
-// DeleteSchedule removes it; history stays (A200).
+// DeleteSchedule removes it; history stays.
 func (c scheduleClient) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
 	return c.call(ctx, http.MethodDelete, scheduleOf(id), nil, nil, nil)
 }

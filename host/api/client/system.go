@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// System is what is known of the host (A230).
+// System is what is known of the host.
 func (c systemClient) System(ctx context.Context) (out host.Info, err error) {
 	return out, c.get(ctx, at("system"), nil, &out)
 }
@@ -25,7 +25,7 @@ func (c systemClient) Backup(ctx context.Context, q host.NewBackup) (out host.Ba
 }
 
 // Audit calls do with entries of the audit log, newest first, until do returns
-// false (A224). Zero members of the query select everything.
+// false. Zero members of the query select everything.
 func (c auditClient) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
 	q := url.Values{}
 	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "to": moment(f.Until)} {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Webhook is A235, without what a list does not show.
+// A Webhook is what a list shows of one.
 type Webhook struct {
 	ID            string    `json:"webhookId"`
 	URL           string    `json:"url"`
@@ -21,7 +21,7 @@ type Webhook struct {
 	PreviousUntil string    `json:"previousSecretUntil,omitempty"`
 }
 
-// A Delivery is one attempt to deliver (A236).
+// A Delivery is one attempt to deliver.
 type Delivery struct {
 	ID         string        `json:"deliveryId"`
 	MessageID  string        `json:"messageId"`

@@ -29,7 +29,7 @@ func watch(conn net.Conn, gone func()) (stop func()) {
 	}
 }
 
-// extend moves the write deadline of the connection (A17).
+// extend moves the write deadline of the connection.
 func (s *Stream) extend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

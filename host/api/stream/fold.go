@@ -72,7 +72,7 @@ func (f *folded) lock(ctx context.Context) error {
 func (f *folded) unlock() { <-f.turn }
 
 // catchUp reads to the end of the log, which is the end of a commit: pages may
-// split one, a short page does not (A90).
+// split one, a short page does not.
 func (f *folded) catchUp(ctx context.Context, log Log, id store.RunID) error {
 	p := pager{}
 	for !f.fold.Ended() {
@@ -118,7 +118,7 @@ func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *tim
 	return nil
 }
 
-// Snapshot is the RunSnapshot of a run, without tokens (A70). store.ErrNotFound.
+// Snapshot is the RunSnapshot of a run, without tokens. store.ErrNotFound.
 func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
 	var s timeline.Snapshot
 	row, err := h.log.Run(ctx, id)
@@ -133,7 +133,7 @@ func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, 
 	return s, err
 }
 
-// Brief is the snapshot of a run as a list has it (A71). Of a run that is over
+// Brief is the snapshot of a run as a list has it. Of a run that is over
 // it costs no reading of the log.
 func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
 	if !timeline.RowStatus(row).Terminal() {
@@ -151,7 +151,7 @@ func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, erro
 	return timeline.SnapshotOfRow(row, a, head.Next).WithoutStates(), nil
 }
 
-// about is what the host adds, and the floor of a log that was deleted (A95).
+// about is what the host adds, and the floor of a log that was deleted.
 func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) {
 	a := h.opts.About(ctx, row)
 	if row.Pruned {

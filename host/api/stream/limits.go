@@ -12,11 +12,11 @@ type Client struct {
 	// Key is whose limit it counts against: an API key, or a session.
 	Key string
 	// Check is asked at every heartbeat whether the client may still read; an error
-	// ends the stream (A29). Nil for no check.
+	// ends the stream. Nil for no check.
 	Check func(ctx context.Context) error
 }
 
-// A LimitError says that there are too many subscribers: rate_limited (A133).
+// A LimitError says that there are too many subscribers: rate_limited.
 type LimitError struct {
 	Scope string // route (of one run), key or global
 	Limit int

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of a page (A132).
+// The bounds of a page.
 const (
 	pageEvents = 128
 	pageBytes  = 256 << 10
