@@ -20,8 +20,8 @@ func concrete(template string) string {
 }
 
 // TestEveryRouteWantsASession: nothing but the login page and the assets answers
-// without one, nothing is changed without the page token, and nothing
-// by another site.
+// without one, nothing is changed without the page token, and nothing by another
+// site.
 func TestEveryRouteWantsASession(t *testing.T) {
 	s := open(t)
 	own := []string{"Cookie", s.cookie, "Sec-Fetch-Site", "same-origin", "Origin", s.base}

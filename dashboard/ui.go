@@ -5,9 +5,9 @@
 //
 // Strings of connectors, sites and records are hostile. They reach HTML through
 // html/template alone, in text and attribute contexts, inside <bdi hx-disable>,
-// and are never made into links. No value is ever converted to a type
-// that html/template trusts. Scripts, styles and icons are files; nothing is
-// inline, nothing is evaluated, and no page asks another server for anything.
+// and are never made into links. No value is ever converted to a type that
+// html/template trusts. Scripts, styles and icons are files; nothing is inline,
+// nothing is evaluated, and no page asks another server for anything.
 package dashboard
 
 import (

@@ -215,8 +215,8 @@ func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error
 	}
 }
 
-// Authenticate returns who presents a key. ErrUnauthenticated,
-// ErrKeyExpired, ErrKeyRevoked; any other error is the store's.
+// Authenticate returns who presents a key. ErrUnauthenticated, ErrKeyExpired,
+// ErrKeyRevoked; any other error is the store's.
 func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, error) {
 	if len(presented) > 200 {
 		return nil, ErrUnauthenticated

@@ -74,10 +74,10 @@ func OfSocket(requestID string) *Principal {
 	return &Principal{ID: Owner, Scopes: Everything, Transport: REST, RequestID: requestID}
 }
 
-// Check looks again whether p may still do what it was let in for. It is
-// for whatever takes long, at every heartbeat. ErrUnauthenticated, ErrKeyExpired,
-// ErrKeyRevoked or ErrForbidden; any other error is the store's, and says
-// nothing of p.
+// Check looks again whether p may still do what it was let in for. It is for
+// whatever takes long, at every heartbeat. ErrUnauthenticated, ErrKeyExpired,
+// ErrKeyRevoked or ErrForbidden; any other error is the store's, and says nothing
+// of p.
 func (a *Access) Check(ctx context.Context, p *Principal, s Scope) error {
 	switch {
 	case p.credential == "":

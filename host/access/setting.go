@@ -42,8 +42,8 @@ func setting[T any](ctx context.Context, st store.Documents, name string, fresh 
 }
 
 // PrivateHost is the host name of this installation, sluice-<8 random
-// characters>.localhost. Browsers resolve it to loopback, and another
-// server on the same machine never gets its cookie.
+// characters>.localhost. Browsers resolve it to loopback, and another server on
+// the same machine never gets its cookie.
 func PrivateHost(ctx context.Context, st store.Documents) (string, error) {
 	return setting(ctx, st, "private-host", func() string {
 		const letters = "abcdefghijklmnopqrstuvwxyz234567"

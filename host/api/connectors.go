@@ -46,8 +46,7 @@ type chooseVersion struct {
 
 // moduleParts are those of an upload: the module, its manifest unless it is
 // embedded, its minisign signature, its digest, force to install what needs a
-// second look, and conformance for connectors that only test
-// clients.
+// second look, and conformance for connectors that only test clients.
 var moduleParts = []string{"module", "manifest", "signature", "expectedDigest", "force", "conformance"}
 
 // connectorAPI has the routes of connectors. A module is shared by all connections

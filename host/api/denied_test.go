@@ -35,8 +35,8 @@ func TestDeniedScopesAreAudited(t *testing.T) {
 	}
 }
 
-// A run of a conformance connector has a connection of its own, so a
-// key that is for certain connections can neither start nor see one.
+// A run of a conformance connector has a connection of its own, so a key that is
+// for certain connections can neither start nor see one.
 func TestRestrictedKeyAndConformance(t *testing.T) {
 	c := served(t)
 	few := c.as(key(t, access.NewKey{Scopes: all, ConnectionIDs: []store.ConnectionID{"elsewhere"}}))

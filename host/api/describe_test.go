@@ -144,8 +144,7 @@ var updatesUnion = strings.Fields(`run.started run.completed run.failed run.canc
 	node.completed node.failed node.skipped node.suspended approval.requested approval.received
 	clarification.requested clarification.resolved interrupt.requested interrupt.resolved artifact.created`)
 
-// The messages of each channel are those of the catalogue with the
-// same modes.
+// The messages of each channel are those of the catalogue with the same modes.
 func TestAsyncAPI(t *testing.T) {
 	c := served(t)
 	doc := asyncAPI(t, c)

@@ -94,8 +94,8 @@ func (a *eventAPI) events(c *fiber.Ctx) error {
 }
 
 // blank refuses a parameter that is there and has no value: it is not absent, and
-// a page that is not what was asked for is worse than none.
-// lastEventId is what it is with any other text that is no id.
+// a page that is not what was asked for is worse than none. lastEventId is what
+// it is with any other text that is no id.
 func blank(c *fiber.Ctx, names ...string) error {
 	args := c.Context().QueryArgs()
 	for _, name := range names {

@@ -35,9 +35,8 @@ const (
 	maxExportsOfAKey = 4
 )
 
-// exportRecords streams the records of one commit. It is written down
-// before the first byte leaves: one that breaks off has given data away as
-// well.
+// exportRecords streams the records of one commit. It is written down before the
+// first byte leaves: one that breaks off has given data away as well.
 func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
 	if err != nil {
@@ -210,9 +209,9 @@ const (
 
 var errSlow = errors.New("the reader takes less than 16 KiB a second")
 
-// paced gives every piece a write deadline of its own, however long the piece took
-// to come by, and fails for a
-// reader who takes less than leastPer bytes a second after the first minute.
+// paced gives every piece a write deadline of its own, however long the piece
+// took to come by, and fails for a reader who takes less than leastPer bytes a
+// second after the first minute.
 type paced struct {
 	w      *bufio.Writer
 	conn   net.Conn

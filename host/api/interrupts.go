@@ -178,8 +178,8 @@ func (a *interruptAPI) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt
 	return closed(timeline.Interrupt{Closed: timeline.Answered})
 }
 
-// readAnswer turns a resume value into an answer to the interaction. A
-// value of the wrong form leaves the question open; its content is not repeated.
+// readAnswer turns a resume value into an answer to the interaction. A value of
+// the wrong form leaves the question open; its content is not repeated.
 func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
 	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {

@@ -138,8 +138,7 @@ func box(t *testing.T, c *client, id, mode string) string {
 	return "/v1/connections/" + id
 }
 
-// A connection from its making to its first run, and what is
-// refused on the way.
+// A connection from its making to its first run, and what is refused on the way.
 func TestConnections(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "conn", "live")
@@ -313,8 +312,7 @@ func TestSchedules(t *testing.T) {
 	c.do("DELETE", at, nil).want(404)
 }
 
-// Keys are shown once, give no more than their maker has,
-// and end at once.
+// Keys are shown once, give no more than their maker has, and end at once.
 func TestKeys(t *testing.T) {
 	c := served(t)
 	for body, want := range map[string]string{

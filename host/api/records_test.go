@@ -177,8 +177,8 @@ func TestRecordQuery(t *testing.T) {
 	c.do("GET", "/v1/connections/query/streams/pairs/records?from=2026-01-01T00:00:00Z", nil).want(400, "unsupported_filter")
 }
 
-// Pages neither repeat nor skip, in every order; a cursor is good for
-// its own query only.
+// Pages neither repeat nor skip, in every order; a cursor is good for its own
+// query only.
 func TestRecordPages(t *testing.T) {
 	c := served(t)
 	id := connection(t, "pages", "live")
@@ -257,8 +257,8 @@ func TestChanges(t *testing.T) {
 	c.do("GET", at+since, nil).want(410, "cursor_expired")
 }
 
-// Changes that happen while a list is paged are not lost to who goes on
-// with nextChangesSince.
+// Changes that happen while a list is paged are not lost to who goes on with
+// nextChangesSince.
 func TestChangesWhilePaging(t *testing.T) {
 	c := served(t)
 	id := connection(t, "paging", "live")
@@ -273,8 +273,8 @@ func TestChangesWhilePaging(t *testing.T) {
 	}
 }
 
-// One record by its key, whatever is in it; a compound key in any
-// spelling of its array.
+// One record by its key, whatever is in it; a compound key in any spelling of its
+// array.
 func TestRecordByKey(t *testing.T) {
 	c := served(t)
 	id := connection(t, "bykey", "live")

@@ -33,9 +33,9 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 	return c.ID
 }
 
-// What is about every connection is nothing for a key that is for some,
-// or for tests; with every scope. A module that one of them installs would run in
-// all connections of its connector.
+// What is about every connection is nothing for a key that is for some, or for
+// tests; with every scope. A module that one of them installs would run in all
+// connections of its connector.
 func TestWhole(t *testing.T) {
 	c := served(t)
 	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit",
@@ -181,8 +181,8 @@ func TestKeysOfOthers(t *testing.T) {
 	c.do("DELETE", "/v1/api-keys/"+whole, nil).want(204)
 }
 
-// The answer with a new key is given again to who made it. Another who
-// knows body and idempotency key has not its scopes.
+// The answer with a new key is given again to who made it. Another who knows body
+// and idempotency key has not its scopes.
 func TestSecretOfAnother(t *testing.T) {
 	c := served(t)
 	other := c.as(key(t, access.NewKey{Scopes: []access.Scope{access.KeysManage}}))

@@ -290,8 +290,8 @@ func (a *runAPI) resumeRun(c *fiber.Ctx) error {
 	return web.JSON(c, 202, resumedRun{r.ID, "running", store.Time(at)})
 }
 
-// result answers with the result value of a run that is over, as
-// it was stored. The cursors in it are for those who may read state.
+// result answers with the result value of a run that is over, as it was stored.
+// The cursors in it are for those who may read state.
 func (a *runAPI) result(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {

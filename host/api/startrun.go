@@ -267,8 +267,8 @@ func mayGive(p *access.Principal, g *host.Given) error {
 	return nil
 }
 
-// mayStart refuses a principal what is not its to start. What it may
-// not know of is like what does not exist.
+// mayStart refuses a principal what is not its to start. What it may not know of
+// is like what does not exist.
 func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	p := web.Principal(c)
 	if p.Connections == nil && !p.Test {

@@ -69,8 +69,8 @@ func eachRoute(t *testing.T, f func(t *testing.T, c *client, r web.Route, body a
 	}
 }
 
-// Without a credential, or with one that is none, only the routes
-// that are open answer.
+// Without a credential, or with one that is none, only the routes that are open
+// answer.
 func TestUnauthenticated(t *testing.T) {
 	open := map[string]bool{"/.well-known/openwop": true, "/v1/openapi.json": true, "/v1/asyncapi.yaml": true, "/v1/interrupts/:token": true}
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
@@ -89,8 +89,8 @@ func TestUnauthenticated(t *testing.T) {
 	})
 }
 
-// Every other scope together does not do; the scope that is missing is
-// named, before anything is said of the resource.
+// Every other scope together does not do; the scope that is missing is named,
+// before anything is said of the resource.
 func TestScopes(t *testing.T) {
 	c := served(t)
 	without := map[access.Scope]string{}
@@ -189,8 +189,8 @@ func bodied(r web.Route) bool {
 	return member(op, "requestBody") != nil && !r.Upload
 }
 
-// Bodies that are not as they must be, by their status; nothing of them
-// comes back.
+// Bodies that are not as they must be, by their status; nothing of them comes
+// back.
 func TestBodies(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, _ any) {
 		path, ok := target(t, r)
@@ -216,8 +216,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// A name that is not on the list is answered on no route, whatever else
-// is said of it.
+// A name that is not on the list is answered on no route, whatever else is said
+// of it.
 func TestHosts(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		for _, host := range []string{"evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io"} {
@@ -249,8 +249,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// An idempotency key that is no key is refused on every route that takes
-// one, and one that was used with another body.
+// An idempotency key that is no key is refused on every route that takes one, and
+// one that was used with another body.
 func TestIdempotencyKeys(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		switch {

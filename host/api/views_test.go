@@ -81,8 +81,8 @@ func session(t *testing.T, base string) (own []option, header http.Header) {
 	}}, header
 }
 
-// From the mint to a click in the page, over the routes that a page
-// uses; and what refuses.
+// From the mint to a click in the page, over the routes that a page uses; and
+// what refuses.
 func TestViews(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-noop"))

@@ -298,8 +298,7 @@ func TestConformanceRuns(t *testing.T) {
 	}
 }
 
-// A decision by every way that there is; both ways of
-// deciding complete the run.
+// A decision by every way that there is; both ways of deciding complete the run.
 func TestApproval(t *testing.T) {
 	c := served(t)
 	for name, answer := range map[string]func(run, interaction, token string) *answer{
@@ -370,8 +369,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// Of concurrent answers exactly one is taken. A question that was
-// answered is a conflict; an accepted request repeated is accepted again.
+// Of concurrent answers exactly one is taken. A question that was answered is a
+// conflict; an accepted request repeated is accepted again.
 func TestOneAnswer(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-approval"))

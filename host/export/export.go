@@ -2,8 +2,8 @@
 // as lines of JSON, one a record, and as CSV. The command line and the API share it, so that both write the same bytes.
 //
 // Data, keys and names of members are a connector's: hostile. What it writes is
-// for files and downloads; CSV is made harmless to spreadsheets, JSON is
-// not escaped for HTML.
+// for files and downloads; CSV is made harmless to spreadsheets, JSON is not
+// escaped for HTML.
 package export
 
 import (

@@ -1,12 +1,11 @@
 // Package web is how HTTP is spoken here: which requests are let in, in which
-// order they are checked, how bodies, parameters and cursors are read, and
-// how answers and refusals look. Routes live in host/api and dashboard;
-// they are added to an App with what they need, and get requests that have
-// passed.
+// order they are checked, how bodies, parameters and cursors are read, and how
+// answers and refusals look. Routes live in host/api and dashboard; they are
+// added to an App with what they need, and get requests that have passed.
 //
 // Everything a request holds is hostile, and everything that a *fiber.Ctx returns
-// is a view of a buffer that the next request overwrites. What this
-// package returns is copied; what a handler takes from the Ctx itself is not.
+// is a view of a buffer that the next request overwrites. What this package
+// returns is copied; what a handler takes from the Ctx itself is not.
 //
 // Fiber's BodyParser, Format, Hostname, Protocol, IP, session, csrf, cache, proxy
 // and timeout functions are not used, here or in routes.
@@ -112,7 +111,7 @@ func New(o Options) *App {
 		ErrorHandler:                 a.frameworkError,
 	})
 	a.fiber.Server().Logger = quiet{o.Log}
-	a.fiber.Server().ExpectHandler = expected
+	a.fiber.Server().ExpectHandler = expectContinue
 	a.fiber.Server().ConnState = func(c net.Conn, s fasthttp.ConnState) {
 		switch s {
 		case fasthttp.StateNew:

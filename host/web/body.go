@@ -27,7 +27,7 @@ func OpenBody(c *fiber.Ctx, v any) error { return decode(c, v, false) }
 
 // RawBody is the body as it came, for uploads. It is valid until the handler
 // returns.
-func RawBody(c *fiber.Ctx) ([]byte, error) { return of(c).read(c) }
+func RawBody(c *fiber.Ctx) ([]byte, error) { return requestOf(c).read(c) }
 
 // ContentType is the media type of the body, in lower case, "" for none.
 func ContentType(c *fiber.Ctx) string {
@@ -38,13 +38,12 @@ func ContentType(c *fiber.Ctx) string {
 	return t
 }
 
-// Wipe overwrites a body that holds secrets. Handlers call it when they
-// have what they need. The connection's own buffer is overwritten by what comes
-// next.
-func Wipe(c *fiber.Ctx) { clear(of(c).body) }
+// Wipe overwrites a body that holds secrets. Handlers call it when they have what
+// they need. The connection's own buffer is overwritten by what comes next.
+func Wipe(c *fiber.Ctx) { clear(requestOf(c).body) }
 
 func decode(c *fiber.Ctx, v any, closed bool) error {
-	r := of(c)
+	r := requestOf(c)
 	body, err := r.read(c)
 	if err != nil {
 		return err

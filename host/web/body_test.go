@@ -152,8 +152,8 @@ func TestBodyCap(t *testing.T) {
 	}
 }
 
-// TestWipe: nothing is left of a body that was wiped, and the connection
-// goes on, also when a handler asks the Ctx for the body.
+// TestWipe: nothing is left of a body that was wiped, and the connection goes on,
+// also when a handler asks the Ctx for the body.
 func TestWipe(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: func(c *fiber.Ctx) error {
 		var b struct {

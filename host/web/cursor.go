@@ -84,7 +84,7 @@ func Listed[T any](c *fiber.Ctx, data []T, after string) error {
 // cursorMAC binds a position to path, parameters, and to what the principal may
 // see.
 func cursorMAC(c *fiber.Ctx, after []byte) []byte {
-	r := of(c)
+	r := requestOf(c)
 	var args []string
 	for k, v := range c.Context().QueryArgs().All() {
 		if name := string(k); name != "cursor" && name != "limit" {
@@ -92,5 +92,5 @@ func cursorMAC(c *fiber.Ctx, after []byte) []byte {
 		}
 	}
 	slices.Sort(args)
-	return r.app.o.Access.MAC("cursor", after, []byte(r.path), []byte(strings.Join(args, "\x00\x00")), []byte(r.space()))[:macBytes]
+	return r.app.o.Access.MAC("cursor", after, []byte(r.path), []byte(strings.Join(args, "\x00\x00")), []byte(r.partition()))[:macBytes]
 }

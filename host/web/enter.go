@@ -36,8 +36,8 @@ func (a *App) enter(c *fiber.Ctx) error {
 	a.listeners.silent(c.Context().Conn(), false)
 	r := a.request(c)
 	headers(c, r)
-	err := a.guarded(c, r, func() error {
-		if err := framed(c); err != nil {
+	err := a.recovering(c, r, func() error {
+		if err := checkFraming(c); err != nil {
 			return err
 		}
 		if err := a.hostAllowed(c, r); err != nil {
@@ -65,11 +65,11 @@ func (a *App) enter(c *fiber.Ctx) error {
 	return nil
 }
 
-// framed refuses what a proxy may read in another way, who would take a part of it for
+// checkFraming refuses what a proxy may read in another way, who would take a part of it for
 // another's request: a body whose length is said twice (RFC 9112 section 6.3), and a
 // header that goes on in the next line (section 5.2). The connection is closed behind
 // it, as the body was not read.
-func framed(c *fiber.Ctx) error {
+func checkFraming(c *fiber.Ctx) error {
 	h := &c.Request().Header
 	raw := append([]byte("\n"), h.RawHeaders()...)
 	switch {
@@ -82,17 +82,17 @@ func framed(c *fiber.Ctx) error {
 	return nil
 }
 
-// expected answers Expect: 100-continue, so that nobody is asked for a body that no
+// expectContinue answers Expect: 100-continue, so that nobody is asked for a body that no
 // route takes.
-func expected(ctx *fasthttp.RequestCtx) int {
+func expectContinue(ctx *fasthttp.RequestCtx) int {
 	if ctx.Request.Header.ContentLength() > MaxUpload {
 		return fiber.StatusRequestEntityTooLarge
 	}
 	return fiber.StatusContinue
 }
 
-// guarded turns a panic into an error, after its stack was logged.
-func (a *App) guarded(c *fiber.Ctx, r *request, f func() error) (err error) {
+// recovering turns a panic into an error, after its stack was logged.
+func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
@@ -144,7 +144,7 @@ func (a *App) logged(r *request, status int) {
 // "API keys and scopes".
 func (a *App) route(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := of(c)
+		r := requestOf(c)
 		if colons(r.path) != colons(route.Template())-strings.Count(route.Path, "/:") {
 			return NotFound() // a colon that starts no verb of this route
 		}
@@ -156,17 +156,17 @@ func (a *App) route(route *Route) fiber.Handler {
 			return err
 		}
 		if route.Keyed {
-			return a.once(c, r, route.Handle)
+			return a.idempotent(c, r, route.Handle)
 		}
 		return route.Handle(c)
 	}
 }
 
-// noHead answers HEAD of a stream: a body writer behind it would corrupt
-// the connection.
+// noHead answers HEAD of a stream: a body writer behind it would corrupt the
+// connection.
 func (a *App) noHead(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := of(c)
+		r := requestOf(c)
 		r.route = route
 		if err := a.identify(c, r); err != nil {
 			return err
@@ -287,7 +287,7 @@ func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	if p.RetryAfter > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	if (r.route != nil && r.route.Page || pageWanted(c, r)) && a.page(c, p) {
+	if (r.route != nil && r.route.Page || pageWanted(c, r)) && a.errorPage(c, p) {
 		return
 	}
 	if p.Status == fiber.StatusUnauthorized {

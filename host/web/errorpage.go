@@ -14,8 +14,8 @@ const (
 	maxBack   = 1024
 )
 
-// page shows a refusal to a person, if it can.
-func (a *App) page(c *fiber.Ctx, p *Problem) bool {
+// errorPage shows a refusal to a person, if it can.
+func (a *App) errorPage(c *fiber.Ctx, p *Problem) bool {
 	if p.Status == fiber.StatusUnauthorized && safe(c) {
 		if c.Get("HX-Request") == "true" { // a fragment: the page around it says so
 			return false

@@ -2,15 +2,15 @@ package web
 
 import "github.com/gofiber/fiber/v2"
 
-// ContentSecurityPolicy of everything that is answered. The one policy
-// of trusted types has the name sluice; default is for the page library, which
-// knows no names.
+// ContentSecurityPolicy of everything that is answered. The one policy of trusted
+// types has the name sluice; default is for the page library, which knows no
+// names.
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types sluice default"
 
-// headers sets what every answer carries. No CORS header is among
-// them, and there is none anywhere.
+// headers sets what every answer carries. No CORS header is among them, and there
+// is none anywhere.
 func headers(c *fiber.Ctx, r *request) {
 	h := &c.Response().Header
 	h.Set(fiber.HeaderXRequestID, r.id)

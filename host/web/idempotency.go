@@ -26,9 +26,9 @@ func IdempotencyKey(c *fiber.Ctx) (string, error) {
 	return string(key), nil
 }
 
-// once carries a request with an Idempotency-Key out, or answers what it was
+// idempotent carries a request with an Idempotency-Key out, or answers what it was
 // answered before.
-func (a *App) once(c *fiber.Ctx, r *request, handle fiber.Handler) error {
+func (a *App) idempotent(c *fiber.Ctx, r *request, handle fiber.Handler) error {
 	key := c.Request().Header.Peek(headerIdempotency)
 	if key == nil {
 		return handle(c)
@@ -39,7 +39,7 @@ func (a *App) once(c *fiber.Ctx, r *request, handle fiber.Handler) error {
 	}
 	ctx := Context(c)
 	reply, slot, err := a.o.Access.Replies.Begin(ctx, access.Request{
-		Space: r.space(), Method: r.method, Path: r.path, Key: string(key), By: r.principal.ID,
+		Space: r.partition(), Method: r.method, Path: r.path, Key: string(key), By: r.principal.ID,
 		Query: c.Context().QueryArgs().QueryString(), Content: body,
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 			if err := a.o.Access.PerKey.Take(p.ID); err != nil {
 				return err
 			}
-			return r.is(p)
+			return r.setPrincipal(p)
 		}
 	}
 	// A wrong key counts for its address; a right one never waits for others there.
@@ -60,9 +60,9 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 	return err
 }
 
-// bySocket lets the owner in: nobody else can open the socket. A proxy
-// that hands others through would be the owner's mistake; its headers, and those
-// that only browsers send, give it away.
+// bySocket lets the owner in: nobody else can open the socket. A proxy that hands
+// others through would be the owner's mistake; its headers, and those that only
+// browsers send, give it away.
 func (a *App) bySocket(c *fiber.Ctx, r *request) error {
 	for _, h := range []string{fiber.HeaderOrigin, headerSite, fiber.HeaderCookie, fiber.HeaderForwarded, fiber.HeaderXForwardedFor,
 		fiber.HeaderXForwardedHost, fiber.HeaderXForwardedProto, "X-Real-Ip", fiber.HeaderVia} {
@@ -70,7 +70,7 @@ func (a *App) bySocket(c *fiber.Ctx, r *request) error {
 			return NewProblem(0, "origin_not_allowed", "The local socket is for programs of the owner, not for proxies and browsers. Use the network address.")
 		}
 	}
-	return r.is(access.OfSocket(r.id))
+	return r.setPrincipal(access.OfSocket(r.id))
 }
 
 func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
@@ -86,17 +86,17 @@ func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
 		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").With("reason", "page_token")
 	}
 	r.session = session
-	return r.is(p)
+	return r.setPrincipal(p)
 }
 
-func (r *request) is(p *access.Principal) error {
+func (r *request) setPrincipal(p *access.Principal) error {
 	p.RequestID, p.Address = r.id, addressText(r.address)
 	r.principal = p
 	return nil
 }
 
-// space separates kept answers and cursors of those who see different things.
-func (r *request) space() string {
+// partition separates kept answers and cursors of those who see different things.
+func (r *request) partition() string {
 	tenant := r.app.o.Tenant
 	if p := r.principal; p != nil && p.Restricted() {
 		return tenant + "/" + p.ID
@@ -154,11 +154,11 @@ func SetSession(c *fiber.Ctx, s access.Session) {
 func DropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
 
 func setCookie(c *fiber.Ctx, value string, expires time.Time) {
-	r := of(c)
+	r := requestOf(c)
 	c.Cookie(&fiber.Cookie{Name: cookieName(c, r), Value: value, Path: "/", Expires: expires, HTTPOnly: true,
 		Secure: r.https, SameSite: fiber.CookieSameSiteStrictMode})
 }
 
 // SessionCookie is the value of the session's cookie as it was sent, "" for none.
 // It may be anything.
-func SessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, of(c)))) }
+func SessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }

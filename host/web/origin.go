@@ -13,8 +13,8 @@ const (
 	HeaderCSRF = "X-Sluice-CSRF"
 )
 
-// sameOrigin demands that a request was made by our own page. proof
-// demands that a header says so; without it silence is enough.
+// sameOrigin demands that a request was made by our own page. proof demands that
+// a header says so; without it silence is enough.
 func sameOrigin(c *fiber.Ctx, r *request, proof bool) error {
 	refused := NewProblem(0, "origin_not_allowed", "This request was not made by a page of Sluice.")
 	site, origin := c.Get(headerSite), c.Get(fiber.HeaderOrigin)
@@ -49,9 +49,9 @@ func safe(c *fiber.Ctx) bool {
 	return c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead
 }
 
-// hostAllowed checks the raw Host header, and the host of a request line that
-// has one: both must be on the list. The local socket has no host
-// that a page could rebind.
+// hostAllowed checks the raw Host header, and the host of a request line that has
+// one: both must be on the list. The local socket has no host that a page could
+// rebind.
 func (a *App) hostAllowed(c *fiber.Ctx, r *request) error {
 	if r.socket {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxParam bounds a path parameter: a record key is at
-// most 1 KiB.
+// maxParam bounds a path parameter: a record key is at most 1 KiB.
 const maxParam = 4096
 
 // Param is a path parameter, decoded exactly once: a %2F stays part of it.

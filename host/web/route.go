@@ -96,8 +96,8 @@ func (a *App) check(r Route) {
 // Routes is the table, in the order of adding.
 func (a *App) Routes() []Route { return slices.Clone(a.routes) }
 
-// build hands the table to Fiber: verbs first, since a parameter would
-// take the colon with it, and HEAD before GET.
+// build hands the table to Fiber: verbs first, since a parameter would take the
+// colon with it, and HEAD before GET.
 func (a *App) build() {
 	a.built.Store(true)
 	for _, verbs := range []bool{true, false} {

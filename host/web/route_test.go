@@ -163,8 +163,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestProblems: errors and their answers, in one table; what is
-// unexpected is said to the log, once, and to nobody else.
+// TestProblems: errors and their answers, in one table; what is unexpected is
+// said to the log, once, and to nobody else.
 func TestProblems(t *testing.T) {
 	var fails error
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Handle: func(*fiber.Ctx) error { return fails }},

@@ -42,7 +42,7 @@ type Socket struct {
 // ends when the App ends its streams; a session that ended closes the socket.
 // Messages are at most max bytes. serve uses nothing of c.
 func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket)) error {
-	r := of(c)
+	r := requestOf(c)
 	a := r.app
 	if r.principal == nil || !r.principal.Session() {
 		return NewProblem(0, "forbidden", "Only a page with an owner session may do this.")

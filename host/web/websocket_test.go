@@ -51,8 +51,8 @@ func (s *site) dial(headers ...string) (*websocket.Conn, *http.Response, error) 
 	return d.Dial("ws://"+s.addr+"/v1/socket", h)
 }
 
-// A socket opens for a page of our own with an owner session, and
-// for nobody else.
+// A socket opens for a page of our own with an owner session, and for nobody
+// else.
 func TestSocketOrigin(t *testing.T) {
 	ended := make(chan string, 100)
 	s := serve(t, nil, echo(ended))

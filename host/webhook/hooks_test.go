@@ -149,8 +149,8 @@ func check(t *testing.T, what string, got, want any) {
 	}
 }
 
-// In sequence order per run, each once while nothing fails, and only what
-// is asked for.
+// In sequence order per run, each once while nothing fails, and only what is
+// asked for.
 func TestDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -229,8 +229,8 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// The attempts are at the times of the table, each up to a tenth later,
-// under one id; then the event is given up and the next one is delivered.
+// The attempts are at the times of the table, each up to a tenth later, under one
+// id; then the event is given up and the next one is delivered.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -282,8 +282,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// 410 disables at once, 5 days without a success disable; both are
-// reported, and nothing is attempted or stored any more.
+// 410 disables at once, 5 days without a success disable; both are reported, and
+// nothing is attempted or stored any more.
 func TestDisables(t *testing.T) {
 	for _, c := range []struct {
 		because string
@@ -339,8 +339,8 @@ func TestDisables(t *testing.T) {
 	}
 }
 
-// What happened while the process was down is delivered, nothing
-// twice, and a back-off goes on where it was.
+// What happened while the process was down is delivered, nothing twice, and a
+// back-off goes on where it was.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -439,8 +439,8 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
-// A secret is shown once, a webhook that was deleted is gone with
-// all of its cursors.
+// A secret is shown once, a webhook that was deleted is gone with all of its
+// cursors.
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}

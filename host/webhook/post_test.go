@@ -53,8 +53,8 @@ func here(m *memory, conf *tls.Config) webhook.Options {
 	}.Trust(conf)
 }
 
-// What arrives over TLS is what the standard's own library takes,
-// for secrets in both forms.
+// What arrives over TLS is what the standard's own library takes, for secrets in
+// both forms.
 func TestSignature(t *testing.T) {
 	for _, given := range []string{"", "an owner's own words"} {
 		port, conf, arrivals := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
@@ -135,8 +135,8 @@ func (r *turning) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 	return []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr(r.then)}, nil
 }
 
-// The address is checked whenever it is dialled, so a name that turns to
-// this machine after its webhook was created reaches nothing.
+// The address is checked whenever it is dialled, so a name that turns to this
+// machine after its webhook was created reaches nothing.
 func TestRebinding(t *testing.T) {
 	port, conf, arrivals := server(t, func(http.ResponseWriter, *http.Request) {})
 	for _, then := range []string{"127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254"} {

@@ -1,10 +1,10 @@
 // Package webhook tells other servers what happens in runs: signed deliveries
 // that follow the timelines. See docs/spec/api.md, "Webhooks".
 //
-// Whoever calls has checked that the principal may. The server behind a
-// URL is hostile: addresses are checked whenever one is dialled, nothing
-// of its answer is kept or told but the status and a kind of failure, and all that
-// it can use up is bounded.
+// Whoever calls has checked that the principal may. The server behind a URL is
+// hostile: addresses are checked whenever one is dialled, nothing of its answer
+// is kept or told but the status and a kind of failure, and all that it can use
+// up is bounded.
 //
 // Every webhook has a cursor for each run, so nothing is lost while its server
 // or this process is down. A run knows nothing of its webhooks and never waits

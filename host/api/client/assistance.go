@@ -32,8 +32,8 @@ func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assist
 	return out, c.get(ctx, at("assistance", id), nil, &out)
 }
 
-// Answer ends a question: status is success or cancelled. It returns once
-// the end of the question is durable.
+// Answer ends a question: status is success or cancelled. It returns once the end
+// of the question is durable.
 func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
 	body := map[string]any{"interactionId": interaction, "status": status}
 	if data != nil {

@@ -34,8 +34,8 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// errorOf reads an answer that is no success.
-// Absent is store.ErrNotFound for what the host does not know.
+// errorOf reads an answer that is no success. Absent is store.ErrNotFound for
+// what the host does not know.
 func Absent(err error) error {
 	if IsNotFound(err) {
 		return store.ErrNotFound

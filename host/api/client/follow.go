@@ -34,9 +34,9 @@ const (
 )
 
 // Follow calls do with each frame of a run's event stream until the run is over,
-// and goes on where it was when the connection breaks. mode is a
-// streamMode, "" for updates; after is the sequence behind which it starts, nil
-// for all. The error of do ends it and is returned.
+// and goes on where it was when the connection breaks. mode is a streamMode, ""
+// for updates; after is the sequence behind which it starts, nil for all. The
+// error of do ends it and is returned.
 func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
 	f := follower{c: c.transport, run: id, mode: mode, do: do}
 	if after != nil {

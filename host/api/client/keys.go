@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A Key is what may be known of an API key. Secret is set once, by
-// CreateKey.
+// A Key is what may be known of an API key. Secret is set once, by CreateKey.
 type Key struct {
 	KeyID         string     `json:"keyId"`
 	Name          string     `json:"name"`

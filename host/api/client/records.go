@@ -58,8 +58,8 @@ type RecordPage struct {
 func (p RecordPage) More() bool { return p.NextCursor != nil && *p.NextCursor != "" }
 
 // ChangesSince is a page of the records of a stream that changed behind a point,
-// deletions included, in version order. "" is the beginning; limit is at
-// most 1,000.
+// deletions included, in version order. "" is the beginning; limit is at most
+// 1,000.
 func (c recordClient) ChangesSince(ctx context.Context, id store.ConnectionID, stream store.Stream, point string, limit int) (out RecordPage, err error) {
 	q := url.Values{"changesSince": {point}, "limit": {strconv.Itoa(min(limit, 1000))}}
 	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)

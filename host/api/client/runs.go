@@ -51,8 +51,8 @@ func (c runClient) Run(ctx context.Context, id store.RunID) (out timeline.Snapsh
 	return out, c.get(ctx, at("runs", string(id)), nil, &out)
 }
 
-// Result is the result value of a run that is over; an *Error
-// with the code conflict before.
+// Result is the result value of a run that is over; an *Error with the code
+// conflict before.
 func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
 	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)
 }

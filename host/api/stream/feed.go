@@ -10,8 +10,8 @@ import (
 )
 
 // A feed is what all followers of one run share: one watch of the store, one
-// fallback look a second, and the newest lines. It lives as long as it
-// is followed. The feed of run "" passes on wake-ups and has no lines.
+// fallback look a second, and the newest lines. It lives as long as it is
+// followed. The feed of run "" passes on wake-ups and has no lines.
 type feed struct {
 	log  Log
 	run  store.RunID

@@ -133,8 +133,8 @@ func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, 
 	return s, err
 }
 
-// Brief is the snapshot of a run as a list has it. Of a run that is over
-// it costs no reading of the log.
+// Brief is the snapshot of a run as a list has it. Of a run that is over it costs
+// no reading of the log.
 func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
 	if !timeline.RowStatus(row).Terminal() {
 		s, err := h.Snapshot(ctx, row.ID)

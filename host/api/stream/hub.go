@@ -1,13 +1,12 @@
-// Package stream carries a run's log to whoever follows it: event streams,
-// polls, lists, and any other response that stays open. See docs/spec/api.md,
-// "Reading events".
-// It knows no web framework: a stream is a function that writes to a
+// Package stream carries a run's log to whoever follows it: event streams, polls,
+// lists, and any other response that stays open. See docs/spec/api.md, "Reading
+// events". It knows no web framework: a stream is a function that writes to a
 // bufio.Writer until its client has gone.
 //
-// Nothing is queued for anybody. A subscriber has a cursor, a wake-up channel
-// of capacity one, and reads what it has not seen: from the newest
-// events, which all followers of a run share, or behind them from the store.
-// Slow readers delay nobody and miss nothing.
+// Nothing is queued for anybody. A subscriber has a cursor, a wake-up channel of
+// capacity one, and reads what it has not seen: from the newest events, which all
+// followers of a run share, or behind them from the store. Slow readers delay
+// nobody and miss nothing.
 //
 // A Hub is made once per process. It is closed before the server is shut down,
 // since open streams count as busy connections.
@@ -97,8 +96,8 @@ func (h *Hub) Limits() (perRun, perKey, all int) { return h.opts.PerRun, h.opts.
 const closeGrace = time.Second
 
 // Close refuses new subscribers, ends every stream after a forced flush and
-// without a terminal event, and waits for them. A client that does not
-// read holds it up no longer than a second.
+// without a terminal event, and waits for them. A client that does not read holds
+// it up no longer than a second.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	if !h.closed {

@@ -16,8 +16,8 @@ type Page struct {
 	TerminalStatus *timeline.Status `json:"terminalStatus"` // null while the run is active
 }
 
-// The bounds of a page of events. Its size is that of the payloads, with
-// a part for what stands around each.
+// The bounds of a page of events. Its size is that of the payloads, with a part
+// for what stands around each.
 const (
 	MaxPageEvents = 10_000
 	maxPageBytes  = 8 << 20
