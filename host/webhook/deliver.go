@@ -33,8 +33,8 @@ type step struct {
 // is as it was. An error with attempted false is the store's.
 func (f *follower) advance(ctx context.Context, l lane) step {
 	select {
-	case f.room <- struct{}{}:
-		defer func() { <-f.room }()
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
 	case <-ctx.Done():
 		return step{lane: l, err: ctx.Err()}
 	}
@@ -122,7 +122,7 @@ func (f *follower) nextWanted(ctx context.Context, l lane) (*store.Event, lane, 
 		if over, err = f.over(ctx, l.Run); err != nil || !over {
 			return nil, l, err
 		}
-		// What it had still to say may have been committed since the page was read.
+		// Its last events may have been committed since the page was read.
 	}
 }
 
@@ -134,7 +134,7 @@ func (f *follower) over(ctx context.Context, id store.RunID) (bool, error) {
 	return err == nil && r.Status != "active", err
 }
 
-// wanted leaves out what happened before there was a webhook.
+// wanted reports whether an event matches the webhook and is not older than it.
 func (f *follower) wanted(e store.Event) bool {
 	return !e.RecordedAt.Before(f.hook.CreatedAt) && wants(f.hook.Events, e)
 }

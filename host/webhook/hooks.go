@@ -192,7 +192,7 @@ func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
 		return fmt.Errorf("webhook %s: %w", s.ID, err)
 	}
 	f := &follower{
-		hook: *s, store: h.o.Store, post: h.post, room: h.room, most: h.o.most, again: h.again,
+		hook: *s, store: h.o.Store, post: h.post, slots: h.room, most: h.o.most, rescan: h.wakeScan,
 		log: h.o.Log, observe: h.o.Observed, audit: h.o.Disabled,
 	}
 	f.keys.Store(&keys)
@@ -227,8 +227,8 @@ func (h *Hooks) followers() []*follower {
 	return out
 }
 
-// again wakes watch.
-func (h *Hooks) again() {
+// wakeScan wakes watch.
+func (h *Hooks) wakeScan() {
 	select {
 	case h.rescan <- struct{}{}:
 	default:

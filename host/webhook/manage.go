@@ -44,7 +44,7 @@ func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w
 	if err := h.serve(ctx, s, signing{Current: key}); err != nil && !errors.Is(err, store.ErrClosed) {
 		return Webhook{}, "", err
 	}
-	h.again()
+	h.wakeScan()
 	return w, made, nil
 }
 

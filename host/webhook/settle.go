@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// settle takes in what advance did.
+// settle applies the result of an advance to its lane and to the webhook.
 func (f *follower) settle(ctx context.Context, s step) {
 	f.busy--
 	t := f.lanes[s.lane.Run]
 	t.lane, t.busy, t.kept = s.lane, false, t.kept || s.kept
-	t.fresh = t.fresh || s.more
+	t.unread = t.unread || s.more
 	switch {
 	case errors.Is(s.err, context.Canceled):
-		t.fresh = true
+		t.unread = true
 	case !s.attempted && s.err != nil:
 		f.log.Warn("webhook: cannot read on", "webhook", f.hook.ID, "run", s.lane.Run, "error", s.err)
-		t.Due, t.fresh = time.Now().Add(storeWait), true
+		t.Due, t.unread = time.Now().Add(storeWait), true
 	case s.attempted && s.err == nil:
 		f.succeeded(ctx)
 	case s.attempted:
@@ -49,7 +49,8 @@ func (f *follower) succeeded(ctx context.Context) {
 	f.save(ctx)
 }
 
-// failed counts an attempt for the webhook, and says when it is enough.
+// failed counts a failed attempt, and marks the webhook to be disabled after a 410 or
+// five days without a success.
 func (f *follower) failed(ctx context.Context, s step) {
 	now := time.Now()
 	f.hook.Failures++
@@ -71,7 +72,8 @@ func (f *follower) failed(ctx context.Context, s step) {
 	f.save(ctx)
 }
 
-// save stores the failures of the webhook. Whoever deletes it has the last word.
+// save stores the failures of the webhook. One that was deleted meanwhile stays
+// deleted.
 func (f *follower) save(ctx context.Context) {
 	err := change(ctx, f.store, f.hook.ID, func(s *stored) {
 		s.Failures, s.FailingSince = f.hook.Failures, f.hook.FailingSince
@@ -82,7 +84,8 @@ func (f *follower) save(ctx context.Context) {
 	}
 }
 
-// disable ends the webhook for good. What it had still to tell is forgotten.
+// disable ends the webhook for good and erases its cursors: undelivered events stay
+// undelivered.
 func (f *follower) disable(ctx context.Context) {
 	f.hook.Because, f.hook.DisabledAt = f.stopped, time.Now()
 	f.save(ctx)
