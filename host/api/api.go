@@ -107,7 +107,7 @@ func New(o Options) (*API, error) {
 func (a *API) Register(app *web.App) {
 	for _, r := range a.routes {
 		if !r.elsewhere {
-			app.Add(r.closed())
+			app.Add(r.strict())
 		}
 	}
 }

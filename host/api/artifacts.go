@@ -144,7 +144,7 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 		defer content.Close()
 		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
 		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, x.Size); err != nil {
-			// No clean end: who reads must see that this is not all of it.
+			// Without the last chunk the reader sees that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
 				a.log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))

@@ -117,7 +117,7 @@ func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error
 		if err != nil {
 			return nil, err
 		}
-		return []store.Run{r}, a.find.sees(c, r) // one that may not be known of is not told from none
+		return []store.Run{r}, a.find.sees(c, r) // a hidden run looks like none
 	}
 	visible, err := a.find.visible(c)
 	if err != nil {

@@ -76,8 +76,8 @@ func (a *bundleAPI) debugBundle(c *fiber.Ctx) error {
 	return web.JSON(c, 200, b)
 }
 
-// wholeLog reads a log to its end. Above maxBundle the oldest events that are no
-// transition go.
+// wholeLog reads a log to its end. Above maxBundle it leaves out the oldest events
+// that do not change where the run stands; cut says that it did.
 func (a *bundleAPI) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc, cut bool, err error) {
 	size, next := 0, uint64(0)
 	docs = []timeline.Doc{}

@@ -85,8 +85,8 @@ func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// What needs a second look runs in the place of what was granted: whoever
-	// could not have granted it cannot force it.
+	// A module that needs a second look gets the grants of the version before it, so
+	// only who may approve grants may force it.
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
 	}

@@ -52,7 +52,7 @@ func (a *eventAPI) events(c *fiber.Ctx) error {
 		return err
 	}
 	q := stream.Query{Run: r.ID, Modes: timeline.Updates}
-	if err := blank(c, "bufferMs", "vocabulary", "types", "after", "before", "limit"); err != nil {
+	if err := refuseBlank(c, "bufferMs", "vocabulary", "types", "after", "before", "limit"); err != nil {
 		return err
 	}
 	args := c.Context().QueryArgs()
@@ -93,10 +93,10 @@ func (a *eventAPI) events(c *fiber.Ctx) error {
 	return err
 }
 
-// blank refuses a parameter that is there and has no value: it is not absent, and
-// a page that is not what was asked for is worse than none. lastEventId is what
-// it is with any other text that is no id.
-func blank(c *fiber.Ctx, names ...string) error {
+// refuseBlank refuses a parameter that is given without a value: taking it for absent
+// would answer something else than was asked for. A blank lastEventId is like any
+// other text that is no id, and is not refused.
+func refuseBlank(c *fiber.Ctx, names ...string) error {
 	args := c.Context().QueryArgs()
 	for _, name := range names {
 		if args.Has(name) && len(args.Peek(name)) == 0 {
@@ -175,7 +175,7 @@ func (a *eventAPI) poll(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := blank(c, "lastSequence", "timeout", "vocabulary"); err != nil {
+	if err := refuseBlank(c, "lastSequence", "timeout", "vocabulary"); err != nil {
 		return err
 	}
 	args := c.Context().QueryArgs()
@@ -196,7 +196,7 @@ func (a *eventAPI) poll(c *fiber.Ctx) error {
 	return web.JSON(c, 200, page)
 }
 
-// refuse gives the errors of timeline and stream their codes.
+// refuse turns errors of timeline and stream into answers.
 func refuse(err error) error {
 	var (
 		mode      *timeline.ModeError

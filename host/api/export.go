@@ -35,8 +35,8 @@ const (
 	maxExportsOfAKey = 4
 )
 
-// exportRecords streams the records of one commit. It is written down before the
-// first byte leaves: one that breaks off has given data away as well.
+// exportRecords streams the records of one commit. The audit log has it before the
+// first byte leaves, since an export that breaks off has given data away as well.
 func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer x.close()
 		if err := x.write(ctx, &paced{w: w, conn: conn}); err != nil {
-			// No clean end: who reads must see that this is not all of it.
+			// Without the last chunk the reader sees that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
 				a.log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
@@ -104,14 +104,14 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	})
 }
 
-// exportPlaces are those that are taken.
+// exportPlaces counts the exports that are under way.
 type exportPlaces struct {
 	mu  sync.Mutex // guards all below
 	all int
 	by  map[string]int // principal to how many it has
 }
 
-// enter takes one of the places.
+// enter takes a place for a principal; leave gives it back.
 func (e *exportPlaces) enter(who string) (leave func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -144,7 +144,8 @@ func (e *exportPlaces) leave(who string) {
 	}
 }
 
-// exporting is an export on its way. It holds copies only.
+// exporting is an export under way. It holds copies only, since the buffers of its
+// request are used again.
 type exporting struct {
 	csv       bool
 	columns   []string
@@ -182,7 +183,7 @@ func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// checked reads for as long as its reader may.
+// checked is a source that fails once its reader may no longer read.
 type checked struct {
 	export.Source
 	check func(context.Context) error

@@ -69,7 +69,7 @@ func (a *runAPI) forkRun(c *fiber.Ctx) error {
 	}
 	r, err := a.runs.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
-		return web.Unprocessable(p) // fromSeq is beyond the log
+		return web.Unprocessable(p) // such as fromSeq behind the end of the log
 	}
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func (q *forkRun) start() (from int64, start host.StartRun, err error) {
 		start.Request = store.Request{Tags: o.Tags, Metadata: o.Metadata, Configurable: o.Configurable}
 		wrong = append(wrong, options(o.Inputs, &start)...)
 		wrong = append(wrong, overlay(o.Configurable, &start)...)
-		wrong = append(wrong, small("runOptionsOverlay.metadata", o.Metadata)...)
-		wrong = append(wrong, small("runOptionsOverlay.configurable", o.Configurable)...)
+		wrong = append(wrong, boundedObject("runOptionsOverlay.metadata", o.Metadata)...)
+		wrong = append(wrong, boundedObject("runOptionsOverlay.configurable", o.Configurable)...)
 		if !tagsFit(o.Tags) {
 			wrong = append(wrong, web.Field{Path: "runOptionsOverlay.tags", Rule: tagRule})
 		}

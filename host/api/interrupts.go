@@ -79,7 +79,8 @@ func (a *interruptAPI) resolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// approveNode is the alias: its older contract knows no 422.
+// approveNode answers at the older path of openwop, whose contract knows no 422: a
+// cancelled interrupt is 409 there.
 func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
@@ -99,7 +100,7 @@ func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	return err
 }
 
-// interrupt is the newest one of the node that a path names.
+// interrupt is the newest interrupt of the node that the path names.
 func (a *interruptAPI) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -133,7 +134,7 @@ func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, 
 		return err
 	}
 	if err := a.questions.Answer(web.Context(c), q); err != nil {
-		return a.lost(c, r.ID, in, err)
+		return a.tooLate(c, r.ID, in, err)
 	}
 	out := resolved{RunID: r.ID, NodeID: in.NodeID}
 	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Status = f.Status() })
@@ -157,8 +158,9 @@ func closed(in timeline.Interrupt) error {
 	}
 }
 
-// lost says why an answer came too late, as the interrupt routes say it.
-func (a *interruptAPI) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
+// tooLate turns the refusal of an answer into what the interrupt routes say of an
+// interrupt that was closed meanwhile.
+func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
 	var refused *host.Refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -200,10 +202,10 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
-	if action == "edit" { // the other spelling
+	if action == "edit" { // openwop has both spellings
 		action = abi.DecisionEdit
 	}
-	offered := abi.Decisions // of which the question has its own
+	offered := abi.Decisions // the question accepts some of them
 	if in.InteractionKind == abi.KindManualAction {
 		offered = []string{abi.DecisionAccept, abi.DecisionReject}
 	}
@@ -244,7 +246,7 @@ func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) 
 	return data, nil
 }
 
-// answerList is the array form.
+// answerList reads answers as an array of {id, answer}.
 func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	data := map[string]json.RawMessage{}
 	for item := range answers.Items() {
@@ -259,7 +261,8 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	return data, nil
 }
 
-// addToken gives who may answer a signed token, where one may exist.
+// addToken adds a signed token to the snapshot of a run whose question may be answered
+// by one.
 func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if s.Interrupt == nil {
 		return nil
@@ -280,8 +283,8 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	return nil
 }
 
-// tokenable: whoever answers a question about secrets, or works in a browser, must
-// be authenticated.
+// tokenable reports whether a signed token may answer a question. Secrets, and work in
+// a browser, need an authenticated owner.
 func tokenable(in timeline.Interrupt) bool {
 	switch in.InteractionKind {
 	case abi.KindApproval:
@@ -357,8 +360,7 @@ func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// secret reports whether a question asks for a secret: its reduced schema says
-// so.
+// secret reports whether a question asks for a secret, by the schema that is shown.
 func secret(in timeline.Interrupt) bool {
 	v, err := strictjson.Parse(in.Payload.ResumeSchema, strictjson.ParseOptions{})
 	if err != nil {

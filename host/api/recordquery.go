@@ -57,7 +57,7 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		q.keys[canonicalKey(k)] = true
 	}
 	if len(fields) > 0 {
-		if err := declared(fields, s.spec); err != nil {
+		if err := checkFields(fields, s.spec); err != nil {
 			return nil, err
 		}
 		q.keep = map[string]bool{}
@@ -85,14 +85,14 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		if q.since, err = s.since(since); err != nil {
 			return nil, err
 		}
-		return q, q.reproduces()
+		return q, q.reproducible()
 	}
 	return q, nil
 }
 
-// declared refuses fields that are declared under nearly the same name. Others may
-// be in records all the same: a schema does not list all of them.
-func declared(fields []string, spec abi.StreamSpec) error {
+// checkFields refuses a field that is nearly a declared one, as misspelled. Other
+// undeclared fields are allowed: a schema need not list all.
+func checkFields(fields []string, spec abi.StreamSpec) error {
 	known := export.SchemaFields(spec)
 	for _, f := range fields {
 		if near := abi.Nearest(f, known); near != "" && !slices.Contains(known, f) {
@@ -102,9 +102,9 @@ func declared(fields []string, spec abi.StreamSpec) error {
 	return nil
 }
 
-// reproduces refuses what would make applying changes wrong: a record that
-// matches no more would never be reported as gone.
-func (q *recordQuery) reproduces() error {
+// reproducible refuses options with which applying the changes would not reproduce the
+// stream: a record that no longer matches would never be reported as gone.
+func (q *recordQuery) reproducible() error {
 	if q.match != nil {
 		return web.Invalid(web.Field{Path: "query.changesSince", Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
 	}
@@ -120,7 +120,7 @@ func (q *recordQuery) store(s recordStream) store.RecordQuery {
 		Deleted: q.deleted, Match: q.matchAll()}
 }
 
-// matchAll is match, and the keys.
+// matchAll is match and, when keys were given, only these keys.
 func (q *recordQuery) matchAll() func(store.Record) bool {
 	if q.keys == nil {
 		return q.match

@@ -76,8 +76,8 @@ func (a *recordAPI) routes() []route {
 const (
 	recordsPage = 100
 	recordsMost = 1000
-	// lookedAt bounds the pages of the store that one answer reads when a filter
-	// leaves nothing of them.
+	// lookedAt bounds the pages of the store that one answer reads while its filter
+	// matches nothing.
 	lookedAt = 10
 )
 
@@ -191,7 +191,7 @@ func (q *recordQuery) compare(x, y store.Record) int {
 	return n
 }
 
-// A place is where a page ended: what a cursor holds.
+// A place is where a page ended; cursors hold it.
 type place struct {
 	version uint64 // of the stream when the first page was read
 	after   uint64
@@ -219,8 +219,8 @@ func placeOf(text string) (p place, err error) {
 	return p, web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
 }
 
-// getRecord answers with one record or its tombstone. A compound key may be spelled in any way that means the same
-// array.
+// getRecord answers with one record or its tombstone. A compound key may be
+// spelled in any way that means the same array.
 func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {

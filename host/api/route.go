@@ -10,7 +10,7 @@ import (
 )
 
 // A route is a row of the API: what web needs to serve it, and what the
-// description says of it. There is no route that is not described.
+// description says of it. Every route is described.
 type route struct {
 	web.Route
 	see     string // section of docs/spec that says more, as FILE#ANCHOR
@@ -24,7 +24,7 @@ type route struct {
 	also    []int    // other statuses of success with the same answer
 	media   string   // of an answer that is not JSON; several with commas
 	codes   []string // errors of its own, beside those of every route
-	// elsewhere: described here, and served by another room.
+	// elsewhere says that the route is only described here; host/web serves it.
 	elsewhere bool
 }
 
@@ -41,9 +41,9 @@ var paging = []parameter{
 	{name: "cursor", typ: "string", text: "nextCursor of the page before."},
 }
 
-// closed is the route with a handler that refuses parameters which the query does
-// not have: one that is misspelled would select something else than is meant.
-func (r *route) closed() web.Route {
+// strict is the route with a handler that refuses query parameters which the route
+// does not have: a misspelled one would select something else than is meant.
+func (r *route) strict() web.Route {
 	var names []string
 	for _, p := range r.query {
 		names = append(names, p.name)
@@ -68,7 +68,7 @@ func (r *route) success() int {
 	return 200
 }
 
-// path is the template as OpenAPI writes it: /v1/runs/{runId}:pause.
+// path is the template in the form of OpenAPI: /v1/runs/{runId}:pause.
 func (r *route) path() string {
 	parts := strings.Split(r.Route.Template(), "/")
 	for i, p := range parts {

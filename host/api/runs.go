@@ -172,14 +172,14 @@ func (a *runAPI) listRuns(c *fiber.Ctx) error {
 		}
 		for _, r := range rows {
 			before, looked = r.ID, looked+1
-			if !filter.row(r) || !visible.has(r.ConnectionID) {
+			if !filter.matchesRow(r) || !visible.has(r.ConnectionID) {
 				continue
 			}
-			s, err := a.streams.Brief(ctx, r) // no log of a run that is over is read
+			s, err := a.streams.Brief(ctx, r) // reads no log of a run that is over
 			if err != nil {
 				return err
 			}
-			if !filter.snapshot(s) {
+			if !filter.matchesSnapshot(s) {
 				continue
 			}
 			if out = append(out, s); len(out) == page.Limit {
@@ -223,15 +223,16 @@ func runFilterOf(c *fiber.Ctx) (runFilter, error) {
 	return f, nil
 }
 
-// row is what the run row alone decides.
-func (f runFilter) row(r store.Run) bool {
+// matchesRow checks what the row of a run says, without reading its log.
+func (f runFilter) matchesRow(r store.Run) bool {
 	ended := timeline.RowStatus(r)
 	return (f.trigger == "" || r.TriggerKind == f.trigger) && (f.tag == "" || slices.Contains(r.Request.Tags, f.tag)) &&
 		(f.after.IsZero() || r.StartedAt.After(f.after)) && (f.before.IsZero() || r.StartedAt.Before(f.before)) &&
 		(len(f.statuses) == 0 || !ended.Terminal() || slices.Contains(f.statuses, string(ended)))
 }
 
-func (f runFilter) snapshot(s timeline.Snapshot) bool {
+// matchesSnapshot checks the rest.
+func (f runFilter) matchesSnapshot(s timeline.Snapshot) bool {
 	return (f.outcome == "" || s.Sluice.Outcome == f.outcome) && (f.connector == "" || s.Sluice.ConnectorName == f.connector) && (len(f.statuses) == 0 || slices.Contains(f.statuses, string(s.Status)))
 }
 
@@ -302,7 +303,7 @@ func (a *runAPI) result(c *fiber.Ctx) error {
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	if web.Principal(c).Allows(access.StateRead) {
-		return web.JSON(c, 200, r.Result) // escaped
+		return web.JSON(c, 200, r.Result) // web.JSON escapes it for HTML
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(r.Result, &members); err != nil {

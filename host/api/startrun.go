@@ -113,7 +113,7 @@ func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 	return q, nil
 }
 
-// start checks the body as far as no host is needed.
+// start turns the body into a start, or says what is wrong with it.
 func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	var wrong []web.Field
 	rule := func(path, text string) { wrong = append(wrong, web.Field{Path: path, Rule: text}) }
@@ -138,8 +138,8 @@ func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	if !tagsFit(q.Tags) {
 		rule("tags", tagRule)
 	}
-	wrong = append(wrong, small("metadata", q.Metadata)...)
-	wrong = append(wrong, small("configurable", q.Configurable)...)
+	wrong = append(wrong, boundedObject("metadata", q.Metadata)...)
+	wrong = append(wrong, boundedObject("configurable", q.Configurable)...)
 	start := host.StartRun{WorkflowID: q.WorkflowID, Given: q.Given, Dedup: dedup == "enforce", Request: store.Request{
 		WorkflowID: q.WorkflowID, Tags: q.Tags, Metadata: q.Metadata, Configurable: q.Configurable, ScopeID: q.ScopeID,
 		TraceParent: traceParent(c.Get("traceparent")),
@@ -158,8 +158,8 @@ func tagsFit(tags []string) bool {
 	return len(tags) <= maxTags && !slices.ContainsFunc(tags, func(t string) bool { return t == "" || len([]rune(t)) > maxTag })
 }
 
-// small bounds an object that is kept of a request and shown in every list.
-func small(path string, raw json.RawMessage) []web.Field {
+// boundedObject checks an object that is kept with the run and shown in every list.
+func boundedObject(path string, raw json.RawMessage) []web.Field {
 	if raw != nil && (!isObject(raw) || len(raw) > maxMetadata) {
 		return []web.Field{{Path: path, Rule: "an object of at most 50 KB"}}
 	}
@@ -251,7 +251,8 @@ func isObject(raw json.RawMessage) bool {
 	return err == nil
 }
 
-// mayGive refuses what a principal could not have given a connection for good.
+// mayGive refuses a run with settings, secrets or approvals of its own to a principal
+// who lacks the scopes to store them with a connection.
 func mayGive(p *access.Principal, g *host.Given) error {
 	if g == nil {
 		return nil
@@ -267,8 +268,8 @@ func mayGive(p *access.Principal, g *host.Given) error {
 	return nil
 }
 
-// mayStart refuses a principal what is not its to start. What it may not know of
-// is like what does not exist.
+// mayStart refuses a restricted principal the workflows that it may not start. One
+// that it may not know of looks like one that does not exist.
 func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	p := web.Principal(c)
 	if p.Connections == nil && !p.Test {
@@ -278,7 +279,7 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	switch {
 	case err != nil:
 		return unknownWorkflow(err)
-	case conn == nil && p.Connections != nil: // of no connection that the key is for
+	case conn == nil && p.Connections != nil: // the key is for certain connections only
 		return unknownWorkflow(store.ErrNotFound)
 	case conn == nil: // a conformance connector
 		return nil
@@ -288,7 +289,8 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	return usable(p, *conn)
 }
 
-// unknownWorkflow is 400 on creation: the value is not given back.
+// unknownWorkflow turns not_found into 400, since no path names the workflow. The
+// message does not repeat the value.
 func unknownWorkflow(err error) error {
 	if p, known := web.ProblemOf(err); known && p.Code == "not_found" {
 		return web.Invalid(web.Field{Path: "workflowId", Rule: "the id of a connection, or the name of an installed connector"})
@@ -296,8 +298,8 @@ func unknownWorkflow(err error) error {
 	return err
 }
 
-// hideActive takes the run that is in the way out of a refusal, where it is not
-// the principal's to know of: a scope id is shared by all connections.
+// hideActive removes the id of the active run from a refusal when the principal may
+// not know of that run: a scope id is shared by all connections.
 func (a *runAPI) hideActive(c *fiber.Ctx, err error) error {
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Details["activeRunId"] == nil || !web.Principal(c).Restricted() {

@@ -139,11 +139,11 @@ func (a *recordAPI) recordStream(c *fiber.Ctx) (recordStream, error) {
 	return s, err
 }
 
-// eraOf tells a connection from one of the same id that was removed before it:
-// their versions have nothing to do with each other.
+// eraOf tells a connection from a removed one of the same id, whose versions counted
+// from 1 as well.
 func eraOf(c host.Connection) string { return strconv.FormatInt(c.CreatedAt.UnixMilli(), 36) }
 
-// point is a changesSince: a version, and the era that it counts in.
+// point is a value of changesSince: a version, and the era that it counts in.
 func (s recordStream) point(version uint64) string {
 	return strconv.FormatUint(version, 10) + "-" + s.era
 }

@@ -117,7 +117,7 @@ func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
 	return web.Nothing(c)
 }
 
-// webhookRefused is what a definition or a secret is answered that is not taken.
+// webhookRefused turns the refusal of a definition or a secret into an answer.
 func webhookRefused(err error) error {
 	var refused *webhook.Refusal
 	switch {
@@ -182,8 +182,8 @@ func (a *webhookAPI) redeliver(c *fiber.Ctx) error {
 	return a.attempted(c, "webhook.redelivered", id, got, err)
 }
 
-// attempted answers with an attempt that was asked for; that it failed is its
-// answer, and no error of the request.
+// attempted answers with the attempt that was asked for. The request has succeeded
+// also when the attempt has failed.
 func (a *webhookAPI) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
 	if err != nil {
 		return err

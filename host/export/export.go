@@ -1,5 +1,6 @@
-// Package export writes records the way people and programs take them away:
-// as lines of JSON, one a record, and as CSV. The command line and the API share it, so that both write the same bytes.
+// Package export writes records the way people and programs take them away: as
+// lines of JSON, one a record, and as CSV. The command line and the API share it,
+// so that both write the same bytes.
 //
 // Data, keys and names of members are a connector's: hostile. What it writes is
 // for files and downloads; CSV is made harmless to spreadsheets, JSON is not

@@ -65,10 +65,10 @@ func (a *App) enter(c *fiber.Ctx) error {
 	return nil
 }
 
-// checkFraming refuses what a proxy may read in another way, who would take a part of it for
-// another's request: a body whose length is said twice (RFC 9112 section 6.3), and a
-// header that goes on in the next line (section 5.2). The connection is closed behind
-// it, as the body was not read.
+// checkFraming refuses what a proxy may read in another way, who would take a
+// part of it for another's request: a body whose length is said twice (RFC 9112
+// section 6.3), and a header that goes on in the next line (section 5.2). The
+// connection is closed behind it, as the body was not read.
 func checkFraming(c *fiber.Ctx) error {
 	h := &c.Request().Header
 	raw := append([]byte("\n"), h.RawHeaders()...)

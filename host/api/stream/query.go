@@ -49,7 +49,8 @@ func ParseLastEventID(text string) *uint64 {
 	return nil
 }
 
-// ParseSequence reads a parameter that must be a sequence if it is there; "" is absent. The error is a *timeline.ParameterError.
+// ParseSequence reads a parameter that must be a sequence if it is there; "" is
+// absent. The error is a *timeline.ParameterError.
 func ParseSequence(name, text string) (*uint64, error) {
 	if text == "" {
 		return nil, nil
