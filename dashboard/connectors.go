@@ -1,13 +1,7 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
-	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -103,43 +97,19 @@ func (u *connectorUI) uninstall(c *fiber.Ctx) error {
 	return leave(c, "/ui/connectors")
 }
 
-// maxPart bounds every part of an upload but the module.
-const maxPart = 256 << 10
-
 var parts = []string{"module", "manifest", "signature", "expectedDigest", "force"}
 
-// uploaded reads the parts of a form with files, each once and no other.
+// uploaded reads the parts of a form with files.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
-	malformed := web.Invalid(web.Field{Path: "module", Rule: "a file that arrived whole"})
-	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
-	if err != nil || web.ContentType(c) != "multipart/form-data" || params["boundary"] == "" {
+	if web.ContentType(c) != "multipart/form-data" {
 		return host.InstallConnector{}, web.NewProblem(0, "unsupported_media_type", "A module is uploaded as multipart/form-data.")
 	}
-	body, err := web.RawBody(c)
-	if err != nil {
+	if _, err := web.RawBody(c); err != nil {
 		return host.InstallConnector{}, err
 	}
-	in, seen := multipart.NewReader(bytes.NewReader(body), params["boundary"]), map[string][]byte{}
-	for {
-		part, err := in.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return host.InstallConnector{}, malformed
-		}
-		name, most := part.FormName(), int64(maxPart)
-		if name == "module" {
-			most = web.MaxUpload
-		}
-		if _, twice := seen[name]; twice || !slices.Contains(parts, name) {
-			return host.InstallConnector{}, malformed
-		}
-		content, err := io.ReadAll(io.LimitReader(part, most+1))
-		if err != nil || int64(len(content)) > most {
-			return host.InstallConnector{}, malformed
-		}
-		seen[name] = content
+	seen, err := web.Parts(c, parts, "module")
+	if err != nil {
+		return host.InstallConnector{}, web.Invalid(web.Field{Path: "module", Rule: "a file that arrived whole"})
 	}
 	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true"}
 	if len(seen["manifest"]) > 0 { // a file that was not chosen comes as an empty part

@@ -1,14 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -127,52 +120,10 @@ func install(c *fiber.Ctx) (host.InstallConnector, error) {
 	return host.InstallConnector{Digest: q.Source.Digest, Manifest: q.Manifest, ExpectedDigest: q.ExpectedDigest}, nil
 }
 
-// maxPart bounds every part but the module.
-const maxPart = 256 << 10
-
-// readParts reads the parts of a multipart body, each once and no other. Those that
-// are large may have as much as the body.
-func readParts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, error) {
-	body, err := web.RawBody(c)
-	if err != nil {
-		return nil, err
-	}
-	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
-	if err != nil || params["boundary"] == "" {
-		return nil, malformedUpload()
-	}
-	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
-	seen := map[string][]byte{}
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return seen, nil
-		}
-		if err != nil {
-			return nil, malformedUpload()
-		}
-		name, most := part.FormName(), int64(maxPart)
-		if slices.Contains(large, name) {
-			most = web.MaxUpload
-		}
-		if _, twice := seen[name]; twice || !slices.Contains(names, name) {
-			return nil, web.Invalid(web.Field{Path: "body", Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
-		}
-		content, err := io.ReadAll(io.LimitReader(part, most+1))
-		if err != nil {
-			return nil, malformedUpload()
-		}
-		if int64(len(content)) > most {
-			return nil, web.NewProblem(0, "payload_too_large", "The part %s is larger than %d bytes.", name, most)
-		}
-		seen[name] = content
-	}
-}
-
 // uploaded reads a module and what comes with it.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	var q host.InstallConnector
-	seen, err := readParts(c, moduleParts, "module")
+	seen, err := web.Parts(c, moduleParts, "module")
 	if err != nil {
 		return q, err
 	}
@@ -184,10 +135,6 @@ func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 		ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true",
 		Conformance: string(seen["conformance"]) == "true",
 	}, nil
-}
-
-func malformedUpload() error {
-	return web.Invalid(web.Field{Path: "body", Rule: "multipart/form-data that arrived whole"})
 }
 
 func (a *connectorAPI) listConnectors(c *fiber.Ctx) error {

@@ -98,7 +98,7 @@ func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 	if web.ContentType(c) != "multipart/form-data" {
 		return q, web.Body(c, q)
 	}
-	parts, err := readParts(c, runParts, "module", "replay", "run")
+	parts, err := web.Parts(c, runParts, "module", "replay", "run")
 	if err != nil {
 		return nil, err
 	}

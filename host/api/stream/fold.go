@@ -24,10 +24,11 @@ type folds struct {
 type folded struct {
 	used uint64 // guarded by folds.mu
 
-	// turn has one token: who holds it reads on, and whoever waits gets what was
-	// read. It is held across reads of the store on purpose.
-	turn chan struct{}
-	fold timeline.Fold
+	// token is a lock that a context can give up waiting for: whoever holds its one token
+	// reads on, and the others get what was read. It is held across reads of the store,
+	// so that a log is read once.
+	token chan struct{}
+	fold  timeline.Fold
 }
 
 // of returns the fold of a run, and forgets the one that was not used longest.
@@ -42,7 +43,7 @@ func (c *folds) of(id store.RunID) *folded {
 		if len(c.runs) >= maxFolds {
 			c.forget()
 		}
-		f = &folded{turn: make(chan struct{}, 1)}
+		f = &folded{token: make(chan struct{}, 1)}
 		c.runs[id] = f
 	}
 	c.used++
@@ -62,14 +63,14 @@ func (c *folds) forget() {
 
 func (f *folded) lock(ctx context.Context) error {
 	select {
-	case f.turn <- struct{}{}:
+	case f.token <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (f *folded) unlock() { <-f.turn }
+func (f *folded) unlock() { <-f.token }
 
 // catchUp reads to the end of the log, which is the end of a commit: pages may
 // split one, a short page does not.
