@@ -145,13 +145,13 @@ func cookieName(c *fiber.Ctx, r *request) string {
 	return "sluice_" + strconv.Itoa(port)
 }
 
-// SetSession gives the browser its session's cookie.
-func SetSession(c *fiber.Ctx, s access.Session) {
+// setSession gives the browser its session's cookie.
+func setSession(c *fiber.Ctx, s access.Session) {
 	setCookie(c, s.Cookie, s.ExpiresAt)
 }
 
-// DropSession takes it away.
-func DropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
+// dropSession takes it away.
+func dropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
 
 func setCookie(c *fiber.Ctx, value string, expires time.Time) {
 	r := requestOf(c)
@@ -159,6 +159,6 @@ func setCookie(c *fiber.Ctx, value string, expires time.Time) {
 		Secure: r.https, SameSite: fiber.CookieSameSiteStrictMode})
 }
 
-// SessionCookie is the value of the session's cookie as it was sent, "" for none.
+// sessionCookie is the value of the session's cookie as it was sent, "" for none.
 // It may be anything.
-func SessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }
+func sessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }

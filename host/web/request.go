@@ -76,9 +76,6 @@ func Who(c *fiber.Ctx) host.Principal {
 // Session otherwise. Pages need its CSRF token.
 func Session(c *fiber.Ctx) access.Session { return requestOf(c).session }
 
-// Access is who may do what, for routes that manage it.
-func Access(c *fiber.Ctx) *access.Access { return requestOf(c).app.o.Access }
-
 // SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
 // a nil Slot's methods do nothing. A handler passes its Writes to the commit of
 // the effect and then answers the same with JSON; for any other handler the
@@ -87,6 +84,3 @@ func SlotOf(c *fiber.Ctx) *access.Slot { return requestOf(c).slot }
 
 // Secure reports whether the client speaks TLS, to us or to a listed proxy.
 func Secure(c *fiber.Ctx) bool { return requestOf(c).https }
-
-// AddressName is what buckets know the client's address by.
-func AddressName(c *fiber.Ctx) string { return addressName(requestOf(c).address) }

@@ -81,7 +81,7 @@ func (s *Server) metrics(c *fiber.Ctx) error {
 // login is how a session begins.
 func (s *Server) login(c *fiber.Ctx) error {
 	who := Who(c)
-	if err := s.access.Logins.Take(AddressName(c)); err != nil {
+	if err := s.access.Logins.Take(addressName(requestOf(c).address)); err != nil {
 		return err
 	}
 	var q struct {
@@ -91,13 +91,13 @@ func (s *Server) login(c *fiber.Ctx) error {
 		return err
 	}
 	Wipe(c)
-	session, err := s.access.Sessions.Login(Context(c), q.Token, SessionCookie(c))
+	session, err := s.access.Sessions.Login(Context(c), q.Token, sessionCookie(c))
 	if err != nil {
 		s.audit("login.failed", "refused", who.RequestID, who.Address)
 		return err
 	}
 	s.audit("session.created", "done", who.RequestID, who.Address)
-	SetSession(c, session)
+	setSession(c, session)
 	return JSON(c, fiber.StatusOK, sessionAnswer{CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
 }
 
@@ -120,7 +120,7 @@ func (s *Server) logout(c *fiber.Ctx) error {
 		who := Who(c)
 		s.audit("session.ended", "done", who.RequestID, who.Address)
 	}
-	DropSession(c)
+	dropSession(c)
 	return Nothing(c)
 }
 
