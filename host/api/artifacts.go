@@ -35,14 +35,17 @@ type artifactAPI struct {
 
 func (a *artifactAPI) routes() []route {
 	all := "/v1/runs/:runId/artifacts"
-	return []route{
+	return documented("api.md#artifacts-and-debug-bundle", []route{
 		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
-			see: "api.md#artifacts-and-debug-bundle", summary: "The files that a run left and that are still kept, oldest first", answer: web.List[timeline.Artifact]{}},
-		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead, Handle: a.getArtifact},
-			see: "api.md#artifacts-and-debug-bundle", summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
-		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead, Handle: a.artifactContent},
-			see: "api.md#artifacts-and-debug-bundle", summary: "The file, as an attachment", media: "application/zip"},
-	}
+			summary: "The files that a run left and that are still kept, oldest first",
+			answer:  web.List[timeline.Artifact]{}},
+		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead,
+			Handle: a.getArtifact},
+			summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
+		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead,
+			Handle: a.artifactContent},
+			summary: "The file, as an attachment", media: "application/zip"},
+	})
 }
 
 // kept are the artifacts of the run in the path whose files are kept.

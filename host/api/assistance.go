@@ -53,19 +53,23 @@ type leaseReader interface {
 }
 
 func (a *assistanceAPI) routes() []route {
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/assistance", Scope: access.ApprovalsRespond, Handle: a.listAssistance},
-			see: "api.md#native-answering", summary: "What waits for its owner", answer: web.List[timeline.Item]{}, query: append([]parameter{
+	return documented("api.md#native-answering", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance", Scope: access.ApprovalsRespond,
+			Handle: a.listAssistance},
+			summary: "What waits for its owner", answer: web.List[timeline.Item]{}, query: append([]parameter{
 				{name: "status", typ: "string", text: "open by default.", words: itemStatuses},
 				{name: "runId", typ: "string", text: "Only of a run; needed for another status than open."},
 				{name: "connectionId", typ: "string", text: "Only of a connection."},
 			}, paging...)},
-		{Route: web.Route{Method: "GET", Path: "/v1/assistance/:assistanceId", Scope: access.ApprovalsRespond, Handle: a.getAssistance},
-			see: "api.md#native-answering", summary: "One request, with the connector's own words while it is open", answer: assistance{}},
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interaction", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.answerInteraction},
-			see: "api.md#native-answering", summary: "Answer a question, or cancel it", body: interactionAnswer{}, answer: interactionStatus{}, status: 202,
-			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "conflict"}},
-	}
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance/:assistanceId", Scope: access.ApprovalsRespond,
+			Handle: a.getAssistance},
+			summary: "One request, with the connector's own words while it is open", answer: assistance{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interaction", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.answerInteraction},
+			summary: "Answer a question, or cancel it", body: interactionAnswer{}, answer: interactionStatus{},
+			status: 202,
+			codes:  []string{"no_pending_interaction", "interaction_id_mismatch", "conflict"}},
+	})
 }
 
 func (a *assistanceAPI) listAssistance(c *fiber.Ctx) error {

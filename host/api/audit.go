@@ -25,8 +25,11 @@ type auditor interface {
 
 func (a *auditAPI) routes() []route {
 	return []route{{
-		Route: web.Route{Method: "GET", Path: "/v1/audit", Scope: access.AuditRead, Whole: true, Handle: a.listEntries},
-		see:   "api.md#api-keys-audit-feed", summary: "What was done, newest first; each entry's hash covers the one before", answer: web.List[host.AuditEntry]{},
+		Route: web.Route{Method: "GET", Path: "/v1/audit", Scope: access.AuditRead, Whole: true,
+			Handle: a.listEntries},
+		see:     "api.md#api-keys-audit-feed",
+		summary: "What was done, newest first; each entry's hash covers the one before",
+		answer:  web.List[host.AuditEntry]{},
 		query: append([]parameter{
 			{name: "action", typ: "string", text: "Only this action."},
 			{name: "actor", typ: "string", text: "Only by this principal."},

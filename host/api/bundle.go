@@ -47,8 +47,11 @@ type bundleAPI struct {
 
 func (a *bundleAPI) routes() []route {
 	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead, Handle: a.debugBundle},
-			see: "api.md#artifacts-and-debug-bundle", summary: "Everything about a run that may be shown, in one document", answer: bundle{}, codes: []string{"events_expired"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead,
+			Handle: a.debugBundle},
+			see:     "api.md#artifacts-and-debug-bundle",
+			summary: "Everything about a run that may be shown, in one document", answer: bundle{},
+			codes: []string{"events_expired"}},
 	}
 }
 

@@ -19,26 +19,32 @@ type connectionAPI struct {
 
 func (a *connectionAPI) routes() []route {
 	one := "/v1/connections/:connectionId"
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/connections", Scope: access.ConnectionsManage, Keyed: true, Handle: a.createConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Make a connection of an installed connector", body: host.NewConnection{}, answer: host.Connection{}, status: 201,
+	return documented("api.md#connections-grants-bindings-secrets", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/connections", Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.createConnection},
+			summary: "Make a connection of an installed connector", body: host.NewConnection{},
+			answer: host.Connection{}, status: 201,
 			codes: []string{"conflict", "not_found"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/connections", Scope: access.ConnectionsRead, Handle: a.listConnections},
-			see: "api.md#connections-grants-bindings-secrets", summary: "List connections, each with its schedule", answer: web.List[host.Connection]{},
+		{Route: web.Route{Method: "GET", Path: "/v1/connections", Scope: access.ConnectionsRead,
+			Handle: a.listConnections},
+			summary: "List connections, each with its schedule", answer: web.List[host.Connection]{},
 			query: append([]parameter{
 				{name: "connectorName", typ: "string", text: "Only those of a connector."},
 				{name: "ready", typ: "boolean", text: "Only those that could start now, or could not."},
 			}, paging...)},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.ConnectionsRead, Handle: a.getConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "One connection", answer: host.Connection{}},
-		{Route: web.Route{Method: "PATCH", Path: one, Scope: access.ConnectionsManage, Keyed: true, Handle: a.changeConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Change a connection; it applies to the next run", headers: []string{"If-Match"},
+			summary: "One connection", answer: host.Connection{}},
+		{Route: web.Route{Method: "PATCH", Path: one, Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.changeConnection},
+			summary: "Change a connection; it applies to the next run", headers: []string{"If-Match"},
 			body: host.ChangeConnection{}, answer: host.Connection{}, codes: []string{"precondition_failed"}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectionsManage, Keyed: true, Handle: a.deleteConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Remove a connection; keep or erase what it collected",
-			query: []parameter{{name: "data", typ: "string", text: "What becomes of the data; keep by default.", words: []string{"keep", "erase"}}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.deleteConnection},
+			summary: "Remove a connection; keep or erase what it collected",
+			query: []parameter{{name: "data", typ: "string", text: "What becomes of the data; keep by default.",
+				words: []string{"keep", "erase"}}},
 			codes: []string{"run_already_active"}},
-	}
+	})
 }
 
 func (a *connectionAPI) createConnection(c *fiber.Ctx) error {

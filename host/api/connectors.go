@@ -53,24 +53,30 @@ func (a *connectorAPI) routes() []route {
 	one := "/v1/connectors/:connectorName"
 	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout", "module_compile_memory",
 		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Upload: true, Handle: a.installConnector},
-			see: "api.md#connectors", summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
+	return documented("api.md#connectors", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true,
+			Keyed: true, Upload: true, Handle: a.installConnector},
+			summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
 			answer: host.Connector{}, status: 201, also: []int{200}, codes: refused},
-		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage, Upload: true, Handle: a.inspectConnector},
-			see: "api.md#connectors", summary: "Look at a module and store nothing", form: moduleParts, answer: host.Inspection{}, codes: refused},
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage,
+			Upload: true, Handle: a.inspectConnector},
+			summary: "Look at a module and store nothing", form: moduleParts, answer: host.Inspection{},
+			codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/connectors", Scope: access.ManifestRead, Handle: a.listConnectors},
-			see: "api.md#connectors", summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
+			summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: a.getConnector},
-			see: "api.md#connectors", summary: "One connector", answer: host.Connector{}},
+			summary: "One connector", answer: host.Connector{}},
 		{Route: web.Route{Method: "GET", Path: one + "/versions", Scope: access.ManifestRead, Handle: a.listVersions},
-			see: "api.md#connectors", summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
-		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.chooseDefault},
-			see: "api.md#connectors", summary: "Choose the version that new connections get", body: chooseVersion{}, answer: host.Connector{}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.uninstallConnector},
-			see: "api.md#connectors", summary: "Uninstall a connector, or one version",
-			query: []parameter{{name: "version", typ: "string", text: "Only this version."}}, codes: []string{"connector_in_use"}},
-	}
+			summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
+		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true,
+			Keyed: true, Handle: a.chooseDefault},
+			summary: "Choose the version that new connections get", body: chooseVersion{}, answer: host.Connector{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true,
+			Handle: a.uninstallConnector},
+			summary: "Uninstall a connector, or one version",
+			query:   []parameter{{name: "version", typ: "string", text: "Only this version."}},
+			codes:   []string{"connector_in_use"}},
+	})
 }
 
 func (a *connectorAPI) installConnector(c *fiber.Ctx) error {

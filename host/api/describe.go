@@ -36,14 +36,14 @@ type connectorLister interface {
 }
 
 func (a *descriptionAPI) routes() []route {
-	return []route{
+	return documented("api.md#discovery", []route{
 		{Route: web.Route{Method: "GET", Path: "/.well-known/openwop", Open: true, Handle: a.discovery},
-			see: "api.md#discovery", summary: "What this host can do", answer: map[string]any{}},
+			summary: "What this host can do", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/openapi.json", Open: true, Handle: a.openAPIDocument},
-			see: "api.md#discovery", summary: "This document", answer: map[string]any{}},
+			summary: "This document", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/asyncapi.yaml", Open: true, Handle: a.asyncAPIDocument},
-			see: "api.md#discovery", summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
-	}
+			summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
+	})
 }
 
 func (a *descriptionAPI) openAPIDocument(c *fiber.Ctx) error { return web.Bytes(c, 200, a.openapi) }

@@ -20,13 +20,17 @@ type eventAPI struct {
 }
 
 func (a *eventAPI) routes() []route {
-	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.", words: []string{"full", "openwop"}}
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true, Handle: a.events},
-			see: "api.md#server-sent-events", summary: "Follow a run as server-sent events, or list its events as JSON", headers: []string{"Last-Event-ID", "Accept"},
-			answer: stream.Page{}, media: "text/event-stream",
+	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.",
+		words: []string{"full", "openwop"}}
+	return documented("api.md#server-sent-events", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true,
+			Handle: a.events},
+			summary: "Follow a run as server-sent events, or list its events as JSON",
+			headers: []string{"Last-Event-ID", "Accept"},
+			answer:  stream.Page{}, media: "text/event-stream",
 			query: []parameter{
-				{name: "streamMode", typ: "string", text: "One or more of updates, values, messages, debug, with commas; updates by default."},
+				{name: "streamMode", typ: "string",
+					text: "One or more of updates, values, messages, debug, with commas; updates by default."},
 				{name: "bufferMs", typ: "integer", text: "0 to 5000: frames of that time are sent together."},
 				vocabulary,
 				{name: "lastEventId", typ: "string", text: "Last-Event-ID, for clients that cannot set headers."},
@@ -41,7 +45,7 @@ func (a *eventAPI) routes() []route {
 				{name: "lastSequence", typ: "integer", text: "Exclusive; from the start when absent."},
 				{name: "timeout", typ: "integer", text: "Seconds, 1 to 60; 30 by default."}, vocabulary,
 			}, codes: []string{"events_expired", "rate_limited"}},
-	}
+	})
 }
 
 // events follows a run, or lists its events. Parameters are checked first, then

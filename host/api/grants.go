@@ -34,17 +34,21 @@ type grantAPI struct {
 
 func (a *grantAPI) routes() []route {
 	of := "/v1/connections/:connectionId"
-	return []route{
+	return documented("api.md#connections-grants-bindings-secrets", []route{
 		{Route: web.Route{Method: "GET", Path: of + "/grants", Scope: access.ConnectionsRead, Handle: a.getGrants},
-			see: "api.md#connections-grants-bindings-secrets", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
-		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{}, status: 201},
-		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Revoke a grant and cancel the run that has it"},
-		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true, Handle: a.approve},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
+			summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
+		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.grant},
+			summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{},
+			status: 201},
+		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.revokeGrant},
+			summary: "Revoke a grant and cancel the run that has it"},
+		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.approve},
+			summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
 			codes: []string{"binding_not_requested"}},
-	}
+	})
 }
 
 func (a *grantAPI) getGrants(c *fiber.Ctx) error {

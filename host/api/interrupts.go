@@ -52,18 +52,23 @@ type interruptAPI struct {
 
 func (a *interruptAPI) routes() []route {
 	codes := []string{"interrupt_not_found", "interrupt_already_resolved", "no_pending_interaction", "interrupt_cancelled"}
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.resolve},
-			see: "api.md#interrupts", summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{}, codes: codes},
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/approvals/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.approveNode},
-			see: "api.md#interrupts", summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
+	return documented("api.md#interrupts", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.resolve},
+			summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{},
+			codes: codes},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/approvals/:nodeId", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.approveNode},
+			summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
 		{Route: web.Route{Method: "GET", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenInterrupt},
-			see: "api.md#signed-tokens", summary: "Read the question that a signed token is for; changes nothing", answer: timeline.InterruptPayload{},
-			codes: append([]string{"interrupt_expired"}, codes...)},
+			see: "api.md#signed-tokens", summary: "Read the question that a signed token is for; changes nothing",
+			answer: timeline.InterruptPayload{},
+			codes:  append([]string{"interrupt_expired"}, codes...)},
 		{Route: web.Route{Method: "POST", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenResolve},
-			see: "api.md#signed-tokens", summary: "Answer the question that a signed token is for", body: resolveInterrupt{}, answer: resolved{},
+			see: "api.md#signed-tokens", summary: "Answer the question that a signed token is for",
+			body: resolveInterrupt{}, answer: resolved{},
 			codes: append([]string{"interrupt_expired", "rate_limited"}, codes...)},
-	}
+	})
 }
 
 func (a *interruptAPI) resolve(c *fiber.Ctx) error {

@@ -26,14 +26,17 @@ type keyAPI struct {
 }
 
 func (a *keyAPI) routes() []route {
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true, Handle: a.createKey},
-			see: "api.md#api-keys-audit-feed", summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201, codes: []string{"forbidden"}},
+	return documented("api.md#api-keys-audit-feed", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true,
+			Handle: a.createKey},
+			summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201,
+			codes: []string{"forbidden"}},
 		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
-			see: "api.md#api-keys-audit-feed", summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
-		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true, Handle: a.revokeKey},
-			see: "api.md#api-keys-audit-feed", summary: "Revoke an API key at once"},
-	}
+			summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
+		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true,
+			Handle: a.revokeKey},
+			summary: "Revoke an API key at once"},
+	})
 }
 
 func (a *keyAPI) createKey(c *fiber.Ctx) error {

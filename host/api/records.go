@@ -45,31 +45,39 @@ type manifestReader interface {
 func (a *recordAPI) routes() []route {
 	of := "/v1/connections/:connectionId/streams"
 	which := []parameter{
-		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.", repeat: true},
+		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.",
+			repeat: true},
 		{name: "fields", typ: "string", text: "Members of the data, with commas; key fields are always there."},
-		{name: "filter", typ: "string", text: "field:op:value with eq, ne, gt, gte, lt, lte, in or exists; all must hold.", repeat: true},
-		{name: "find", typ: "string", text: "A text that the key or the data contains, whatever its case. At most 256 bytes."},
+		{name: "filter", typ: "string",
+			text: "field:op:value with eq, ne, gt, gte, lt, lte, in or exists; all must hold.", repeat: true},
+		{name: "find", typ: "string",
+			text: "A text that the key or the data contains, whatever its case. At most 256 bytes."},
 		{name: "from", typ: "string", text: "Consent time, inclusive, RFC 3339."},
 		{name: "until", typ: "string", text: "Consent time, exclusive."},
 		{name: "updatedFrom", typ: "string", text: "ingestedAt, inclusive."},
 		{name: "updatedUntil", typ: "string", text: "ingestedAt, exclusive."},
 		{name: "order", typ: "string", text: "version by default; time is emittedAt.", words: export.Orders},
 		{name: "includeDeleted", typ: "boolean", text: "Tombstones too."},
-		{name: "changesSince", typ: "string", text: "What changed behind a nextChangesSince, tombstones included; empty for everything."},
+		{name: "changesSince", typ: "string",
+			text: "What changed behind a nextChangesSince, tombstones included; empty for everything."},
 	}
-	return []route{
+	return documented("api.md#records-streams-export-search", []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.RecordsRead, Handle: a.listStreams},
-			see: "api.md#records-streams-export-search", summary: "The streams of a connection", answer: streams{}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/records", Scope: access.RecordsRead, Handle: a.listRecords},
-			see: "api.md#records-streams-export-search", summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
+			summary: "The streams of a connection", answer: streams{}},
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/records", Scope: access.RecordsRead,
+			Handle: a.listRecords},
+			summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
 			codes: []string{"unsupported_filter", "invalid_cursor", "cursor_expired"}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/records/:recordKey", Scope: access.RecordsRead, Handle: a.getRecord},
-			see: "api.md#records-streams-export-search", summary: "One record, or its tombstone", answer: export.Line{}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/export", Scope: access.RecordsRead, Stream: true, Handle: a.exportRecords},
-			see: "api.md#records-streams-export-search", summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
-			query: slices.Concat([]parameter{{name: "format", typ: "string", text: "ndjson by default.", words: []string{"ndjson", "csv"}}}, which),
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/records/:recordKey", Scope: access.RecordsRead,
+			Handle: a.getRecord},
+			summary: "One record, or its tombstone", answer: export.Line{}},
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/export", Scope: access.RecordsRead, Stream: true,
+			Handle: a.exportRecords},
+			summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
+			query: slices.Concat([]parameter{{name: "format", typ: "string", text: "ndjson by default.",
+				words: []string{"ndjson", "csv"}}}, which),
 			codes: []string{"unsupported_filter", "cursor_expired", "rate_limited"}},
-	}
+	})
 }
 
 // Sizes of a page of records.

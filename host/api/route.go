@@ -28,6 +28,16 @@ type route struct {
 	elsewhere bool
 }
 
+// documented gives the section of docs/spec to the rows of a table that name none.
+func documented(see string, table []route) []route {
+	for i := range table {
+		if table[i].see == "" {
+			table[i].see = see
+		}
+	}
+	return table
+}
+
 // A parameter is one of a query.
 type parameter struct {
 	name, typ, text string

@@ -27,23 +27,27 @@ type scheduleAPI struct {
 
 func (a *scheduleAPI) routes() []route {
 	of := "/v1/connections/:connectionId/schedule"
-	return []route{
+	return documented("api.md#schedules", []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/schedules", Scope: access.ConnectionsRead, Handle: a.listSchedules},
-			see: "api.md#schedules", summary: "List schedules", query: paging, answer: web.List[host.Schedule]{}},
+			summary: "List schedules", query: paging, answer: web.List[host.Schedule]{}},
 		{Route: web.Route{Method: "PUT", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.putSchedule},
-			see: "api.md#schedules", summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
-			body: host.ScheduleDefinition{}, answer: host.Schedule{}, also: []int{201}, codes: []string{"schedule_ineligible", "precondition_failed"}},
+			summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
+			body: host.ScheduleDefinition{}, answer: host.Schedule{}, also: []int{201},
+			codes: []string{"schedule_ineligible", "precondition_failed"}},
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.getSchedule},
-			see: "api.md#schedules", summary: "The schedule of a connection", answer: host.Schedule{}},
-		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.deleteSchedule},
-			see: "api.md#schedules", summary: "Remove a schedule; an active run goes on, history stays"},
-		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true, Handle: a.pauseSchedule},
-			see: "api.md#schedules", summary: "Stop the ticks of a schedule", answer: host.Schedule{}},
-		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true, Handle: a.resumeSchedule},
-			see: "api.md#schedules", summary: "Let a schedule tick again", answer: host.Schedule{}},
+			summary: "The schedule of a connection", answer: host.Schedule{}},
+		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.deleteSchedule},
+			summary: "Remove a schedule; an active run goes on, history stays"},
+		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.pauseSchedule},
+			summary: "Stop the ticks of a schedule", answer: host.Schedule{}},
+		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.resumeSchedule},
+			summary: "Let a schedule tick again", answer: host.Schedule{}},
 		{Route: web.Route{Method: "GET", Path: of + "/history", Scope: access.RunsRead, Handle: a.scheduleHistory},
-			see: "api.md#schedules", summary: "What a schedule did, newest first", query: paging, answer: history{}},
-	}
+			summary: "What a schedule did, newest first", query: paging, answer: history{}},
+	})
 }
 
 func (a *scheduleAPI) listSchedules(c *fiber.Ctx) error {

@@ -26,14 +26,16 @@ type secretAPI struct {
 
 func (a *secretAPI) routes() []route {
 	of := "/v1/connections/:connectionId/secrets"
-	return []route{
+	return documented("api.md#connections-grants-bindings-secrets", []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Which secrets there are, and where they may go", answer: secrets{}},
-		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.setSecret},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Store a secret", body: secretValue{}},
-		{Route: web.Route{Method: "DELETE", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.removeSecret},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Remove a secret"},
-	}
+			summary: "Which secrets there are, and where they may go", answer: secrets{}},
+		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true,
+			Handle: a.setSecret},
+			summary: "Store a secret", body: secretValue{}},
+		{Route: web.Route{Method: "DELETE", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true,
+			Handle: a.removeSecret},
+			summary: "Remove a secret"},
+	})
 }
 
 func (a *secretAPI) listSecrets(c *fiber.Ctx) error {

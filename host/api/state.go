@@ -43,13 +43,14 @@ type cursorReader interface {
 func (a *stateAPI) routes() []route {
 	path := "/v1/connections/:connectionId/state"
 	namespace := parameter{name: "grantId", typ: "string", text: "The namespace; the global one by default."}
-	return []route{
+	return documented("api.md#state-and-blobs", []route{
 		{Route: web.Route{Method: "GET", Path: path, Scope: access.StateRead, Handle: a.getState},
-			see: "api.md#state-and-blobs", summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
+			summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
 		{Route: web.Route{Method: "DELETE", Path: path, Scope: access.StateManage, Keyed: true, Handle: a.resetState},
-			see: "api.md#state-and-blobs", summary: "Forget cursors; the next run collects afresh, records stay",
-			query: []parameter{namespace, {name: "stream", typ: "string", text: "Only this stream."}}, codes: []string{"run_already_active"}},
-	}
+			summary: "Forget cursors; the next run collects afresh, records stay",
+			query:   []parameter{namespace, {name: "stream", typ: "string", text: "Only this stream."}},
+			codes:   []string{"run_already_active"}},
+	})
 }
 
 func (a *stateAPI) getState(c *fiber.Ctx) error {

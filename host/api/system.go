@@ -32,19 +32,21 @@ type systemReader interface {
 }
 
 func (a *systemAPI) routes() []route {
-	return []route{
+	return documented("api.md#health-metrics-system", []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.getInfo},
-			see: "api.md#health-metrics-system", summary: "What this host is, and which limits are in force", answer: host.Info{}},
+			summary: "What this host is, and which limits are in force", answer: host.Info{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/backups", Owner: true, Keyed: true, Handle: a.backup},
-			see: "security.md#backup", summary: "Copy everything into one file on the host's machine; over the local socket only", body: host.NewBackup{},
-			answer: host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
+			see:     "security.md#backup",
+			summary: "Copy everything into one file on the host's machine; over the local socket only",
+			body:    host.NewBackup{},
+			answer:  host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
 		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Whether the process serves", answer: health{}},
+			summary: "Whether the process serves", answer: health{}},
 		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
+			summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
 		{Route: web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Metrics as Prometheus reads them", media: "text/plain"},
-	}
+			summary: "Metrics as Prometheus reads them", media: "text/plain"},
+	})
 }
 
 // backup is for whoever can write in the data directory anyhow: a browser, which

@@ -35,18 +35,21 @@ type viewAPI struct {
 
 func (a *viewAPI) routes() []route {
 	views := "/v1/runs/:runId/browser/views"
-	return []route{
+	return documented("api.md#live-view-routes", []route{
 		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
-			see: "api.md#live-view-routes", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
-			body: mintView{}, answer: host.View{}, status: 201,
+			summary: "Open a live view of a run's browser; the token works once, within a minute",
+			headers: []string{"Idempotency-Key"},
+			body:    mintView{}, answer: host.View{}, status: 201,
 			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
 		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
-			see: "api.md#live-view-routes", summary: "End a live view and close its connection"},
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true, Handle: a.connectView},
-			see: "api.md#live-view-routes", summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
-		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true, Handle: a.reachFailed},
-			see: "api.md#live-view-routes", summary: "Record that a page could not reach a live view", body: reachFailed{}},
-	}
+			summary: "End a live view and close its connection"},
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true,
+			Handle: a.connectView},
+			summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
+		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true,
+			Handle: a.reachFailed},
+			summary: "Record that a page could not reach a live view", body: reachFailed{}},
+	})
 }
 
 // viewer is the run of a request and the owner session that it came with.

@@ -33,27 +33,36 @@ type webhookAPI struct {
 
 func (a *webhookAPI) routes() []route {
 	one := "/v1/webhooks/:webhookId"
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.createWebhook},
-			see: "api.md#webhooks", summary: "Have events delivered; a secret that is made is shown once", body: webhook.Definition{}, answer: newWebhook{}, status: 201,
+	return documented("api.md#webhooks", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.createWebhook},
+			summary: "Have events delivered; a secret that is made is shown once", body: webhook.Definition{},
+			answer: newWebhook{}, status: 201,
 			codes: []string{"conflict"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Handle: a.listWebhooks},
-			see: "api.md#webhooks", summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true,
+			Handle: a.listWebhooks},
+			summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true, Handle: a.getWebhook},
-			see: "api.md#webhooks", summary: "One webhook", answer: webhook.Webhook{}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.deleteWebhook},
-			see: "api.md#webhooks", summary: "Remove a webhook"},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.rotateWebhook},
-			see: "api.md#webhooks", summary: "Replace the signing secret; a secret that is made is shown once, and deliveries have both signatures for 24 hours",
-			body: newSecret{}, answer: webhook.Rotation{}, codes: []string{"conflict"}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "test", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.testWebhook},
-			see: "api.md#webhooks", summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
-		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true, Handle: a.listDeliveries},
-			see: "api.md#webhooks", summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
-		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver", Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			summary: "One webhook", answer: webhook.Webhook{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.deleteWebhook},
+			summary: "Remove a webhook"},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Scope: access.WebhooksManage, Whole: true,
+			Keyed: true, Handle: a.rotateWebhook},
+			summary: "Replace the signing secret; a secret that is made is shown once, and deliveries have both signatures for 24 hours",
+			body:    newSecret{}, answer: webhook.Rotation{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "test", Scope: access.WebhooksManage, Whole: true,
+			Keyed: true, Handle: a.testWebhook},
+			summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
+		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true,
+			Handle: a.listDeliveries},
+			summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
+		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver",
+			Scope: access.WebhooksManage, Whole: true, Keyed: true,
 			Handle: a.redeliver},
-			see: "api.md#webhooks", summary: "Make one attempt more for what an attempt was for, and say what came of it", answer: webhook.Attempt{}},
-	}
+			summary: "Make one attempt more for what an attempt was for, and say what came of it",
+			answer:  webhook.Attempt{}},
+	})
 }
 
 func (a *webhookAPI) createWebhook(c *fiber.Ctx) error {

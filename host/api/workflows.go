@@ -78,8 +78,9 @@ type connectorReader interface {
 
 func (a *workflowAPI) routes() []route {
 	return []route{{
-		Route: web.Route{Method: "GET", Path: "/v1/workflows/:workflowId", Scope: access.ManifestRead, Handle: a.getWorkflow},
-		see:   "api.md#workflow-view", summary: "A connector as a workflow with one node", answer: workflow{},
+		Route: web.Route{Method: "GET", Path: "/v1/workflows/:workflowId", Scope: access.ManifestRead,
+			Handle: a.getWorkflow},
+		see: "api.md#workflow-view", summary: "A connector as a workflow with one node", answer: workflow{},
 	}}
 }
 
