@@ -134,7 +134,8 @@ func (u *connectionUI) showConnection(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connection", content{Title: nameOf(b.Connection), Nav: "overview", Live: "/ui/connections/" + string(id) + "/live", Chart: true, Body: b})
+	return u.show(c, "connection", content{Title: nameOf(b.Connection), Nav: "overview",
+		Live: "/ui/connections/" + string(id) + "/live", Chart: true, Body: b})
 }
 
 func (u *connectionUI) connectionLive(c *fiber.Ctx) error {
@@ -226,7 +227,8 @@ func (u *connectionUI) createConnection(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	q := host.NewConnection{ConnectorName: name, ConnectionID: f.text("connectionId", 64), DisplayName: f.text("displayName", 80),
+	q := host.NewConnection{ConnectorName: name, ConnectionID: f.text("connectionId", 64),
+		DisplayName:     f.text("displayName", 80),
 		CollectionSince: f.text("collectionSince", 32), Settings: f.settings(x.Manifest)}
 	if err := f.err(); err != nil {
 		return err

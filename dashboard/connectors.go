@@ -31,7 +31,8 @@ func (u *connectorUI) listConnectors(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connectors", content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors", Body: all})
+	return u.show(c, "connectors", content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors",
+		Body: all})
 }
 
 func (u *connectorUI) connectorsLive(c *fiber.Ctx) error {
@@ -111,7 +112,8 @@ func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	if err != nil {
 		return host.InstallConnector{}, web.Invalid(web.Field{Path: "module", Rule: "a file that arrived whole"})
 	}
-	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true"}
+	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]),
+		Force: string(seen["force"]) == "true"}
 	if len(seen["manifest"]) > 0 { // a file that was not chosen comes as an empty part
 		q.Manifest = seen["manifest"]
 	}

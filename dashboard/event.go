@@ -149,7 +149,8 @@ type eventText struct {
 const maxDetail = 500
 
 func rowOf(e store.Event) eventRow {
-	r := eventRow{Sequence: e.Sequence, At: e.RecordedAt, Type: e.Type, Title: e.Type, Tone: "calm", Stream: string(e.Stream), Payload: e.Data}
+	r := eventRow{Sequence: e.Sequence, At: e.RecordedAt, Type: e.Type, Title: e.Type, Tone: "calm",
+		Stream: string(e.Stream), Payload: e.Data}
 	if t, ok := titles[timeline.Type(e.Type)]; ok {
 		r.Title, r.Tone, r.Inner = t.text, t.tone, t.inner
 	}

@@ -187,7 +187,8 @@ func browserWords(w *abi.BrowserRequest) []string {
 }
 
 func (b *grantBody) secret(s host.Secret) grantSecret {
-	row := grantSecret{Secret: s, Plain: s.Delivery == "plain", Confirmed: slices.Contains(b.Bindings.PlainAcknowledged, s.Name)}
+	row := grantSecret{Secret: s, Plain: s.Delivery == "plain",
+		Confirmed: slices.Contains(b.Bindings.PlainAcknowledged, s.Name)}
 	row.Left = slices.ContainsFunc(s.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
 	if chosen := b.Bindings.Destinations[s.Name]; len(chosen) > 0 {
 		row.Origin, row.Left = chosen[0].Origin, true

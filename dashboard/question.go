@@ -75,12 +75,15 @@ func (f *form) answers(v timeline.View, out map[string]json.RawMessage) error {
 	fields := v.Fields
 	if v.Controls.Accept {
 		decision := f.raw(fieldName(v.Decision))
-		fields = []timeline.FormField{{Name: v.Decision, Label: "Decision", Type: "string", Required: true, Enum: v.Choices}}
+		fields = []timeline.FormField{{Name: v.Decision, Label: "Decision", Type: "string", Required: true,
+			Enum: v.Choices}}
 		if v.Comment {
-			fields = append(fields, timeline.FormField{Name: "comment", Label: "Comment", Type: "string", Required: decision == abi.DecisionRefine})
+			fields = append(fields, timeline.FormField{Name: "comment", Label: "Comment", Type: "string",
+				Required: decision == abi.DecisionRefine})
 		}
 		if v.Edited && decision == abi.DecisionEdit {
-			fields = append(fields, timeline.FormField{Name: "edited", Label: "Your version", Type: "string", Required: true})
+			fields = append(fields, timeline.FormField{Name: "edited", Label: "Your version", Type: "string",
+				Required: true})
 		}
 	}
 	for _, x := range fields {

@@ -100,14 +100,16 @@ func (u *recordUI) listRecords(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return u.show(c, "records", content{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "", Body: b})
+	return u.show(c, "records", content{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "",
+		Body: b})
 }
 
 // readPage reads the records that the explorer shows.
 func (u *recordUI) readPage(c *fiber.Ctx, b *recordsBody, after string) error {
 	order, descending := strings.CutPrefix(b.Order, "-")
 	b.Descending = descending
-	q := store.RecordQuery{Connection: store.ConnectionID(b.Connection), Stream: store.Stream(b.Stream), Order: store.Order(order),
+	q := store.RecordQuery{Connection: store.ConnectionID(b.Connection), Stream: store.Stream(b.Stream),
+		Order:      store.Order(order),
 		Descending: descending, Deleted: b.Deleted, Limit: recordsPage}
 	if order == "version" {
 		q.After, _ = strconv.ParseUint(after, 10, 64)

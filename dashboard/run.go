@@ -224,7 +224,8 @@ func (u *runUI) showRun(c *fiber.Ctx) error {
 	if len(b.Events) > 0 {
 		b.Newest = b.Events[0].Sequence + 1
 	}
-	return u.show(c, "run", content{Title: "Run of " + string(r.ConnectionID), Nav: "runs", Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
+	return u.show(c, "run", content{Title: "Run of " + string(r.ConnectionID), Nav: "runs",
+		Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
 }
 
 // runLive streams a run's page. after is the sequence that the page has not seen.

@@ -151,7 +151,8 @@ func (u *runUI) listRuns(c *fiber.Ctx) error {
 	}
 	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
 	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}}
-	return u.show(c, "runs", content{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(), Known: known && b.Before == "", Body: b})
+	return u.show(c, "runs", content{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(),
+		Known: known && b.Before == "", Body: b})
 }
 
 // runsLive streams the list, as it was asked for.

@@ -45,7 +45,8 @@ func settingsOf(manifest, values json.RawMessage) []setting {
 	var out []setting
 	for _, name := range slices.Sorted(maps.Keys(m.Sluice.Settings.Properties)) {
 		p := m.Sluice.Settings.Properties[name]
-		s := setting{Name: name, Title: abi.Cut(p.Title, 200), Help: abi.Cut(p.Description, 500), Type: typeOf(p.Type), Required: slices.Contains(m.Sluice.Settings.Required, name)}
+		s := setting{Name: name, Title: abi.Cut(p.Title, 200), Help: abi.Cut(p.Description, 500), Type: typeOf(p.Type),
+			Required: slices.Contains(m.Sluice.Settings.Required, name)}
 		for _, e := range p.Enum {
 			s.Enum = append(s.Enum, plain(e))
 		}

@@ -114,7 +114,8 @@ func (u *settingUI) createWebhook(c *fiber.Ctx) error {
 	ctx := web.Context(c)
 	w, secret, err := u.webhooks.Create(ctx, web.Who(c).ID, d, nil)
 	if refused := (*webhook.Refusal)(nil); errors.As(err, &refused) {
-		return web.NewProblem(400, "validation_error", "%s", sentence(refused.Message)).With("fields", []web.Field{{Path: refused.Member, Rule: "refused"}})
+		return web.NewProblem(400, "validation_error", "%s", sentence(refused.Message)).
+			With("fields", []web.Field{{Path: refused.Member, Rule: "refused"}})
 	}
 	if errors.Is(err, webhook.ErrTooMany) {
 		return web.NewProblem(409, "conflict", "%s", sentence(err.Error())+".")

@@ -254,7 +254,8 @@ func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) 
 		return nil, fmt.Errorf("read key %s: %w", id, err)
 	}
 	k.used(ctx, &s, revision, now)
-	p := &Principal{ID: "key:" + id, Scopes: set, Connections: s.ConnectionIDs, Test: s.Mode == Test, Transport: REST, credential: id}
+	p := &Principal{ID: "key:" + id, Scopes: set, Connections: s.ConnectionIDs, Test: s.Mode == Test, Transport: REST,
+		credential: id}
 	if s.ExpiresAt != nil {
 		p.ExpiresAt = *s.ExpiresAt
 	}

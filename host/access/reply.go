@@ -278,7 +278,8 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 	if err != nil {
 		return nil, err
 	}
-	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(), ExpiresAt: s.r.now().Add(life)}, nil
+	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(),
+		ExpiresAt: s.r.now().Add(life)}, nil
 }
 
 // ValidKey reports whether an idempotency key is one.

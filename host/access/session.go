@@ -57,7 +57,8 @@ func (s storedSession) ends() time.Time {
 func (s *Sessions) NewLogin(ctx context.Context) (string, error) {
 	token := base64.RawURLEncoding.EncodeToString(random(32))
 	err := s.store.Write(ctx, store.Write{
-		Kind: store.Logins, ID: name(token), Data: json.RawMessage(`{}`), If: store.Absent(), ExpiresAt: s.now().Add(LoginLife),
+		Kind: store.Logins, ID: name(token), Data: json.RawMessage(`{}`), If: store.Absent(),
+		ExpiresAt: s.now().Add(LoginLife),
 	})
 	if err != nil {
 		return "", fmt.Errorf("store login: %w", err)
@@ -147,7 +148,8 @@ func (s *Sessions) Authenticate(ctx context.Context, cookie string) (*Principal,
 	if err != nil {
 		return nil, Session{}, err
 	}
-	p := &Principal{ID: Owner, Scopes: Everything, Transport: UI, ExpiresAt: one.CreatedAt.Add(SessionLife), credential: id}
+	p := &Principal{ID: Owner, Scopes: Everything, Transport: UI, ExpiresAt: one.CreatedAt.Add(SessionLife),
+		credential: id}
 	return p, Session{Cookie: cookie, CSRFToken: csrf(cookie), ExpiresAt: one.ends()}, nil
 }
 
@@ -186,7 +188,8 @@ func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSessio
 		one.SeenAt = now
 		if data, err := json.Marshal(one); err == nil {
 			// A session that was closed meanwhile stays closed.
-			_ = s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: id, Data: data, If: &d.Revision, ExpiresAt: one.ends()})
+			_ = s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: id, Data: data, If: &d.Revision,
+				ExpiresAt: one.ends()})
 		}
 	}
 	return one, nil

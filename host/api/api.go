@@ -68,7 +68,8 @@ func New(o Options) (*API, error) {
 	workflows := workflowFinder{h, h}
 	interrupts := &interruptAPI{find, h, o.Streams, o.Access.Tokens, o.Access.TokenPosts, base}
 	descriptions := &descriptionAPI{implementation: program, connectors: h, limits: o.Limits, browser: o.Browser}
-	runs := &runAPI{find: find, runs: h, list: o.Store, events: o.Store, streams: o.Streams, workflows: workflows, interrupts: interrupts, base: base}
+	runs := &runAPI{find: find, runs: h, list: o.Store, events: o.Store, streams: o.Streams, workflows: workflows,
+		interrupts: interrupts, base: base}
 	var tables [][]route
 	for _, resource := range []interface{ routes() []route }{
 		descriptions,

@@ -121,7 +121,8 @@ func install(c *fiber.Ctx) (host.InstallConnector, error) {
 		return host.InstallConnector{}, err
 	}
 	if q.Source.Type != "digest" {
-		return host.InstallConnector{}, web.Invalid(web.Field{Path: "source.type", Rule: "digest; modules are uploaded as multipart/form-data"})
+		return host.InstallConnector{}, web.Invalid(web.Field{Path: "source.type",
+			Rule: "digest; modules are uploaded as multipart/form-data"})
 	}
 	return host.InstallConnector{Digest: q.Source.Digest, Manifest: q.Manifest, ExpectedDigest: q.ExpectedDigest}, nil
 }
@@ -194,7 +195,8 @@ func (a *connectorAPI) listVersions(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	v := connectorVersion{Version: x.Version, ModuleDigest: x.ModuleDigest, InstalledAt: x.InstalledAt, Signature: x.Signature, IsDefault: true, Connections: []string{}}
+	v := connectorVersion{Version: x.Version, ModuleDigest: x.ModuleDigest, InstalledAt: x.InstalledAt,
+		Signature: x.Signature, IsDefault: true, Connections: []string{}}
 	for _, ref := range x.Connections {
 		v.Connections = append(v.Connections, ref.ConnectionID)
 	}

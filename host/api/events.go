@@ -210,7 +210,8 @@ func refuse(err error) error {
 	)
 	switch {
 	case errors.As(err, &mode):
-		return web.NewProblem(0, "unsupported_stream_mode", "The stream mode is not supported.").With("supported", mode.Supported)
+		return web.NewProblem(0, "unsupported_stream_mode", "The stream mode is not supported.").
+			With("supported", mode.Supported)
 	case errors.As(err, &parameter):
 		return web.Invalid(web.Field{Path: "query." + parameter.Name, Rule: parameter.Rule})
 	case errors.As(err, &expired):
@@ -220,7 +221,8 @@ func refuse(err error) error {
 		}
 		return p
 	case errors.As(err, &limit):
-		p := web.NewProblem(0, "rate_limited", "There are too many subscribers.").With("scope", limit.Scope).With("limit", limit.Limit).With("retryAfterMs", 1000)
+		p := web.NewProblem(0, "rate_limited", "There are too many subscribers.").
+			With("scope", limit.Scope).With("limit", limit.Limit).With("retryAfterMs", 1000)
 		p.RetryAfter = time.Second
 		return p
 	case errors.Is(err, stream.ErrClosed):

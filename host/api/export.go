@@ -65,15 +65,18 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 		return err
 	}
 	x.close = func() { x.view.Close(); leave() }
-	x.selection = export.Selection{Connection: s.connection, Streams: []export.From{{Stream: s.name, After: q.since}}, Deleted: q.deleted,
-		Match: q.matchAll(), Order: q.order, Descending: q.descending, Keep: q.keep, Manifest: s.manifest}
-	newest, err := x.view.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, After: q.since, Deleted: true, Limit: 1})
+	x.selection = export.Selection{Connection: s.connection, Streams: []export.From{{Stream: s.name, After: q.since}},
+		Deleted: q.deleted,
+		Match:   q.matchAll(), Order: q.order, Descending: q.descending, Keep: q.keep, Manifest: s.manifest}
+	newest, err := x.view.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
+		After: q.since, Deleted: true, Limit: 1})
 	if err != nil {
 		return err
 	}
 	if x.csv {
 		if x.columns, err = x.selection.Columns(web.PollContext(c), x.view); errors.Is(err, export.ErrColumns) {
-			return web.Invalid(web.Field{Path: "query.format", Rule: "ndjson: the records have too many different fields for CSV"})
+			return web.Invalid(web.Field{Path: "query.format",
+				Rule: "ndjson: the records have too many different fields for CSV"})
 		}
 		if err != nil {
 			return err
@@ -175,7 +178,8 @@ func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	end, err := json.Marshal(export.End{End: true, Records: records, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))})
+	end, err := json.Marshal(export.End{End: true, Records: records,
+		Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))})
 	if err != nil {
 		return err
 	}

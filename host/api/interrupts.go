@@ -215,7 +215,8 @@ func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, dat
 		offered = []string{abi.DecisionAccept, abi.DecisionReject}
 	}
 	if !slices.Contains(offered, action) {
-		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action", Rule: "one of " + strings.Join(offered, ", ")})
+		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action",
+			Rule: "one of " + strings.Join(offered, ", ")})
 	}
 	if in.InteractionKind == abi.KindManualAction {
 		if action == abi.DecisionReject {
@@ -242,7 +243,8 @@ const maxAnswers = 32
 
 func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	if !answers.Is(strictjson.KindObject) || answers.Len() > maxAnswers {
-		return nil, web.Invalid(web.Field{Path: "resumeValue.answers", Rule: "an object of at most 32 answers, or an array of {id, answer}"})
+		return nil, web.Invalid(web.Field{Path: "resumeValue.answers",
+			Rule: "an object of at most 32 answers, or an array of {id, answer}"})
 	}
 	data := map[string]json.RawMessage{}
 	for name, m := range answers.Members() {
@@ -259,7 +261,8 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 		name, ok := id.Text()
 		answer, has := item.Member("answer")
 		if _, twice := data[name]; !ok || !has || twice || len(data) == maxAnswers {
-			return nil, web.Invalid(web.Field{Path: "resumeValue.answers", Rule: "an object of at most 32 answers, or an array of {id, answer}"})
+			return nil, web.Invalid(web.Field{Path: "resumeValue.answers",
+				Rule: "an object of at most 32 answers, or an array of {id, answer}"})
 		}
 		data[name] = append(json.RawMessage(nil), answer.Raw...)
 	}

@@ -56,7 +56,8 @@ func (a *keyAPI) createKey(c *fiber.Ctx) error {
 	var field *access.FieldError
 	switch {
 	case errors.As(err, &scope) && !scope.Unknown:
-		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").With("scopeRequired", scope.Scopes[0])
+		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").
+			With("scopeRequired", scope.Scopes[0])
 	case errors.As(err, &scope):
 		return web.Invalid(web.Field{Path: "scopes", Rule: "scopes that exist"})
 	case errors.As(err, &field):

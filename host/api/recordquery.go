@@ -96,7 +96,8 @@ func checkFields(fields []string, spec abi.StreamSpec) error {
 	known := export.SchemaFields(spec)
 	for _, f := range fields {
 		if near := abi.Nearest(f, known); near != "" && !slices.Contains(known, f) {
-			return web.Invalid(web.Field{Path: "query.fields", Rule: "fields of the stream; did you mean " + near + "?"})
+			return web.Invalid(web.Field{Path: "query.fields",
+				Rule: "fields of the stream; did you mean " + near + "?"})
 		}
 	}
 	return nil
@@ -106,7 +107,8 @@ func checkFields(fields []string, spec abi.StreamSpec) error {
 // stream: a record that no longer matches would never be reported as gone.
 func (q *recordQuery) reproducible() error {
 	if q.match != nil {
-		return web.Invalid(web.Field{Path: "query.changesSince", Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
+		return web.Invalid(web.Field{Path: "query.changesSince",
+			Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
 	}
 	if q.order != store.ByVersion || q.descending {
 		return web.Invalid(web.Field{Path: "query.order", Rule: "version, with changesSince"})
@@ -116,7 +118,8 @@ func (q *recordQuery) reproducible() error {
 
 // store is the query as the store takes it.
 func (q *recordQuery) store(s recordStream) store.RecordQuery {
-	return store.RecordQuery{Connection: s.connection, Stream: s.name, Order: q.order, Descending: q.descending, After: q.since,
+	return store.RecordQuery{Connection: s.connection, Stream: s.name, Order: q.order, Descending: q.descending,
+		After:   q.since,
 		Deleted: q.deleted, Match: q.matchAll()}
 }
 
@@ -134,7 +137,8 @@ func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	var out []string
 	for _, v := range c.Context().QueryArgs().PeekMulti(name) {
 		if len(v) == 0 || len(v) > bytes || !utf8.Valid(v) {
-			return nil, web.Invalid(web.Field{Path: "query." + name, Rule: fmt.Sprintf("UTF-8 text of 1 to %d bytes", bytes)})
+			return nil, web.Invalid(web.Field{Path: "query." + name,
+				Rule: fmt.Sprintf("UTF-8 text of 1 to %d bytes", bytes)})
 		}
 		out = append(out, string(v))
 	}

@@ -152,7 +152,8 @@ func (q *recordQuery) answer(c *fiber.Ctx, s recordStream, records []store.Recor
 
 // recordsOfKeys looks the keys up instead of reading the stream.
 func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
-	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, Descending: true, Deleted: true, Limit: 1})
+	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
+		Descending: true, Deleted: true, Limit: 1})
 	if err != nil {
 		return err
 	}

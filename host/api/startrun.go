@@ -235,7 +235,8 @@ func overlay(configurable json.RawMessage, start *host.StartRun) (wrong []web.Fi
 		for name, b := range budgets.Members() {
 			n, isInt := b.Int64()
 			if !isInt || n < 1 || !slices.Contains(budgetNames, name) {
-				wrong = append(wrong, web.Field{Path: "configurable.sluice.budgets", Rule: "budgets in milliseconds, 1 or more"})
+				wrong = append(wrong, web.Field{Path: "configurable.sluice.budgets",
+					Rule: "budgets in milliseconds, 1 or more"})
 				break
 			}
 			start.Budgets[name] = n
@@ -293,7 +294,8 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 // message does not repeat the value.
 func unknownWorkflow(err error) error {
 	if p, known := web.ProblemOf(err); known && p.Code == "not_found" {
-		return web.Invalid(web.Field{Path: "workflowId", Rule: "the id of a connection, or the name of an installed connector"})
+		return web.Invalid(web.Field{Path: "workflowId",
+			Rule: "the id of a connection, or the name of an installed connector"})
 	}
 	return err
 }
@@ -314,7 +316,8 @@ func (a *runAPI) hideActive(c *fiber.Ctx, err error) error {
 
 func (a *runAPI) created(c *fiber.Ctx, r store.Run) createdRun {
 	base := a.base.of(c) + "/v1/runs/" + string(r.ID)
-	return createdRun{RunID: r.ID, Status: timeline.RowStatus(r), EventsURL: base + "/events", StatusURL: base, TraceID: r.TraceID}
+	return createdRun{RunID: r.ID, Status: timeline.RowStatus(r), EventsURL: base + "/events", StatusURL: base,
+		TraceID: r.TraceID}
 }
 
 // traceParent takes a W3C traceparent of version 00, or nothing.

@@ -133,7 +133,8 @@ func (a *workflowAPI) getWorkflow(c *fiber.Ctx) error {
 	}
 	w := workflow{
 		ID: id, Name: connector.DisplayName, Version: connector.Version, Description: connector.Description,
-		Nodes: []workflowNode{{ID: m.Node(), TypeID: connector.Name, Name: connector.DisplayName, Config: map[string]any{}, Inputs: map[string]any{}}},
+		Nodes: []workflowNode{{ID: m.Node(), TypeID: connector.Name, Name: connector.DisplayName,
+			Config: map[string]any{}, Inputs: map[string]any{}}},
 		Edges: []struct{}{}, Triggers: []trigger{{ID: "manual", Type: "manual", Enabled: true}},
 		Variables: variables(m, connector.Conformance), Metadata: map[string]any{}, Settings: timeouts{a.timeout},
 	}

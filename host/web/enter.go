@@ -188,7 +188,8 @@ func (a *App) allowed(c *fiber.Ctx, r *request) error {
 		if a.o.Denied != nil {
 			a.o.Denied(Who(c), string(r.route.Scope))
 		}
-		return NewProblem(0, "forbidden", "The credential does not have the scope that this needs.").With("scopeRequired", r.route.Scope)
+		return NewProblem(0, "forbidden", "The credential does not have the scope that this needs.").
+			With("scopeRequired", r.route.Scope)
 	case r.route.Whole && r.principal.Restricted():
 		return NewProblem(0, "forbidden", "This is about every connection; the key is for some only.")
 	}

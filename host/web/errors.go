@@ -92,7 +92,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.As(err, &conflict):
 		return NewProblem(409, "conflict", "It was changed meanwhile. Read it again and repeat."), true
 	case errors.As(err, &active):
-		return NewProblem(409, "run_already_active", "A run of this connection is active.").With("runId", string(active.RunID)), true
+		return NewProblem(409, "run_already_active", "A run of this connection is active.").
+			With("runId", string(active.RunID)), true
 	case errors.Is(err, store.ErrRunTerminal):
 		return NewProblem(409, "run_already_terminal", "The run has ended."), true
 	case errors.Is(err, store.ErrCursorExpired):
@@ -112,7 +113,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.As(err, &scope) && scope.Unknown:
 		return Invalid(Field{"scopes", "scopes that exist"}), true
 	case errors.As(err, &scope):
-		return NewProblem(403, "forbidden", "A key cannot give scopes that its creator does not have.").With("scopeRequired", scope.Scopes[0]), true
+		return NewProblem(403, "forbidden", "A key cannot give scopes that its creator does not have.").
+			With("scopeRequired", scope.Scopes[0]), true
 	case errors.As(err, &frame):
 		return ofFramework(frame), true
 	}
@@ -130,16 +132,20 @@ var ofAccess = []struct {
 	err     error
 	problem Problem
 }{
-	{access.ErrUnauthenticated, Problem{Status: 401, Code: "unauthenticated", Message: "This needs a valid credential."}},
+	{access.ErrUnauthenticated, Problem{Status: 401, Code: "unauthenticated",
+		Message: "This needs a valid credential."}},
 	{access.ErrKeyExpired, Problem{Status: 401, Code: "key_expired", Message: "The key is past its date."}},
 	{access.ErrKeyRevoked, Problem{Status: 401, Code: "key_revoked", Message: "The key was revoked."}},
 	{access.ErrForbidden, Problem{Status: 403, Code: "forbidden", Message: "The credential does not allow this."}},
 	{access.ErrTokenUnknown, Problem{Status: 404, Code: "interrupt_not_found", Message: "There is no such interrupt."}},
 	{access.ErrTokenExpired, Problem{Status: 410, Code: "interrupt_expired", Message: "The interrupt has expired."}},
-	{access.ErrMismatch, Problem{Status: 409, Code: "idempotency_key_mismatch", Message: "The idempotency key was used for another request."}},
-	{access.ErrInFlight, Problem{Status: 409, Code: "idempotency_in_flight", Message: "The first request with this idempotency key still runs.",
+	{access.ErrMismatch, Problem{Status: 409, Code: "idempotency_key_mismatch",
+		Message: "The idempotency key was used for another request."}},
+	{access.ErrInFlight, Problem{Status: 409, Code: "idempotency_in_flight",
+		Message: "The first request with this idempotency key still runs.",
 		Details: map[string]any{"retryAfter": 5}, RetryAfter: 5 * time.Second}},
-	{access.ErrKeySyntax, Problem{Status: 400, Code: "validation_error", Message: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
+	{access.ErrKeySyntax, Problem{Status: 400, Code: "validation_error",
+		Message: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
 		Details: map[string]any{"fields": []Field{{"header.Idempotency-Key", "1 to 255 printable ASCII characters"}}}}},
 }
 
@@ -152,7 +158,8 @@ func unavailable(code, message string) *Problem {
 func ofRefusal(r *host.Refusal) (*Problem, bool) {
 	code := r.Code
 	if status := byCode[code]; status != 0 && status != 500 {
-		return &Problem{Status: status, Code: code, Message: r.Message, Details: maps.Clone(r.Details), RetryAfter: retryAfter(r.Details)}, true
+		return &Problem{Status: status, Code: code, Message: r.Message, Details: maps.Clone(r.Details),
+			RetryAfter: retryAfter(r.Details)}, true
 	}
 	under := byAlias[code]
 	if under == "" && len(code) > 6 && code[:6] == "scope_" {

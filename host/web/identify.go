@@ -83,7 +83,8 @@ func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
 		return err
 	}
 	if !safe(c) && !session.CSRF(c.Get(HeaderCSRF)) {
-		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").With("reason", "page_token")
+		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").
+			With("reason", "page_token")
 	}
 	r.session = session
 	return r.setPrincipal(p)

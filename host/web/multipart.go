@@ -41,7 +41,8 @@ func Parts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, er
 			most = MaxUpload
 		}
 		if _, twice := seen[name]; twice || !slices.Contains(names, name) {
-			return nil, Invalid(Field{Path: "body", Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
+			return nil, Invalid(Field{Path: "body",
+				Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
 		}
 		content, err := io.ReadAll(io.LimitReader(part, most+1))
 		if err != nil {

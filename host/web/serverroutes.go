@@ -109,7 +109,8 @@ type sessionAnswer struct {
 
 func session(c *fiber.Ctx) error {
 	session := Session(c)
-	return JSON(c, fiber.StatusOK, sessionAnswer{Principal: access.Owner, CSRFToken: session.CSRFToken, ExpiresAt: stamp(session.ExpiresAt)})
+	return JSON(c, fiber.StatusOK, sessionAnswer{Principal: access.Owner, CSRFToken: session.CSRFToken,
+		ExpiresAt: stamp(session.ExpiresAt)})
 }
 
 func (s *Server) logout(c *fiber.Ctx) error {

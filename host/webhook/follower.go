@@ -72,7 +72,8 @@ const never = int64(1) << 62
 func (f *follower) load(ctx context.Context) error {
 	f.lanes, f.horizon = map[store.RunID]*track{}, f.hook.CreatedAt
 	for after := ""; ; {
-		docs, err := f.store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: f.hook.ID, After: after, Limit: 1000})
+		docs, err := f.store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: f.hook.ID, After: after,
+			Limit: 1000})
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,8 @@ func (h *Hooks) Test(ctx context.Context, id string) (Attempt, error) {
 	if err != nil {
 		return Attempt{}, err
 	}
-	return h.once(ctx, id, Attempt{MessageID: "msg_" + ulid.Make().String(), Cause: ForTest, Type: TestType, Number: 1}, b)
+	return h.once(ctx, id, Attempt{MessageID: "msg_" + ulid.Make().String(), Cause: ForTest, Type: TestType,
+		Number: 1}, b)
 }
 
 // Redeliver makes one attempt more to deliver what an attempt was for, under the

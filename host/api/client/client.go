@@ -192,7 +192,8 @@ func (c *transport) Alive(ctx context.Context) (bool, error) {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case within.Err() != nil:
-		return false, &UnreachableError{Where: c.where, Err: fmt.Errorf("a host listens there and is busy: %w", context.Cause(within))}
+		return false, &UnreachableError{Where: c.where,
+			Err: fmt.Errorf("a host listens there and is busy: %w", context.Cause(within))}
 	case err != nil:
 		return false, nil
 	}
