@@ -24,9 +24,9 @@ type eventRow struct {
 	Detail   string // text of the connector, or numbers
 	Stream   string
 	Tone     string
-	Fold     string // lines of the same in a row are one that opens; "" for none
+	Fold     string // consecutive lines with the same Fold are shown as one that expands; "" for none
 	Records  int64
-	Inner    bool // of interest to whoever looks into the machine
+	Inner    bool // shown with the technical details
 	Payload  json.RawMessage
 }
 

@@ -25,8 +25,8 @@ type content struct {
 	CSRF    string // the token that every change must repeat
 	Inbox   badge
 	Live    string // address of the page's event stream, "" for none
-	Chart   bool   // the page draws
-	Known   bool   // whatever the query says is one of the things that there are
+	Chart   bool   // the page has a chart
+	Known   bool   // the query names only things that exist, so the page may be compressed: web.SendGzip says why
 	Version string
 	Body    any
 }
@@ -100,7 +100,7 @@ func (u *frame) show(c *fiber.Ctx, name string, p content) error {
 	}
 	c.Set(fiber.HeaderContentType, htmlType)
 	var packed []byte
-	if p.Known || len(c.Request().URI().QueryString()) == 0 { // a query is all that pages repeat of a request
+	if p.Known || len(c.Request().URI().QueryString()) == 0 { // pages repeat nothing of a request but its query
 		packed = web.Gzip(text, gzip.DefaultCompression)
 	}
 	return web.SendGzip(c, text, packed)

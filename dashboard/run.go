@@ -32,7 +32,7 @@ type runBody struct {
 	Streams    []streamRow
 	Gaps       []gap
 	Failed     string          // the author's code of a failure, or the host's
-	Helps      timeline.Remedy // after a failure
+	Helps      timeline.Remedy // what to do after a failure
 	Start      startFacts
 	Used       []fact // of a run that is over
 	Budgets    []fact
@@ -118,7 +118,7 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 		b.Asks = append(b.Asks, a)
 	}
 	if first, err := u.rows.Events(ctx, id, 0, 1); err == nil && len(first) == 1 {
-		_ = json.Unmarshal(first[0].Data, &b.Start) // a log that is no START shows none
+		_ = json.Unmarshal(first[0].Data, &b.Start) // a log without its start shows none
 	}
 	b.Streams = streamRows(s, u.now())
 	b.explain()

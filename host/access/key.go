@@ -232,8 +232,8 @@ func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, 
 	})
 }
 
-// principal is who a key is, when proof agrees; nil for one that was let in
-// before.
+// principal loads a key and returns who it is, if proof accepts it. A nil proof is for
+// a principal that was let in before.
 func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) bool) (*Principal, error) {
 	s, revision, err := k.load(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -60,8 +60,8 @@ type Request struct {
 	Method string
 	Path   string // concrete
 	Key    string
-	// By is who asks. One-time secrets are given again to the same alone: others
-	// of the space may not have the scopes that they carry.
+	// By is who asks. One-time secrets are repeated to the same principal only: others
+	// of the space may lack the scopes that a secret carries.
 	By string
 	// Query and Content are what must be equal too: the query and the body. They are
 	// not kept.
@@ -136,8 +136,7 @@ func (r *Replies) leave(id string, f *flight, reply, bare *Reply) {
 	close(f.done)
 }
 
-// begin looks for a kept answer. Whoever holds the flight is the only one that
-// does.
+// begin returns a kept answer, or else a slot. Only the holder of the flight calls it.
 func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slot, error) {
 	kept, bare, err := r.kept(ctx, id, f)
 	if err != nil || kept != nil {
@@ -147,8 +146,8 @@ func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slo
 	return nil, &Slot{r: r, id: id, flight: f}, nil
 }
 
-// kept is the answer that is stored, as the one that it was given to gets it, and
-// as others do.
+// kept returns the stored answer: reply in full, for whoever it was given to, and bare
+// without one-time secrets, for others.
 func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *Reply, err error) {
 	d, err := r.store.Document(ctx, store.Replies, id)
 	if errors.Is(err, store.ErrNotFound) {

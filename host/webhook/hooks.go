@@ -97,7 +97,7 @@ type Hooks struct {
 	closed bool
 }
 
-// Open goes on with the deliveries where they were left. Close ends it.
+// Open resumes the deliveries where they were left; Close stops them.
 func Open(ctx context.Context, o Options) (*Hooks, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 	return h, nil
 }
 
-// Close ends all attempts; what was not delivered is after the next Open.
+// Close ends all attempts. What was not delivered is delivered after the next Open.
 func (h *Hooks) Close() error {
 	h.end()
 	h.wg.Wait()
